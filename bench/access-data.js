@@ -10,8 +10,9 @@ export const TARGETS = {
   github_installation: 10,
 };
 /**
- * The number of groups of hosts that admit the group of all people, so that each certificate has
- * their principals. The variable BENCH_HOST_GROUPS sets another number.
+ * The number of groups of hosts that admit the group of all people. Each certificate of one of
+ * these people then has the principals of so many groups of hosts. The variable BENCH_HOST_GROUPS
+ * sets another number.
  */
 const OWN_HOST_GROUPS = Number(process.env.BENCH_HOST_GROUPS ?? 20);
 const DOMAIN = 'access.bench.example';
@@ -66,11 +67,11 @@ const ANALYZE = ['users', 'groups', 'group_members', 'oauth_clients'];
 const ANALYZE_TARGETS = ['access_targets', 'access_assignments'];
 
 /**
- * Gives the organization of the people of the bench 100,000 more people, a group of all of them and
- * 1,000 targets, which admit that group. The database of a release without targets gets only the
- * people and the group.
+ * Gives the organization of the bench's logged-in people 100,000 more people, a group of all of
+ * them and 1,000 targets that admit that group. A release without targets gets only the people and
+ * the group.
  *
- * @returns true if there are targets
+ * @returns true if the release has targets
  */
 export async function fillOwnReach(database) {
   return withClient(database, async (client) => {
@@ -111,8 +112,8 @@ async function fillReach(client, org) {
 }
 
 /**
- * Connects to the database of a running server, and runs an act with the connection.
- * @returns the result of the act
+ * Connects to the database of a running server, and calls a function with the connection.
+ * @returns the result of the function
  */
 export async function withClient(database, act) {
   const client = new Client(database);

@@ -16,12 +16,15 @@ import { memoryOf, watchMemory } from './memory.js';
 import { measureNeighbours, measurePage } from './pages.bench.js';
 import { startBenchServer } from './server.js';
 
-/** The most memory by which the server may grow while it writes the table of who can reach what. */
+/**
+ * The most MiB by which the memory of the server may grow while it writes the table of who can
+ * reach what.
+ */
 const MOST_GROWTH_MIB = 150;
 
 /**
- * The pages and lists. Each function returns the address for the n-th request, with another person
- * or target each time.
+ * The measured pages and lists. Each function returns the address for the n-th request. It names
+ * another person or target each time.
  */
 const PAGES = [
   ['targets', () => '/admin/access'],
@@ -30,13 +33,13 @@ const PAGES = [
   ['a target', () => `/admin/access/application/${APPLICATION}`],
   ['a group of hosts', (_, hostGroup) => `/admin/access/host_group/${hostGroup}`],
   [
-    // It counts 100,000 people who lose, and the first of them.
+    // The page counts the 100,000 people who would lose access, and lists the first of them.
     'what if no person were assigned',
     () => `/admin/access/application/${APPLICATION}/change?access=assigned`,
     { milliseconds: 200 },
   ],
   ['the reach of a member', (n) => `/admin/members/${personId(n * 37)}`],
-  // 720 targets of one person, all on one page.
+  // One person reaches 720 targets, all of which are on this page.
   ['my reach', () => '/account/reach', { bytes: 256 * 1024 }],
   ['the start page', () => '/'],
   ['GET /v1/setup', () => '/v1/setup'],
@@ -49,11 +52,11 @@ const PAGES = [
 ];
 
 /**
- * Measures the pages and lists of who may reach what, on an organization of 100,000 people, a group
- * of all of them and 1,000 targets; the memory of the server while it writes the whole table; and
- * the effect on another organization. The exit status is 1 if a bound is missed. The cost of
- * issuing credentials on such data is measured by `npm run bench -- compare BASE_DIR ssh aws oauth
- * --reach`.
+ * Measures three things on an organization of 100,000 people, a group of all of them and 1,000
+ * targets: the pages and lists of who may reach what; the memory of the server while it writes the
+ * whole table; and how much this work delays another organization. The exit status is 1 if a bound
+ * is missed. The cost of issuing credentials on such data is measured by `npm run bench -- compare
+ * BASE_DIR ssh aws oauth --reach`.
  *
  * @param only a part of the names of the pages to be measured
  */
@@ -87,7 +90,7 @@ export async function run(only = '') {
 }
 
 /**
- * The requests of the large organization, which are repeated while the other organization is
+ * The requests that the large organization repeats while the delay of the other organization is
  * measured.
  */
 const LOADS = [
@@ -99,7 +102,7 @@ const LOADS = [
       `/api/v1/org/access/application/${APPLICATION}/people`,
     ],
   },
-  // 72,000,000 lines: no client of this load reads one to its end.
+  // The table has 72,000,000 lines, so that the end of the load cuts its downloads off (`leaves`).
   { what: 'tables of who can reach what', paths: ['/api/v1/org/access/export'], leaves: true },
 ];
 
@@ -107,8 +110,8 @@ const LOADS = [
 const LONGEST_READING = 10_000;
 
 /**
- * Reads the table of who can reach what for ten seconds, or to its end, and compares the highest
- * memory of the server with that before.
+ * Reads the table of who can reach what for ten seconds, or to its end. Compares the highest memory
+ * of the server meanwhile with its memory before.
  */
 async function measureExport(server, token) {
   const before = memoryOf(server.pid);

@@ -1,4 +1,7 @@
-/** The peer with which the edge is compared: Nest and Express with one route, and nothing else. */
+/**
+ * The server with which our edge (the steps before the router) is compared: Nest and Express with
+ * one route, and nothing else.
+ */
 import 'reflect-metadata';
 import { Controller, Get, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';

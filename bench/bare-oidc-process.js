@@ -1,5 +1,5 @@
 /**
- * The peer with which our OAuth core is compared: `oidc-provider` by itself, with its store in
+ * The server with which our OAuth core is compared: `oidc-provider` by itself, with its store in
  * memory, on Node's own HTTP server.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto';

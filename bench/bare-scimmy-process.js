@@ -1,5 +1,5 @@
 /**
- * The peer with which our SCIM server is compared: `scimmy-routers` on Express, with users in
+ * The server with which our SCIM server is compared: `scimmy-routers` on Express, with users in
  * memory that are found by id and by userName without a search. It has no database, no audit, no
  * rate limits and no versions.
  */

@@ -18,7 +18,10 @@ const TIMES = 3;
 /** The longest wait for a start of the server, in milliseconds. */
 const PATIENCE = 120_000;
 
-/** Milliseconds without load before each change, so that the changes do not affect each other. */
+/**
+ * The milliseconds without any work before each change, so that the work after one change does not
+ * slow down the next.
+ */
 const QUIET = 6_000;
 
 /**
@@ -95,7 +98,7 @@ async function measureRestarts(change) {
   });
   try {
     await until(() => isServing(baseUrl));
-    await delay(QUIET); // the check of the types has ended
+    await delay(QUIET); // in this time, the type check ends
     for (let turn = TIMES; turn < 2 * TIMES; turn += 1) {
       const start = performance.now();
       await change(turn);

@@ -9,9 +9,9 @@ const SERVER = 'https://login.example.com';
 const BUNDLE = resolve(import.meta.dirname, '../dist/svc.mjs');
 
 /**
- * Measures the start of the command: `svc ssh check` with a cached certificate, which every `ssh`
- * waits for, and `node -e 0` for comparison, on each version of Node that SVC_TEST_NODES names
- * (`.ci/run` sets it). The two take turns.
+ * Measures the start of the command. It runs `svc ssh check` with a cached certificate, for which
+ * every `ssh` waits, and `node -e 0` for comparison. The two are measured alternately, on each
+ * version of Node that SVC_TEST_NODES names (`.ci/run` sets it).
  */
 export async function run() {
   const home = mkdtempSync(join(tmpdir(), 'svc-bench-'));
@@ -24,8 +24,8 @@ export async function run() {
 }
 
 /**
- * Writes the configuration, a key pair and a certificate that is valid for a day, as they are after
- * `svc login` and a login by `ssh`.
+ * Writes the configuration, a key pair and a certificate that is valid for a day. `svc login` and a
+ * first login by `ssh` write the same files.
  */
 function writeLogin(home) {
   const folder = join(home, 'state/login.example.com/ssh');

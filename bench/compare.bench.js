@@ -16,15 +16,15 @@ import { startBenchServer } from './server.js';
 import { makeCaKey, SSH_SCENARIOS } from './ssh.bench.js';
 
 /**
- * The ratio of times above which a work counts as slower. It is a loss only if its whole confidence
- * interval is above this value.
+ * The ratio of CPU times above which a scenario counts as slower. It is reported as slower only if
+ * its whole confidence interval is above this value.
  */
 const SLOWER = 1.03;
 const WARM_UP_SECONDS = 0.3;
 
 /**
- * The works that can be compared. `prepare` runs once on each server, and the scenarios open their
- * clients with its result.
+ * The groups of scenarios that can be compared, each called a work. `prepare` runs once on each
+ * server, and the scenarios open their clients with its result.
  */
 const WORKS = {
   ssh: { scenarios: SSH_SCENARIOS, prepare: (server) => server },
@@ -35,16 +35,17 @@ const WORKS = {
 };
 
 /**
- * Compares this tree with another checkout, whose `dist` is built: both servers run at the same
- * time, each with a PostgreSQL of its own, and take turns. A pair of turns is before, after, after,
- * before, and the next pair the reverse, so that slow changes of the machine's speed cancel out.
- * Both servers start several times, since no two processes are equally fast.
+ * Compares this tree with another checkout, whose `dist` is built. Both servers run at the same
+ * time, each with a PostgreSQL of its own, and are measured alternately: before, after, after,
+ * before in one pair, and the reverse in the next pair, so that slow changes of the machine's speed
+ * cancel out. Both servers start several times, since no two processes are equally fast.
  *
  * @param args `BASE_DIR [WORK…] [--only=ROW…] [--reach] [--pairs=12] [--seconds=2] [--starts=2]
- *   [--after=D]`; `--only` names a row of the table, and may be given again; `seconds` is for
- *   either tree in a pair; `--reach` gives both servers 100,000 people in one group, and a tree
- *   that has targets 1,000 of them, which admit the group; `--after` names another tree in place of
- *   this one, such as `BASE_DIR` itself, which shows how exact the measure is
+ *   [--after=D]`; `--only` names a row of the table, and may be given again; `seconds` is the time
+ *   for each tree in a pair; `--reach` gives both servers 100,000 people in one group, and also
+ *   1,000 targets that admit the group if the tree has targets; `--after` names another tree to
+ *   compare in place of this one, such as `BASE_DIR` itself, which shows how exact the measurement
+ *   is
  */
 export async function run(...args) {
   const options = optionsOf(args);
@@ -63,8 +64,8 @@ export async function run(...args) {
 }
 
 /**
- * Starts the servers of both trees, runs an act, and removes the servers and their data when the
- * act ends.
+ * Starts the servers of both trees, calls a function with them, and then removes the servers and
+ * their data.
  */
 async function withServers({ baseDir, afterDir }, act) {
   const folders = [];
@@ -143,13 +144,18 @@ function optionsOf(args) {
   };
 }
 
-/** Chooses the works: those that are named, or else those of the named rows, or else all. */
+/**
+ * Chooses the groups of scenarios: the given ones, or else those of the rows in `--only`, or else
+ * all.
+ */
 function worksOf(works, only) {
   if (works.length > 0) return works;
   return only.length > 0 ? [...new Set(only.map(workOf))] : Object.keys(WORKS);
 }
 
-/** Returns the work to which a row of the table belongs; undefined for an unknown row. */
+/**
+ * Returns the group of scenarios that a row of the table belongs to; undefined for an unknown row.
+ */
 function workOf(row) {
   return Object.keys(WORKS).find((work) => WORKS[work].scenarios.some(({ what }) => what === row));
 }
@@ -159,8 +165,8 @@ function rowNames() {
 }
 
 /**
- * Prepares both servers for every work, and lists the scenarios of all works, or only those that
- * are named.
+ * Prepares both servers for every group of scenarios, and lists the scenarios of these groups. If
+ * `only` is not empty, it lists only the scenarios that `only` names.
  */
 async function prepareAll(works, only, servers) {
   const scenarios = [];
@@ -178,7 +184,10 @@ async function prepareScim({ baseUrl, database }) {
   return { url: `${baseUrl}/scim/v2`, token: await new ScimData(database).fill() };
 }
 
-/** Measures two turns of either server. @returns the sums of the turns `[before, after]` */
+/**
+ * Measures each server twice.
+ * @returns the sums of the measurements of each server: `[before, after]`
+ */
 async function measurePair(servers, { open, sleeps, targets }, { seconds, isReversed }) {
   const turns = [[], []];
   const [first, second] = isReversed ? [1, 0] : [0, 1];
@@ -195,8 +204,8 @@ async function measurePair(servers, { open, sleeps, targets }, { seconds, isReve
 }
 
 /**
- * Waits until neither server works any more, for 3 seconds at most, because PostgreSQL still writes
- * after its last answer.
+ * Waits until both servers use no more CPU time, for 3 seconds at most. The wait is needed, because
+ * PostgreSQL still writes after its last answer.
  */
 async function untilQuiet(servers) {
   for (let attempt = 0; attempt < 30; attempt += 1) {
@@ -256,8 +265,8 @@ function microseconds(turns) {
 }
 
 /**
- * Returns a percentile of the latencies of both servers as text, before → after. Each is the median
- * of its turns.
+ * Returns a percentile of the latencies of both servers as text: `before → after`. Each number is
+ * the median of the percentiles of all pairs.
  */
 function times(pairs, share) {
   return [0, 1]

@@ -7,14 +7,15 @@ const TICKS_PER_SECOND = 100; // sysconf(_SC_CLK_TCK), the same on every Linux
  * process of the embedded PostgreSQL: the watchdog's shell, the postmaster, and the postmaster's
  * children.
  *
- * @returns `{ server, postgres }`; for a peer without processes of its own, `postgres` is 0
+ * @returns `{ server, postgres }`; for a server without descendants, `postgres` is 0
  */
 export function cpuSecondsOf(pid) {
   const children = new Map();
   for (const entry of readdirSync('/proc')) {
     if (!/^\d+$/.test(entry)) continue;
     const stat = statOf(entry);
-    if (stat === undefined) continue; // the process ended meanwhile; its parent has its time
+    // the process has ended meanwhile; its time is counted with the parent's ended children
+    if (stat === undefined) continue;
     children.set(stat.parent, [...(children.get(stat.parent) ?? []), entry]);
   }
   const secondsBelow = (parent) =>
@@ -26,8 +27,8 @@ export function cpuSecondsOf(pid) {
 }
 
 /**
- * Starts a measurement of CPU time. It returns a function that returns the CPU seconds since then,
- * in the form of {@link cpuSecondsOf}.
+ * Starts a measurement of CPU time. It returns a function that returns the CPU seconds since the
+ * start, in the form of {@link cpuSecondsOf}.
  */
 export function startCpuTime(pid) {
   const before = cpuSecondsOf(pid);
@@ -35,8 +36,8 @@ export function startCpuTime(pid) {
     const after = cpuSecondsOf(pid);
     return {
       server: after.server - before.server,
-      // The time of a process that has ended is known to 0.01 s only, so that less may be left than
-      // there was.
+      // The time of a process that has ended is known to 0.01 s only, so that the later sum may be
+      // smaller than the earlier one.
       postgres: Math.max(0, after.postgres - before.postgres),
     };
   };
@@ -52,7 +53,7 @@ export function cpuColumns({ server, postgres }, operations) {
   };
 }
 
-/** Adds up the CPU time of several turns. */
+/** Adds up the CPU time of several measurements. */
 export function sumOfCpu(turns) {
   return turns.reduce(
     (sum, { server, postgres }) => ({

@@ -36,7 +36,7 @@ const KINDS = [
   { kind: 'GitHub token', path: '/v1/credentials/github/token', type: 'github_credential' },
 ];
 
-/** The issuing of tokens for AWS as works of `npm run bench -- compare`. */
+/** The issuing of tokens for AWS, as scenarios of `npm run bench -- compare`. */
 export const AWS_SCENARIOS = [1, 32].map((clients) => ({
   what: `AWS token, ${clients} ${clients === 1 ? 'client' : 'clients'}`,
   sleeps: true,
@@ -45,15 +45,15 @@ export const AWS_SCENARIOS = [1, 32].map((clients) => ({
 
 /**
  * Measures the three kinds of credentials over HTTP, each with its durable rows, with 1 client and
- * with 64, and for comparison the bare signatures of RS256 (a key of 3072 bits, as the service has)
- * and Ed25519. The signatures are measured before and after each turn, because the speed of the
- * machine changes. A second server has the keys of SSH and AWS in KMS, and takes turns with the
- * first one. GitHub is a stand-in in this process, and KMS one in another process: their time does
- * not count.
+ * with 64. For comparison it measures bare signatures of RS256 (with a key of 3072 bits, as the
+ * service has) and Ed25519. They are measured before and after each kind of credential, because the
+ * speed of the machine changes. A second server, which has the keys of SSH and AWS in KMS, is
+ * measured alternately with the first one. The time of GitHub and of KMS does not count: GitHub is
+ * a stand-in in this process, and KMS is a stand-in in a process of its own.
  *
  * @param args `[KIND] [--seconds=8] [--round-trip=5]`: the kind to measure, such as `aws` (all
- *   three by default), the seconds of each turn, and the milliseconds by which the stand-in for KMS
- *   delays each answer
+ *   three by default), the seconds of each measurement, and the milliseconds by which the stand-in
+ *   for KMS delays each answer
  */
 export async function run(...args) {
   const { only, seconds, roundTrip } = optionsOf(args);
@@ -131,7 +131,10 @@ async function measureBoth([local, withKms], { inKms, ...kind }, clients, second
   return figures;
 }
 
-/** Measures a kind of credential. @returns the measured numbers, before they are formatted */
+/**
+ * Measures a kind of credential.
+ * @returns the measured numbers, before they are formatted
+ */
 async function measureKind(server, { kind, path, peer, type }, clients, seconds) {
   const errors = new Map();
   const open = () => openClients(server, path, clients, errors);
@@ -220,7 +223,10 @@ const BARE = {
   rsa: { digest: 'sha256', rounds: 400, key: generateKeyPairSync('rsa', { modulusLength: 3072 }) },
   ed25519: { digest: null, rounds: 10_000, key: generateKeyPairSync('ed25519') },
 };
-/** As many bytes as a token for AWS has before its signature. A certificate has a third of that. */
+/**
+ * A token for AWS has about as many bytes before its signature. An SSH certificate has a third of
+ * that.
+ */
 const MESSAGE = Buffer.alloc(1000, 7);
 
 /** Returns the CPU microseconds of one signature in this process. */
@@ -243,8 +249,9 @@ async function linkInstallation(github, { database }) {
      SELECT $1, id, $2, $3, 'selected', now(), id FROM organizations`,
     [id, account.id, OWNER],
   );
-  // The requests of this benchmark name no repository, so that releases before 0.10 measure the
-  // same.
+  // The requests of this benchmark name no repository, as in releases before 0.10, so that it
+  // measures those releases in the same way. Later releases refuse such requests unless this column
+  // allows them.
   await postgres
     .query('UPDATE organizations SET github_all_repositories = true')
     .catch(() => undefined);

@@ -9,8 +9,8 @@ import { startBenchServer } from './server.js';
 const { startDebianPostgres } = await import('../test/support/debian-postgres.ts');
 
 /**
- * Runs an act with the measured server on Debian's PostgreSQL with its default settings, and stops
- * both afterwards.
+ * Starts the measured server on Debian's PostgreSQL with its default settings, calls a function,
+ * and stops both afterwards.
  */
 export async function onDebianPostgres(act) {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));

@@ -24,8 +24,9 @@ export const EDGE_SCENARIOS = [
 ];
 
 /**
- * Measures the cost of everything around a handler, and that of a bare Nest for comparison. Both
- * take turns, and the better turn of each counts, since the machine runs other programs too.
+ * Measures the cost of everything around a handler, and the cost of a bare Nest for comparison.
+ * Both are measured alternately, and the better measurement of each counts, since the machine runs
+ * other programs too.
  */
 export async function run() {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -88,8 +89,8 @@ function clientsOf(url, headers = () => ({})) {
 }
 
 /**
- * Returns the mean nanoseconds of a decision about the rate limit. Many buckets are used in turn,
- * some of which refuse.
+ * Returns the mean nanoseconds of a decision about the rate limit. The decisions go through many
+ * buckets one after the other, and some of the buckets refuse.
  */
 function decisionNanoseconds() {
   const decisions = 5_000_000;

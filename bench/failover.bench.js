@@ -27,8 +27,9 @@ const clock = (seconds) => ({
 });
 
 /**
- * The setups, each with a cluster and two replicas of its own, and their rounds. If a setup has
- * `promotions`, it promotes a lagging standby that many times in one round.
+ * The setups. Each has a PostgreSQL cluster and two replicas of the service of its own, and a list
+ * of rounds. If a setup has `promotions`, it promotes a standby that lags behind that many times in
+ * one round.
  */
 const SETUPS = [
   {
@@ -72,9 +73,9 @@ const SETUPS = [
 ];
 
 /**
- * Kills the primary of a replicated PostgreSQL 20 times while the standby lacks its last seconds,
- * and checks every answer that the service gave in those seconds: serials, certificates at `sshd`,
- * and users who left. Switchovers and restarts must end no session.
+ * Kills the primary of a replicated PostgreSQL 20 times while the standby lacks the commits of the
+ * last seconds. Checks every answer that the service gave in those seconds: serials, certificates
+ * at `sshd`, and users who were removed. Planned switchovers and restarts must end no session.
  *
  * @param only the name of one setup, to run it alone
  */

@@ -6,13 +6,16 @@ import { table } from './measure.js';
 import { EVENTS, fillPages } from './pages-data.js';
 import { startBenchServer } from './server.js';
 
-/** The fewest events for each second of CPU time of the server and of PostgreSQL together. */
+/**
+ * The smallest accepted number of events for each second of CPU time of the server and of
+ * PostgreSQL together.
+ */
 const LEAST = 20_000;
 
 /**
- * Reads 1,000,000 audit events in the order of the feed, as NDJSON over HTTP. A response that was
- * cut off goes on by the cursor of its last line. The exit status is 1 if an event is missing, or
- * comes twice, or the bound is missed.
+ * Reads 1,000,000 audit events in the order of the feed, as NDJSON over HTTP. If a response is cut
+ * off, the next request begins after the cursor of its last line. The exit status is 1 if an event
+ * is missing or comes twice, or if the bound is missed.
  */
 export async function run() {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -58,7 +61,7 @@ async function drain(baseUrl, token) {
     if (response.status !== 200) throw new Error(`status ${response.status}`);
     try {
       for await (const line of linesOf(response.body)) {
-        // The cursor is the last member of a line.
+        // The cursor is the last member of the JSON object in each line.
         ids.push(line.slice(7, 43));
         after = line.slice(line.lastIndexOf('"cursor":"') + 10, -2);
       }

@@ -1,7 +1,7 @@
 /**
- * The server of production (src/production.ts) with one more trusted root, so that software keys
- * can enroll. The clients and the identity provider are in another process. The settings come from
- * the environment, and the file of the root from the argument.
+ * The server of production (src/production.ts), except that it trusts one more root, so that
+ * software keys can enroll. The clients and the identity provider are in another process. The
+ * settings come from the environment, and the file of the root from the argument.
  */
 import 'reflect-metadata';
 import { readFileSync } from 'node:fs';

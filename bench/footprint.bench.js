@@ -34,7 +34,10 @@ const PEOPLE = 32;
 const SCIM_USERS = 2000;
 const CLIENT = { clientId: 'svc', clientSecret: 'the secret of the bench client' };
 
-/** The works of the load, each with clients that act at the same time. */
+/**
+ * The kinds of requests under which the memory is measured. Each has several clients at the same
+ * time.
+ */
 const WORKS = [
   { what: 'SSH certificates, 32 clients', open: SSH_SCENARIOS[1].open },
   {
@@ -46,13 +49,14 @@ const WORKS = [
 ];
 
 /**
- * Measures how long the built server takes until it is ready on an existing database of Debian's
- * PostgreSQL, the memory of the idle server, and its memory under load. It prints CPU times as
- * well, because a busy machine changes them less than times of the clock, though by up to a factor
- * of two. Ends with status 1 if a figure is over its limit.
+ * Measures how long the built server takes until it is ready, and its memory when it is idle and
+ * under load. The database exists already, on Debian's PostgreSQL. It also prints CPU times,
+ * because a busy machine changes them less than elapsed times, though still by up to a factor of
+ * two. Ends with status 1 if a figure is over its limit.
  *
  * @param args `[--starts=9] [--seconds=8] [--flags=FLAGS]`: the number of starts, the seconds of
- *   each work, and flags of Node.js for the server, such as `--flags=--max-semi-space-size=16`
+ *   each kind of request, and flags of Node.js for the server, such as
+ *   `--flags=--max-semi-space-size=16`
  */
 export async function run(...args) {
   const { starts, seconds, flags } = optionsOf(args);
@@ -97,8 +101,8 @@ function optionsOf(args) {
 }
 
 /**
- * Starts the server of production several times, and measures each start. The first start makes the
- * database and does not count.
+ * Starts the server of production several times, and measures each start except the first one,
+ * which makes the database.
  */
 async function measureStarts(shared, starts) {
   const environment = await environmentOf(shared, 'production');
@@ -119,7 +123,7 @@ async function measureStarts(shared, starts) {
   return { milliseconds, cpu, idle };
 }
 
-/** Puts the load of each work on one server, one work after the other. */
+/** Sends each kind of request to one server, one kind after the other. */
 async function measureLoad(shared, seconds) {
   const key = new SoftwareKey();
   const rootFile = join(shared.folder, 'root.pem');

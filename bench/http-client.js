@@ -13,7 +13,7 @@ export class HttpClient {
     for (const [name, value] of Object.entries(cookies)) this.#cookies.set(name, value);
   }
 
-  /** The cookies in the form of a request's header. */
+  /** The value of the request header `Cookie`. */
   get cookie() {
     return [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; ');
   }
@@ -78,8 +78,9 @@ export class HttpClient {
 let addresses = 0;
 
 /**
- * Returns a client address that no request has used yet, because limits hold for an address and are
- * never switched off. RawClient uses other addresses.
+ * Returns a client address that no request has used yet. The rate limits hold for an address and
+ * are never switched off, so that a reused address could be refused. RawClient uses a different
+ * range of addresses.
  */
 function newAddress() {
   const number = (addresses += 1);

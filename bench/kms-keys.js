@@ -15,7 +15,10 @@ export async function startWithKms(folder, kms) {
   });
 }
 
-/** Prints the latency that KMS adds in each pair of turns, and the statements of both servers. */
+/**
+ * Prints the latency that KMS adds, and the statements of both servers, for each pair of
+ * measurements.
+ */
 export function reportKms(pairs, roundTrip) {
   const rows = pairs.map(([local, inKms]) => ({
     what: inKms.what,

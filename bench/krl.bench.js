@@ -5,8 +5,9 @@ import { table } from './measure.js';
 const REVOKED = 1000;
 const DOWNLOADS = 50;
 /**
- * The most CPU time of PostgreSQL for one download, in milliseconds. If PostgreSQL compiled the
- * statement, that would take 300.
+ * The most CPU time of PostgreSQL for one download, in milliseconds. It is far below the 300 ms
+ * that PostgreSQL needs to compile the statement (JIT), so that the benchmark notices a
+ * compilation.
  */
 const MOST = 20;
 

@@ -1,14 +1,16 @@
 import { startCpuTime } from './cpu-time.js';
 
-/** Returns the value below which a share of some samples is. */
+/**
+ * Returns the value below which a share of some samples is: the median for 0.5, the p99 for 0.99.
+ */
 export function percentile(samples, share) {
   const sorted = samples.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
 }
 
 /**
- * Repeats an act from several clients at the same time, for a number of seconds.
- * @returns the milliseconds of each act
+ * Several clients repeat a function at the same time, for a number of seconds.
+ * @returns the milliseconds of each call
  */
 export async function load(clients, seconds, act) {
   const latencies = [];
@@ -26,14 +28,14 @@ export async function load(clients, seconds, act) {
 }
 
 /**
- * Measures one turn: connects clients, lets them warm up, and counts the CPU time while all of them
- * act.
+ * Measures a load once: connects clients, lets them warm up, and counts the CPU time while all of
+ * them repeat their requests.
  *
  * @param pid the process of the server
  * @param work `open` connects the clients and returns `[{ act, close }]`; with `sleeps`, this
  *   process may sleep between answers
- * @returns `{ acts, latencies, server, postgres }`: all acts with those of the warm-up, and CPU
- *   seconds
+ * @returns `{ acts, latencies, server, postgres }`: the number of all requests with those of the
+ *   warm-up, the latencies after the warm-up, and CPU seconds
  */
 export async function measureTurn(pid, { open, sleeps = false }, { seconds, warmUpSeconds = 0 }) {
   const clients = await open();
@@ -52,8 +54,8 @@ export async function measureTurn(pid, { open, sleeps = false }, { seconds, warm
 
 /**
  * Keeps this process from sleeping while it waits for answers, until the returned function is
- * called. If a client sleeps, waking it costs the server CPU time, and a slower server wakes it
- * more often.
+ * called. A client that sleeps would distort a comparison: waking it costs the server CPU time, and
+ * a slower server wakes it more often.
  */
 export function stayAwake() {
   let isAwake = true;

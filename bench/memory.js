@@ -7,8 +7,8 @@ export function memoryOf(pid) {
 }
 
 /**
- * Runs an act, and measures the highest memory of a process meanwhile, ten times a second.
- * @returns the result of the act, and the memory in MiB
+ * Calls a function, and measures the highest memory of a process meanwhile, ten times a second.
+ * @returns the result of the function, and the memory in MiB
  */
 export async function watchMemory(pid, act) {
   let highest = 0;

@@ -18,8 +18,8 @@ export function sizesOf(users) {
 }
 
 /**
- * The number of users who leave while they are measured. Their certificates are still valid; all
- * other credentials have ended. Their ids are greater than those of all other users.
+ * The number of users who are removed while the removal is measured. Their certificates are still
+ * valid; all other credentials have ended. Their ids are greater than those of all other users.
  */
 export const LEAVERS = 200;
 const REVOKED = 1000;
@@ -30,8 +30,8 @@ const group = (n) => idOf('8001', n);
 const GROWING = ['users', 'groups', 'group_members', 'ssh_certificates', 'audit_events'];
 
 /**
- * Returns the statements that add the rows between two sizes. Group 0 has every user, group 1 has
- * ten, and the other groups share the remaining memberships.
+ * Returns the statements that add the rows by which the data grow from one size to another. Group 0
+ * has every user, group 1 has ten, and the other groups share the remaining memberships.
  */
 function fillOf(from, to) {
   const series = (kind) => `generate_series(${from[kind]}, ${to[kind] - 1}) n`;
@@ -51,7 +51,8 @@ function fillOf(from, to) {
     from.users === 0
       ? `INSERT INTO group_members (group_id, user_id) SELECT ${group('1')}, ${user('n')} FROM generate_series(0, 9) n`
       : 'SELECT 1',
-    // Two sizes share no pair: the users of a pair are of the rows that are added, or its group is.
+    // No membership is inserted twice: either its user or its group belongs to the rows that are
+    // added.
     `INSERT INTO group_members (group_id, user_id)
        SELECT ${group('g')}, ${user('u')} FROM (
          SELECT 2 + k % ${to.groups - 2} AS g, ${from.users} + (k % ${to.groups - 2} * 37 + k / ${to.groups - 2} * 997) % ${to.users - from.users} AS u
@@ -100,16 +101,17 @@ const ADMIN = '01900000-0000-7000-8004-000000000000';
 export const leaverId = (n) => `01900000-0000-7000-8005-${n.toString(16).padStart(12, '0')}`;
 
 /**
- * Returns the statements for the users who leave while they are measured. Each has 20 sessions and
- * 50 valid certificates.
+ * Returns the statements that make the users who are removed later, while the removal is measured.
+ * Each has 20 sessions and 50 valid certificates.
  */
 function leaversOf() {
   const leaver = idOf('8005', 'n');
   const all = `generate_series(0, ${LEAVERS - 1}) n`;
   return [
-    // The list of revoked serials has the same length at every size.
+    // Without the certificates that an earlier measurement revoked, the list of revoked serials has
+    // the same length at every size.
     `DELETE FROM ssh_certificates WHERE revoked_by = 'scim'`,
-    // What an admin does needs a touch of the last five minutes.
+    // The admin's requests need a touch of the security key within the last five minutes.
     `UPDATE sessions SET auth_time = now() WHERE id = '${ADMIN}'`,
     `INSERT INTO users (id, org_id, email, scim_managed)
        SELECT ${leaver}, '${ORG}', 'leaver-' || n || '@${DOMAIN}', true FROM ${all} ON CONFLICT DO NOTHING`,
@@ -128,8 +130,8 @@ function leaversOf() {
 }
 
 /**
- * The data of a running server. It uses a connection of its own without time-outs, and can grow
- * from one size to the next.
+ * Fills the database of a running server, in steps from one size to the next. It uses a connection
+ * of its own without time-outs.
  */
 export class MillionData {
   #database;
@@ -161,7 +163,7 @@ export class MillionData {
       [
         "SET maintenance_work_mem = '1GB'",
         'SET synchronous_commit = off',
-        // no row of a membership asks whether both of its ends are there
+        // Switches off the checks of foreign keys, so that filling is fast.
         'SET session_replication_role = replica',
       ],
       async (client) => {

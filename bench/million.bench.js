@@ -12,7 +12,8 @@ import { makeCaKey } from './ssh.bench.js';
 
 const SMALL = 10_000;
 const LARGE = 1_000_000;
-const TIMES = 60; // more than the five after which PostgreSQL may keep a plan
+// PostgreSQL may keep one plan of a prepared statement after five uses, so there must be more
+const TIMES = 60;
 const MOST = 2;
 
 const SCIM = '/scim/v2';
@@ -20,9 +21,9 @@ const AUDIT = '/api/v1/org/audit-events';
 const JSON_TYPE = { 'content-type': 'application/json' };
 
 /**
- * Measures the latency of every path of the service for a single client, on an organization of
- * 10,000 users and on one of a million, with 20 audit events, 6 memberships and 5 certificates for
- * each user.
+ * Measures the latency of every path of the service for a single client, first on an organization
+ * of 10,000 users and then on one of a million. Each user has 20 audit events, 6 memberships and 5
+ * certificates.
  *
  * @param large the number of users of the large organization; a smaller one suits a small machine
  */
@@ -92,7 +93,7 @@ async function measureAll(server, tokens, users, round) {
 }
 
 /**
- * Measures a path with two passes over the same users. The second pass counts, because the first
+ * Measures a path in two passes over the same users. Only the second pass counts, because the first
  * one depends on the speed of the disk. If the path fails, its row has no times, and the other
  * paths are still measured.
  */

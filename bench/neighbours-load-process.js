@@ -1,6 +1,6 @@
 /**
- * The clients of the tenant with the heavy load, in a process of their own, so that reading their
- * answers does not delay the neighbour's clients.
+ * The clients of the tenant with the heavy load. They have a process of their own, so that reading
+ * their answers does not delay the clients of the other tenant, whose times are measured.
  */
 import { Agent, request } from 'node:http';
 
@@ -9,7 +9,10 @@ const statuses = new Map();
 let run = 0;
 let addresses = 0;
 let loops = [];
-/** The requests whose answers have not ended, if the load does not wait for them at its end. */
+/**
+ * The requests whose answers have not ended. Only set if the load cuts them off at its end instead
+ * of waiting for them.
+ */
 let left;
 
 process.on('message', ({ start, stop }) => {
@@ -27,14 +30,14 @@ async function end() {
   process.send({ statuses: answers });
 }
 
-/** Returns true if a load is the one that runs now. */
+/** Returns true if a load is the one that runs now, and false after it was stopped. */
 function isCurrent(own) {
   return own === run;
 }
 
 /**
  * Begins a load.
- * @param load `{ baseUrl, clients, requests, leaves }`: each client sends the requests in turn, one
+ * @param load `{ baseUrl, clients, requests, leaves }`: each client sends all the requests, one
  *   after the other; with `leaves`, the end of the load cuts off answers that have not ended
  */
 function begin({ baseUrl, clients, requests, leaves = false }) {
@@ -47,14 +50,15 @@ function begin({ baseUrl, clients, requests, leaves = false }) {
       const status = await send(baseUrl, requests[turn % requests.length]);
       turn += 1;
       if (own === run) statuses.set(status, (statuses.get(status) ?? 0) + 1);
-      // A client that is refused at once asks again soon, and not at once.
+      // A client that is refused at once waits a little before its next request.
       if (status === 429 || status === 503) await new Promise((go) => setTimeout(go, 50));
     } while (isCurrent(own));
   });
 }
 
 /**
- * Sends a request from an address of its own, and drops the body of its answer.
+ * Sends a request from a client address that no other request has, and drops the body of its
+ * answer.
  * @returns the status; 0 if there was no answer
  */
 function send(baseUrl, { method, path, headers, body }) {

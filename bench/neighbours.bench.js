@@ -11,8 +11,8 @@ import { groupId, ScimData, USERS, userId } from './scim-data.js';
 import { startBenchServer } from './server.js';
 
 /**
- * The number of requests that the tenant with the heavy load has under way at the same time, and
- * the number of clients of its neighbour.
+ * The number of concurrent requests of the tenant with the heavy load, and the number of clients of
+ * the other tenant, whose times are measured.
  */
 const WORST = 40;
 export const NEIGHBOURS = 8;
@@ -66,8 +66,8 @@ const OF_PROVIDER = [
 
 /**
  * Measures how much a tenant is delayed by the heavy load of another tenant: the times of `GET
- * /v1/keys`, without load and during 40 concurrent requests of one kind. Turns without load and
- * with load alternate, because the speed of the machine changes.
+ * /v1/keys`, without load and during 40 concurrent requests of one kind. Measurements without load
+ * and with load alternate, because the speed of the machine changes.
  *
  * @param only a part of the names of the kinds to be measured
  */
@@ -113,7 +113,7 @@ async function measured(server, worst, { what, requests, headers }) {
   const loaded = [];
   const answers = {};
   const cpu = [];
-  let beside = 0; // answers to the neighbour while the load warms up
+  let beside = 0; // the number of answers that the measured tenant got while the load warmed up
   for (let round = 0; round < ROUNDS; round += 1) {
     const cpuTime = startCpuTime(server.pid);
     worst.send({ start: { baseUrl: server.baseUrl, clients: WORST, requests: all } });
@@ -144,8 +144,8 @@ async function measured(server, worst, { what, requests, headers }) {
 }
 
 /**
- * Measures the requests of the neighbour, each of which must succeed. Returns their times in
- * milliseconds.
+ * Measures the requests of the tenant without the heavy load. Each of them must succeed.
+ * @returns their times in milliseconds
  */
 export async function neighbour({ baseUrl, tokens }, seconds) {
   const clients = Array.from({ length: NEIGHBOURS }, (_, n) => {

@@ -121,7 +121,8 @@ export class OAuthPerson {
   }
 
   /**
-   * Returns the code with which an authorization request ends, after a limited number of redirects.
+   * Follows the redirects of an authorization request, at most `hops` of them, and returns the code
+   * at their end.
    */
   async #codeAt(address, { hops }) {
     let next = address;

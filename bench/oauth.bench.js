@@ -17,7 +17,7 @@ const WARM_UP_SECONDS = 2;
 const ROUNDS = 3;
 const RESOURCE = 'https://api.bench.example';
 
-/** The scenarios. `open` connects a client for each person, for one turn. */
+/** The scenarios. `open` connects a client for each person before each measurement. */
 const SCENARIOS = [
   { what: 'client_credentials, ES256 JWT', aim: 0.8, open: clientCredentials },
   { what: 'introspection', aim: 0.7, open: introspection },
@@ -26,8 +26,8 @@ const SCENARIOS = [
 ];
 
 /**
- * The scenarios for a comparison of two trees. `prepare` registers the applications at each of
- * them.
+ * The scenarios for a comparison of two trees. {@link prepareOAuth} registers the applications at
+ * the server of each tree.
  */
 export const OAUTH_SCENARIOS = SCENARIOS.map(({ what, open }) => ({ what, open }));
 
@@ -44,8 +44,8 @@ export async function prepareOAuth({ baseUrl, tokens }) {
 
 /**
  * Measures OAuth as clients use it, with a durable store, and for comparison the bare
- * `oidc-provider` with its store in memory. The two take turns, and the median turn of each counts,
- * since the machine runs other programs too.
+ * `oidc-provider` with its store in memory. Both are measured alternately, and the median
+ * measurement of each counts, since the machine runs other programs too.
  */
 export async function run() {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -91,9 +91,7 @@ export async function run() {
   }
 }
 
-/**
- * Measures one turn. In the first turn of a scenario, the clients warm up before they are measured.
- */
+/** Measures a scenario once. In the first round, the clients warm up before they are measured. */
 function measure({ pid, people }, open, round) {
   const warmUpSeconds = round === 0 ? WARM_UP_SECONDS : 0;
   return measureTurn(pid, { open: () => open(people) }, { seconds: SECONDS, warmUpSeconds });
@@ -185,15 +183,15 @@ function fapiCycles(people) {
   return Promise.all(
     people.map(async ({ baseUrl, applications, cookies }) => {
       const person = new OAuthPerson(baseUrl, applications, cookies);
-      await person.fapiCycle({ hops: 4 }); // logs the person in where no one is
+      await person.fapiCycle({ hops: 4 }); // logs the person in if the browser is not logged in yet
       return { act: () => person.fapiCycle(), close: () => person.close() };
     }),
   );
 }
 
 /**
- * Gets a token for each person. It is done for each turn, because the store in memory drops the
- * oldest entry beyond a thousand.
+ * Gets a token for each person. Each measurement needs new tokens, because the store in memory
+ * drops the oldest entry beyond a thousand.
  */
 function withTokens(people, open) {
   return Promise.all(

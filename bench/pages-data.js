@@ -13,14 +13,16 @@ const AAGUID = '73bb0cd4-e502-49b8-9c6f-b59445bf720b';
 const idOf = (kind, n) => `('01900000-0000-7000-${kind}-' || lpad(to_hex(${n}), 12, '0'))::uuid`;
 const member = (n) => idOf('a002', n);
 
-/** Return the id of a member, and that of an event. */
+/** These functions return the id of a member and the id of an event. */
 export const memberId = (n) => `01900000-0000-7000-a002-${n.toString(16).padStart(12, '0')}`;
 export const eventId = (n) => `01900000-0000-7000-a004-${n.toString(16).padStart(12, '0')}`;
 
 /** The tables that become large. Their indexes are made after their rows. */
 const LARGE = ['users', 'authenticators', 'audit_events'];
 
-/** The types of events, in a cycle of 20. One event in 1,000 is the act of an admin. */
+/**
+ * The types of events, in a cycle of 20. One event in 1,000 is an admin's promotion of a member.
+ */
 const TYPE = `CASE WHEN n % 1000 = 0 THEN 'admin_promote' WHEN n % 20 < 8 THEN 'oauth_token_issued' WHEN n % 20 < 13 THEN 'login_success'
   WHEN n % 20 < 16 THEN 'ssh_credential' WHEN n % 20 < 18 THEN 'upstream_login' WHEN n % 20 < 19 THEN 'login_failed' ELSE 'logout' END`;
 
@@ -46,7 +48,7 @@ function fill(adminHash) {
     `INSERT INTO users (id, org_id, email, name, is_org_admin, active)
        SELECT ${member('n')}, '${ORG}', 'user-' || n || '@${DOMAIN}', 'Given' || n || ' Family' || n % 5000, n % 10000 = 1, n % 500 <> 3
        FROM generate_series(0, ${MEMBERS - 1}) n`,
-    // Of ten members one has no key and one has two.
+    // Of every ten members, one has no key and one has two.
     `INSERT INTO authenticators (id, user_id, credential_id, public_key, sign_count, attestation, aaguid, user_verification, name, last_used_at)
        SELECT ${idOf('a003', 'n * 2 + k')}, ${member('n')}, sha256((n || '-' || k)::bytea), 'none', 0, 'packed',
               CASE n % 3 WHEN 0 THEN '${AAGUID}'::uuid ELSE 'ee882879-721c-4913-9775-3dfcce97072a' END, true, 'Key ' || k,

@@ -13,7 +13,7 @@ import { DOMAIN, eventId, EVENTS, fillPages, memberId, MEMBERS } from './pages-d
 import { startBenchServer } from './server.js';
 
 /**
- * The bounds: CPU time of the server and of PostgreSQL for a page, the bytes of a page with its
+ * The bounds: the CPU time of the server and of PostgreSQL for a page, the bytes of a page with its
  * files, and the ratio by which the p99 of another tenant may grow.
  */
 const MOST = { milliseconds: 50, bytes: 100 * 1024, ratio: 3 };
@@ -32,8 +32,8 @@ const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/go
 const MODEL = 'YubiKey 5 FIPS Series';
 
 /**
- * The pages. Each function returns the address for the n-th request, with another member, event or
- * day each time.
+ * The measured pages. Each function returns the address for the n-th request. It names another
+ * member, event or day each time.
  */
 const PAGES = [
   ['overview', () => '/admin'],
@@ -105,7 +105,7 @@ const PAGES = [
 ];
 
 /**
- * The requests of the large organization, which are repeated while the other organization is
+ * The requests that the large organization repeats while the delay of the other organization is
  * measured.
  */
 const AUDIT = '/api/v1/org/audit-events';
@@ -170,8 +170,8 @@ export async function run(only = '') {
  *
  * @param page its name, a function that returns its address for the n-th request, and its own
  *   bounds
- * @returns its row of the table, and the bounds that it misses; an answer with another status than
- *   200 counts as a missed bound
+ * @returns the row of the page in the table, and the bounds that the page misses; an answer with
+ *   another status than 200 counts as a missed bound
  */
 export async function measurePage(server, token, [what, pathOf, most], painted) {
   const bounds = { ...MOST, ...most };
@@ -262,11 +262,12 @@ async function paintsOf(baseUrl, token, pages) {
 }
 
 /**
- * Measures another organization, without load and during each load of the large one.
+ * Measures how long another organization waits for its pages, without load and during each load of
+ * the large organization.
  *
  * @param loads the requests of the large organization, which are repeated: `[{ what, paths, leaves
  *   }]`
- * @returns the bounds that it misses
+ * @returns the bounds that the other organization's times miss
  */
 export async function measureNeighbours(server, worst, token, loads) {
   const headers = { cookie: `svc_session=${token}` };

@@ -1,8 +1,8 @@
 import { createConnection } from 'node:net';
 
 /**
- * The place of the client's address in the bytes of a request. The last three octets are changed in
- * place.
+ * The client's address in the bytes of a request. Each request overwrites its last three octets,
+ * which always have three digits.
  */
 const ADDRESS = '10.100.100.100';
 
@@ -52,8 +52,9 @@ export class RawClient {
   }
 
   /**
-   * Changes the client address in the request, because limits hold for an address and are not
-   * switched off. An address is used again only after a long time.
+   * Changes the client address in the request. The rate limits hold for an address and are not
+   * switched off, so that a reused address could be refused. An address is used again only after a
+   * long time.
    */
   #changeAddress() {
     let number = (RawClient.#addresses += 1);

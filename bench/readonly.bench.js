@@ -11,7 +11,8 @@ const CLIENTS = 8;
 const PAUSES = { certificate: 20, keys: 100, token: 100, scim: 100 };
 
 /**
- * The kind of request that only reads, so that it may be answered while the database is read-only.
+ * The only kind of request that writes nothing, so that it may be answered while the database is
+ * read-only.
  */
 const READ = 'keys';
 
@@ -57,7 +58,8 @@ export async function run(seconds = String(READ_ONLY_SECONDS)) {
       'ALTER SYSTEM SET default_transaction_read_only = on',
       'SELECT pg_reload_conf()',
     );
-    await delay(1_000); // PostgreSQL's processes read the setting one after another
+    // PostgreSQL's processes read the changed setting one after another, so this waits for the last
+    await delay(1_000);
     let timesReady = 0;
     const settled = performance.now();
     while (performance.now() < settled + Number(seconds) * 1000) {

@@ -1,6 +1,6 @@
 /**
- * Runs a benchmark: `npm run bench -- NAME [OPTION]` runs bench/NAME.bench.js, which prints its
- * figures, and those of its peers if it has any.
+ * Runs a benchmark: `npm run bench -- NAME [OPTION]` runs bench/NAME.bench.js. It prints the
+ * figures of the service, and those of the programs with which it is compared, if there are any.
  */
 import { readdirSync } from 'node:fs';
 

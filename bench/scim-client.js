@@ -2,7 +2,7 @@ import { createConnection } from 'node:net';
 
 /**
  * A client with one keep-alive connection, as an identity provider has. It writes the bytes of its
- * requests itself and only counts those of the answers, so that it needs little CPU time of the
+ * requests itself and only counts the bytes of the answers. So it needs little CPU time of the
  * machine on which the server runs.
  */
 export class ScimClient {
@@ -19,11 +19,12 @@ export class ScimClient {
   }
 
   /**
-   * Sends a request from an address of its own. Resolves when the whole answer has arrived.
+   * Sends a request from a client address that no other request has. Resolves when the whole answer
+   * has arrived.
    * @param body text or bytes of JSON
    */
   send(method, path, body = '') {
-    if (this.#socket.destroyed) this.#connect(); // the server closes what is idle
+    if (this.#socket.destroyed) this.#connect(); // the server closes connections that are idle
     const { pathname, host } = this.#url;
     const length = Buffer.byteLength(body);
     const head =
@@ -108,7 +109,9 @@ function wholeAnswer(chunks) {
   };
 }
 
-/** Joins the pieces of a head that came in several chunks, so that the next look finds its end. */
+/**
+ * Joins the pieces of a head that came in several chunks, so that the next search finds its end.
+ */
 function merged(chunks) {
   if (chunks.length === 1) return undefined;
   const whole = Buffer.concat(chunks);
@@ -125,8 +128,8 @@ function tailOf(chunks) {
 let addresses = 0;
 
 /**
- * Returns a new client address for each request, because limits hold for an address and are not
- * switched off.
+ * Returns a new client address for each request. The rate limits hold for an address and are not
+ * switched off, so that a reused address could be refused.
  */
 function newAddress() {
   const number = (addresses += 1);

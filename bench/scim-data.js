@@ -6,8 +6,8 @@ export const USERS = 100_000;
 export const GROUPS = 10_000;
 export const MEMBERSHIPS = 1_100_000;
 /**
- * The number of users at the end of the list who leave while they are measured. Each has 20
- * sessions and 50 certificates.
+ * The number of users at the end of the list who are deleted while the deletion is measured. Each
+ * has 20 sessions and 50 certificates.
  */
 export const LEAVERS = 1000;
 export const REVOKED = 100_000;
@@ -21,8 +21,8 @@ const DOMAIN = 'scim.bench.example';
 const ENTERPRISE = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
 
 /**
- * Return the id of a user, and that of a group. Ids ascend with the time of creation, as those that
- * the server makes do.
+ * These functions return the id of a user and the id of a group. The ids ascend with the time of
+ * creation, as the ids that the server makes do.
  */
 export const userId = (n) => `01900000-0000-7000-8000-${n.toString(16).padStart(12, '0')}`;
 export const groupId = (n) => `01900000-0000-7000-8001-${n.toString(16).padStart(12, '0')}`;
@@ -67,7 +67,7 @@ INSERT INTO users (id, org_id, email, name, scim_managed, user_name, external_id
 
 /**
  * The statements that fill the tables, in the order of ids. Foreign keys are not checked, so that
- * it is fast.
+ * filling is fast.
  */
 const FILL = `
 SET session_replication_role = replica;${insertUsers(USERS)};

@@ -18,7 +18,8 @@ import {
 import { startBareScimmy, startBenchServer } from './server.js';
 
 /**
- * The numbers of concurrent clients while CPU time is counted. Times are measured with one client.
+ * The numbers of concurrent clients while CPU time is counted. Latencies are measured with one
+ * client.
  */
 const CLIENTS = 32;
 const LISTING_CLIENTS = 4;
@@ -36,7 +37,7 @@ const [LARGEST, TEN] = [0, 1].map(groupId);
 /** The number of users that no scenario deletes: they are at the beginning of the list. */
 const STAYING = USERS - LEAVERS;
 
-/** The requests to both servers. `act` sends one request of a client. */
+/** The requests that are measured on both servers. `act` sends one request of a client. */
 const SHARED = [
   { what: 'POST /Users', aim: 1000, act: create },
   { what: 'GET /Users/id', act: (client) => client.expect(200, 'GET', `/Users/${randomUserId()}`) },
@@ -137,8 +138,8 @@ const HOSTILE = [
 ];
 
 /**
- * SCIM on a directory of 100,000 users, and for comparison `scimmy-routers` with as many users in
- * memory: the requests for each second of CPU time, and the latency for a single client.
+ * Measures SCIM on a directory of 100,000 users, and for comparison `scimmy-routers` with as many
+ * users in memory: the requests for each second of CPU time, and the latency for a single client.
  */
 export async function run() {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -178,7 +179,10 @@ export async function run() {
   }
 }
 
-/** Measures a scenario on both servers, which take turns. Without a rival its columns are empty. */
+/**
+ * Measures a scenario on both servers alternately. If there is no server to compare with, its
+ * columns are empty.
+ */
 async function compare(scenario, ours, rival) {
   const { what, aim, aimMs, act } = scenario;
   progress(what);
@@ -208,16 +212,14 @@ async function compare(scenario, ours, rival) {
 }
 
 /**
- * Returns the acts for each second of CPU time of the server and of all PostgreSQL processes
- * together.
+ * Returns the number of requests for each second of CPU time of the server and of all PostgreSQL
+ * processes together.
  */
 function rateOf({ latencies, server, postgres }) {
   return latencies.length / (server + postgres);
 }
 
-/**
- * Measures one turn. In the first turn of a scenario, the clients warm up before they are measured.
- */
+/** Measures a scenario once. In the first round, the clients warm up before they are measured. */
 function measure(target, scenario, round) {
   const work = { open: () => clientsOf(target, scenario) };
   const warmUpSeconds = round === 0 ? WARM_UP_SECONDS : 0;
@@ -225,8 +227,8 @@ function measure(target, scenario, round) {
 }
 
 /**
- * Opens new connections for each turn, because the server closes a connection that is idle between
- * two turns.
+ * Opens new connections for each measurement, because the server closes a connection that is idle
+ * between two measurements.
  */
 function clientsOf({ url, token }, { act, clients = CLIENTS }) {
   return Array.from({ length: clients }, () => {
@@ -242,7 +244,7 @@ async function alone({ url, token }, act) {
   return latencies;
 }
 
-/** Measures the acts of a single client, one after the other. */
+/** Measures the requests that a single client sends, one after the other. */
 async function others(ours, data, baseUrl) {
   const client = new ScimClient(ours.url, ours.token);
   const measured = async (what, times, act, aim = '') => {
@@ -302,8 +304,8 @@ async function others(ours, data, baseUrl) {
 }
 
 /**
- * Adds and removes one member, in turn in the small and in the large group, because the speed of
- * the machine changes.
+ * Adds and removes one member, alternately in the small and in the large group, because the speed
+ * of the machine changes.
  */
 async function oneMember({ pid }, client) {
   const groups = [TEN, LARGEST].map((id) => ({ id, cpu: [], add: [], remove: [] }));
@@ -375,7 +377,7 @@ async function thousand(client, op, turn) {
   if (status !== 200 && status !== 204) throw new Error(`1,000 members: ${status}`);
 }
 
-/** Measures hostile requests, and a plain list for comparison. */
+/** Measures each hostile request, and a plain list for comparison. */
 async function hostile({ url, token, pid }) {
   const client = new ScimClient(url, token);
   const rows = [];

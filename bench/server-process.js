@@ -37,7 +37,8 @@ const { config } = loadConfig({
   SVC_LOG_FORMAT: 'json',
   ...process.env,
 });
-// Every request is logged, as in production; what is written goes nowhere.
+// Every request is logged, as in production, so that the cost of logging is measured. The lines are
+// dropped.
 const logger = createLogger(config.log, { write: () => undefined });
 const app = await createApp(config, logger, {
   composition: 'test',

@@ -6,7 +6,7 @@ const THIS_TREE = dirname(import.meta.dirname);
 
 /**
  * Starts the server to be measured in a process of its own (bench/server-process.js), on the
- * embedded PostgreSQL with its durable defaults, with 32 people who have enrolled a key and are
+ * embedded PostgreSQL with its durable defaults. By default, 32 people have enrolled a key and are
  * logged in.
  *
  * @param folder the folder for its data
@@ -44,7 +44,7 @@ export function startBareScimmy(users) {
   return startProcess('bare-scimmy-process.js', [String(users)], {});
 }
 
-/** Starts the peer with one route and nothing around it (bench/bare-nest-process.js). */
+/** Starts the server with one route and nothing around it (bench/bare-nest-process.js). */
 export function startBareNest() {
   return startProcess('bare-nest-process.js', [], {});
 }

@@ -22,28 +22,38 @@ import { startBenchServer } from './server.js';
 
 /** The number of applications of a person, each with its own receiver or stream. */
 const APPLICATIONS = 50;
-/** The number of notices that are never delivered, and of the applications that they are for. */
+/**
+ * The number of undelivered logout notices (or events) in a full queue, and the number of
+ * applications to which they belong.
+ */
 const UNDELIVERED = 100_000;
 const AWAY = 50;
 /** The number of clients that registered themselves and never answer a notice. */
 const HANGING = 5000;
-/** The number of pairs of turns, how often a turn does each act, and how often a short one. */
+/**
+ * The number of pairs of measurements (with an empty and a full queue), and how often a measurement
+ * calls each function. A function that takes little time is called more often.
+ */
 const PAIRS = 6;
 const ACTS = 25;
 const SHORT_ACTS = 500;
-/** How often a turn does an act before it measures it. */
+/** How often a function is called before it is measured. */
 const WARM_UP = 10;
-/** The number of people who are deleted to measure how soon the receivers hear of it. */
+/** The number of people who are deleted to measure how soon the receivers are told. */
 const LEAVERS = 30;
-/** The bounds: the times of a full queue by those of an empty one, and milliseconds until told. */
+/**
+ * The bounds: the largest ratio of a time with a full queue to the time with an empty one, and the
+ * most milliseconds until a receiver is told.
+ */
 const MOST_RATIO = 1.2;
 const MOST_TOLD = 1000;
 
 /**
- * Measures back-channel logout and signals: how soon 50 receivers of logout tokens are told after a
- * SCIM DELETE, alone and beside 5,000 clients that registered themselves and hang; the CPU of a
- * notice and of an event; and what 100,000 undelivered notices, or events, cost the clean-up, the
- * queries of the queue and a SCIM DELETE. It exits 1 if a bound is missed.
+ * Measures back-channel logout and signals. First, how soon 50 receivers of logout tokens are told
+ * after a SCIM DELETE, alone and while 5,000 clients that registered themselves never answer.
+ * Second, the CPU time of one notice and of one event. Third, by how much 100,000 undelivered
+ * notices, or events, slow down the clean-up, the queries of the queue and a SCIM DELETE. The exit
+ * status is 1 if a bound is missed.
  */
 export async function run() {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -146,7 +156,9 @@ async function provision({ scim, database }, number) {
   return ids;
 }
 
-/** Measures how soon all receivers of a person are told, from the answer of the SCIM DELETE. */
+/**
+ * Measures how soon all receivers of a person are told, counted from the answer to the SCIM DELETE.
+ */
 async function measureTelling(ground, { arrivals }, what) {
   const ids = await provision(ground, LEAVERS);
   const [each, all] = [[], []];
@@ -154,7 +166,8 @@ async function measureTelling(ground, { arrivals }, what) {
     arrivals.length = 0;
     await ground.scim.expect(204, 'DELETE', `/Users/${id}`);
     const answered = performance.now();
-    // One notice names the session, and one the person alone.
+    // Each application gets two notices: one that names the session, and one that names only the
+    // person.
     while (arrivals.length < 2 * APPLICATIONS) await delay(1);
     const delays = arrivals.map((at) => Math.max(0, at - answered));
     each.push(...delays);
@@ -170,7 +183,10 @@ async function measureTelling(ground, { arrivals }, what) {
   return p99 > MOST_TOLD ? [`${APPLICATIONS} receivers, ${what}: told after ${p99} ms`] : [];
 }
 
-/** The queue of logout tokens. Each `fill` makes rows that wait for their next try. */
+/**
+ * The queue of logout tokens. `queue` adds rows that are sent at once, and `fill` adds rows that
+ * wait for their next attempt.
+ */
 const NOTICES = {
   what: 'a notice',
   table: 'logout_notices',
@@ -222,7 +238,7 @@ const EVENTS = {
   due: listDueReceivers,
 };
 
-/** Gives each application a stream that is pushed. */
+/** Gives each application a stream of events that the service pushes to it (RFC 8935). */
 async function addStreams({ database, origin }) {
   await database.query(
     `WITH allowed AS (
@@ -237,7 +253,10 @@ async function addStreams({ database, origin }) {
   );
 }
 
-/** Measures the CPU time of a row of a queue. SQL queues the rows, so that only sending counts. */
+/**
+ * Measures the CPU time of a row of a queue. SQL inserts the rows, so that only the sending is
+ * measured.
+ */
 async function measureCpu({ server, database }, { arrivals }, { what, queue }) {
   const number = 5000;
   arrivals.length = 0;
@@ -250,7 +269,7 @@ async function measureCpu({ server, database }, { arrivals }, { what, queue }) {
   write(`${table([{ ...row, ...cpuColumns(cpu(), number) }])}\n\n`);
 }
 
-/** Compares an empty queue with one of 100,000 undelivered rows, in pairs of turns. */
+/** Measures alternately with an empty queue and with a queue of 100,000 undelivered rows. */
 async function measureUndelivered(ground, queue) {
   const source = new DataSource({
     type: 'postgres',
@@ -280,7 +299,10 @@ async function measureUndelivered(ground, queue) {
   return printRatios(samples, queue);
 }
 
-/** Prints how the times of a full queue are to those of an empty one. Returns the misses. */
+/**
+ * Prints the ratios of the times with a full queue to those with an empty one. Returns the bounds
+ * that are missed.
+ */
 function printRatios(samples, { undelivered }) {
   const rows = Object.entries(samples).map(([what, pairs]) => ({ what, ...ratioOf(pairs), pairs }));
   const mean = (values) => (values.reduce((a, b) => a + b) / values.length).toFixed(2);
@@ -295,7 +317,8 @@ function printRatios(samples, { undelivered }) {
       })),
     )}\n\n`,
   );
-  // The figures count every row: their time grows, and they are read once a minute.
+  // The figures have no bound: they count every row, so that their time grows with the queue, and
+  // they are read only once a minute.
   return rows
     .filter(({ what, ratio }) => what !== FIGURES && ratio > MOST_RATIO)
     .map(({ what, ratio }) => `${undelivered}, ${what}: ${ratio.toFixed(2)} times as long`);
@@ -303,7 +326,7 @@ function printRatios(samples, { undelivered }) {
 
 const FIGURES = 'the figures';
 
-/** Returns the acts that are measured, by name. */
+/** Returns the functions that are measured, by name. */
 function actsOn(ground, manager, { due }) {
   const leavers = [];
   return {
@@ -324,7 +347,10 @@ function actsOn(ground, manager, { due }) {
   };
 }
 
-/** Does each act as often as it says, and returns the median of its milliseconds, by name. */
+/**
+ * Calls each function as often as its `times` says, and returns the median of its milliseconds, by
+ * name.
+ */
 async function turn(acts) {
   const medians = {};
   for (const [what, { before, times = ACTS, act, after }] of Object.entries(acts)) {
@@ -342,12 +368,18 @@ async function turn(acts) {
   return medians;
 }
 
-/** Does an act without a measurement: the first acts plan their statements after a filling. */
+/**
+ * Calls a function without measuring it, because PostgreSQL plans the statements again after the
+ * queue was filled.
+ */
 async function warmUp(act) {
   for (let n = 0; n < WARM_UP; n += 1) await act();
 }
 
-/** Waits until nothing is due, so that no act runs beside what an earlier one sends. */
+/**
+ * Waits until no row of a queue is due, so that the next function is not measured while the service
+ * still sends what an earlier one has queued.
+ */
 async function allSent(database) {
   const isDue = (queue) =>
     `EXISTS (SELECT FROM ${queue.table} WHERE next_attempt_at < now() + interval '1 minute')`;
@@ -355,15 +387,19 @@ async function allSent(database) {
   while ((await database.query(text)).rows[0].due) await delay(20);
 }
 
-/** Fills a queue with rows that wait for their next try, or empties it. */
+/** Fills a queue with rows that wait for their next attempt, or empties it. */
 async function fill(database, queue, isFull) {
   await queue.empty(database);
   if (isFull) await queue.fill(database);
   await database.query(`VACUUM ANALYZE ${queue.table}`);
-  await database.query('CHECKPOINT'); // so that no act pays for what the filling wrote
+  // so that no measured function waits for the disk writes of the filling
+  await database.query('CHECKPOINT');
 }
 
-/** Makes clients that registered themselves and hang, each with a notice about another person. */
+/**
+ * Makes clients that registered themselves and never answer. Each has a notice about another
+ * person.
+ */
 async function addHanging({ database, origin }, { hanging }) {
   await database.query(
     `WITH made AS (

@@ -14,7 +14,7 @@ const WARM_UP_SECONDS = 3;
 const KEYGEN_ROUNDS = 100;
 const exec = promisify(execFile);
 
-/** The loads. The first one also warms the server up for the second. */
+/** The scenarios. The first one also warms the server up for the second. */
 export const SSH_SCENARIOS = [1, 32].map((clients) => ({
   what: `SSH certificate, ${clients} ${clients === 1 ? 'client' : 'clients'}`,
   sleeps: true,
@@ -23,8 +23,8 @@ export const SSH_SCENARIOS = [1, 32].map((clients) => ({
 
 /**
  * Measures SSH certificates over HTTP, with 1 client and with 32. Each certificate has a durable
- * row of issuance and an audit row. The peers are `ssh-keygen -s` with the same CA key and the bare
- * Ed25519 signature.
+ * row of issuance and an audit row. It is compared with `ssh-keygen -s` with the same CA key, and
+ * with the bare Ed25519 signature.
  */
 export async function run() {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -105,7 +105,7 @@ function clientsOf(server) {
 }
 
 /**
- * Measures `ssh-keygen -s`, which is a process for each certificate: its wall clock time, and the
+ * Measures `ssh-keygen -s`, which starts a process for each certificate: its elapsed time, and the
  * CPU time of the children of the shell.
  */
 async function sshKeygen(folder, caFile) {

@@ -1,7 +1,8 @@
 import { Client } from 'pg';
 
 /**
- * The numbers of sessions of the command, of their tokens, and of members who signed in themselves.
+ * The numbers of sessions of the command `svc`, of their tokens, and of members who signed in
+ * themselves with an address of a SCIM user.
  */
 const SESSIONS = 100_000;
 const TOKENS = 300_000;
@@ -17,7 +18,7 @@ const session = (n) => idOf('8021', n);
  */
 const ROWS = [
   'SET synchronous_commit = off',
-  // no row asks whether the row that it refers to is there
+  // Switches off the checks of foreign keys, so that filling is fast.
   'SET session_replication_role = replica',
   `INSERT INTO users (id, org_id, email)
      SELECT ${idOf('8022', 't.n')}, u.org_id, 'second-' || t.n || '@twins.bench.example'
@@ -25,7 +26,8 @@ const ROWS = [
   `UPDATE users u SET attributes = jsonb_set(attributes, '{emails,1}',
        jsonb_build_object('type', 'home', 'value', 'second-' || t.n || '@twins.bench.example'))
      FROM generate_series(1, ${TWINS}) t (n) WHERE u.id = ${idOf('8000', 't.n')}`,
-  // The address of a twin decides only if it is the only one of type \`work\`.
+  // A twin is a member who signed in with an address of a SCIM user. The address counts only if it
+  // is the user's only address of type `work`.
   `UPDATE users SET attributes = jsonb_set(attributes, '{emails,1,type}', '"work"') #- '{emails,0,type}'
      WHERE attributes #>> '{emails,1,value}' LIKE 'second-%'`,
   `INSERT INTO sessions (id, token_hash, level, user_id, authenticator_id, auth_time, expires_at, client_id)
@@ -45,7 +47,7 @@ const ROWS = [
   'CHECKPOINT',
 ];
 
-/** The data in the database that is upgraded. It uses a connection of its own. */
+/** The rows in the database that is upgraded. It uses a connection of its own. */
 export class UpgradeData {
   #client;
 
@@ -65,7 +67,7 @@ export class UpgradeData {
     for (const statement of ROWS) await this.#client.query(statement);
   }
 
-  /** Returns true if the migration of many rows has begun and has not ended. */
+  /** Returns true if the migration that changes many rows has begun and has not ended. */
   async isInTheMiddle() {
     const begun = await this.#first(`SELECT to_regclass('record_addresses') IS NOT NULL`);
     return (

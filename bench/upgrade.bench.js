@@ -17,7 +17,7 @@ const THIS_TREE = dirname(import.meta.dirname);
 /** The commit of version 0.9.0. */
 const EARLIER = 'e952189';
 
-/** The number of users. Each has 20 audit rows, which makes 1,000,000. */
+/** The number of users. Each has 20 audit rows, so that there are 1,000,000 audit rows. */
 const USERS = 50_000;
 const ISSUERS = 4;
 const READERS = 2;
@@ -138,7 +138,10 @@ async function killInTheMiddle(environment, folder, data) {
   return data.count('record_addresses');
 }
 
-/** Waits until the indexes are built for which no start waits. */
+/**
+ * Waits until the background migrations have built all indexes. A start does not wait for these
+ * indexes.
+ */
 async function untilComplete(data) {
   const files = await readdir(join(THIS_TREE, 'migrations'));
   const end = performance.now() + PATIENCE;
@@ -171,7 +174,7 @@ function readersAt({ baseUrl, tokens }, count) {
   );
 }
 
-/** Prints the activity of the database if no certificate was issued for some time. */
+/** Prints the activity of the database each time when no certificate was issued for a while. */
 function watchPauses(load, data) {
   const state = { isStopped: false };
   const ended = (async () => {
@@ -195,8 +198,9 @@ function watchPauses(load, data) {
 }
 
 /**
- * The load on the server of 0.9.0: certificates and pages, from clients that repeat their request
- * at once. Each server of this version gets requests for certificates as soon as it listens.
+ * The load during the upgrade: clients of the server of 0.9.0 repeat requests for certificates and
+ * pages without a pause. Each server of this version gets requests for certificates as soon as it
+ * listens.
  */
 class Load {
   #stopped = false;
@@ -210,13 +214,14 @@ class Load {
     for (const client of readersAt(server, READERS)) this.#begin(client, 'read');
   }
 
-  /** Begins to ask a server of this version for certificates, too. */
+  /** Begins to request certificates from a server of this version, too. */
   join(server) {
     for (const client of clientsAt(server, ISSUERS)) this.#begin(client, 'upgraded');
   }
 
   /**
-   * Returns the counts since the last call. A pause that still lasts counts with its length so far.
+   * Returns the counts since the last call. A pause that has not ended yet counts with its present
+   * length.
    */
   take() {
     this.#notePause();

@@ -26,8 +26,8 @@ const SOURCES = join(ROOT, 'src');
 const OUTPUTS = join(ROOT, 'dist');
 
 prepareBuild();
-removeServerBundle(); // `npm start` runs none that is older than its modules
-// the watch below reports it again
+removeServerBundle(); // so that `npm start` does not run a bundle that is older than its modules
+// A failure is ignored here, because the type checker below reports the same errors.
 await Promise.all([compile(), bundleCommand()]).catch(() => undefined);
 
 const check = ['--watch', '--preserveWatchOutput', '--noEmit', '-p', 'tsconfig.build.json'];
@@ -69,7 +69,8 @@ async function update() {
   changed.clear();
   if (hasOthers) prepareBuild();
   for (const path of sources.filter(isOfServer)) transpile(path);
-  if (inPackages) await Promise.allSettled([compile(), bundleCommand()]); // they print errors
+  // both have printed their errors already
+  if (inPackages) await Promise.allSettled([compile(), bundleCommand()]);
   restart();
 }
 
@@ -114,13 +115,14 @@ function restart() {
   });
 }
 
-/** Stops the server by a signal, so that it closes its database, and then runs an act. */
+/** Stops the server by a signal, so that it closes its database, and then calls a function. */
 function afterServer(act) {
   if (server.exitCode !== null || server.signalCode !== null) {
     act();
     return;
   }
   server.once('close', act);
-  // after SIGTERM it would go on listening for requests that a balancer still sends
+  // SIGINT, because after SIGTERM the server goes on listening for requests that a load balancer
+  // still sends.
   server.kill('SIGINT');
 }

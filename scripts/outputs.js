@@ -37,12 +37,13 @@ export function compareOutputs(sources, built) {
 
 /**
  * Prepares the folder of a build for an incremental compiler: it removes files without a source,
- * and copies changed assets. If the output of a source is missing that the compiler's memory names,
- * the memory is removed, because the compiler does not check its outputs.
+ * and copies changed assets. The compiler does not check if its outputs still exist. Its record of
+ * the last build is `.tsbuildinfo`. If the output of a source in that record is missing, the record
+ * is removed, so that the compiler makes all outputs.
  *
  * @param {{ sources: string, outputs: string, memory: string, kept: readonly string[] }} project
- *   the folder of the sources, that of the build, the file of the compiler's memory, and patterns
- *   of the files of the build that have another maker
+ *   the folder of the sources, the folder of the build, the path of `.tsbuildinfo`, and patterns of
+ *   the files of the build that another program makes
  */
 export function prepareOutputs({ sources, outputs, memory, kept }) {
   mkdirSync(outputs, { recursive: true });
@@ -57,8 +58,8 @@ export function prepareOutputs({ sources, outputs, memory, kept }) {
 }
 
 /**
- * Returns true if the compiler's memory, a JSON document with the paths of all sources, names one
- * of some sources.
+ * Returns true if `.tsbuildinfo`, a JSON document with the paths of all sources, names at least one
+ * of the given sources.
  */
 function remembers(memory, sources) {
   if (!existsSync(memory)) return false;

@@ -21,8 +21,8 @@ const NEST = JSON.parse(readFileSync(join(ROOT, 'nest-cli.json'), 'utf8'));
 const PACKAGES = globSync('packages/*/tsconfig.json', { cwd: ROOT }).map(dirname);
 
 /**
- * The configurations of the compiler, relative to the checkout. Those of packages come first,
- * because the server needs their outputs.
+ * The configurations of the compiler, relative to the checkout. The configurations of packages come
+ * first, because the server needs the outputs of the packages.
  */
 const CONFIGURATIONS = [
   ...PACKAGES.map((folder) => `${folder}/tsconfig.json`),
@@ -55,7 +55,9 @@ export function prepareBuild() {
  * @throws Error if the compiler found an error, which it has printed
  */
 export function compile() {
-  return run(COMPILER, ['--build', ...CONFIGURATIONS]);
+  // The compiler makes many short-lived objects: with more space it takes a tenth less time.
+  const flags = ['--max-semi-space-size=64'];
+  return run(COMPILER, ['--build', ...CONFIGURATIONS], { flags });
 }
 
 /** The folder of the command's sources. The command is bundled with its packages. */
@@ -88,7 +90,8 @@ export async function bundleServer({
   const made = join(ROOT, 'dist', `${folder}-new`);
   rmSync(made, { recursive: true, force: true });
   await run(join(ROOT, 'node_modules/rolldown/bin/cli.mjs'), ['-c', configuration], {
-    // The compiler runs beside it, takes longer, and gets the first of two processors.
+    // The compiler runs at the same time and takes longer. A lower priority of the bundler lets it
+    // have the first of two processors.
     niceness: 10,
     env: {
       ...ownEnvironment,
@@ -111,9 +114,9 @@ export function removeServerBundle(folder = 'bundle') {
  * Runs a program of Node, with its output on standard error, so that a script can print a result on
  * standard output.
  */
-function run(program, args, { cwd = ROOT, niceness = 0, env = ownEnvironment } = {}) {
+function run(program, args, { cwd = ROOT, niceness = 0, env = ownEnvironment, flags = [] } = {}) {
   return new Promise((done, fail) => {
-    const child = spawn(process.execPath, [program, ...args], {
+    const child = spawn(process.execPath, [...flags, program, ...args], {
       cwd,
       env,
       stdio: ['ignore', 2, 2],

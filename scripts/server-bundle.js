@@ -116,7 +116,7 @@ export default {
   plugins: [urlsOfModules, asciiOnly],
   resolve: { conditionNames: ['source', 'node'] },
   transform: { decorator: { legacy: true, emitDecoratorMetadata: true }, target: 'node24' },
-  treeshake: false, // half of the time, and nothing of a library is left out by mistake
+  treeshake: false, // takes half of the time, and leaves out nothing of a library by mistake
   checks: { eval: false },
   logLevel: 'warn',
   onLog(level, log, report) {

@@ -58,8 +58,8 @@ import { WebAuthnModule } from './features/webauthn/webauthn.module.js';
 import { LISTENER_PLAN, Listeners, type ListenerPlan } from './listeners.service.js';
 
 /**
- * The decisions about the application that only its composition root makes, and that no variable
- * can change.
+ * The decisions about the application that its composition root makes in code, and that no variable
+ * can change. There is a composition root for production, one for the demo and one for the tests.
  */
 export interface CompositionRoot extends ListenerPlan {
   readonly composition: Composition;
@@ -69,15 +69,18 @@ export interface CompositionRoot extends ListenerPlan {
   readonly pageScripts: readonly string[];
   /** The time-outs and retries of calls to KMS. */
   readonly kmsLimits: KmsLimits;
-  /** The times of a failover of the database; the default are those of production. */
+  /**
+   * The intervals and waiting times during a failover of the database; the default are those of
+   * production.
+   */
   readonly failoverLimits?: FailoverLimits | undefined;
   /** The clock of the services and of the rate limits; the default is that of the machine. */
   readonly clock?: Clock | undefined;
   /** Modules in addition to the product's features. Production has none. */
   readonly modules: readonly (Type | DynamicModule)[];
   /**
-   * The comparison with the document of the object store, which may change while the application
-   * runs; undefined if no object store is configured.
+   * Compares the configuration with its document in the object store, which may change while the
+   * application runs; undefined if no object store is configured.
    */
   readonly live?: LiveConfiguration | undefined;
 }
@@ -87,10 +90,12 @@ export interface CompositionRoot extends ListenerPlan {
   '/v1/*': { errors: 'problem', protectedResource: true, query: 'strict' },
   '/api/*': { errors: 'problem', protectedResource: true },
   '/api/v1/*': { query: 'strict' },
-  // The modules of these paths may be switched off.
+  // The modules that serve these two paths may be switched off, so their rules are not declared
+  // there.
   '/certification/*': { tier: 'general', errors: 'problem' },
   '/metrics': { hosts: 'any' },
-  // Unknown paths of the pages for admins count in their tier, too.
+  // Requests for unknown paths below /admin count against the same rate limit as the pages for
+  // admins.
   '/admin/*': { tier: 'general', audience: 'ui', errors: 'html' },
 })
 @Module({})

@@ -55,7 +55,10 @@ interface NestParts {
   readonly kmsKeys: KmsKeys;
 }
 
-/** The parts from which the edges are made. */
+/**
+ * The parts from which the edges are made. An edge is the handler that gets each request first,
+ * before Express.
+ */
 interface Parts extends Omit<NestParts, 'kmsKeys'> {
   readonly nest: NestExpressApplication;
   readonly headersOf: EdgeHeaders;
@@ -63,7 +66,8 @@ interface Parts extends Omit<NestParts, 'kmsKeys'> {
 }
 
 /**
- * Builds the application of a composition, ready to listen.
+ * Builds the application for production, the demo or a test, as the composition root says. The
+ * result does not listen yet.
  *
  * @throws Error for every reason not to start: a key of KMS that does not fit, a database of
  *   another composition, an identity provider without discovery, a wrong CA key, a route without
@@ -118,8 +122,8 @@ async function createNest({
 }
 
 /**
- * Makes the two edges: that of the application, and that of the plain listener beside TLS, which
- * only redirects to https.
+ * Makes the two edges, which are the handlers that get each request first, before Express: that of
+ * the application, and that of the plain listener beside TLS, which only redirects to https.
  */
 function edgesOf(parts: Parts): Edges {
   const { nest, config } = parts;

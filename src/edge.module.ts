@@ -31,8 +31,8 @@ export class EdgeModule {
 }
 
 /**
- * Handles every request that no route takes. It must be the last of all modules, since the router
- * tries them in their order.
+ * Handles every request that matches no other route. It must be the last of all modules, because
+ * the router tries the modules in their order.
  */
 @Module({ imports: [HttpModule], controllers: [FallbackController] })
 export class FallbackModule {}

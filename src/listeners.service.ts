@@ -22,13 +22,17 @@ import { readTlsMaterial, type TlsMaterial, type TlsSource } from '#platform/tls
 import type { ParseErrorResponder } from '#platform/http/server/parse-error-responder.js';
 import { startUpLine, type StartUpFacts } from './start-up-line.js';
 
-/** The ports, hosts and limits that a composition sets, in addition to the configuration. */
+/**
+ * The ports, hosts and limits of the listeners that production, the demo or a test sets in its
+ * code, in addition to the configuration.
+ */
 export interface ListenerPlan {
   /** The ports if TLS is configured. In production they are 443 and 80. */
   readonly ports: { readonly https: number; readonly http: number };
   /**
-   * The hosts if TLS is not configured, instead of the host of SVC_LISTEN_ADDR. Each host after the
-   * first is optional. Production has none.
+   * The hosts to listen on if TLS is not configured, instead of the host of SVC_LISTEN_ADDR. If
+   * this machine lacks the address of any host but the first, the start goes on without it. In
+   * production the list is empty.
    */
   readonly hosts: readonly string[];
   /** The time-outs of clients. In production they are EDGE_TIMEOUTS. */
@@ -39,13 +43,13 @@ export interface ListenerPlan {
 export const LISTENER_PLAN = Symbol('ListenerPlan');
 
 /**
- * The handlers of the listeners: the edge, and for the plain port beside TLS the edge that
- * redirects.
+ * The handlers of the listeners. They are called edges, because they get each request first. If TLS
+ * is used, the plain port has an edge of its own, which redirects to https.
  */
 export interface Edges {
   readonly application: RequestListener;
   readonly redirect: RequestListener;
-  /** Answers input that becomes no request, on all listeners. */
+  /** Answers bytes that Node cannot parse as a request, on all listeners. */
   readonly parseErrorResponder: ParseErrorResponder;
 }
 
@@ -127,7 +131,7 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
 
   async beforeApplicationShutdown(signal?: string): Promise<void> {
     if (signal !== undefined) setTimeout(() => this.#giveUp(), EXIT_MS).unref();
-    const drain = signal === 'SIGTERM'; // SIGINT: a user at a terminal waits
+    const drain = signal === 'SIGTERM'; // after SIGINT a user at a terminal waits for the end
     const lost = await stopServers(this.#servers, this.inFlight, { drain, limit: CUT_OFF_MS });
     if (lost > 0) this.#logger.warn(`${lost} requests took too long to end, and were cut off`);
   }

@@ -12,9 +12,9 @@ export function requireNode(): void {
 }
 
 /**
- * Ends the process with status 2 if an entry point without arguments was given one, because it
- * would start without the setting that the operator wanted. The name of an option is repeated, but
- * no value, because it may contain a password.
+ * Ends the process with status 2 if an entry point that takes no arguments was given one, because
+ * it would start without the setting that the operator wanted. The message repeats the name of an
+ * option, but no value, because a value may contain a password.
  */
 export function refuseArguments(program: string, given = process.argv.slice(2)): void {
   if (given.length === 0) return;

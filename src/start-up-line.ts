@@ -27,7 +27,7 @@ export function startUpLine({ http, database, upstream }: StartUpFacts, port: nu
 
 function describeDatabase({ url, dataDir }: Config['database']): string {
   if (url === undefined) return `embedded PostgreSQL in ${dataDir}`;
-  const parsed = parseDatabaseUrl(url); // user and password stay apart
+  const parsed = parseDatabaseUrl(url); // the user and the password are left out
   if (!parsed) return 'PostgreSQL at SVC_DATABASE_URL';
   return `PostgreSQL at ${parsed.hosts.map(describeHost).join(',')}/${parsed.database}`;
 }

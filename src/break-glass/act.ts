@@ -11,7 +11,10 @@ import type { ActName, GlassCommand } from './arguments.js';
 import type { OperatorTerminal } from './terminal.js';
 import { endedText, personJson, personLine } from './text.js';
 
-/** The error of a refused command, with the reason for the operator. Nothing has changed. */
+/**
+ * The error of a refused command. Its message tells the operator the reason. A refused command has
+ * changed nothing.
+ */
 export class Refused extends Error {
   override readonly name = 'Refused';
 }
@@ -84,8 +87,10 @@ async function onePerson(
 }
 
 /**
- * Shows the person and what would end, and asks the operator to type the address.
- * @throws Refused if another text is typed
+ * Shows the person, and what the command would end (sessions, certificates and so on). Then it asks
+ * the operator to type the address of the person, unless `--yes` was given.
+ *
+ * @throws Refused if the operator types another text
  */
 async function confirm(
   { name, yes }: ActCommand,

@@ -85,8 +85,8 @@ async function run(
         await actOnDomain(command, { domains, terminal, operator: operatorOf(environment), log });
     } else if (command.name === 'list-admins') await listAdmins(command, access, terminal);
     else await act(command, { access, terminal, operator: operatorOf(environment), log });
-    // The warning is about a standby that could lack the change after a failover. An embedded
-    // database has no standby.
+    // The warning is about a standby server of the database, which could lack the change after a
+    // failover. An embedded database has no standby.
     if (!opened.unchecked.isEmbedded) await tellIfUnseen(opened, recorded, terminal);
     return 0;
   } finally {
@@ -95,8 +95,8 @@ async function run(
 }
 
 /**
- * Warns the operator if no running process of the service knows of the change, because then no
- * process would notice if a failover loses it.
+ * Warns the operator if no running process of the service has read the change. Such a process
+ * remembers the change, and would notice if a failover of the database loses it.
  */
 async function tellIfUnseen(
   { dataSource }: InstalledDatabase,

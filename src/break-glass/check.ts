@@ -32,9 +32,15 @@ import { Findings } from './findings.js';
 import { DirectoryInUse } from '#platform/database/embedded-postgres/reclaim.js';
 import type { OperatorTerminal } from './terminal.js';
 
-/** Seconds by which two clocks may differ: tokens allow about as much. */
+/**
+ * The largest difference in seconds between the clocks of this machine and of the database for
+ * which `check` does not warn. The checks of the times in tokens tolerate about as much.
+ */
 const SKEW = 5;
-/** A `Date` header counts whole seconds, and its response was on the way for a while. */
+/**
+ * The same limit for the clock of an identity provider, in seconds. It is larger, because the time
+ * comes from a `Date` header: that counts whole seconds, and the response travelled for a while.
+ */
 const SKEW_OF_PROVIDER = 30;
 
 /**
@@ -80,7 +86,10 @@ async function checkConfiguration(
   }
 }
 
-/** Checks the database and its migrations, and this machine's clock by the one of the database. */
+/**
+ * Checks the database and its migrations, and compares this machine's clock with the clock of the
+ * database.
+ */
 async function checkDatabase(
   findings: Findings,
   environment: Environment,
@@ -163,7 +172,10 @@ async function checkParts(
   }
 }
 
-/** Lists the members who are twins of records, for an admin to part those who are two people. */
+/**
+ * Lists the twins of SCIM records: members who signed in with the address of a record, and who end
+ * with that record. If a listed twin and the record are two people, an admin must part them.
+ */
 async function checkTwins(
   findings: Findings,
   { dataSource: { manager } }: InstalledDatabase,
@@ -184,7 +196,10 @@ async function checkTwins(
   }
 }
 
-/** Reports the notices to applications, and warns of those that wait long. */
+/**
+ * Reports how many notices (logout tokens and security events) wait for delivery to applications,
+ * and warns of notices that wait long.
+ */
 async function checkNotices(
   findings: Findings,
   { dataSource: { manager } }: InstalledDatabase,
@@ -201,7 +216,10 @@ async function checkNotices(
   }
 }
 
-/** Reports the delay of the feed of the audit log, and warns of a long one. */
+/**
+ * Reports for how long the oldest event of the audit log waits to appear in the feed that other
+ * programs read, and warns of a long delay.
+ */
 async function checkFeed(
   findings: Findings,
   { dataSource: { manager } }: InstalledDatabase,

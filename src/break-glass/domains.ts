@@ -98,8 +98,10 @@ async function organizationOf(
 }
 
 /**
- * Shows the domain, its owner and what would end, and asks the operator to type the domain.
- * @throws Refused if another text is typed
+ * Shows the domain, its owner, and what the command would end. Then it asks the operator to type
+ * the name of the domain, unless `--yes` was given.
+ *
+ * @throws Refused if the operator types another text
  */
 async function confirm(
   { act, yes }: DomainCommand,

@@ -30,7 +30,7 @@ export class Findings {
     this.#all.push({ check, status: 'failed', detail });
   }
 
-  /** Records checks as skipped, because another failed check made them impossible. */
+  /** Records checks that could not run, because an earlier check failed. */
   skip(checks: readonly string[], detail: string): void {
     for (const check of checks) this.#all.push({ check, status: 'skipped', detail });
   }

@@ -52,8 +52,8 @@ const drop = () => undefined;
 
 /**
  * Sends the warnings and errors of the domain layer to a logger, and drops its other lines, because
- * the command prints its own results. Like Nest's own calls, a call may have facts or an error
- * before the text.
+ * the command prints its own results. A call of Nest's logger ends with the text and the name of
+ * the caller; facts or an error may come before them.
  */
 export function redirectNestLog(logger: Logger): void {
   const through =
@@ -79,7 +79,7 @@ export function redirectNestLog(logger: Logger): void {
 }
 
 /**
- * The surroundings of a command: environment, terminal and log. A test passes its own, so that it
+ * The environment, the terminal and the log that a command uses. A test passes its own, so that it
  * can run a command without starting a process.
  */
 export interface Surroundings {

@@ -20,9 +20,11 @@ export interface ReconcileParts {
 const WORD = 'reconcile';
 
 /**
- * Ends all recorded access, as the service does after a proven loss of commits, once the operator
- * has typed the word.
- * @throws Refused
+ * Ends all access that the database has on record. The service does the same itself after it has
+ * found that the database lost commits. The operator must type {@link WORD} to confirm, unless
+ * `--yes` was given.
+ *
+ * @throws Refused if the operator types another text
  */
 export async function reconcile(
   { json, yes }: Extract<GlassCommand, { readonly name: 'reconcile' }>,

@@ -7,8 +7,8 @@ export interface OperatorTerminal {
   /** Writes a line that is no part of the result, such as a warning, to standard error. */
   say(line: string): void;
   /**
-   * Asks a question on standard error, and returns one line of standard input; undefined at its
-   * end.
+   * Writes a question to standard error, and returns the next line of standard input; undefined if
+   * standard input has ended.
    */
   ask(question: string): Promise<string | undefined>;
 }

@@ -46,8 +46,8 @@ function portIn(address: string | undefined): number | undefined {
 }
 
 /**
- * Builds the demo's configuration: its own settings, which variables of the environment replace. No
- * variable is required, and no `.env` is read.
+ * Builds the demo's configuration. Each setting has a value of the demo, and a variable of the
+ * environment replaces it. No variable is required, and no `.env` is read.
  *
  * @param port the port of {@link portOf}
  * @param provider the demo's own identity provider, unless the environment names others

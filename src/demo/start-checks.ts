@@ -6,8 +6,8 @@ import type { DemoArguments } from './arguments.js';
 import { portOf, refusePublicOrigin } from './configuration.js';
 
 /**
- * The facts that can refuse a start. They are read before the application is loaded, which takes a
- * second.
+ * The facts that a start needs. They are checked before the application is loaded, because loading
+ * takes a second and a wrong fact is then reported at once.
  */
 export interface StartFacts {
   readonly environment: Environment;

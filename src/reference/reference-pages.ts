@@ -18,7 +18,10 @@ const ENVIRONMENT = {
   RUST_LOG: 'off',
 };
 
-/** A composition that is never built. */
+/**
+ * The composition root for this program. It only has to be valid, because no application is built
+ * from it.
+ */
 const ROOT: CompositionRoot = {
   composition: 'production',
   ports: { https: 443, http: 80 },

@@ -1205,8 +1205,8 @@ const ORDERS: readonly Order[] = [
   ...inBoth(ADMINS),
 ];
 
-/** At small scale every third order of both modes runs in `scim_only`: all of them do in `open`. */
-const EVERY = atScale({ small: 3, full: 1 });
+/** At small scale every sixth order of both modes runs in `scim_only`: all of them do in `open`. */
+const EVERY = atScale({ small: 6, full: 1 });
 
 describe('who gets an SSH certificate at the end of an order of acts', () => {
   let service: PeopleService;

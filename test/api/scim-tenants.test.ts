@@ -271,12 +271,13 @@ it('several users may have no e-mail at all', async () => {
 
 /** Users of one page: the service returns at most 1,000. */
 const LARGEST_PAGE = atScale({ small: 200, full: 1000 });
+const PAGE = atScale({ small: 150, full: 400 });
 
 describe('paging by cursor', () => {
   it.each([
-    { sortBy: '', users: atScale({ small: 1500, full: 100_000 }), most: LARGEST_PAGE },
-    { sortBy: 'userName', users: atScale({ small: 1000, full: 3000 }), most: 400 },
-    { sortBy: 'title', users: atScale({ small: 1000, full: 3000 }), most: 400 },
+    { sortBy: '', users: atScale({ small: 900, full: 100_000 }), most: LARGEST_PAGE },
+    { sortBy: 'userName', users: atScale({ small: 400, full: 3000 }), most: PAGE },
+    { sortBy: 'title', users: atScale({ small: 400, full: 3000 }), most: PAGE },
   ])(
     'over $users users with deletes in between, sorted by "$sortBy", neither misses nor repeats a user',
     async ({ sortBy, users, most }) => {

@@ -7,6 +7,7 @@ import { builtClasses, exportedTypes, longFunctions, type BuiltClass } from './s
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const files = productFiles();
+const classes = files.flatMap(builtClasses);
 const folders = [...new Set(files.map(({ path }) => dirname(path)))];
 const planted = (text: string, path = 'src/domain/planted/x.ts'): SourceFile => ({
   path,
@@ -64,7 +65,6 @@ function listedFolders(readme: string): string[] {
 
 describe('the shape of the source', () => {
   it('has at most 90 injectable classes, and no constructor takes more than 6 dependencies', () => {
-    const classes = files.flatMap(builtClasses);
     const injectables = classes.filter(({ decorator }) => decorator === 'Injectable');
     expect(injectables.length).toBeLessThanOrEqual(90);
     expect(injectables.length).toBeGreaterThan(30);
@@ -75,9 +75,9 @@ describe('the shape of the source', () => {
   });
 
   it('has no small injectable class with one caller, except for those named here', () => {
-    const small = files
-      .flatMap(builtClasses)
-      .filter(({ decorator, lines }) => decorator === 'Injectable' && lines < 50);
+    const small = classes.filter(
+      ({ decorator, lines }) => decorator === 'Injectable' && lines < 50,
+    );
     const callersOf = ({ name, path }: BuiltClass) =>
       files.filter(
         (file) =>

@@ -35,6 +35,7 @@ function* nodesOf(node: ts.Node): Generator<ts.Node> {
  * Returns the decorated classes of a file, each with the number of its constructor's parameters.
  */
 export function builtClasses(file: SourceFile): BuiltClass[] {
+  if (!/@\w+\(/.test(file.text)) return []; // most files need no parser
   return [...nodesOf(parsed(file))].flatMap((node) => {
     if (!ts.isClassDeclaration(node) || !node.name) return [];
     const [decorator] = ts.getDecorators(node) ?? [];
@@ -51,6 +52,7 @@ export function builtClasses(file: SourceFile): BuiltClass[] {
 
 /** Returns the functions of a file that have more lines than a limit. */
 export function longFunctions(file: SourceFile, limit: number): LongFunction[] {
+  if (file.text.split('\n').length <= limit) return [];
   const source = parsed(file);
   const lineAt = (position: number) => source.getLineAndCharacterOfPosition(position).line;
   return [...nodesOf(source)].flatMap((node) => {

@@ -27,7 +27,7 @@ const GROUPS = [
 ] as const;
 
 /** The test cases of each operation. */
-const EXAMPLES = atScale({ small: 5, full: 100 });
+const EXAMPLES = atScale({ small: 3, full: 100 });
 
 /**
  * RFC 7644 §3.11 wants 501 here, where a token belongs to no user: the one 5xx that is no fault of
@@ -44,7 +44,7 @@ const WORKERS = '1';
 /** Milliseconds for the operations of one group at full scale, on a slow machine. */
 const LONGEST = 600_000;
 
-const LEAST_REQUESTS = atScale({ small: 600, full: 10_000 });
+const LEAST_REQUESTS = atScale({ small: 350, full: 10_000 });
 
 /** Python writes no compiled copy of this file beside it. */
 const HOOKS = fileURLToPath(new URL('../support/schemathesis/hooks.py', import.meta.url));

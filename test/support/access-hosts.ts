@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import { rows } from './rows.js';
 
-/** A group of hosts that a test inserts. Without `logins` people log in as `deploy`. */
+/** A group of hosts that a test inserts. If `logins` is left out, people log in as `deploy`. */
 export interface HostGroup {
   readonly orgId: string;
   readonly name: string;
@@ -68,7 +68,7 @@ export async function makeScimGroup(
   return id;
 }
 
-/** Makes a session's only touch of the key some seconds old. */
+/** Sets the only touch of the security key in a session to some seconds ago. */
 export async function touchAgo(
   database: DataSource,
   sessionId: string,

@@ -1,14 +1,14 @@
 import type { DataSource } from 'typeorm';
 import { untilWaiting } from './lock-waiters.js';
 
-/** The number of the advisory lock at which issuing statements wait. */
+/** The number of the advisory lock at which the statements that issue credentials wait. */
 const PARKING = 8_472_001;
 
 /**
- * Makes every statement that asks who owns an e-mail address wait at an advisory lock, as long as a
- * test has the lock. An issuing statement then has its snapshot and no row lock yet. So a statement
- * for several requests, which waits for no row lock, waits here as well. Without the lock the
- * function answers as before.
+ * Replaces the SQL function that decides if an e-mail address belongs to an organization. While a
+ * test has the advisory lock, each call of the function waits for the lock. A statement that issues
+ * credentials, for one request or for several, has its snapshot at that time, but no row lock yet.
+ * While the lock is free, the function works as usual.
  */
 export async function plantParking(dataSource: DataSource): Promise<void> {
   await dataSource.query(`
@@ -25,8 +25,10 @@ export async function plantParking(dataSource: DataSource): Promise<void> {
 }
 
 /**
- * Starts to issue a credential, and lets the statement wait after its snapshot. Meanwhile it
- * commits a change, and then lets the statement go on. Returns the result of the issuing.
+ * Commits a change between the snapshot of a statement that issues a credential and the rest of
+ * that statement, and returns the result of the issuing. To that end, it takes the lock of {@link
+ * plantParking}, calls `issue`, waits until the statements wait for the lock, calls `change`, and
+ * releases the lock.
  *
  * @param statements the number of issuing statements that wait
  */

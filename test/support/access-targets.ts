@@ -4,7 +4,7 @@ import { count, rows } from './rows.js';
 import type { ScimOrganization } from './scim-organization.js';
 
 /**
- * The rule by which an application admits people. Members that are left out are as in an
+ * The rule by which an application admits people. A member that is left out has the value of an
  * application without a rule.
  */
 export interface Rule {
@@ -51,7 +51,7 @@ export async function unassign(
   );
 }
 
-/** Ends all access that waits in the queue of ended access. */
+/** Runs the worker that ends access to targets until its queue is empty. */
 export async function drain({ nest }: Pick<TestApp, 'nest'>): Promise<void> {
   await nest.get(AccessEndings, { strict: false }).drain();
 }
@@ -100,7 +100,7 @@ export async function newGroup(
   };
 }
 
-/** Makes every touch of a person's key older, as if time had passed. */
+/** Moves every touch of a person's key back by a number of seconds, as if that time had passed. */
 export async function ageTouches(
   { dataSource }: Pick<TestApp, 'dataSource'>,
   email: string,

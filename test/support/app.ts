@@ -54,7 +54,7 @@ export interface TestAppOptions {
   readonly failoverLimits?: Partial<FailoverLimits>;
   /** Times for the object store that are shorter than those of production. */
   readonly storeTimes?: StoreTimes;
-  /** The clock of the services and of the rate limits. The database keeps its own. */
+  /** The clock of the services and of the rate limits. The database uses its own clock. */
   readonly clock?: Clock;
   /** Attestation roots in PEM that are trusted in addition to the root of the software keys. */
   readonly attestationRoots?: readonly string[];

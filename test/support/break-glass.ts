@@ -62,8 +62,8 @@ function variablesOf({ url, environment = {} }: BreakGlassOptions): Record<strin
 }
 
 /**
- * Makes the database of a test application belong to production, or to the tests again, so that the
- * operator's command accepts it.
+ * Marks the database of a test application as one of production, or of the tests again. The
+ * operator's command accepts only a database of production.
  */
 export async function handTo(
   dataSource: DataSource,

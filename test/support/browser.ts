@@ -8,17 +8,18 @@ import { findProgram } from './programs.js';
 import { makeTlsAuthority } from './tls-authority.js';
 
 /**
- * The browser of this worker, which its files use one after the other: a start costs more than most
- * of their tests. It ends with the worker.
+ * The browser of this worker process of vitest. The test files of the worker use it one after the
+ * other, because a start costs more than most of their tests. It ends with the worker.
  */
 let shared: Browser | undefined;
 
 /**
  * Returns the machine's Chromium without a window. A test file that calls it runs under
- * `requires('chromium')`. Profiles share nothing, so that no file sees what another one left;
- * `close` closes the profiles and lets the program run for the next file.
+ * `requires('chromium')`. Profiles share nothing, so that a test file sees no cookie or page of an
+ * earlier one. `close` closes the profiles, and leaves the program running for the next file.
  *
- * `chromium-headless-shell`, where it is installed, is the same engine at half of the CPU time.
+ * If `chromium-headless-shell` is installed, it is used, because it is the same engine and needs
+ * half of the CPU time.
  */
 export async function startBrowser(): Promise<Browser> {
   const program = findProgram('chromium-headless-shell') ?? findProgram('chromium');
@@ -37,12 +38,16 @@ export async function startBrowser(): Promise<Browser> {
   });
 }
 
-/** The host of the applications that the service leads to: it answers each request with a text. */
+/**
+ * The host of the client applications to which the service redirects. It answers each request with
+ * a text.
+ */
 const CLIENT_HOST = 'client.example';
 
 /**
- * Starts the applications of {@link CLIENT_HOST}, because a test cannot answer for the address that
- * a form's response redirects to. @returns their port
+ * Starts a server for the applications at {@link CLIENT_HOST}. A real server is needed, because
+ * Playwright cannot answer a request to which the response of a form redirects.
+ * @returns the port of the server
  */
 async function startClients(): Promise<number> {
   const { key, cert } = makeTlsAuthority('Applications', [CLIENT_HOST]);
@@ -67,7 +72,7 @@ async function launch(executablePath: string): Promise<Browser> {
       '--disable-background-networking',
       '--disable-component-update',
       '--disable-sync',
-      '--renderer-process-limit=1', // no process in advance for a site that no test opens
+      '--renderer-process-limit=1', // starts no process in advance for a site that no test opens
       '--in-process-gpu',
       '--disable-gpu-compositing',
       '--disable-threaded-animation',
@@ -77,7 +82,10 @@ async function launch(executablePath: string): Promise<Browser> {
   });
 }
 
-/** What a page calls: one key, or two of which one makes credentials and the other one asserts. */
+/**
+ * The functions that `navigator.credentials` calls. Both may be of one key, or `create` of one key
+ * and `get` of another.
+ */
 export type PluggedKey = Pick<SoftwareKey, 'create' | 'get'>;
 
 /** A page in an own browser profile, and every error that its pages reported. */
@@ -90,8 +98,8 @@ export interface BrowserProfile {
   /** Makes `navigator.credentials` call a software key on every page that is opened later. */
   plugIn(key: PluggedKey): Promise<void>;
   /**
-   * Gives the profile another client address, with limits of its own: for the next test of a file,
-   * which is another visit.
+   * Gives the profile another client address, which has rate limits of its own. A test file calls
+   * it before each further test, because each test stands for another visit.
    */
   move(): Promise<void>;
   /** Closes the profile and deletes its cookies. */

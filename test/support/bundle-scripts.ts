@@ -3,10 +3,12 @@ import { join, resolve } from 'node:path';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** The bundle of the scripts, two levels below the checkout like that of the server. */
+/**
+ * The folder of the bundle. It is two levels below the checkout, as the bundle of the server is.
+ */
 const BUNDLE = join(ROOT, 'dist/bundle-tests');
 
-/** All that the scripts are made of. */
+/** The files from which the bundle is made. It is made again if one of them has changed. */
 const SOURCES = [
   'src/**/*.ts',
   'packages/*/src/**/*.ts',
@@ -17,8 +19,9 @@ const SOURCES = [
 ];
 
 /**
- * Bundles the scripts that start a whole application, with their packages: such a script is loaded
- * in a quarter of the time. Nothing happens if the bundle is newer than all of its sources.
+ * Bundles the scripts that start a whole application, together with their packages, because a
+ * bundle is loaded in a quarter of the time. It does nothing if the bundle is newer than all of its
+ * sources.
  */
 export async function bundleScripts(): Promise<void> {
   const bundle = statSync(join(BUNDLE, 'replica.js'), { throwIfNoEntry: false });

@@ -3,13 +3,14 @@ import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * The kinds of elements of the pages that this run checked. The workers share them by a file in the
- * folder of the run, with a digest in each line.
+ * Remembers the kinds of elements (see `elementKinds`) of all pages that this test run has checked,
+ * so that equal elements are not checked again. The worker processes share a file in the folder of
+ * the run, with a digest of a kind in each line.
  */
 export class CheckedKinds {
   readonly #known = new Set<string>();
 
-  /** Tells whether no page before had one of these kinds. */
+  /** Returns true if one of these kinds was not on any page that was checked before. */
   lack(kinds: readonly string[]): boolean {
     for (const digest of linesOf(fileOfRun())) this.#known.add(digest);
     return kinds.some((kind) => !this.#known.has(digestOf(kind)));
@@ -24,7 +25,10 @@ export class CheckedKinds {
   }
 }
 
-/** The folder is that of the recorder of traffic, which reads its own files alone. */
+/**
+ * Returns the path of the shared file. It is in the folder of recorded responses, whose reader
+ * ignores files with other names.
+ */
 function fileOfRun(): string | undefined {
   const folder = process.env['TEST_TRAFFIC'];
   return folder === undefined ? undefined : join(folder, 'checked-kinds');

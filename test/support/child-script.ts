@@ -12,7 +12,9 @@ export interface ChildScript<Answer> {
   readonly answer: Promise<Answer>;
   /** Resolves when the process has ended. */
   readonly gone: Promise<void>;
-  /** Returns the signal that ended the process; null while it runs, and after its own end. */
+  /**
+   * Returns the signal that ended the process; null while it runs, or if it has ended by itself.
+   */
   readonly signal: () => NodeJS.Signals | null;
   /** Ends the standard input, which tells the script to finish, and waits for its end. */
   finish(): Promise<void>;
@@ -26,11 +28,11 @@ const TYPESCRIPT = [
 ];
 
 /**
- * Runs a file of test/support with one argument as JSON. A TypeScript file runs from the bundle of
- * the scripts if it is there; otherwise it imports the sources, and loads the compiler into the
- * process. A JavaScript file imports the build.
+ * Runs a file of test/support with one argument as JSON. If the bundle of the scripts has the
+ * TypeScript file, the bundle runs. Otherwise the process imports the sources, and compiles them. A
+ * JavaScript file imports the build.
  *
- * @param uid the user and group of the process, where the tests run as root
+ * @param uid the user and group of the process, if the tests run as root
  */
 export function runScript<Answer>(
   name: string,

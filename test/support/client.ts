@@ -24,7 +24,10 @@ export interface RequestOptions {
   readonly address?: string;
 }
 
-/** The connections of all clients: a request costs a quarter of the CPU time of `fetch`. */
+/**
+ * The connections of all clients. They are used in place of `fetch`, because a request costs a
+ * quarter of the CPU time.
+ */
 const connections = new Agent();
 
 /** The headers that `fetch` sends by itself. */
@@ -44,8 +47,8 @@ export function newAddress(): string {
 }
 
 /**
- * A browser without a window. It keeps cookies by origin, sends the service's Origin with writes,
- * and has its own client address, so that no two clients of a test share a rate limit.
+ * A browser without a window. It keeps cookies by origin, and sends the service's Origin with
+ * writes. It has a client address of its own, so that no two clients of a test share a rate limit.
  */
 export class Client {
   readonly #jars = new Map<string, Map<string, string>>();
@@ -157,7 +160,10 @@ export class Client {
     return this.post('/enroll/webauthn/complete', { state, credential, name });
   }
 
-  /** Logs in, or steps up, with a key; with an own address for a user who touches often. */
+  /**
+   * Logs in, or steps up, with a key. A user who touches the key often needs another `address` for
+   * each login, because of the rate limit.
+   */
   async logIn(key: SoftwareKey, options: { readonly address?: string } = {}): Promise<Answer> {
     const started = await this.post('/login/webauthn/start', {}, options);
     if (started.status !== 200) return started;

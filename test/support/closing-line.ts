@@ -61,9 +61,10 @@ export default class ClosingLine implements Reporter {
 }
 
 /**
- * Lists the slowest test files with their seconds and their parts of the time of all files, because
- * a run takes at least as long as the slowest. The last line names files that take too large a
- * part. That is no failure, because it may be the fault of a busy machine.
+ * Lists the slowest test files, because a run takes at least as long as its slowest file. Each line
+ * has the seconds of the file and its part of the time of all files. The last line names files that
+ * take too large a part. The run does not fail because of that, since a busy machine may be the
+ * reason.
  */
 function slowest(modules: readonly TestModule[]): string[] {
   const times = modules.map((module) => {
@@ -88,8 +89,8 @@ function seconds(milliseconds: number): string {
 }
 
 /**
- * Compares the responses of the run with the OpenAPI document, and prints the differences. @returns
- * the number of differences
+ * Compares the responses of the run with the OpenAPI document, and prints the differences.
+ * @returns the number of differences
  */
 function compareTraffic(isWhole: boolean): number {
   const folder = process.env['TEST_TRAFFIC'];

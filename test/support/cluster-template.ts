@@ -19,10 +19,10 @@ import { administer, urlOf } from './test-server.js';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** Keeps one data directory. `npm ci` deletes it. */
+/** The folder in which the data directory is kept between test runs. `npm ci` deletes it. */
 const CACHE = join(ROOT, 'node_modules/.cache/svc-test');
 
-/** The database of the data directory that each test database copies. */
+/** The name of a database in the prepared data directory. Each test database is a copy of it. */
 export const TEMPLATE = 'migrated';
 
 /** Cheap settings: the databases of the tests need not survive a crash of the machine. */
@@ -36,9 +36,9 @@ export const CHEAP_SETTINGS = {
 } as const;
 
 /**
- * Copies a data directory into a directory, as a start of the embedded server looks for it. Its own
- * database and {@link TEMPLATE} are migrated. The copy takes a tenth of the time of initdb and the
- * migrations.
+ * Copies the prepared data directory to the place where a start of the embedded server looks for
+ * it. Its own database and {@link TEMPLATE} are migrated. The copy takes a tenth of the time of
+ * initdb and the migrations.
  */
 export async function copyCluster(dataDir: string): Promise<void> {
   const made = join(CACHE, `cluster-${versionOfCluster()}`);
@@ -47,8 +47,8 @@ export async function copyCluster(dataDir: string): Promise<void> {
 }
 
 /**
- * Makes the data directory of a server, with a migrated database, unless it exists: for a test that
- * is not about the first start.
+ * Copies the prepared data directory, with a migrated database, if the server has none yet. It is
+ * for tests that are not about the first start.
  */
 export async function prepareDataDir(dataDir: string): Promise<void> {
   if (existsSync(dataDir)) return;
@@ -58,8 +58,8 @@ export async function prepareDataDir(dataDir: string): Promise<void> {
 }
 
 /**
- * Makes the data directory, and deletes that of another version. Two runs at once each make one,
- * and the first is kept.
+ * Makes the data directory that is copied, and deletes the one of another version. If two test runs
+ * make it at the same time, the first one is kept.
  */
 async function makeCluster(made: string): Promise<void> {
   for (const old of globSync(join(CACHE, 'cluster-*'))) rmSync(old, { recursive: true });
@@ -86,7 +86,7 @@ async function makeCluster(made: string): Promise<void> {
   else renameSync(unfinished, made);
 }
 
-/** A hash of all that decides what the data directory holds. */
+/** Returns a hash of all files on which the content of the data directory depends. */
 function versionOfCluster(): string {
   const files = [
     ...globSync('migrations/**/*.sql', { cwd: ROOT }),

@@ -11,13 +11,13 @@ export interface DemoProcess {
   readonly dataDir: string;
 }
 
-/** The address that the demo prints for a visitor's browser. */
+/** Matches the line in which the demo prints the address of its tour for a visitor's browser. */
 export const TOUR_ADDRESS = /^ +(http:\/\/localhost:\d+)\/demo$/m;
 
-/** The address of the service that a demo prints. */
+/** Matches the line in which a demo prints the address of the service. */
 export const URL_TO_OPEN = /^ +(http:\/\/localhost:\d+)$/m;
 
-/** Returns the lines of a demo on standard error, of which 10.30 allows none. */
+/** Returns the lines that a demo wrote to standard error. The demo must write none. */
 export function complaintsOf(stderr: string): string[] {
   return stderr.split('\n').filter((line) => line !== '');
 }
@@ -43,8 +43,8 @@ export async function productionOf(issuer: string) {
 }
 
 /**
- * Starts the demo of the build in a directory, and waits until its tour is prepared. The first
- * start in a directory finds a migrated data directory; `demo.test.ts` starts without one.
+ * Starts the demo of the build in a directory, and waits until its tour is prepared. The data
+ * directory is migrated already, which saves time; `demo.test.ts` starts without one.
  */
 export async function startDemoProcess(cwd: string): Promise<DemoProcess> {
   await prepareDataDir(join(cwd, 'data-demo'));
@@ -53,7 +53,10 @@ export async function startDemoProcess(cwd: string): Promise<DemoProcess> {
   return { demo, baseUrl, dataDir: join(cwd, 'data-demo') };
 }
 
-/** Returns a process and every process that it started, and those started in turn. Linux only. */
+/**
+ * Returns a process, the processes that it started, the processes that those started, and so on.
+ * Works on Linux only.
+ */
 export function processesOf(pid: number): number[] {
   const parents = new Map<number, number>();
   for (const name of readdirSync('/proc').filter((one) => /^\d+$/.test(one))) {

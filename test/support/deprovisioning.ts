@@ -10,8 +10,8 @@ interface Ending extends Deprovisioning {
 export type Deprovision = ReturnType<typeof deprovision>;
 
 /**
- * Returns the changes of an account that `UserDirectory` makes, each with the locks that its caller
- * must take.
+ * Returns functions that remove, deactivate or activate an account, or revoke its credentials. Each
+ * takes the lock that `UserDirectory` requires, and then calls the method of `UserDirectory`.
  */
 export function deprovision(app: TestApp) {
   const directory = app.nest.get(UserDirectory, { strict: false });

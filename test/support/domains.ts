@@ -84,7 +84,9 @@ export const auditOfDomain = (app: TestApp, domain: string) =>
     [domain],
   );
 
-/** Gives a domain to the organization of a user as proven, as the operator's assignment does. */
+/**
+ * Adds a proven domain to the organization of a user, as the operator does by assigning a domain.
+ */
 export async function assigned(app: TestApp, email: string, domain: string): Promise<void> {
   await rows(
     app.dataSource,

@@ -3,10 +3,11 @@ import { OutboundHttp } from '../../src/platform/outbound/outbound-http.service.
 import { startTestApp } from './app.js';
 import type { ReplicaAnswer, ReplicaArgument } from './replica.js';
 
-// Run by runScript: a replica that kills itself (SIGKILL) at one step of telling applications.
+// Run by runScript: a replica that kills itself (SIGKILL) at one step of sending logout notices or
+// signals to applications.
 const argument: DyingArgument = JSON.parse(process.argv[2] ?? '');
 
-/** The statements after which a replica ends, by the step. */
+/** The statements after which a replica kills itself, by the step. */
 const STATEMENTS: Readonly<Partial<Record<DyingStep, RegExp>>> = {
   settled: /DELETE FROM (logout_notices|signal_events) WHERE id/,
   polled: /FROM signal_streams s JOIN signal_events e .* s\.method = 'poll' AND s\.status/,
@@ -32,7 +33,7 @@ DataSource.prototype.createQueryRunner = function (...parameters) {
   const runner = create.apply(this, parameters);
   const query = runner.query.bind(runner) as (...all: unknown[]) => Promise<never>;
   let isWritten = false;
-  // The service passes a named statement of `pg`.
+  // The statement is an object of `pg` with a name and a text, or a text.
   runner.query = async (statement: unknown, ...values: unknown[]) => {
     const text = JSON.stringify(statement);
     isWritten ||= argument.step === 'written' && text.includes('end_signals(');
@@ -48,9 +49,11 @@ process.stdout.write(`${JSON.stringify(answer)}\n`);
 process.stdin.on('end', () => void app.close()).resume();
 
 /**
- * A step of telling applications: the transaction of an end has written the rows, a sender has
- * taken one, has a connection, got the answer, has settled the row; a poll has read the rows, or
- * has removed those that were acknowledged. At `connected` the test kills the process.
+ * A step of sending logout notices or signals to applications. `written`: a transaction that ends
+ * access has written the rows of the queue. `taken`: a sender has taken a row. `connected`: it has
+ * a connection to the receiver; here the test kills the process. `answered`: it has got the answer.
+ * `settled`: it has deleted the row. `polled`: a poll has read the rows. `acknowledged`: a poll has
+ * deleted the rows that the receiver acknowledged.
  */
 export type DyingStep =
   'written' | 'taken' | 'connected' | 'answered' | 'settled' | 'polled' | 'acknowledged';

@@ -3,7 +3,10 @@ import { runScript } from './child-script.js';
 import type { DyingArgument } from './dying-replica.js';
 import type { ReplicaAnswer } from './replica.js';
 
-/** The steps of sending a row of a queue, each with the most times that a receiver hears of it. */
+/**
+ * The steps of sending a row of a queue. Each has the largest number of times that a receiver gets
+ * the row if a replica dies at this step.
+ */
 export const SENDING_STEPS: readonly (readonly [DyingArgument['step'], number])[] = [
   ['taken', 1],
   ['connected', 2],
@@ -14,7 +17,7 @@ export const SENDING_STEPS: readonly (readonly [DyingArgument['step'], number])[
 /** The time limit of a poll that waits for replicas. */
 export const SLOW = { timeout: 60_000 };
 
-/** The work of rounds, in which two replicas send what a test queues. */
+/** The functions for rounds in which two replicas send the rows that a test queues. */
 export interface Rounds {
   /** Queues the rows of a round. */
   readonly queue: () => Promise<void>;
@@ -25,8 +28,9 @@ export interface Rounds {
 }
 
 /**
- * Starts a replica that dies at a step, and queues rows until it is dead. Chance decides which
- * replica takes which row: a round may leave none for the replica that dies.
+ * Starts a replica that dies at a step, and queues rows until it is dead. Several rounds may be
+ * needed, because chance decides which replica takes which row, and a round may leave none for this
+ * one.
  */
 export async function roundsUntilDeath(argument: DyingArgument, rounds: Rounds): Promise<void> {
   const replica = runScript<ReplicaAnswer>('dying-replica.ts', argument);
@@ -35,7 +39,8 @@ export async function roundsUntilDeath(argument: DyingArgument, rounds: Rounds):
   for (let n = 0; n < 20 && !isDead(); n += 1) {
     await rounds.queue();
     if (argument.step === 'connected') {
-      // One replica alone has 16 requests under way.
+      // The other replica alone has at most 16 requests under way, so with more than 16 this one
+      // has some too.
       await expect.poll(rounds.received, SLOW).toBeGreaterThan(16);
       await replica.kill();
     } else {
@@ -47,12 +52,16 @@ export async function roundsUntilDeath(argument: DyingArgument, rounds: Rounds):
   expect(replica.signal()).toBe('SIGKILL');
 }
 
-/** The number of equal reads after which the living replica has no row of a queue. */
+/**
+ * The number of equal reads in a row after which the living replica is sure to have no row of the
+ * queue.
+ */
 const EQUAL_READS = 10;
 
 /**
- * Ends the leases of a replica that died, as they end in 15 seconds, once the rows under a lease
- * stay the same. Before that, the living replica sends some of them, and would send them again.
+ * Ends the leases of a replica that died, which would otherwise end only after 15 seconds. First it
+ * waits until the leased rows stay the same, because the living replica still sends some of them,
+ * and would send them twice.
  *
  * @param query runs a statement and returns its rows
  */

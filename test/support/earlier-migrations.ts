@@ -8,8 +8,9 @@ const LAST_OF_0_13 = '1764000010100-sids-of-before.sql';
 const LAST_OF_0_10 = '1763790070000-github-repositories.sql';
 
 /**
- * The folder of earlier texts of migrations that version 0.10.0 had, and that stopped issuance for
- * seconds. Files of today that 0.10.0 did not have are left out.
+ * The folder with those migrations of version 0.10.0 whose texts were changed later, because they
+ * stopped the issuing of credentials for seconds. The other migrations of that version are still in
+ * `migrations`.
  */
 const EARLIER_TEXTS = 'test/vectors/migrations-0.10.0';
 /**

@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 /**
  * Returns the kinds of elements of a page. A kind consists of the names, classes, roles and states
  * of an element and of all elements around it, without texts and addresses. Elements of one kind
- * have the same style and the same attributes, so that one of them stands for all.
+ * have the same style and the same attributes, so that it is enough to check one of them.
  */
 export function elementKinds(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(`(() => {

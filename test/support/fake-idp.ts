@@ -17,8 +17,8 @@ interface Answer {
 }
 
 /**
- * The faults of the provider. Where a member is missing, the provider is correct. Tests change the
- * faults while the provider runs.
+ * The faults of the provider. If a member is missing, the provider is correct in that respect.
+ * Tests change the faults while the provider runs.
  */
 export interface Misbehaviour {
   /** Changes the discovery document. */

@@ -166,8 +166,8 @@ export class FapiClient {
   }
 
   /**
-   * Sends a browser with a pushed request to the service. Returns the address at the client to
-   * which it leads, or the error page.
+   * Opens the authorization address of a pushed request in a browser. Returns the address at the
+   * client to which the service redirects, or the error page.
    */
   async authorize(
     browser: Client,

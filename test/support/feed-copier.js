@@ -4,7 +4,9 @@ import { once } from 'node:events';
 import { appendFileSync, readFileSync, truncateSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 
-/** The bytes of a piece: most lines are longer. */
+/**
+ * The number of bytes of one write. Most lines are longer, so that a kill usually cuts off a line.
+ */
 const PIECE = 97;
 
 const { url, file, headers, most = Number.POSITIVE_INFINITY } = JSON.parse(process.argv[2]);

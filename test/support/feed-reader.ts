@@ -4,7 +4,9 @@ import { vi } from 'vitest';
 import { newAddress, type Answer, type Client } from './client.js';
 import { rows } from './rows.js';
 
-/** The route of the feed, in its order. */
+/**
+ * The address of the feed, which lists the audit events in the order in which a copier reads them.
+ */
 export const FEED = '/api/v1/org/audit-events?order=asc';
 
 const SOON = { timeout: 30_000, interval: 10 };
@@ -15,12 +17,18 @@ export interface FeedEvent {
   readonly cursor: string;
 }
 
-/** A connection on which a test writes: of a pool, of its own, or of a transaction. */
+/**
+ * A connection on which a test writes. It belongs to a pool, to the test alone, or to a
+ * transaction.
+ */
 interface Writer {
   query(text: string, values: unknown[]): Promise<unknown>;
 }
 
-/** Writes an event of an organization as an earlier version does, and returns its id. */
+/**
+ * Writes an event of an organization by the statement of an earlier version, which names no epoch.
+ * Returns the id of the event.
+ */
 export async function writeEvent(writer: Writer, orgId: string): Promise<string> {
   const id = randomUUID();
   await writer.query(
@@ -40,7 +48,7 @@ export async function organizationOf(dataSource: DataSource, email: string): Pro
   return row?.org_id ?? '';
 }
 
-/** Returns these events in the order of their places, without those that are not there. */
+/** Returns those of the events that exist, in the order of the feed. */
 export async function inOrder(dataSource: DataSource, ids: readonly string[]): Promise<string[]> {
   const found = await rows<{ id: string }>(
     dataSource,
@@ -50,14 +58,17 @@ export async function inOrder(dataSource: DataSource, ids: readonly string[]): P
   return found.map(({ id }) => id);
 }
 
-/** A program that copies the feed page by page, and goes on at its cursor. */
+/**
+ * A program that copies the feed page by page. Each request begins after the cursor of the last
+ * page.
+ */
 export class FeedReader {
   /** The events that it has read, in the order in which they came. */
   readonly ids: string[] = [];
 
   /**
-   * @param cursor the place at which it begins; by default the first one
-   * @param limit the most events of a page
+   * @param cursor the cursor after which it reads; by default it begins with the first event
+   * @param limit the largest number of events on a page
    */
   constructor(
     private readonly client: Client,
@@ -65,7 +76,7 @@ export class FeedReader {
     private readonly limit = 100,
   ) {}
 
-  /** Begins another program at the place of this one. */
+  /** Returns another program that goes on after the same cursor. */
   copy(limit = this.limit): FeedReader {
     return new FeedReader(this.client, this.cursor, limit);
   }
@@ -86,14 +97,14 @@ export class FeedReader {
     return ids;
   }
 
-  /** Reads to the present end. */
+  /** Reads pages until a page is empty. */
   async drain(): Promise<void> {
     while ((await this.page()).length > 0);
   }
 
   /**
-   * Reads until it has so many events. Transactions of other tests in the same PostgreSQL delay the
-   * feed.
+   * Reads until it has so many events. It repeats its reads, because transactions of other tests in
+   * the same PostgreSQL delay the feed.
    */
   async until(events: number): Promise<void> {
     await vi.waitUntil(async () => {
@@ -102,7 +113,9 @@ export class FeedReader {
     }, SOON);
   }
 
-  /** Reads all that is committed now, and forgets the events. */
+  /**
+   * Reads all that is committed now, and forgets these events, so that a test sees only later ones.
+   */
   async skip(writer: Writer, orgId: string): Promise<void> {
     const last = await writeEvent(writer, orgId);
     await vi.waitUntil(async () => {

@@ -46,8 +46,8 @@ async function isFree(port: number, host: string): Promise<boolean> {
 }
 
 /**
- * Returns true if the port is free at an address. An address that the machine does not have counts
- * as free.
+ * Resolves to false if the address and port of a socket are in use, and to true otherwise. So an
+ * address that the machine does not have counts as free.
  */
 async function isBound(socket: EventEmitter): Promise<boolean> {
   try {

@@ -20,8 +20,8 @@ export interface GitHubApplication {
 
 /**
  * Starts the service and links the installation at `octo-org`, which has the repositories `hello`
- * and `world`. Tokens may be for every repository there, as in an organization from before version
- * 0.10.
+ * and `world`. Tokens may be for every repository there, which is the setting that an organization
+ * from before version 0.10 has.
  */
 export async function startGitHubApplication(
   options: TestAppOptions = {},

@@ -19,7 +19,9 @@ declare module 'vitest' {
   }
 }
 
-/** The server of this run, which the first project starts and the last one stops. */
+/**
+ * The server of this test run. The first project of vitest starts it, and the last one stops it.
+ */
 interface SharedServer {
   readonly started: Promise<{
     readonly answer: RunServerAnswer;
@@ -30,7 +32,10 @@ interface SharedServer {
 
 const SHARED = Symbol.for('the PostgreSQL of this run');
 
-/** Each project loads this module of its own, so that only the global object is common to them. */
+/**
+ * Each project of vitest loads its own copy of this module, so that the projects can share the
+ * server only by the global object.
+ */
 const shared = globalThis as { [SHARED]?: SharedServer };
 
 /**

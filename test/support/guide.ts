@@ -119,7 +119,10 @@ export async function runCommands(
   return { status, ...written };
 }
 
-/** Runs commands that must all succeed. @returns their standard output */
+/**
+ * Runs commands that must all succeed.
+ * @returns their standard output
+ */
 export async function runToSuccess(...args: Parameters<typeof runCommands>): Promise<string> {
   const { status, stdout, stderr } = await runCommands(...args);
   if (status !== 0) throw new Error(`status ${status} of\n${args[0]}\n${stdout}${stderr}`);

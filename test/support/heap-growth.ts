@@ -11,7 +11,8 @@ const answer: HeapGrowthAnswer = { loaded, idle, again: await load() };
 process.stdout.write(`${JSON.stringify(answer)}\n`);
 
 /**
- * Makes objects of which many live for a while, in short turns of the event loop, as requests do.
+ * Allocates objects in short turns of the event loop, and keeps many of them for a while, as the
+ * handling of requests does.
  */
 async function load(): Promise<number> {
   const alive: object[][] = [];

@@ -16,7 +16,7 @@ import { findProgram } from './programs.js';
 /** The programs and rights that tests with a {@link JoiningHost} need. */
 export const HOST_PROGRAMS = ['root', 'sshd', 'ssh-keygen', 'flock', 'curl'] as const;
 
-/** The result of a program. */
+/** The exit status of a program, and its output on both streams. */
 export interface Ending {
   readonly status: number;
   readonly said: string;
@@ -87,8 +87,8 @@ export class JoiningHost {
   }
 
   /**
-   * The options for a first run on this host: Alice may log in as root, and no running sshd is
-   * reloaded.
+   * The options for the first run of the script on this host. They let Alice log in as root, and
+   * reload no running sshd.
    */
   get joining(): string[] {
     return [...this.paths, '--no-reload', '--schedule', 'systemd', ...ROOT_FOR_ALICE];
@@ -116,8 +116,8 @@ export class JoiningHost {
   }
 
   /**
-   * Returns every file and folder of the host with its mode and content, and on request its inode
-   * and time.
+   * Returns every file and folder of the host with its mode and content, and also its inode and
+   * time if `identity` is true.
    */
   tree({ identity = false } = {}): Record<string, string> {
     const paths = readdirSync(this.folder, { recursive: true, encoding: 'utf8' }).toSorted();
@@ -146,7 +146,7 @@ export class JoiningHost {
         try {
           symlinkSync(join(directory, name), join(folder, name));
         } catch {
-          // A link of this name exists already, but leads nowhere.
+          // A broken link with this name exists already, so that the name is not needed again.
         }
       }
     }
@@ -167,8 +167,8 @@ export class JoiningHost {
 export const ROOT_FOR_ALICE = ['--account', 'root', '--principal', 'alice@example.com'];
 
 /**
- * Runs a program in a process group of its own, with only these variables, and returns its status
- * and output.
+ * Runs a program in a process group of its own. It gets only the given variables, and PATH. Returns
+ * its exit status and output.
  */
 export function ending(
   program: string,
@@ -185,7 +185,7 @@ export function ending(
     }
     child.once('error', reject);
     child.once('close', (status) => resolve({ status: status ?? -1, said }));
-    child.stdin.on('error', () => undefined); // a killed shell reads no more
+    child.stdin.on('error', () => undefined); // a shell that was killed does not read its input
     child.stdin.end(input);
   });
 }

@@ -34,7 +34,7 @@ export function keysOf(
   );
 }
 
-/** Makes the last touch in every session of a user some seconds old. */
+/** Sets the last touch in every session of a user to some seconds ago. */
 export async function touchedAgo(
   { dataSource }: Pick<TestApp, 'dataSource'>,
   email: string,

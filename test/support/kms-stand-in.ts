@@ -21,8 +21,8 @@ type KeySpec = 'ECC_NIST_EDWARDS25519' | 'RSA_3072';
 
 /**
  * A stand-in for AWS KMS with three actions of its JSON protocol. It has Ed25519 keys, which moto
- * 5.2.5 (another stand-in) does not have, and RSA keys for the benchmark of credentials, which
- * loads this file without compiling it.
+ * 5.2.5 (another stand-in) does not have. It also has RSA keys for the benchmark of credentials,
+ * which loads this file without compiling it.
  */
 export interface KmsStandIn {
   readonly endpoint: string;
@@ -33,8 +33,8 @@ export interface KmsStandIn {
   /** The largest number of signatures that were requested at the same time. */
   readonly mostAtOnce: number;
   /**
-   * The number of requests for which every signature waits, so that all are under way at the same
-   * time; 0 for no wait.
+   * The number of signature requests that must have arrived before any of them is answered, so that
+   * all are under way at the same time; 0 for no wait.
    */
   gather: number;
   close(): Promise<void>;

@@ -28,8 +28,8 @@ export interface KubernetesApi {
 /**
  * Starts an API server with TLS that verifies a Bearer token as the OIDC authenticator of
  * kube-apiserver does: by discovery and the JWKS of the issuer, with `--oidc-signing-algs=ES256`,
- * `--oidc-username-claim=email`, `--oidc-required-claim=client_id=svc-cli` and that of the
- * organization. It answers `GET /version`, and 401 without a valid token.
+ * `--oidc-username-claim=email`, `--oidc-required-claim=client_id=svc-cli` and the required claim
+ * `org_id`. It answers `GET /version`, and 401 without a valid token.
  */
 export async function startKubernetesApi(flags: OidcFlags): Promise<KubernetesApi> {
   const { ca, key, cert } = makeTlsAuthority();
@@ -64,7 +64,10 @@ export async function startKubernetesApi(flags: OidcFlags): Promise<KubernetesAp
   };
 }
 
-/** Verifies a token. @throws Error with the reason */
+/**
+ * Verifies a token.
+ * @throws Error with the reason
+ */
 async function authenticate(
   header: string | undefined,
   { issuer, audience, organization }: OidcFlags,

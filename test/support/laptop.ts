@@ -12,7 +12,7 @@ import { findProgram } from './programs.js';
 import { runProgram, type CommandEnd } from './svc-command.js';
 import { makeTemporaryDirectory } from './temporary-directory.js';
 
-/** The programs on the laptop besides Node and ssh: curl, and those of a POSIX system. */
+/** The programs on the laptop besides Node and ssh: curl, and programs of every POSIX system. */
 const TOOLS = 'curl sh env cat chmod cut id mkdir mv rm sha256sum ssh-keygen uname'.split(' ');
 
 /** A command that a user typed, with the seconds that it took. */
@@ -41,7 +41,7 @@ export class Laptop {
       chmodSync(join(bin, name), 0o755);
     };
     // OpenSSH ignores the variable HOME, so the file of known hosts is given explicitly. The port
-    // is also set, because the test's server has its own.
+    // is set too, because the server of the test does not use port 22.
     const settings = `-o StrictHostKeyChecking=accept-new -o UserKnownHostsFile="$HOME/.ssh/known_hosts"`;
     const ssh = findProgram('ssh');
     script('ssh', `exec ${ssh} -F "$HOME/.ssh/config" ${settings} -p ${sshPort} "$@"`);

@@ -11,13 +11,13 @@ export interface Tally {
   /** The number of responses after which the server closed the connection. */
   farewells: number;
   /**
-   * Requests without a complete response, on a connection that had already served one. There must
-   * be none, because the server has lost them.
+   * Requests that got no complete response on a connection that had served an earlier request.
+   * There must be none, because the server has accepted and lost them.
    */
   readonly lost: string[];
   /**
-   * Requests that did not reach the server, because their new connection was refused or reset at
-   * once.
+   * Requests that did not reach the server, because their new connection was refused or was reset
+   * at once.
    */
   readonly refused: string[];
 }

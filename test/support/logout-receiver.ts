@@ -14,9 +14,10 @@ const EVENT = 'http://schemas.openid.net/event/backchannel-logout';
 
 /**
  * Verifies a logout token by the rules of OpenID Connect Back-Channel Logout §2.6, with `jose` and
- * no code of the service. @throws Error for a token that a relying party must refuse
+ * no code of the service.
  *
  * @param seen the ids of the tokens that came before, to which the token is added
+ * @throws Error for a token that a relying party must refuse
  */
 export async function verifyLogoutToken(
   token: string,

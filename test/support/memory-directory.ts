@@ -62,7 +62,7 @@ function remove(directory: string): void {
   try {
     rmSync(directory, { recursive: true, force: true });
   } catch {
-    // A process that ends later still writes into the directory, or it belongs to another user. The
+    // A process may still write into the directory, or the directory belongs to another user. The
     // next run removes it.
   }
 }

@@ -1,8 +1,8 @@
 import { Clock, systemClock } from '../../src/platform/clock/clock.js';
 
 /**
- * The clock of the machine, which a test can move forward. Otherwise it runs normally, so that an
- * application works without the test.
+ * The clock of the machine, which a test can move forward. It runs on by itself, so that an
+ * application also works while the test does not move it.
  */
 export class MovableClock extends Clock {
   #ahead = 0;

@@ -110,8 +110,8 @@ export function postForm(
 }
 
 /**
- * Follows an authorization request with a browser, including consent, until it leads back to the
- * client. Returns that address.
+ * Follows an authorization request with a browser, including consent, until the service redirects
+ * to the client. Returns the address at the client.
  *
  * @param key the security key for a request that needs another touch
  */
@@ -172,7 +172,7 @@ export async function newCodeFields(
   };
 }
 
-/** Returns a query or fragment parameter of an address. */
+/** Returns a parameter in the query of an address; an empty text if there is none. */
 export function parameterOf(url: URL, name: string): string {
   return url.searchParams.get(name) ?? '';
 }

@@ -15,8 +15,8 @@ interface Structure {
 
 /**
  * The classes and objects that the service uses, with all their attributes, from the public schema
- * (https://schema.ocsf.io/1.8.0/export/v2/schema). An attribute of an object that is not in the
- * file is refused.
+ * (https://schema.ocsf.io/1.8.0/export/v2/schema). The tests refuse an attribute if its object type
+ * is not in this file.
  */
 const SCHEMA = JSON.parse(readFileSync('test/vectors/ocsf/schema-1.8.0.json', 'utf8')) as {
   readonly version: string;

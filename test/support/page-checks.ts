@@ -39,7 +39,8 @@ export async function accessibilityViolations(
   page: Page,
   rules?: readonly string[],
 ): Promise<string[]> {
-  // By the inspector, which the Content-Security-Policy of the page does not concern.
+  // Playwright runs the script by the inspector of the browser, to which the
+  // Content-Security-Policy of the page does not apply.
   if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(AXE);
   const runOnly =
     rules === undefined ? { type: 'tag', values: WCAG_22_AA } : { type: 'rule', values: rules };
@@ -61,12 +62,17 @@ export function overflowing(page: Page): Promise<string[]> {
 
 const isFullScale = SCALE === 'full';
 
-/** The looks of a page: the screens, light and dark. */
+/**
+ * The ways in which every page is shown at full scale: on each screen, in light and in dark colors.
+ */
 const LOOKS = Object.values(SCREENS).flatMap((size) =>
   (['light', 'dark'] as const).map((colorScheme) => ({ size, colorScheme })),
 );
 
-/** The looks of the small twin: each screen once, and the last one dark. */
+/**
+ * The ways in which `npm test` shows every page, which must be quick: on each screen once, and on
+ * the last one in dark colors.
+ */
 const SMALL_LOOKS = [
   { size: SCREENS.narrow, colorScheme: 'light' },
   { size: SCREENS.phone, colorScheme: 'light' },
@@ -74,19 +80,19 @@ const SMALL_LOOKS = [
 ] as const;
 
 /**
- * The rules that can tell these looks apart, because they measure: the contrast of colours, and the
- * size of what a finger must hit. All other rules read the elements, which are the same on every
- * screen.
+ * The rules whose results can differ between the {@link LOOKS} of a page, because they measure: the
+ * contrast of colors, and the size of what a finger must hit. All other rules read only the
+ * elements, which are the same on every screen.
  */
 const RULES_OF_LOOKS = ['color-contrast', 'link-in-text-block', 'target-size'];
 
 /**
  * Checks a page on a narrow screen, a phone and a desktop, light and dark: no violation of WCAG 2.2
  * AA, no scrolling sideways, no error of the console or of the Content-Security-Policy, no request
- * to another origin, and at most 60 KB in all. At full scale the page is loaded and checked by
- * every rule in each of these six looks; otherwise it is loaded once, and checked by the rules if
- * it has a kind of element that is new. The check of a page is a visit from a network of its own,
- * so that a fast machine stays under the limits of one.
+ * to another origin, and at most 60 KB in all. At full scale the page is loaded in each of these
+ * six {@link LOOKS} and checked by every rule. Otherwise it is loaded once, and checked by the
+ * rules only if it has a kind of element that no page had before. Each check comes from a new
+ * client address, so that many checks in a short time stay below the rate limits.
  *
  * @param profile a profile whose session may open the page
  * @param path the path of the page
@@ -119,8 +125,8 @@ export async function checkPage(
 }
 
 /**
- * Checks the open page as {@link checkPage} does, without loading it again: for the end of a flow
- * that works once.
+ * Checks the open page as {@link checkPage} does, without loading it again. It is for the last page
+ * of a flow, which cannot be opened a second time.
  */
 export async function checkOpenPage({ page, pageErrors }: BrowserProfile): Promise<void> {
   if (isFullScale) {
@@ -132,9 +138,9 @@ export async function checkOpenPage({ page, pageErrors }: BrowserProfile): Promi
 const checkedKinds = new CheckedKinds();
 
 /**
- * Checks the open page on each screen: no scrolling sideways. If it has an element of a kind that
- * no page before had, then also by every rule, in light, and in dark by the rules that measure:
- * a page of kinds that were checked gives no other answer.
+ * Checks on each screen that the open page does not scroll sideways. A page with a new kind of
+ * element is also checked by the rules: by every rule in light, and by the rules that measure in
+ * dark. For other pages the rules are left out, because they would find nothing new.
  */
 async function checkNewKinds(page: Page): Promise<void> {
   const kinds = await elementKinds(page);
@@ -150,7 +156,10 @@ async function checkNewKinds(page: Page): Promise<void> {
   checkedKinds.add(kinds);
 }
 
-/** Shows the open page in a look. @returns the name of both */
+/**
+ * Shows the open page in one of the {@link LOOKS}.
+ * @returns a text that names the page and the look
+ */
 async function showIn({ size, colorScheme }: (typeof LOOKS)[number], page: Page): Promise<string> {
   await page.setViewportSize(size);
   await page.emulateMedia({ colorScheme });
@@ -166,7 +175,7 @@ async function checkLook(page: Page, where: string): Promise<void> {
   expect(await overflowing(page), where).toEqual([]);
 }
 
-/** Records the requests of a page: the bytes that it loads, and the addresses of other origins. */
+/** Records the requests of a page, the bytes that it loads, and the addresses of other origins. */
 function recordTraffic(page: Page) {
   let sizes: Promise<number>[] = [];
   let addresses: string[] = [];
@@ -195,7 +204,7 @@ function recordTraffic(page: Page) {
       page.off('requestfinished', onFinished);
       page.off('requestfailed', onFailed);
     },
-    /** Resolves once the page, which is loaded, waits for no answer and has drawn what it has. */
+    /** Resolves when the loaded page waits for no response and has drawn its content. */
     settled: async () => {
       do {
         await expect.poll(() => open.size, { interval: 10 }).toBe(0);
@@ -217,7 +226,7 @@ function recordTraffic(page: Page) {
  *
  * @param selects a CSS selector of the wanted element
  * @returns the number of keys that were pressed
- * @throws Error where 200 keys do not reach it
+ * @throws Error if 200 presses do not reach the element
  */
 export async function tabTo(page: Page, selects: string): Promise<number> {
   for (let pressed = 1; pressed <= 200; pressed += 1) {

@@ -5,9 +5,10 @@ import { untilWaiting } from './lock-waiters.js';
 const GATE = 14_001;
 
 /**
- * Lets issuing statements wait after their snapshot, and before they lock a session or a target,
- * whether they are for one request or several: the function that they call for the user waits at an
- * advisory lock.
+ * Makes statements that issue credentials wait at an advisory lock, after they have their snapshot
+ * and before they lock a session or a target. To that end, it replaces the SQL function
+ * `address_ownership`, which these statements call for the user, whether they are for one request
+ * or for several.
  */
 export class ParkedIssuers {
   private constructor(private readonly dataSource: DataSource) {}

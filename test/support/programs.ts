@@ -31,7 +31,7 @@ export function findProgram(name: string): string | undefined {
   return DIRECTORIES.map((directory) => join(directory, name)).find(isExecutable);
 }
 
-/** What a group of tests needs of this machine. */
+/** The programs and rights that a group of tests needs on this machine. */
 export interface Requirement {
   /** The needs that this machine does not meet. */
   readonly missing: readonly string[];

@@ -26,7 +26,7 @@ export class RawConnection {
     return this.#received;
   }
 
-  /** Resolves when a text has arrived; rejects if the connection ends before that. */
+  /** Resolves when a text has arrived. Rejects if the connection ends before that. */
   async receives(text: string): Promise<void> {
     while (!this.#received.includes(text)) {
       if (this.socket.closed) throw new Error(`the connection ended with: ${this.#received}`);
@@ -45,8 +45,8 @@ export class RawConnection {
   }
 
   /**
-   * Sends chunks of a body without waiting for a response, as fast as the socket accepts them,
-   * until so many bytes are sent or the server ends the connection.
+   * Sends chunks of a body without waiting for a response, as fast as the socket accepts them. It
+   * stops when so many bytes are sent, or when the server ends the connection.
    *
    * @returns the number of bytes sent
    */

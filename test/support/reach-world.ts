@@ -55,7 +55,7 @@ export const NONE_HELD: Held = {
 
 /**
  * An organization with one target of each kind, and people who have grants, certificates and so on
- * from these targets. Tests remove people from a target and look what ends.
+ * from these targets. Tests remove people from a target and check which of these items end.
  */
 export class ReachWorld {
   private constructor(
@@ -98,7 +98,10 @@ export class ReachWorld {
     return new ReachWorld(dataSource, orgId, domain, clientId, clusterId, installationId, targets);
   }
 
-  /** Adds a person with a session, and with one item from each target. */
+  /**
+   * Adds a person with a session, and with one item (a grant, a certificate and so on) from each
+   * target.
+   */
   async person(): Promise<Person> {
     const [person] = await this.people(1);
     if (!person) throw new Error('no person was added');
@@ -132,7 +135,7 @@ export class ReachWorld {
     return people;
   }
 
-  /** Gives existing people one item from each target. */
+  /** Gives existing people one item (a grant, a certificate and so on) from each target. */
   async hold(people: readonly Person[]): Promise<void> {
     const run = (statement: string, ...more: unknown[]) =>
       this.dataSource.query(statement, [JSON.stringify(people), ...more]);

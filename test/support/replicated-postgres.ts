@@ -79,7 +79,10 @@ export class ReplicatedPostgres {
     return this.#primary.node;
   }
 
-  /** The running servers that replicate from the primary, or did so. */
+  /**
+   * The running servers other than the primary. They replicate from it, or did so before a
+   * promotion.
+   */
   get standbys(): readonly PostgresNode[] {
     return this.#others()
       .map(({ node }) => node)
@@ -126,14 +129,16 @@ export class ReplicatedPostgres {
   }
 
   /**
-   * Makes a standby the primary, and lets the proxy lead to it. Other standbys stay as they are.
+   * Makes a standby the primary, and lets the proxy lead to it. Other standbys do not replicate
+   * from it until {@link rejoin} is called.
    */
   async promote(standby = this.standbys[0]): Promise<void> {
     const member = this.members.find(({ node }) => node === standby);
     if (!member?.node.isRunning) throw new Error('there is no standby to promote');
     await member.node.promote();
     this.#primary = member;
-    // No standby replicates from it yet, so that each COMMIT would wait without end.
+    // No standby replicates from the new primary yet, so that each synchronous COMMIT would wait
+    // without end.
     await this.#setSynchronous(false);
     this.front.point(member.node.port);
     member.relay.point(undefined);
@@ -156,7 +161,7 @@ export class ReplicatedPostgres {
     await this.caughtUp();
   }
 
-  /** Restarts the primary: by SIGINT, or by killing it. */
+  /** Restarts the primary. It is stopped by SIGINT, or killed if `isKilled` is true. */
   async restart({ isKilled = false } = {}): Promise<void> {
     await (isKilled ? this.primary.kill() : this.primary.stop());
     this.front.cut();

@@ -61,7 +61,8 @@ class Load implements RotationLoad {
   constructor(private readonly service: ReplicatedService) {}
 
   async enroll(users: number): Promise<void> {
-    const origin = this.service as unknown as TestApp; // what postForm and authorize use of it
+    // postForm and authorize use only members that both types have
+    const origin = this.service as unknown as TestApp;
     for (let number = 0; number < users; number += 1) {
       const email = `user${number}@rotation.example`;
       const key = this.service.newKey();
@@ -92,7 +93,7 @@ class Load implements RotationLoad {
   async rounds(count: number): Promise<void> {
     const goals = this.#users.map((user) => user.rounds + count);
     while (this.#users.some((user, at) => user.rounds < (goals[at] ?? 0))) {
-      if (this.failures.length > 20) return; // the caller sees them
+      if (this.failures.length > 20) return; // the caller checks that there are no failures
       await delay(10);
     }
   }

@@ -51,13 +51,13 @@ export interface SamlRequest {
 export interface TestSamlIdp {
   readonly entityId: string;
   readonly metadataUrl: string;
-  /** Changes the metadata; undefined leaves them as they are. */
+  /** Changes the metadata before they are sent; undefined sends them unchanged. */
   metadata: ((xml: string) => string) | undefined;
   /** Replaces the status of the metadata. */
   status: number;
   /** The number of times that the metadata was fetched. */
   fetches: number;
-  /** A promise for which the answer with the metadata waits; undefined for no wait. */
+  /** A promise for which the answer with the metadata waits; undefined if it does not wait. */
   hold: Promise<void> | undefined;
   readonly key: KeyObject;
   /** Signs with a new key, which is then the only published one. */

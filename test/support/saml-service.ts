@@ -100,7 +100,8 @@ export async function resumeSaml(
 }
 
 /**
- * Signs a user in, from the request to the identity. @throws DomainError the reason of a refusal
+ * Signs a user in, from the SAML request to the identity that the response states.
+ * @throws DomainError with the reason of a refusal
  */
 export async function signInBySaml(
   service: IdentityProviders,

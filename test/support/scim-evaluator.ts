@@ -3,8 +3,8 @@ import type { AttributeReference, Filter, Literal, Operator } from '@svc/scim-la
 type Json = unknown;
 
 /**
- * Evaluates a SCIM filter on a whole resource as a client sees it. It uses no code that converts
- * filters to SQL, so that tests can compare both.
+ * Evaluates a SCIM filter on a whole resource, as a client sees the resource. It shares no code
+ * with the conversion of filters to SQL, so that a test can compare the results of both.
  */
 export function evaluate(filter: Filter, resource: object): boolean {
   return holds(filter, (target) => {

@@ -119,8 +119,8 @@ export async function insertMembers(
 }
 
 /**
- * Runs a function while the members of every group are locked. A statement that reads them would
- * wait, so the test sees if one does.
+ * Runs a function while the members of every group are locked. If one of its statements reads
+ * members, that statement waits for the lock, so that the test fails.
  */
 export async function withMembersLocked<T>(app: TestApp, act: () => Promise<T>): Promise<T> {
   const runner = app.dataSource.createQueryRunner();

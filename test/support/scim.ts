@@ -4,7 +4,7 @@ import { mintScimToken } from '../../src/domain/directory/scim-tokens/scim-token
 import type { TestApp } from './app.js';
 import { newAddress, type Answer } from './client.js';
 
-/** An organization and its identity provider, as far as SCIM is concerned. */
+/** An organization and its identity provider, with what a test of SCIM needs of them. */
 export interface ScimTenant {
   readonly orgId: string;
   readonly domain: string;

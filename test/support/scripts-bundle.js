@@ -3,10 +3,13 @@ import server from '../../scripts/server-bundle.js';
 
 const FOLDER = resolve(import.meta.dirname);
 
-/** The scripts of runScript that import the application. */
+/** The scripts that {@link runScript} runs and that import the application. */
 const SCRIPTS = ['replica', 'dying-replica', 'embedded-server', 'failover/replica-process'];
 
-/** The configuration of the bundle of the tests' scripts, which differs in its entries alone. */
+/**
+ * The configuration of the bundle of the tests' scripts. Only its entries differ from those of the
+ * server's bundle (scripts/server-bundle.js).
+ */
 export default {
   ...server,
   input: Object.fromEntries(SCRIPTS.map((name) => [name, join(FOLDER, `${name}.ts`)])),

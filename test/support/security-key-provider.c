@@ -1,9 +1,11 @@
 /*
- * A security key in software, as a library that OpenSSH loads (sk-api.h, SSH_SK_PROVIDER). It makes keys in the key handle, signs
- * with them, and attests each new key with the attestation key of the folder SVC_TEST_SK. For the tests alone.
+ * A security key in software, as a library that OpenSSH loads (sk-api.h, SSH_SK_PROVIDER). Its key
+ * handles contain the private keys, and it signs with them. It attests each new key with the
+ * attestation key in the folder SVC_TEST_SK. It is for the tests alone.
  *
- * Environment: SVC_TEST_SK is a folder with attestation.pem (private key), attestation.der (certificate) and aaguid (16 bytes).
- * SVC_TEST_SK_FLAGS, where it is set, is the number of the flags of each signature, in place of those that the user caused.
+ * Environment: SVC_TEST_SK is a folder with attestation.pem (private key), attestation.der
+ * (certificate) and aaguid (16 bytes). If SVC_TEST_SK_FLAGS is set, each signature has these flags
+ * (a number) in place of the flags that say what the user did.
  */
 #include <openssl/ec.h>
 #include <openssl/ecdsa.h>

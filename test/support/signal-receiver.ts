@@ -33,10 +33,10 @@ const OWNERS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Verifies a security event token with `jose` and no code of the service. @throws Error for a token
- * that a receiver must refuse
+ * Verifies a security event token with `jose` and no code of the service.
  *
- * @param seen the ids of the events that came before: a repeated one is refused
+ * @param seen the ids of the events that came before: a repeated event is refused
+ * @throws Error for a token that a receiver must refuse
  */
 export async function verifySignal(
   token: string,
@@ -66,7 +66,10 @@ export async function verifySignal(
   return { payload, type, event, subject };
 }
 
-/** One event of a known URI (CAEP interoperability profile §2.8.1). */
+/**
+ * Returns the only event of a token, which must have a known URI (CAEP interoperability profile
+ * §2.8.1).
+ */
 function oneEvent(events: unknown): Pick<VerifiedSignal, 'type' | 'event'> {
   const entries = Object.entries((events ?? {}) as Record<string, unknown>);
   const [[uri, event] = ['', undefined], ...others] = entries;
@@ -78,7 +81,7 @@ function oneEvent(events: unknown): Pick<VerifiedSignal, 'type' | 'event'> {
   return { type, event: event as Readonly<Record<string, unknown>> };
 }
 
-/** A subject in a format of the profile (§2.5, RFC 9493 §3.2). */
+/** Checks that the subject of an event has a format of the profile (§2.5, RFC 9493 §3.2). */
 function assertSubject(
   type: string,
   subject: VerifiedSignal['subject'],
@@ -93,7 +96,10 @@ function assertSubject(
   throw new Error('CAEP interoperability profile §2.5: not a subject of the event');
 }
 
-/** Members that each event about a person has (CAEP §2, CAEP interoperability profile §3). */
+/**
+ * Checks the members that each event about a person must have (CAEP §2, CAEP interoperability
+ * profile §3).
+ */
 function assertReasons(event: VerifiedSignal['event']): void {
   const reason = event['reason_admin'] as Readonly<Record<string, unknown>> | undefined;
   const words = Object.values(reason ?? {});
@@ -130,14 +136,14 @@ export function startSignalReceiver(): Promise<SignalReceiver> {
   return startToldServer({ path: '/events', read, status: 202 });
 }
 
-/** Reads the claims of a token without a check. */
+/** Reads the claims of a token without verifying it. */
 export function claimsOf(token: string): JWTPayload {
   return JSON.parse(
     Buffer.from(token.split('.')[1] ?? '', 'base64url').toString() || '{}',
   ) as JWTPayload;
 }
 
-/** Returns the name of the event of claims. */
+/** Returns the name of the event in the claims of a token. */
 export function eventOf(claims: JWTPayload): string {
   return (
     Object.keys(claims['events'] ?? {})[0]

@@ -7,8 +7,8 @@ import { rows } from './rows.js';
 import { registerApplication } from './signed-in-application.js';
 
 /**
- * Registers a web application that has no grant type of its own for client credentials, so that
- * such tokens are only for signals.
+ * Registers a web application. It has no grant type for client credentials, so that a token of
+ * client credentials can only be for signals (security events).
  */
 export function registerReceiver(owner: Client): Promise<Application> {
   return registerApplication(owner, { name: 'Hears' });
@@ -97,8 +97,8 @@ export async function programOf(app: TestApp, application: Application): Promise
 }
 
 /**
- * Creates a stream: with an address the service pushes events to it, without one the receiver
- * polls. Returns its id.
+ * Creates a stream, and returns its id. If an address is given, the service pushes events to it;
+ * otherwise the receiver polls for them.
  */
 export async function createStream(
   program: StreamProgram,

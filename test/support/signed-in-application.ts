@@ -61,8 +61,8 @@ export async function signInTo(
   expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
   const { id_token: idToken, access_token: accessToken } = answer.json as Record<string, string>;
   const jwks = createLocalJWKSet(await jwksOf(app));
-  // If a test moved the service's clock past the end of the session, an ID token is valid for only
-  // a second, so the check is tolerant.
+  // A test may have moved the service's clock past the end of the session. An ID token is then
+  // valid for only a second, so this check tolerates an expiry of up to 60 seconds ago.
   const options = { issuer: app.baseUrl, audience: clientId, clockTolerance: 60 };
   const { payload } = await jwtVerify(idToken ?? '', jwks, options);
   return { claims: payload, accessToken: accessToken ?? '' };

@@ -86,8 +86,8 @@ function nearest(left: number, above: number, corner: number): number {
 }
 
 /**
- * Returns the lines as indexes into a palette; undefined if there are too many colours. The lowest
- * bits of each channel are dropped before.
+ * Drops the lowest bits of each channel, and returns the lines as indexes into a palette; undefined
+ * if there are still too many colours.
  */
 function indexed(pixels: Buffer, width: number, height: number, lost: number) {
   const colours = new Map<number, number>();

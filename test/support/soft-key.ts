@@ -61,7 +61,10 @@ export interface RegistrationTampering extends Tampering {
   /** The intermediate authorities, from the root downwards. */
   readonly intermediates?: readonly Intermediate[];
   readonly leaf?: Partial<CertificateRequest>;
-  /** The key that really signs the leaf. It may differ from that of the named issuer. */
+  /**
+   * The key that really signs the leaf. It may differ from the key of the issuer that the leaf
+   * names.
+   */
   readonly leafSigner?: KeyObject;
   readonly x5c?: (honest: Buffer[], root: Buffer) => Buffer[];
   readonly statement?: (honest: Map<string, unknown>) => Map<string, unknown>;
@@ -159,7 +162,7 @@ export function register(
   return server.verifyRegistration({ credential, challenge: CHALLENGE, now: NOW });
 }
 
-/** Returns a pattern that matches an error of status 400 with exactly one reason. */
+/** Returns a pattern that matches a DomainError of status 400 with exactly this detail. */
 export function refusal(detail: unknown, code = 'attestation_rejected'): object {
   return { name: 'DomainError', code, status: 400, detail };
 }
@@ -170,7 +173,7 @@ export function withFlag(authData: Buffer, flag: number): Buffer {
   return authData;
 }
 
-/** Returns the tested service, which trusts the given roots. */
+/** Returns the tested class, which trusts the given roots. */
 export function ceremonies(
   options: {
     readonly roots?: readonly string[];

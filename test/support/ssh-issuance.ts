@@ -65,8 +65,8 @@ export class SshIssuance {
   }
 
   /**
-   * Returns the service with a certificate authority whose first keys are the given ones in KMS.
-   * The key of the tests follows.
+   * Returns the service with a certificate authority. Its first keys are the given keys in KMS, and
+   * its last key is the key of the tests.
    */
   async serviceWith(
     inKms: readonly Signer[],

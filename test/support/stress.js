@@ -1,4 +1,5 @@
-// Repeats test files beside a busy machine, and ends with status 1 if one run failed:
+// Repeats test files while other processes keep the machine busy, and ends with status 1 if one run
+// failed:
 // npm run -s test:stress -- FILE [FILE ...] [--runs=20] [--load=20]
 import { spawn, spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';

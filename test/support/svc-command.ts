@@ -25,7 +25,7 @@ export interface RunOptions {
   /** The program of Node that runs the command; by default that of the tests. */
   readonly node?: string;
   readonly cwd?: string;
-  /** Gets the process after its start, for a test that writes to it or ends it. */
+  /** Is called with the process after its start, so that a test can write to it or end it. */
   readonly started?: (child: ReturnType<typeof spawn>) => void;
 }
 

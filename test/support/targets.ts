@@ -7,7 +7,10 @@ export type NewTarget =
   | { readonly hosts: readonly string[]; readonly logins: readonly string[]; readonly name: string }
   | { readonly roleArn: string; readonly region?: string; readonly name: string };
 
-/** Inserts a target of a person's organization that admits everyone. @returns its id */
+/**
+ * Inserts a target of a person's organization that admits everyone.
+ * @returns the id of the target
+ */
 export async function addTarget(
   dataSource: DataSource,
   email: string,
@@ -33,7 +36,10 @@ export async function addTarget(
   return id;
 }
 
-/** Inserts a target of an installation of the GitHub App. @returns the id of the target */
+/**
+ * Inserts a target of an installation of the GitHub App.
+ * @returns the id of the target
+ */
 export async function addInstallation(
   dataSource: DataSource,
   email: string,

@@ -13,8 +13,8 @@ export interface TlsAuthority {
 }
 
 /**
- * Issues an authority and a server certificate, which is valid for one hour. @param name the name
- * of the authority; two with one name could be confused
+ * Issues an authority and a server certificate, which is valid for one hour.
+ * @param name the name of the authority; two authorities with one name could be confused
  */
 export function makeTlsAuthority(
   name = 'Private authority',

@@ -2,7 +2,9 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** The answer of a receiver; `hang` answers nothing, and `flood` 100 MB. */
+/**
+ * The answer of a receiver: a status, `hang` for no answer at all, or `flood` for a body of 100 MB.
+ */
 export type ReceiverAnswer =
   | number
   | 'hang'
@@ -13,18 +15,18 @@ export type ReceiverAnswer =
       readonly body?: string;
     };
 
-/** A server of an application that is told of the ends of accesses. */
+/** A server of an application to which the service sends logout notices or security events. */
 export interface ToldServer<Received> {
   readonly uri: string;
   readonly received: Received[];
-  /** The most requests that were under way at once. */
+  /** The largest number of requests that were under way at the same time. */
   readonly most: () => number;
   /** Returns the answer to the request `n`, counted from 1. A promise lets the request wait. */
   answer: (n: number, request: Received) => ReceiverAnswer | Promise<ReceiverAnswer>;
   close(): Promise<void>;
 }
 
-/** The differences between the servers of two kinds of notices. */
+/** The differences between the servers for logout notices and for security events. */
 export interface ToldServerOptions<Received> {
   readonly path: string;
   /** Returns the facts about a request that tests compare. */
@@ -82,7 +84,7 @@ async function give(answer: ReceiverAnswer, response: ServerResponse): Promise<v
   response.writeHead(full.status, { ...full.headers }).end(full.body ?? '');
 }
 
-/** Sends 100 MB, as far as the client takes them. */
+/** Sends 100 MB, unless the client closes the connection before. */
 async function flood(response: ServerResponse): Promise<void> {
   const part = Buffer.alloc(1_000_000, 'x');
   response.writeHead(200);

@@ -24,7 +24,10 @@ export interface FoundedOrganization {
 
 let organizations = 0;
 
-/** Creates an organization, by its first user, who signs in through the provider `demo`. */
+/**
+ * Creates an organization. Its first user signs in through the provider `demo` and becomes its
+ * admin.
+ */
 export async function founded(app: TestApp): Promise<FoundedOrganization> {
   organizations += 1;
   const domain = `providers-${organizations}.example`;

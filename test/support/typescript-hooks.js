@@ -1,5 +1,5 @@
-// Lets a child process of a test run the TypeScript sources with decorators, like vitest: node
-// --conditions=source --import ./test/support/typescript-hooks.js script.ts
+// Lets a child process of a test run the TypeScript sources with decorators, as vitest does:
+// node --conditions=source --import ./test/support/typescript-hooks.js script.ts
 import { hash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createRequire, registerHooks } from 'node:module';
@@ -36,14 +36,18 @@ function compiled(fileName) {
   return outputText;
 }
 
-/** Writes a file of the cache, which another process may read at this moment. */
+/**
+ * Writes a compiled file into the cache. The file is renamed when it is complete, because another
+ * process may read it at any moment.
+ */
 function keep(file, text) {
   const unfinished = `${file}.${process.pid}`;
   try {
     writeFileSync(unfinished, text);
     renameSync(unfinished, file);
   } catch {
-    // A process of another user may not write here, and compiles again.
+    // The process may run as a user who cannot write here. Then it compiles the file again next
+    // time.
   }
 }
 

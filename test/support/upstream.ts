@@ -31,7 +31,10 @@ export function settingsOf(
   return { slug, type: 'oidc', name: `Sign in with ${slug}`, ...client };
 }
 
-/** The service's side of a sign-in, whose states are spent in a real database. */
+/**
+ * The sign-in code of the service, with a real database in which each state of a sign-in can be
+ * used once.
+ */
 export interface UpstreamSuite {
   /** Connects to providers for the duration of the test. */
   readonly connect: (
@@ -79,7 +82,10 @@ export function upstreamSuite(): UpstreamSuite {
   return suite;
 }
 
-/** Completes a sign-in, from the provider's redirect to the user and the target of the browser. */
+/**
+ * Completes a sign-in after the provider's redirect. Returns the identity, and the address to which
+ * the browser goes next.
+ */
 export async function complete(
   providers: IdentityProviders,
   callback: { readonly url: URL; readonly browser: string },

@@ -22,7 +22,10 @@ export interface KeyRevocationList {
   /** The time of the list. The file contains only whole seconds. */
   readonly generatedAt: Date;
   readonly comment: string;
-  /** Serials that are revoked whichever of the keys signed the certificate, ascending. */
+  /**
+   * Runs of serials that are revoked, no matter which key of the authority signed the certificate.
+   * The runs are in ascending order.
+   */
   readonly ranges: SerialRuns;
   /**
    * The keys of the authority with their revoked certificates. The list revokes no certificate that

@@ -10,7 +10,8 @@ const P256 = 'prime256v1';
  * program sees if the passphrase was right. This file has no passphrase, so any number will do.
  */
 const CHECK = uint32(0);
-const NO_CIPHER_BLOCK = 8; // the private section is padded to this even without a cipher
+// the private section is padded to a multiple of this even without a cipher
+const NO_CIPHER_BLOCK = 8;
 
 /**
  * Parses an unencrypted Ed25519 or P-256 private key, in OpenSSH's own format or as PKCS#8 PEM.
@@ -55,7 +56,7 @@ function readOpenSsh(text: string): KeyObject {
   }
   if (file.name() !== 'none') throw encrypted();
   file.string(); // key derivation function
-  file.string(); // and its options: there is none without a cipher
+  file.string(); // the options of that function; without a cipher, neither field is used
   if (file.uint32() !== 1) throw new SshFormatError('it does not hold exactly one key');
   const publicBlob = file.string();
   const secrets = new SshReader(file.string());

@@ -24,7 +24,7 @@ export interface SerialSection extends SerialRuns {
 }
 
 const ENCODINGS = ['list', 'range', 'bitmap'] as const satisfies readonly SerialEncoding[];
-const [LIST, RANGE, BITMAP] = [0, 1, 2]; // their places in it
+const [LIST, RANGE, BITMAP] = [0, 1, 2]; // the index of each encoding in ENCODINGS
 
 /**
  * The largest number of bytes of a bitmap. A bitmap is encoded as a multi-precision integer, and
@@ -45,14 +45,13 @@ const BITMAP_SECTION = SECTION + SERIAL + 32 + 8;
  *
  * @param serials ascending and without duplicates
  * @throws RangeError if they are not, because OpenSSH could read such a list, but would revoke
- *   other
- *   serials
+ *   other serials
  */
 export function serialRuns(serials: ArrayLike<number>): SerialRuns {
   const low = new Float64Array(serials.length);
   const high = new Float64Array(serials.length);
   let last = -1;
-  let before = -1; // no serial: 0 begins a run, like any other first one
+  let before = -1; // no serial, so that a first serial of 0 also begins a run
   for (let index = 0; index < serials.length; index += 1) {
     const serial = serials[index] ?? 0;
     if (!Number.isSafeInteger(serial) || serial <= before) {
@@ -90,11 +89,11 @@ export function joinRuns(one: SerialRuns, other: SerialRuns): SerialRuns {
 /**
  * Divides serials into sections so that the total size is the smallest possible: a list for
  * scattered serials, a range for many without a gap, a bitmap for serials that are close to each
- * other. It needs one pass. For each run it computes the smallest size of all runs up to it, once
- * for each of the three ways to encode that run, and records which choice led to it.
+ * other. It needs one pass over the runs. For each run and each of the three ways to encode it, it
+ * computes the smallest size of all runs up to it. It records the choices that led to these sizes.
  */
 export function chooseSections({ low, high }: SerialRuns): SerialSection[] {
-  const chosen = new Uint8Array(low.length); // the cheapest of the three, for each run …
+  const chosen = new Uint8Array(low.length); // the index of the cheapest encoding for each run
   // True if the list or bitmap of this run continues that of the previous run.
   const joinsList = new Uint8Array(low.length);
   const joinsBitmap = new Uint8Array(low.length);

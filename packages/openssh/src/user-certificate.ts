@@ -52,8 +52,8 @@ const USER_CERTIFICATE = uint32(1); // SSH2_CERT_TYPE_USER
 const NOTHING = sshString('');
 
 /**
- * The only critical option that certificates have here. A server that does not know the option
- * refuses the certificate.
+ * The only critical option that {@link signUserCertificate} writes. A server that does not know the
+ * option refuses the certificate.
  */
 const VERIFY_REQUIRED = sshString(sshStrings(['verify-required', '']));
 

@@ -187,12 +187,12 @@ describe('OpenSSH PROTOCOL.krl, the serials', () => {
     let serial = START;
     const serials = evenly(100_000, 0).map(() => (serial += 1 + Math.floor(random() * 600_000)));
     const times = evenly(7, 0).map(() => {
-      // the processor's time, since other processes share the machine
+      // The time of the processor is measured, because other processes share the machine.
       const begin = process.threadCpuUsage();
       encode(serials);
       return process.threadCpuUsage(begin).user / 1000;
     });
-    expect(Math.min(...times)).toBeLessThan(50); // the best of seven
+    expect(Math.min(...times)).toBeLessThan(50); // the fastest of seven runs
   });
 
   it.each([
@@ -214,7 +214,10 @@ const ENCODINGS = new Map([
   [0x22, 'bitmap'],
 ]);
 
-/** Reads a list by PROTOCOL.krl, without any code of the encoder. */
+/**
+ * Reads a list as PROTOCOL.krl describes it. It shares no code with the encoder, so that a fault of
+ * the encoder shows.
+ */
 function read(krl: Buffer) {
   const authorities: Buffer[] = [];
   const sections: (string | undefined)[] = [];

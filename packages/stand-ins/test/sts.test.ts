@@ -22,7 +22,7 @@ function tokenOf(subject: string, expires = NOW + 60): Promise<string> {
     .sign(privateKey);
 }
 
-/** Asks the stand-in for the role with a token. */
+/** Requests the credentials of the role from the stand-in, with a token. */
 async function assumeRole(token: string): Promise<{ status: number; text: string }> {
   const body = new URLSearchParams({
     Action: 'AssumeRoleWithWebIdentity',

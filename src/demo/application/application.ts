@@ -37,12 +37,15 @@ interface BrowserState {
   session?: OwnSession | undefined;
 }
 
-/** A request to the application, with its address and the state of its browser. */
+/** A request to the application, with its URL and the state of the browser that sent it. */
 interface Visit {
   readonly url: URL;
   readonly response: ServerResponse;
   readonly browser: BrowserState;
-  /** The header that sets the cookie of a new browser; empty for a known one. */
+  /**
+   * The headers of the response that set the cookie of a new browser; empty if the browser has the
+   * cookie already.
+   */
   readonly cookie: Record<string, string>;
 }
 
@@ -149,8 +152,8 @@ export class DemoApplication {
   }
 
   /**
-   * Ends the sessions that a logout token names (OpenID Connect Back-Channel Logout §2.7). It also
-   * answers 200 if there are none, because an earlier token may have ended them.
+   * Ends the sessions that a logout token names (OpenID Connect Back-Channel Logout §2.7). It
+   * answers 200 even if no such session exists, because an earlier token may have ended it.
    */
   async #endSessions(
     request: IncomingMessage,

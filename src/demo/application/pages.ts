@@ -10,8 +10,9 @@ const SIGN_IN = markup`
       <p><a class="button" href="/sign-in">Sign in with your security key</a></p>`;
 
 /**
- * Builds the page of a user who is not signed in. @param problem the reason of a failed sign-in;
- * empty before
+ * Builds the page of a user who is not signed in.
+ *
+ * @param problem the reason why the last sign-in failed; empty if none has failed
  */
 export function signedOutPage(problem = ''): PlainPage {
   return {

@@ -3,9 +3,10 @@ import { BrowserKeyController } from './browser-key.controller.js';
 import { BrowserKey } from './browser-key.js';
 
 /**
- * Serves a software key to browsers, in place of their own: /static/demo/software-key.{js,css} and
- * /demo/software-key/{create,get}. Only the demo contains this module. No check of the service is
- * weaker for it: the attestation of a key must still be trusted by the running composition.
+ * Serves a software key that the demo's pages use in place of the browser's own WebAuthn interface,
+ * at /static/demo/software-key.{js,css} and /demo/software-key/{create,get}. Only the demo contains
+ * this module. It weakens no check of the service: a key is still refused unless the running
+ * application trusts the root certificate of its attestation.
  */
 @Module({})
 export class BrowserKeyModule {

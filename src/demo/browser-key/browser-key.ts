@@ -25,7 +25,10 @@ export class BrowserKey {
     private readonly keep: (state: SoftwareKeyState) => void,
   ) {}
 
-  /** The accounts to choose from if a page names none, the newest first. */
+  /**
+   * The accounts of the software key that the login page offers to a user without a session, the
+   * newest first.
+   */
   get accounts(): readonly KeyAccount[] {
     return this.key.accounts.slice(0, MOST_ACCOUNTS);
   }

@@ -15,7 +15,8 @@ export interface ReadyPerson {
 const DOMAIN = 'acme.example';
 
 /**
- * The prepared people by their part in the tour. All belong to the organization of their domain.
+ * The prepared people. Each property is named after the part that the person has in the tour. All
+ * belong to the organization of their e-mail domain.
  */
 export const READY = {
   engineer: {

@@ -4,7 +4,10 @@ import type { ScenarioContext, StepResult } from './step.js';
 
 const AWS_CREDENTIAL = z.object({ id_token: z.string(), expires_in: z.number() });
 const AUDIENCE = z.object({ aud: z.string() });
-/** A role of AWS whose ARN has a path, because the ARN of its sessions leaves the path out. */
+/**
+ * The ARN of a role of AWS. It has a path (`demo/`), so that the demo covers this case: the ARN of
+ * a session of the role leaves the path out.
+ */
 const ROLE = 'arn:aws:iam::123456789012:role/demo/engineer';
 const DURATION = 900;
 
@@ -37,8 +40,8 @@ export async function getAwsCredentials(context: ScenarioContext): Promise<StepR
 }
 
 /**
- * Exchanges a token at a stand-in of AWS STS, whose IAM trusts the service, and this user in the
- * role.
+ * Exchanges a token at a stand-in of AWS STS. The stand-in trusts the service as an identity
+ * provider, and lets only this user assume the role.
  */
 async function assumeRole(issuer: string, email: string, token: string): Promise<RoleSession> {
   const sts = await startSts({
@@ -66,8 +69,8 @@ async function assumeRole(issuer: string, email: string, token: string): Promise
 }
 
 /**
- * Returns the audience of a token, which is the value of SVC_AWS_AUDIENCE. In reality an
- * administrator of AWS lists it in IAM.
+ * Returns the audience of a token, which is the value of SVC_AWS_AUDIENCE. In a real account, an
+ * administrator of AWS lists the audience in IAM.
  */
 function audienceOf(token: string): string {
   const [, claims = ''] = token.split('.');

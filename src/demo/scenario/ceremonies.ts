@@ -6,7 +6,10 @@ const CREATION = z.object({ state: z.string(), publicKey: z.custom<CreateOptions
 const REQUEST = z.object({ state: z.string(), publicKey: z.custom<GetOptions>() });
 const REDIRECT = z.object({ redirect_to: z.string() });
 
-/** A key for WebAuthn ceremonies: the software key itself, or one that also stores each use. */
+/**
+ * A key for WebAuthn ceremonies: the software key itself, or an object that also stores the state
+ * of the software key after each use.
+ */
 export type PluggedInKey = Pick<SoftwareKey, 'create' | 'get'>;
 
 /**
@@ -22,7 +25,10 @@ export async function enrollKey<Schema extends z.ZodType>(
   return client.postFor('/enroll/webauthn/complete', { state, credential, name }, response);
 }
 
-/** Logs in with the key. In a session of the same user this counts as a new touch of the key. */
+/**
+ * Logs in with the key. If the client already has a session of the same user, the session remains,
+ * and the time of its last touch of the key is renewed.
+ */
 export async function logInWithKey(client: HttpClient, key: PluggedInKey): Promise<void> {
   const { state, publicKey } = await client.postFor('/login/webauthn/start', {}, REQUEST);
   const credential = key.get(publicKey, client.baseUrl);

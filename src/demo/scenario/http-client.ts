@@ -19,7 +19,10 @@ interface Cookie {
   readonly expires: number;
 }
 
-/** The largest numbers of redirects in a row, and of retries after a 429. */
+/**
+ * The largest number of redirects in a row. The next constant is the largest number of retries
+ * after a response with status 429.
+ */
 const MOST_REDIRECTS = 15;
 const MOST_RETRIES = 3;
 
@@ -34,9 +37,8 @@ export class HttpClient {
   readonly #cookies = new Map<string, Map<string, Cookie>>();
 
   /**
-   * @param address the client address, sent in X-Forwarded-For: the demo trusts this machine as a
-   *   proxy, and
-   *   each address has its own rate limits
+   * @param address the client address, which is sent in X-Forwarded-For, because the demo trusts
+   *   this machine as a proxy. Each address has its own rate limits.
    */
   constructor(
     readonly baseUrl: string,
@@ -56,8 +58,8 @@ export class HttpClient {
   }
 
   /**
-   * Follows redirects until one leads to the target, and returns that address without a request to
-   * it.
+   * Follows redirects until one leads to a URL that begins with the target, and returns that URL
+   * without requesting it. If a response is no redirect, that response is returned.
    */
   async getUntil(path: string, target: string): Promise<URL | HttpResponse> {
     let url = new URL(path, this.baseUrl);

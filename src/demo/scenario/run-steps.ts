@@ -48,8 +48,8 @@ async function runStep(step: Step, context: ScenarioContext): Promise<StepOutcom
 }
 
 /**
- * Returns the reason of an error. For a failed fetch, whose message is only `fetch failed`, the
- * reason is the cause.
+ * Returns the reason of an error. The cause is added if there is one, because the message of a
+ * failed fetch is only `fetch failed`.
  */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

@@ -22,8 +22,8 @@ const SSH_CREDENTIAL = z.object({
 });
 
 /**
- * The milliseconds by which the expiry of a cookie may differ, because its lifetime is cut to whole
- * seconds.
+ * The milliseconds by which a certificate may outlast the session cookie, because the lifetime of a
+ * cookie is cut to whole seconds.
  */
 const SECOND = 1000;
 
@@ -45,8 +45,8 @@ export async function getSshCertificate(context: ScenarioContext): Promise<StepR
 }
 
 /**
- * Checks that the published key of the authority signed the certificate, and that it is for the
- * user and ends with the session.
+ * Checks the certificate of the step before: the published key of the authority must have signed
+ * it, it must be for the user alone, and it must not outlast the session.
  */
 export async function checkSshCertificate(context: ScenarioContext): Promise<StepResult> {
   const { client, email, ssh } = context;

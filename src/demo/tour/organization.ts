@@ -59,8 +59,8 @@ export interface TourEvent {
 }
 
 /**
- * The client addresses of the demo's own requests. They differ from the visitor's, so that they
- * have separate rate limits.
+ * The client addresses of the demo's own requests. They differ from the client address of the
+ * visitor, so that the demo's requests and the visitor's have separate rate limits.
  */
 const ADDRESSES = { admin: '192.0.2.20', scim: '192.0.2.21' };
 const FIRST_ADDRESS = 30;
@@ -81,8 +81,8 @@ export class TourOrganization {
   }
 
   /**
-   * Makes those of its parts that are missing: the organization by its admin, a SCIM token, the
-   * other people, and keys.
+   * Makes the parts of the organization that are missing: the organization itself, by the first
+   * login of its admin; a SCIM token; the other people; and the keys.
    */
   async prepare(): Promise<void> {
     await this.#logIn(this.#admin, READY.admin);
@@ -136,8 +136,8 @@ export class TourOrganization {
   }
 
   /**
-   * Returns the registration of the application at a port. It registers the application in the
-   * first run, and again if an address of it has changed.
+   * Returns the registration of the application at a port. The application is registered in the
+   * first run, and again if its port or one of its registered addresses has changed.
    */
   async application(
     port: number,

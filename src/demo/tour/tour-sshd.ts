@@ -19,8 +19,8 @@ const run = promisify(execFile);
 const REFRESH_INTERVAL = 2000;
 
 /**
- * The client address of its requests. It differs from that of the visitor's browser, so that the
- * two have separate rate limits.
+ * The client address of the requests for the list of revoked certificates. It differs from the
+ * client address of the visitor's browser, so that the two have separate rate limits.
  */
 const ADDRESS = '192.0.2.23';
 

@@ -66,7 +66,10 @@ SVC_HOME=${quoted(home)} exec ${quoted(process.execPath)} ${quoted(BUNDLE)} "$@"
 `;
 }
 
-/** Returns the lines that \`svc setup ssh\` writes, and the address of the demo's sshd. */
+/**
+ * Returns a configuration of `ssh`: the lines that `svc setup ssh` writes, and the address of the
+ * demo's sshd.
+ */
 function sshConfiguration(folder: string, svc: string, { baseUrl, sshd }: VisitorFacts): string {
   if (!sshd) return '';
   const { protocol, host } = new URL(baseUrl);

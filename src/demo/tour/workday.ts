@@ -31,8 +31,9 @@ export interface WorkdayReport {
 }
 
 /**
- * The access of the leaving person between two deletions: what was given, and what of it still
- * works. A check that ends after a new day has begun reports to the day in which it began.
+ * The access that the leaving person got when {@link Workday.begin} last ran, and the kinds of it
+ * that still work. Each run makes a new object. So a check that ends late stores its result in the
+ * object for which it began, and not in a newer one.
  */
 interface Day {
   readonly client: HttpClient;
@@ -50,7 +51,7 @@ const APPLICATION_STATE = z.object({ state: z.string(), ended_at: z.number().nul
 const KEY_PAIR = 'leaver';
 /**
  * The milliseconds for which the result of a check of all access is reused, so that many open pages
- * cause no more checks.
+ * cause no more checks than one page.
  */
 const FRESH = 1500;
 /**

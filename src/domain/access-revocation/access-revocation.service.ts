@@ -28,15 +28,15 @@ const BATCH = 500;
  *
  *     lock the user -> notices to applications -> sessions with their grants, codes and tokens
  *         -> certificates -> attested SSH keys -> GitHub tokens -> applications with their tokens
- *         -> clusters -> passes -> keys
+ *         -> clusters -> re-enrollment passes -> security keys
  */
 @Injectable()
 export class AccessRevocation {
   #revocables: readonly Revocable[] = [];
 
   /**
-   * Adds a kind of access, such as certificates, that ends with a user. The module of the kind
-   * calls this method at start-up.
+   * Adds a kind of access, such as SSH certificates, that must end if its user loses access. The
+   * module of the kind calls this method at start-up.
    */
   register(revocable: Revocable): void {
     const order = revocable.revocationOrder;
@@ -49,8 +49,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Revokes everything that an event ends for some users. It takes the users in batches, so that no
-   * statement exceeds its time limit.
+   * Revokes everything that an event, such as the deletion of an account, ends for some users. It
+   * takes the users in batches, so that no statement exceeds its time limit.
    *
    * @param tx a transaction that has locked the rows of the users
    * @param scope the event
@@ -76,8 +76,8 @@ export class AccessRevocation {
 
   /**
    * Counts, for each event in `scopes`, the items of a user that the event would end now, including
-   * those that a foreign key deletes. If the transaction has locked the row of the user, the event
-   * then ends exactly these numbers.
+   * those that a foreign key deletes. If the transaction has locked the row of the user, exactly
+   * these items end at the event.
    */
   async count<Scope extends RevocationScope>(
     tx: EntityManager,
@@ -100,8 +100,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Counts the items of a user that an event ends by foreign keys alone, without a call of
-   * `revoke`.
+   * Counts the items of a user that the database itself deletes at an event, because a foreign key
+   * refers to a deleted row. `revoke` is not called for these items, so they are counted here.
    */
   async countByForeignKey(
     tx: EntityManager,
@@ -118,7 +118,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Removes one security key of a user with everything that the key opened.
+   * Removes one security key of a user with everything that was opened with the key, such as
+   * sessions.
    *
    * @param tx a transaction that has locked the row of the user
    * @returns the counts for the audit event
@@ -137,8 +138,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Counts the items that the removal of each security key of a user would end. A key that opened
-   * nothing is not in the result.
+   * Counts the items that the removal of each security key of a user would end. A key with which
+   * nothing was opened is not in the result.
    */
   async countByKey(tx: EntityManager, userId: string): Promise<ReadonlyMap<string, RevokedCounts>> {
     const found: CountOfKey[] = [];
@@ -151,9 +152,9 @@ export class AccessRevocation {
   }
 
   /**
-   * Ends the items of an organization that need the proof of a domain and belong to no user,
-   * because the organization lost the domain. {@link end} ends the access of the users. The caller
-   * has already changed the row of the domain.
+   * Ends the items of an organization, such as the clusters under a domain, that need the proof of
+   * the domain and end with it even if their users stay, because the organization lost the domain.
+   * {@link end} ends the access of the users. The caller has already changed the row of the domain.
    */
   endOfDomain(
     tx: EntityManager,
@@ -164,8 +165,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Ends the items that other organizations have under a domain, because an organization has just
-   * proven that the domain is its own.
+   * Ends the items that other organizations have under a domain, such as Kubernetes clusters,
+   * because an organization has just proven that the domain is its own.
    */
   claimDomain(
     tx: EntityManager,
@@ -177,7 +178,7 @@ export class AccessRevocation {
 
   /**
    * Ends the access of all users, because the database has lost commits and revocations may be
-   * among them. Each kind of access ends in batches, after the kind before it. If the process is
+   * among them. It ends one kind of access after the other, each in batches. If the process is
    * killed, another call ends the rest.
    *
    * @param transact runs each batch in a transaction of its own

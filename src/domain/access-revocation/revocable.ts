@@ -29,7 +29,9 @@ export interface RevocationCause {
 /** The number of revoked items of each kind, under the name that the audit event gives the kind. */
 export type RevokedCounts = Readonly<Record<string, number>>;
 
-/** The number of valid items, such as sessions, that one security key of a user opened. */
+/**
+ * The number of valid items, such as sessions, that were opened with one security key of a user.
+ */
 export interface CountOfKey {
   readonly keyId: string;
   readonly count: RevokedCounts;
@@ -55,8 +57,8 @@ export interface DomainOfOrganization {
 }
 
 /**
- * A kind of access, such as sessions or certificates, that a user loses with an account or with a
- * part of an account.
+ * A kind of access, such as sessions or certificates, that a user loses together with the account
+ * or with a part of it, such as a security key.
  */
 export interface Revocable {
   /**
@@ -94,8 +96,8 @@ export interface Revocable {
     ((tx: EntityManager, cause: RevocationCause, from: string) => Promise<EndedBatch>) | null;
   /**
    * Counts the valid items of a user that would end now. `revoke` uses the same conditions, so that
-   * a warning before the act and the response after it show the same numbers. A kind without a
-   * valid item may leave its name out of the counts.
+   * a warning before the act and the response after it show the same numbers. If there is no valid
+   * item, the counts may lack the name of the kind.
    */
   count(tx: EntityManager, user: LockedUser): Promise<RevokedCounts>;
   /**
@@ -109,9 +111,9 @@ export interface Revocable {
    */
   revokeOfOutsiders?(tx: EntityManager, domain: string, cause: RevocationCause): Promise<unknown>;
   /**
-   * Ends the items that belong to no user and need the proof of a domain, because the organization
-   * lost the domain. The caller has already changed the row of the domain and locked the rows of
-   * its users.
+   * Ends the items that need the proof of a domain, such as Kubernetes clusters under the domain,
+   * because the organization lost the domain. The caller has already changed the row of the domain
+   * and locked the rows of its users.
    */
   revokeOfDomain?(
     tx: EntityManager,
@@ -119,8 +121,8 @@ export interface Revocable {
     cause: RevocationCause,
   ): Promise<RevokedCounts>;
   /**
-   * Ends the items that other organizations have under a domain, because an organization has just
-   * proven the domain and only the owner may have such items.
+   * Ends the items that other organizations have under a domain, such as Kubernetes clusters,
+   * because an organization has just proven the domain and only the owner may have such items.
    */
   claimDomain?(
     tx: EntityManager,
@@ -128,9 +130,9 @@ export interface Revocable {
     cause: RevocationCause,
   ): Promise<RevokedCounts>;
   /**
-   * Revokes the items that one security key of the user opened. A kind whose rows a foreign key
-   * deletes with their session does not need this method. The caller has locked the row of the
-   * user.
+   * Revokes the items that were opened with one security key of the user. A kind whose rows a
+   * foreign key deletes with their session does not need this method. The caller has locked the row
+   * of the user.
    */
   revokeOfKey?(
     tx: EntityManager,
@@ -139,8 +141,8 @@ export interface Revocable {
     cause: RevocationCause,
   ): Promise<RevokedCounts>;
   /**
-   * Counts the valid items of a user by the security key that opened them, so that a page can warn
-   * before a key is removed.
+   * Counts the valid items of a user by the security key with which they were opened, so that a
+   * page can warn before a key is removed.
    */
   countByKey?(tx: EntityManager, userId: string): Promise<readonly CountOfKey[]>;
 }

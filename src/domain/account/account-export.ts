@@ -5,13 +5,14 @@ import { listOwnEvents, type EventRange, type OwnEvent } from './own-events.repo
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * The most rows of a list that one statement of an export reads, so that only few are in memory.
+ * The most rows of a list that one statement of an export reads, so that only few rows are in
+ * memory.
  */
 const BATCH = 500;
 
 /**
- * Runs one read of an export, after a check that the session of the user still lives. The read
- * counts for the share of the database that one organization may use.
+ * Runs one read of an export, after a check that the session of the user is still valid. The read
+ * counts toward the limit on the database connections and time of one organization.
  */
 export type ReadPart = <Found>(work: (tx: EntityManager) => Promise<Found>) => Promise<Found>;
 

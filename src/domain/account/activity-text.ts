@@ -11,7 +11,10 @@ type Facts = Pick<
   'type' | 'actorId' | 'subjectId' | 'actorEmail' | 'subjectEmail' | 'clientName' | 'details'
 >;
 
-/** Reads a fact of the details as text. `otherwise` is the text for an event without the fact. */
+/**
+ * Reads a value from the details of an event as text. `otherwise` is the text if the event lacks
+ * the value.
+ */
 type Read = (name: string, otherwise?: string) => string;
 
 /**
@@ -81,14 +84,17 @@ const OWN: Partial<Record<AuditType, (of: Read, application: string) => string>>
   scim_operation: () => 'Your organization’s identity provider changed your account',
 };
 
-/** The words for signals that an application did not take and that do not tell an end of access. */
+/**
+ * The words for signals (security events of OpenID Shared Signals) that an application did not
+ * accept, if the signal does not say that access ended.
+ */
 const UNHEARD: Readonly<Record<string, string>> = {
   'credential-change': 'a security key of yours changed',
   'session-established': 'you signed in to it',
   'account-enabled': 'your account was activated',
 };
 
-/** The verbs of the acts of an admin on a member. */
+/** The verbs of the acts of an admin on a member. The address of the member replaces the `…`. */
 const ACTS: Partial<Record<AuditType, string>> = {
   admin_promote: 'made … an admin',
   admin_demote: 'took the rights of an admin from …',

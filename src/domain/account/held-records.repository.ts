@@ -3,8 +3,9 @@ import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * The profile of a user, and the lists of the user that are short. No field holds a secret. Groups
- * of SCIM are left out, because the service shows memberships to SCIM clients only.
+ * The profile of a user, and the lists about the user that are short enough for one read. No field
+ * holds a secret. Groups of SCIM are left out, because the service shows memberships to SCIM
+ * clients only.
  */
 export interface HeldRecords {
   readonly profile: Readonly<Record<string, unknown>>;
@@ -72,9 +73,10 @@ export interface HeldCertificate {
 }
 
 /**
- * Lists the SSH certificates of a user with a serial below the given one, the newest first. The
- * table keeps a certificate longer than the audit log keeps its event. Revoked and other
- * certificates are read separately, because each group has its own index.
+ * Lists the SSH certificates of a user with a serial below the given one, the newest first. It
+ * reads the table of certificates, because the table keeps a certificate longer than the audit log
+ * keeps its event. Revoked and other certificates are read separately, because each group has its
+ * own index.
  */
 export function listHeldCertificates(
   tx: EntityManager,

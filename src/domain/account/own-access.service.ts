@@ -107,8 +107,8 @@ export class OwnAccess {
   }
 
   /**
-   * Ends the access of an application to a user, in one transaction. If several requests do so at
-   * once, exactly one succeeds.
+   * Ends the access that an application has in the name of a user, in one transaction. If several
+   * requests do so at once, exactly one succeeds.
    *
    * @throws DomainError not_found for a client without access to the user; account_inactive
    */

@@ -20,7 +20,7 @@ import { pageOf, type OwnPage } from './own-page.js';
 import { listOwnReach, timeOfOwnReach } from './own-reach/own-reach.repository.js';
 import { digestOf, ownReach, type OwnReach } from './own-reach/own-reach.js';
 
-/** The number of sessions, keys and other items that are open for a user. */
+/** The number of security keys, sessions and other items that a user has now. */
 export interface OpenCounts {
   readonly keys: number;
   readonly sessions: number;
@@ -28,7 +28,9 @@ export interface OpenCounts {
   readonly applications: number;
 }
 
-/** The account of a user as the user sees it: open items, past events, and an export of both. */
+/**
+ * The account of a user as the user sees it: keys and sessions, past events, and an export of both.
+ */
 @Injectable()
 export class OwnAccount {
   constructor(
@@ -40,7 +42,7 @@ export class OwnAccount {
     private readonly clock: Clock,
   ) {}
 
-  /** Counts what is open for a user. */
+  /** Counts the security keys, sessions, SSH certificates and applications that a user has now. */
   async countOpen(userId: string): Promise<OpenCounts> {
     const { manager } = this.dataSource;
     const [keys, sessions, certificates, applications] = await Promise.all([
@@ -52,7 +54,11 @@ export class OwnAccount {
     return { keys: keys.length, sessions: sessions.length, certificates, applications };
   }
 
-  /** Lists the logout notices that applications of a user without an organization did not take. */
+  /**
+   * Lists the logout notices that the applications of a user did not accept. Only a user without an
+   * organization gets this list; the notices for applications of an organization are for its
+   * admins.
+   */
   async deadLetters({ id, orgId }: VerifiedSession['user']): Promise<readonly OwnDeadLetter[]> {
     return orgId === null ? deadLettersOfOwner(this.dataSource.manager, id) : [];
   }
@@ -64,8 +70,9 @@ export class OwnAccount {
   }
 
   /**
-   * Lists the targets that admit a user now, in the share of the user: the start page has no rate
-   * limit, and an organization may have many targets.
+   * Lists the targets, such as AWS roles, that admit a user now. The read counts toward the limit
+   * on the database connections and time of the user's organization, because the start page has no
+   * rate limit and an organization may have many targets.
    */
   async reach(userId: string): Promise<OwnReach> {
     return ownReach(await this.work.costly(userId, (tx) => listOwnReach(tx, userId)));
@@ -83,9 +90,10 @@ export class OwnAccount {
   }
 
   /**
-   * Exports everything that the service holds about a user, as parts of one JSON document. Each
-   * part is read after a check that the session still lives, in the share of the user, so that no
-   * export takes the connections of other users.
+   * Exports everything that the service stores about a user, as parts of one JSON document. Each
+   * part is read after a check that the session is still valid. The reads count toward the limit on
+   * the database connections and time of the user's organization, so that no export takes the
+   * connections of other users.
    *
    * @throws DomainError unauthenticated, also from a later part
    */

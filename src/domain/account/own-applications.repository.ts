@@ -60,7 +60,7 @@ export async function countOwnApplications(tx: EntityManager, userId: string): P
   return row?.n ?? 0;
 }
 
-/** Counts the live grants and access tokens by which a client has access to a user. */
+/** Counts the live grants and access tokens with which a client acts in the name of a user. */
 export async function countOwnAccess(
   tx: EntityManager,
   userId: string,
@@ -77,8 +77,8 @@ export async function countOwnAccess(
 /**
  * Ends the grants of a user to a client with everything that depends on them, and deletes the
  * consent. The caller has locked the row of the user, so that nothing is issued meanwhile. The
- * caller has also locked the sessions of the user, because the end of a session locks the session
- * before the grants.
+ * caller has also locked the sessions of the user, because every transaction that ends a session
+ * locks the session before its grants, so that no two transactions wait for each other.
  *
  * @returns false if there was no consent
  */

@@ -15,8 +15,8 @@ export interface OwnCredential {
   readonly kind: CredentialKind;
   readonly issuedAt: Date;
   /**
-   * The expiry. Null if the audit event has none: a token for an application has no time of its own
-   * but ends with its grant.
+   * The expiry. Null if the audit event has none: a token for an application has no expiry of its
+   * own but ends with its grant.
    */
   readonly validUntil: Date | null;
   /** The time at which the user's SSH certificate was revoked. */

@@ -31,8 +31,8 @@ export interface IssuanceEvent extends OwnEvent {
 }
 
 /**
- * The part of a list of events that a statement reads: at most `limit` events after a place, the
- * newest first.
+ * The part of a list of events that a statement reads: at most `limit` events after a position in
+ * the list, the newest first.
  */
 export interface EventRange {
   readonly after: AuditPlace | undefined;
@@ -46,15 +46,17 @@ const COLUMNS = fragment`e.id, e.type, e.actor_id AS "actorId", e.subject_id AS 
   e.user_agent AS "userAgent", e.details, e.created_at AS "createdAt", e.created_at AS placed, e.id AS place_id,
   to_char(e.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS at`;
 
-/** The condition of the events after a place in the order of time. */
+/**
+ * Returns the SQL condition for the events after a position in the list, which is sorted by time.
+ */
 function afterPlace(after: AuditPlace | undefined): SqlFragment {
   if (!after) return fragment`TRUE`;
   return fragment`(e.created_at, e.id) < (${after.at}::timestamptz, ${after.id}::uuid)`;
 }
 
 /**
- * Lists the events of which a user is the subject or the actor, the newest first. Each of the
- * three searches uses an index in the order of the list, and reads at most one page.
+ * Lists the events of which a user is the subject or the actor, the newest first. The statement
+ * joins three searches. Each uses an index in the order of the list, and reads at most one page.
  */
 export async function listOwnEvents(
   tx: EntityManager,

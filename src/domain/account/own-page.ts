@@ -7,9 +7,9 @@ export interface OwnPage<Item> {
 }
 
 /**
- * Cuts the events that were found to one page.
+ * Cuts the events that were read to one page.
  *
- * @param found the events; one more than a page has tells that there is another page
+ * @param found the events that were read: one more than `limit` if there is another page
  */
 export function pageOf<Event extends { readonly place: AuditPlace }>(
   found: readonly Event[],

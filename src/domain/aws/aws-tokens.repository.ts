@@ -12,8 +12,8 @@ import {
 import { fragment } from '#platform/database/statements/sql.js';
 
 /**
- * The record of a token for AWS, which is written before the token is signed, so that no token
- * exists without its record.
+ * The record of a token that AWS exchanges for credentials. It is written before the token is
+ * signed, so that no token exists without its record.
  */
 export interface AwsTokenRequest extends RequestOfUser {
   readonly sessionId: string;
@@ -53,10 +53,10 @@ interface AwsTokenRow extends OutcomeRow {
 }
 
 /**
- * Issues tokens for AWS. A token needs a hardware-verified session of a member of an organization,
- * whose e-mail address is still the one in the token. If a de-provisioning commits first, the
- * session is gone and no token is issued. If it commits second, there is no token to revoke, and
- * the issued one expires within minutes.
+ * Issues tokens that AWS exchanges for credentials. A token needs a session that a security key
+ * verified, of a member of an organization whose e-mail address is still the one in the token. If a
+ * transaction that ends the access of the user commits first, the session is gone and no token is
+ * issued. If it commits second, it cannot revoke the token, but the token expires within minutes.
  */
 export const AWS_TOKEN = new IssuanceKind<AwsTokenRequest, RecordedAwsToken, AwsTokenRow>(
   {

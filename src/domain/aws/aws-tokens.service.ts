@@ -15,7 +15,10 @@ import { awsTokenClaims, sourceIdentityOf, type AwsTokenSubject } from './token-
 /** The lifetime of a token in seconds. It is short because a client exchanges the token at once. */
 const LIFETIME = 300;
 
-/** The hardware-verified session of a request for a token, with its user. */
+/**
+ * The session for which a token is requested, with its user. A security key has verified the
+ * session.
+ */
 export interface AwsTokenSession extends Omit<AwsTokenSubject, 'orgId'> {
   readonly sessionId: string;
   readonly denied: DeniedSession;
@@ -35,8 +38,8 @@ export interface IssuedAwsToken {
 const WITHHELD = ['issuance_refused', 'AWS tokens are for members of an organization.'] as const;
 
 /**
- * Issues tokens for AWS. One shared statement records a token, and then the key of its issuer signs
- * it.
+ * Issues tokens that AWS exchanges for credentials. One statement records the token, and then the
+ * key of its issuer signs it. Requests at the same time share the statement.
  */
 @Injectable()
 export class AwsTokens {
@@ -49,9 +52,8 @@ export class AwsTokens {
   ) {}
 
   /**
-   * Issues a token that ends after 300 seconds, or with the session.
-   *
-   * The statement that records it also decides its issuer and the key that signs it.
+   * Issues a token that expires after 300 seconds, or with the session. The statement that records
+   * the token also chooses its issuer and the key that signs it.
    *
    * @throws DomainError `unauthenticated`, `account_inactive`, `issuance_refused`,
    *   `issuers_not_configured` or `kms_unavailable`

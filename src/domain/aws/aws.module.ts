@@ -5,8 +5,8 @@ import { OrganizationsModule } from '#domain/organizations/organizations.module.
 import { AwsTokens } from './aws-tokens.service.js';
 
 /**
- * Tokens for AWS. No row stands for a token that could be revoked: a token lives for minutes, and
- * access revocation ends the session that the next token needs.
+ * Tokens that AWS exchanges for credentials. The service cannot revoke such a token, because the
+ * token lives only for minutes. Access revocation ends the session that the next token needs.
  */
 @Module({
   imports: [AccessModule, OAuthModule, OrganizationsModule],

@@ -29,7 +29,7 @@ export interface AwsTokenSubject {
   readonly authTime: Date;
 }
 
-/** The values that differ from token to token, beside its subject. */
+/** The values that differ from token to token, apart from the user. */
 export interface AwsTokenValues {
   readonly issuer: string;
   readonly audience: string;

@@ -30,33 +30,39 @@ export interface Readmission {
   readonly origin: AuditOrigin;
 }
 
-/** The effect of such an act. */
+/** The effect of a {@link Readmission}. */
 export interface Readmitted {
   readonly email: string;
   /** The number of identities (accounts at an identity provider) that may sign in again. */
   readonly identities: number;
   /**
-   * The SCIM record that got the address as its address to sign in with, because it names the
-   * address and had no other; null if there is none.
+   * The SCIM record whose user can now sign in with the address, because the record names the
+   * address and its user had no other; null if there is none.
    */
   readonly givenTo: string | null;
 }
 
-/** A member after an admin separated (parted) the member from SCIM records. */
+/**
+ * A member after an admin separated the member from SCIM records, because they are not the same
+ * person.
+ */
 export interface PartedMember extends MemberAfterEnd {
   /** The ids of the SCIM records from which the member was separated. */
   readonly partedFrom: readonly string[];
 }
 
-/** A SCIM record after it got the address that another user had signed in with. */
+/**
+ * The user of a SCIM record, who can now sign in with an address with which another user signed in
+ * before.
+ */
 export interface GivenAddress extends MemberAfterEnd {
   readonly takenFrom: string | null;
 }
 
 /**
  * The acts of admins on ties and on tombstones. A tie connects a member to a SCIM record that is,
- * or may be, the same person. A tombstone bars the address of a removed user. Each act is a
- * transaction that first locks the directory of the organization.
+ * or may be, the same person. A tombstone keeps a removed user from signing in again with the same
+ * address. Each act is a transaction that first locks the directory of the organization.
  */
 @Injectable()
 export class MemberTies {
@@ -69,10 +75,10 @@ export class MemberTies {
   ) {}
 
   /**
-   * Lets users sign in again with the address of a removed user, and with the identities that were
+   * Lets people sign in again with the address of a removed user, and with the identities that were
    * removed with it.
    *
-   * @throws DomainError not_found for an address that is not barred, admin_required
+   * @throws DomainError not_found for an address that may sign in already, admin_required
    */
   readmit({ admin, email, origin }: Readmission): Promise<Readmitted> {
     const { orgId } = admin;
@@ -97,9 +103,9 @@ export class MemberTies {
   }
 
   /**
-   * Separates two users that an address tied to each other: a twin from its records, a member from
-   * the record that took the member over, or two linked records. From then on the address has no
-   * effect for the record.
+   * Separates two users that were connected because they have the same address: a member who signed
+   * in with an address of a SCIM record, a member and the record that took the member over, or two
+   * linked records. From then on the user of the record cannot sign in with the address.
    *
    * @throws DomainError admin_required, not_found, own_account, nothing_to_part
    */
@@ -126,8 +132,9 @@ export class MemberTies {
   }
 
   /**
-   * Gives a linked record the address that is its userName. Until now another user has signed in
-   * with the address, so the sessions, certificates and bound identities of that user end.
+   * Gives the user of a SCIM record the right to sign in with the address that is its userName.
+   * Until now another user has signed in with the address, so the sessions, certificates and bound
+   * identities of that user end.
    *
    * @throws DomainError admin_required, not_found, own_account, nothing_withheld
    */

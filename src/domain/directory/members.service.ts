@@ -34,7 +34,10 @@ export interface MemberAfterEnd {
   readonly ended: RevokedCounts;
 }
 
-/** For each act of an admin that ends access: the revocation event, which decides what ends. */
+/**
+ * For each act of an admin that ends access, the revocation event, which decides which kinds of
+ * access end.
+ */
 export const SCOPE_OF_ACT = {
   deactivate: 'account-deactivated',
   revoke_credentials: 'credentials-revoked',
@@ -44,8 +47,8 @@ export const SCOPE_OF_ACT = {
 /**
  * The members of an organization, and the acts of its admins on them. Each act is a transaction
  * that first locks the admin and the member, in the order of their ids, and then checks both. So if
- * two admins demote each other, the second is refused. An admin cannot act on the own account, so
- * an organization keeps its last admin.
+ * two admins take the role from each other at the same time, the second act is refused. An admin
+ * cannot act on the own account, so an organization keeps its last admin.
  */
 @Injectable()
 export class Members {
@@ -78,8 +81,9 @@ export class Members {
   }
 
   /**
-   * Ends the access of a member and keeps the account. If the member is a SCIM record, its twins
-   * (users with an address of the record) end in the same way, and linked records are deactivated.
+   * Ends the access of a member and keeps the account. If the member is a SCIM record, the members
+   * who signed in with an address of the record (its twins) lose access, too, and linked records
+   * are deactivated.
    *
    * @throws DomainError admin_required, not_found, own_account, last_admin
    */
@@ -91,8 +95,8 @@ export class Members {
   }
 
   /**
-   * Lets a deactivated member sign in again, and the twins that were deactivated together with the
-   * member.
+   * Lets a deactivated member sign in again, together with the twins that were deactivated with the
+   * member. A twin is a member who signed in with an address of this SCIM record.
    *
    * @throws DomainError admin_required, not_found, own_account
    */
@@ -130,8 +134,9 @@ export class Members {
   }
 
   /**
-   * Removes a member with the twins of the member. The addresses and identities of the removed
-   * users cannot sign in until an admin readmits them.
+   * Removes a member, together with the twins of the member (members who signed in with an address
+   * of this SCIM record). The addresses and identities of the removed users cannot sign in until an
+   * admin readmits them.
    *
    * @throws DomainError admin_required, not_found, own_account, last_admin
    */
@@ -144,7 +149,7 @@ export class Members {
 
   /**
    * Locks the admin of an act, so that the admin keeps the role until the transaction ends. This is
-   * the first lock of the transaction, because users are locked before everything else.
+   * the first lock of the transaction, because every transaction locks users before other rows.
    *
    * @throws DomainError admin_required for a demoted admin, or a session that has ended since the
    *   request came
@@ -163,7 +168,7 @@ export class Members {
 
   /**
    * Checks that a user is still an active admin, and that the session of the request is still
-   * alive. It is for reads; a read in several batches calls it before each batch. It locks nothing,
+   * valid. It is for reads; a read in several batches calls it before each batch. It locks nothing,
    * so an act that changes something calls {@link holdAdmin} instead.
    *
    * @throws DomainError admin_required
@@ -203,8 +208,8 @@ export class Members {
   }
 
   /**
-   * Ends a member together with all users that are tied to the member, under their locks. If the
-   * acting admin is one of them, the act is refused as on the own account.
+   * Ends a member together with all users that end with the member, under their locks. If the
+   * acting admin is one of them, the act is refused like an act on the own account.
    */
   async #endRecord(
     tx: EntityManager,
@@ -221,7 +226,10 @@ export class Members {
     return { member, ended: await this.ends.end(tx, reached, endOf(act)) };
   }
 
-  /** Runs a change of a member under its locks. A change without effect records no audit event. */
+  /**
+   * Runs a change of a member after the admin and the member are locked. A change without effect
+   * records no audit event.
+   */
   async #change(
     act: MemberAct,
     takesAdmin: boolean,
@@ -311,7 +319,10 @@ export function noMember(): DomainError {
   return new DomainError('not_found', 'Your organization has no such member.');
 }
 
-/** The part of a hardware-verified session that tells in which organization its user acts. */
+/**
+ * The part of a session that tells in which organization its user acts. A security key has verified
+ * the session.
+ */
 interface SessionOfUser {
   readonly id: string;
   readonly user: { readonly id: string; readonly orgId: string | null };
@@ -321,8 +332,7 @@ interface SessionOfUser {
  * Returns the admin of a session that a route with the scope `svc:admin` admitted.
  *
  * @throws DomainError admin_required for a user without an organization, which the access rule of
- * the
- *   route has already refused
+ *   the route has already refused
  */
 export function adminOf({ id: sessionId, user }: SessionOfUser): Admin {
   const { id, orgId } = user;

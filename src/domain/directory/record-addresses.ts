@@ -4,15 +4,15 @@ import { parseEmailAddress } from '#domain/organizations/email-address.js';
 export interface RecordAddress {
   readonly address: string;
   /**
-   * The rank of the address. The usable address with the lowest rank is the one with which the user
-   * signs in. A rank is a value of {@link RANK}, or lies between two of them.
+   * The rank of the address. The user signs in with the usable address of the lowest rank. A rank
+   * is a value of {@link RANK}, or lies between two of them.
    */
   readonly rank: number;
 }
 
 /**
- * The ranks of addresses by their source. If several e-mails have the type `work`, their ranks
- * follow `severalWork`, in their order.
+ * The ranks of addresses by the attribute that has them. If several e-mails have the type `work`,
+ * the first of them has the rank `severalWork`, and the others have the ranks that follow.
  */
 export const RANK = { userName: 0, primary: 1, onlyWork: 2, severalWork: 3, first: 1000 } as const;
 
@@ -32,8 +32,8 @@ interface Email {
 
 /**
  * Finds the addresses of a SCIM record: its userName, its primary e-mail and its e-mails of type
- * `work`. If none of these texts is an address, the first e-mail that is one counts. The function
- * `addresses_of_record` of the database has the same rule.
+ * `work`. If none of these texts is an address, the first e-mail that is an address is used. The
+ * database function `addresses_of_record` has the same rule.
  */
 export function addressesOf(userName: string, emails: unknown): NamedAddresses {
   const listed = (Array.isArray(emails) ? emails : []).flatMap(emailOf);

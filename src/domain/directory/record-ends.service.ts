@@ -19,26 +19,32 @@ import {
 import { UserDirectory } from './user-directory.service.js';
 import { UsersRepository, type User } from './users.repository.js';
 
-/** The two ways in which a user ends: the account is removed, or stays without access. */
+/** The two ways to end a user: the account is removed, or it stays without access. */
 export type EndKind = 'remove' | 'deactivate';
 
-/** A user that ends because another user ends. */
+/** A user whose access ends because another user ends. */
 export interface EndingUser {
   readonly id: string;
   readonly kind: EndKind;
   /**
-   * The ids of the SCIM records because of which this user ends; empty for the user that the act
-   * names.
+   * The ids of the SCIM records because of which this user ends. Empty for the user whom the admin
+   * or SCIM named.
    */
   readonly withRecords: readonly string[];
-  /** The kind of tie between this user and the SCIM records: twin or link. */
+  /**
+   * The kind of connection between this user and the SCIM records. A twin is a member who signed in
+   * with an address of the record; a link connects two records with one address.
+   */
   readonly tie: RecordTie['kind'] | undefined;
 }
 
-/** An act that ends a user, with its author and the audit event. */
+/** An act that ends the access of a user, with its author and the audit event. */
 export interface RecordEnd extends Omit<RevocationCause, 'reason'> {
   readonly reason: Readonly<Record<EndKind, string>>;
-  /** True for an act of an admin. SCIM cannot let a user in again that an admin removed. */
+  /**
+   * True for an act of an admin. If an admin removed a user, SCIM cannot let the user sign in
+   * again.
+   */
   readonly byAdmin: boolean;
   /**
    * Returns the audit event of the end of a user. `more` names the SCIM records because of which
@@ -48,9 +54,10 @@ export interface RecordEnd extends Omit<RevocationCause, 'reason'> {
 }
 
 /**
- * Ends SCIM records together with their twins, and deactivates linked records, in the transaction
- * of the act. The caller first locks the directory of the organization. Then it finds the users
- * with {@link RecordEnds.reach}, and locks their rows in the order of their ids.
+ * Ends SCIM records together with their twins (members who signed in with an address of the
+ * record), and deactivates linked records, in the transaction of the act. The caller first locks
+ * the directory of the organization. Then it finds the users with {@link RecordEnds.reach}, and
+ * locks their rows in the order of their ids.
  */
 @Injectable()
 export class RecordEnds {
@@ -63,8 +70,8 @@ export class RecordEnds {
   ) {}
 
   /**
-   * Finds the users that end together with a user: the user, the twins of each ended record, and
-   * linked records with their twins.
+   * Finds the users that end together with a user: the user, the twins of each ended SCIM record
+   * (members who signed in with its address), and linked records with their twins.
    */
   async reach(tx: EntityManager, id: string, kind: EndKind): Promise<EndingUser[]> {
     const found = new Map<string, EndingUser>([
@@ -95,17 +102,17 @@ export class RecordEnds {
 
   /**
    * Ends users whose rows are locked, in the order of their ids. A user who is already inactive is
-   * not deactivated again, unless the act names the user.
+   * not deactivated again, except the user whom the admin or SCIM named.
    *
-   * @returns the sums of what ended
+   * @returns the sums of the items that ended
    */
   async end(
     tx: EntityManager,
     reached: readonly EndingUser[],
     end: RecordEnd,
   ): Promise<RevokedCounts> {
-    // The tombstones are set before the removal, because they are made from the names of the
-    // record, which the removal deletes.
+    // The tombstones, which bar a new sign-in, are set before the removal, because they are made
+    // from the names of the record, which the removal deletes.
     for (const { id, kind, withRecords } of reached) {
       const user = kind === 'remove' ? await this.users.lock(tx, id) : undefined;
       if (!user || user.orgId === null) continue;
@@ -139,8 +146,8 @@ export class RecordEnds {
   }
 
   /**
-   * Finds the users to activate together with a SCIM record: the record, and the twins that were
-   * deactivated with it.
+   * Finds the users to activate together with a SCIM record: the record, and the members who were
+   * deactivated because of it.
    */
   async revived(tx: EntityManager, recordId: string): Promise<string[]> {
     return [recordId, ...(await endedWith(tx, recordId))].toSorted();
@@ -165,8 +172,8 @@ export class RecordEnds {
 }
 
 /**
- * Returns from which user to which the end spreads over a tie: from a record to its twin, and over
- * a link to an active record.
+ * Returns between which users the end of one also ends the other: from a record to its twin, and
+ * from either of two linked records to the other one if that one is active.
  */
 function directionsOf(tie: RecordTie): (readonly [from: string, to: string])[] {
   const { recordId, userId, kind, isRecordActive, isUserActive } = tie;

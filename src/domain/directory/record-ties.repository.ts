@@ -17,12 +17,14 @@ export interface AddressHolder {
   readonly isTwin: boolean;
   /**
    * True for a user with a bound identity, a key, or a row that makes the next enrollment need a
-   * re-enrollment pass. Such a user belongs to a person already.
+   * re-enrollment pass. Such a user was already used by a person.
    */
   readonly isInUse: boolean;
 }
 
-/** A SCIM record that has a given address, as a sign-in with the address reads it. */
+/**
+ * A SCIM record that has a given address, as it is read when a person signs in with the address.
+ */
 export interface RecordOfAddress {
   readonly id: string;
   readonly rank: number;
@@ -34,7 +36,10 @@ export interface RecordOfAddress {
   readonly isPassedOver: boolean;
 }
 
-/** A tie of a SCIM record to another user. `kind` says if the user is a twin or a linked record. */
+/**
+ * The tie of a SCIM record to another user. `twin`: the user is a member who signed in with an
+ * address of the record. `link`: the user is another record with one of its addresses.
+ */
 export interface RecordTie {
   readonly recordId: string;
   readonly userId: string;
@@ -70,7 +75,7 @@ export async function holdersOf(
     ORDER BY u.id`;
 }
 
-/** Finds the SCIM records that have an address. */
+/** Finds the SCIM records that name an address. */
 export function recordsOf(
   tx: EntityManager,
   orgId: string,
@@ -123,8 +128,9 @@ export function tiesOf(tx: EntityManager, ids: readonly string[]): Promise<Recor
 }
 
 /**
- * Makes a member a twin of a SCIM record, and removes the member's address from the index of
- * userNames. Returns false if the member is a twin of the record already.
+ * Makes a member a twin of a SCIM record, which means that the member ends with the record. It also
+ * takes the address of the member out of the index of userNames. Returns false if the member is a
+ * twin of the record already.
  */
 export async function addTwin(
   tx: EntityManager,
@@ -139,8 +145,8 @@ export async function addTwin(
 }
 
 /**
- * Removes a member's address from the index of userNames, so that a SCIM record may have it as its
- * userName.
+ * Takes the address of a member out of the index of userNames, so that a SCIM record may have the
+ * address as its userName.
  */
 export async function leaveUserNames(tx: EntityManager, userId: string): Promise<void> {
   await sql(tx)`
@@ -149,8 +155,8 @@ export async function leaveUserNames(tx: EntityManager, userId: string): Promise
 }
 
 /**
- * Puts the address of a member who is no longer a twin back into the index of userNames, if no
- * other user has the name.
+ * Puts the address of a member who is no twin of a record any more back into the index of
+ * userNames, if no other user has the name.
  */
 export async function rejoinUserNames(
   tx: EntityManager,
@@ -167,8 +173,8 @@ export async function rejoinUserNames(
 }
 
 /**
- * Links a SCIM record to the user who signs in with the userName of the record. Sign-ins ignore the
- * record from then on, so that the address keeps leading to the same user.
+ * Links a SCIM record to the user who signs in with the userName of the record. From then on the
+ * record is ignored at sign-ins, so that the address still signs in the same user.
  */
 export async function addLink(
   tx: EntityManager,
@@ -182,8 +188,8 @@ export async function addLink(
 }
 
 /**
- * Returns the address of a linked record with which another user signs in, so that the record
- * cannot have it. Undefined if there is none.
+ * Returns the address with which the user of a linked record cannot sign in, because another user
+ * does. Undefined if there is none.
  */
 export async function withheldFrom(
   tx: EntityManager,
@@ -195,8 +201,8 @@ export async function withheldFrom(
 }
 
 /**
- * Lets a linked record use its own addresses again, which were withheld from it because another
- * user signed in with them.
+ * Lets the user of a linked record sign in with the addresses of the record again. Until now they
+ * were withheld, because another user signed in with them.
  */
 export async function releaseAddresses(tx: EntityManager, recordId: string): Promise<void> {
   await sql(tx)`
@@ -204,8 +210,8 @@ export async function releaseAddresses(tx: EntityManager, recordId: string): Pro
 }
 
 /**
- * Marks in the ties of a twin that the twin was deactivated because some records ended, so that
- * their activation also activates the twin.
+ * Records in the ties of a twin that the twin was deactivated because some records ended, so that
+ * the activation of these records also activates the twin.
  */
 export async function noteEnded(
   tx: EntityManager,
@@ -218,8 +224,8 @@ export async function noteEnded(
 }
 
 /**
- * Removes the mark that a user was deactivated because of a record. Another act has since decided
- * if the user is active.
+ * Forgets that a user was deactivated because of a SCIM record, because a later act has decided if
+ * the user is active.
  */
 export async function forgetEnded(tx: EntityManager, userId: string): Promise<void> {
   await sql(tx)`
@@ -227,8 +233,8 @@ export async function forgetEnded(tx: EntityManager, userId: string): Promise<vo
 }
 
 /**
- * Finds the twins that were deactivated because a SCIM record ended. A twin is left out if another
- * of its records is still inactive.
+ * Finds the members who were deactivated because a SCIM record ended (twins of the record). A
+ * member is left out if another of the records to which the member belongs is still inactive.
  */
 export async function endedWith(tx: EntityManager, recordId: string): Promise<string[]> {
   const rows = await sql<{ id: string }>(tx)`
@@ -240,7 +246,10 @@ export async function endedWith(tx: EntityManager, recordId: string): Promise<st
   return rows.map(({ id }) => id);
 }
 
-/** Ends the ties of a twin to its SCIM records. @returns the ids of the records */
+/**
+ * Ends the ties of a member to the SCIM records whose twin the member is. @returns the ids of the
+ * records
+ */
 export async function untwin(tx: EntityManager, userId: string): Promise<string[]> {
   const rows = await sql<{ record_id: string }>(tx)`
     DELETE FROM record_ties WHERE user_id = ${userId} AND kind = 'twin' RETURNING record_id`;
@@ -256,7 +265,7 @@ export async function unlink(tx: EntityManager, id: string): Promise<string[]> {
 }
 
 /**
- * Removes the effect of an address for some SCIM records. The records keep the address as plain
+ * Takes from some SCIM records the right to sign in with an address. They keep the address as plain
  * data, and a sign-in with it does not find them any more.
  */
 export async function partAddress(
@@ -270,9 +279,10 @@ export async function partAddress(
 }
 
 /**
- * Finds the SCIM record that can get an address to sign in with: the address has the lowest rank
- * among its addresses, and it signs in with no other yet. Undefined if there is none, if there are
- * several, or if a user signs in with the address already.
+ * Finds the SCIM record whose user can now get an address to sign in with. The address has the
+ * lowest rank among the addresses of the record, and the user of the record cannot sign in with
+ * another address yet. Undefined if there is none, if there are several, or if a user signs in with
+ * the address already.
  */
 export async function recordAwaiting(
   tx: EntityManager,
@@ -288,14 +298,14 @@ export async function recordAwaiting(
   return rows.length === 1 ? rows[0]?.id : undefined;
 }
 
-/** Records an act on ties in the audit log. */
+/** Records a change of a tie in the audit log. */
 export async function recordTieEvent(tx: EntityManager, event: AuditEvent): Promise<void> {
   await sql(tx)`${recordAudit(event)}`;
 }
 
 /**
- * Returns true if a sign-in with an e-mail of this rank may find a SCIM record. These are its
- * primary e-mail, its only e-mail of type `work`, and the first e-mail of a record with no other
+ * Returns true if an address of this rank may lead a sign-in to its SCIM record. These are the
+ * primary e-mail, the only e-mail of type `work`, and the first e-mail of a record with no other
  * usable address. The caller has tried the userName before.
  */
 export function bindsByMail(rank: number): boolean {

@@ -12,30 +12,28 @@ import { bindsByMail, recordsOf } from './record-ties.repository.js';
 import type { UsersRepository, User } from './users.repository.js';
 
 /**
- * The user as whom an identity that is not bound yet may sign in, found by the e-mail address, or
- * the reason of a refusal. Both are missing for an unknown address.
+ * The user as whom a person may sign in with an identity (an account at an identity provider) that
+ * is not bound to a user yet. The user is found by the e-mail address. `refusal` is the reason why
+ * the sign-in is refused. Both are missing for an unknown address.
  */
 export interface FoundRecord {
   readonly user?: User;
   readonly refusal?: string;
   /** The ids of the SCIM records that have the address, if several have it. */
   readonly records?: readonly string[];
-  /**
-   * True if the record was found by an e-mail in its attributes, and its userName is another
-   * address.
-   */
+  /** True if the record was found by one of its e-mails, and its userName is another address. */
   readonly isByMail?: boolean;
 }
 
 /**
- * Finds the user as whom an identity that is bound to no user may sign in, by the address that the
- * provider states. The caller has locked the directory of the organization, which owns the domain
- * of the address.
+ * Finds the user as whom a person may sign in with an identity that is bound to no user yet, by the
+ * address that the identity provider states. The caller has locked the directory of the
+ * organization, which owns the domain of the address.
  *
- * The first match counts. First comes the SCIM record with the address as its userName. Then comes
- * the member who signed in with the address before, and then the record with it as its primary or
- * only `work` e-mail. A linked record is ignored while another user signs in with its address. An
- * address of several records signs in no user.
+ * The first match counts. First comes the SCIM record with the address as its userName, then the
+ * member who signed in with the address before, then the record with the address as its primary or
+ * only `work` e-mail. A linked record is ignored while another user signs in with its address. If
+ * several records have the address, no user can sign in with it.
  */
 export async function findRecordOfSignIn(
   users: UsersRepository,

@@ -31,8 +31,8 @@ import type { AccountAudit, AdminCandidate, Deprovisioning, LockedAccount } from
 import { UsersRepository, type User } from './users.repository.js';
 
 /**
- * The unique constraints that are violated if another user has an address as e-mail address or as
- * userName.
+ * The unique constraints that a write violates if another user has the address as e-mail address or
+ * as userName.
  */
 const ADDRESS_CONSTRAINTS: ReadonlySet<string> = new Set([
   'users_email',
@@ -47,8 +47,8 @@ type EndOfAccount = Extract<
 >;
 
 /**
- * The settings that decide who becomes an admin, and for which domains an identity provider may
- * vouch.
+ * The settings that decide who becomes an admin, and for which e-mail domains the service believes
+ * an identity provider.
  */
 export interface DirectoryConfig {
   readonly enrollment: Pick<Config['enrollment'], 'bootstrapAdmins'>;
@@ -56,8 +56,8 @@ export interface DirectoryConfig {
 }
 
 /**
- * Changes accounts of users, each in the caller's transaction. Before a method with a locked
- * account, the caller locks the row of the user and decides if the change is allowed.
+ * Changes accounts of users, each in the caller's transaction. A caller that passes a
+ * `LockedAccount` has locked the row of the user, and has decided that the change is allowed.
  */
 @Injectable()
 export class UserDirectory {
@@ -94,9 +94,9 @@ export class UserDirectory {
   }
 
   /**
-   * Refuses a member who is bound to no identity, because the organization has withdrawn the
-   * provider or lost the domain. The caller has locked the row of the user. @throws DomainError
-   * sign_in_refused
+   * Refuses a member who is bound to no account at an identity provider, because the organization
+   * has withdrawn the provider or lost the domain. The caller has locked the row of the user.
+   * @throws DomainError sign_in_refused
    */
   async assertBound(tx: EntityManager, { id, orgId }: Pick<User, 'id' | 'orgId'>): Promise<void> {
     if (orgId === null || (await this.users.isBound(tx, id))) return;
@@ -150,8 +150,8 @@ export class UserDirectory {
   }
 
   /**
-   * Ends the access that the event `scope` ends, then changes the account by `change`, and records
-   * both in the audit log. Returns the counts of what ended.
+   * Ends the access that the event `scope` ends, changes the account by `change`, and records both
+   * in the audit log. Returns the counts of what ended.
    */
   async #endAccess(
     tx: EntityManager,
@@ -178,8 +178,8 @@ export class UserDirectory {
   }
 
   /**
-   * Returns true if the identity provider may vouch for the e-mail address of the account to which
-   * the identity is bound. If SCIM manages the user, SCIM vouches for the address instead.
+   * Returns true if the service may believe the e-mail address that this identity provider states
+   * for the account. The address of a user that SCIM manages comes from SCIM, so it needs no check.
    */
   isVouchedAccount(user: User, { provider }: UpstreamIdentity): boolean {
     const { email, scimManaged } = user;
@@ -187,11 +187,11 @@ export class UserDirectory {
   }
 
   /**
-   * Changes the e-mail address of a user to the one that the identity provider states, and ends
-   * what was issued under the old address. Nothing changes if SCIM manages the user, or if the new
-   * address is outside the domains of the organization. The same holds if the address is taken, has
-   * a tombstone, or is or was that of a SCIM record. The caller has locked the directory of the
-   * organization.
+   * Changes the e-mail address of a user to the one that the identity provider states, and ends the
+   * access that the user got under the old address. Nothing changes if SCIM manages the user, or if
+   * the new address is outside the domains of the organization. The same holds if another user has
+   * the address, if the address has a tombstone, or if it is or was that of a SCIM record. The
+   * caller has locked the directory of the organization.
    */
   async followEmail(
     tx: EntityManager,
@@ -213,10 +213,11 @@ export class UserDirectory {
   }
 
   /**
-   * Creates the user for an identity of an identity provider.
+   * Creates the user for an identity (an account at an identity provider).
    *
    * @throws DomainError enrollment_refused if the address has an account, SCIM removed the user
-   *   from the organization, or the provider may not vouch for the domain any more
+   *   from the organization, or the service does not believe the provider for the domain of the
+   *   address any more
    */
   async create(
     tx: EntityManager,
@@ -240,7 +241,10 @@ export class UserDirectory {
     await this.#recordBinding(tx, { id, orgId }, identity, origin);
   }
 
-  /** Adds the user of certification test mode, unless there is one. Returns the id of the user. */
+  /**
+   * Adds the synthetic user of certification test mode, who belongs to no organization, unless the
+   * user exists. Returns the id of the user.
+   */
   ensureOutsider(
     tx: EntityManager,
     outsider: { readonly id: string; readonly email: string; readonly name: string },
@@ -257,11 +261,11 @@ export class UserDirectory {
   }
 
   /**
-   * Binds an identity of an identity provider to a member, whose row is locked. Returns false if
-   * the identity is bound already, or if the member has one already.
+   * Binds an identity (an account at an identity provider) to a member, whose row is locked.
+   * Returns false if the identity is bound already, or if the member has an identity already.
    *
-   * @param isFurther true for a member who has just proven the own key, and may have identities of
-   *   several providers
+   * @param isFurther true for a member who has just used the own security key, and may therefore
+   *   have identities of several providers
    */
   async bind(
     tx: EntityManager,
@@ -278,8 +282,8 @@ export class UserDirectory {
   }
 
   /**
-   * Founds the organization of a domain, and revokes what users without an organization hold under
-   * the domain.
+   * Founds the organization of a domain. Users without an organization whose address is in the
+   * domain lose their access, because the organization now owns the domain.
    */
   async foundOrganization(
     tx: EntityManager,
@@ -296,8 +300,8 @@ export class UserDirectory {
   }
 
   /**
-   * Makes the founder the first admin of an organization. If SVC_BOOTSTRAP_ADMINS is set, its list
-   * alone decides, and only at a login.
+   * Makes the user who founded an organization its first admin. If SVC_BOOTSTRAP_ADMINS is set,
+   * only users in its list become the first admin, and only when they log in.
    */
   async appointFounder(
     tx: EntityManager,
@@ -337,8 +341,8 @@ export class UserDirectory {
   }
 
   /**
-   * Changes the address within a savepoint. If another transaction takes the same address at this
-   * moment, only the change is undone. Returns false if the address is taken.
+   * Changes the address of a user within a savepoint. If another transaction takes the same address
+   * at this moment, only this change is undone. Returns false if the address is taken.
    */
   async #changeEmail(tx: EntityManager, userId: string, email: string): Promise<boolean> {
     try {
@@ -350,8 +354,8 @@ export class UserDirectory {
   }
 
   /**
-   * Logs a warning if an organization loses its last active admin because the user ends. SCIM
-   * decides the end, so it is not refused. The next user who signs in does not become an admin.
+   * Logs a warning if an organization loses its last active admin because the account ends. The end
+   * is not refused, because SCIM decides it. The next user who signs in does not become an admin.
    */
   async #warnOfLastAdmin(tx: EntityManager, user: LockedAccount): Promise<void> {
     const { id: userId, orgId } = user;
@@ -397,8 +401,8 @@ export class UserDirectory {
 }
 
 /**
- * Returns the end of an account's access in the form that the service notes, so that it can be
- * repeated if the database loses the commit.
+ * Returns the end of an account's access in the form in which the service remembers it, so that the
+ * end can be repeated if the database loses the commit.
  */
 function actOf(
   { id: userId, orgId }: LockedAccount,

@@ -21,7 +21,10 @@ export interface TiesOfMember {
    * in with an e-mail address of the record, and is then called a twin of the record.
    */
   readonly twinOf: readonly string[];
-  /** The ids of the twins of the member, which end if the member ends. */
+  /**
+   * The ids of the members who signed in with an e-mail address of this SCIM record (its twins).
+   * They lose access if the record does.
+   */
   readonly twins: readonly string[];
   /**
    * The ids of the SCIM records that are linked to the member: if one ends, the other is
@@ -92,7 +95,8 @@ export interface Member extends Omit<User, 'orgId'> {
   readonly ties: TiesOfMember;
   /**
    * A text that changes with the account, the role, the state and the keys of the member, but not
-   * with a login. An act of an admin compares it, so that no act is based on an old page.
+   * with a login. An act of an admin compares it with the text of the page, so that the admin does
+   * not decide by an old page.
    */
   readonly revision: string;
 }
@@ -101,7 +105,7 @@ export interface Member extends Omit<User, 'orgId'> {
 export interface Admin {
   readonly id: string;
   readonly orgId: string;
-  /** The hardware-verified session in which the admin acts. */
+  /** The session in which the admin acts. A security key has verified it. */
   readonly sessionId: string;
 }
 
@@ -173,8 +177,8 @@ export class UsersRepository {
   }
 
   /**
-   * Finds a user and locks the row until the transaction ends, so that every other change, issuance
-   * or removal waits.
+   * Finds a user and locks the row until the transaction ends. Every transaction that changes or
+   * removes the user, or issues a credential to the user, waits.
    */
   async lock(tx: EntityManager, id: string): Promise<User | undefined> {
     const [row] = await sql<UserRow>(tx)`
@@ -187,8 +191,8 @@ export class UsersRepository {
 
   /**
    * Locks members of one organization until the transaction ends, in the order of their ids. If two
-   * admins act on each other, they lock the same rows in the same order, and the second sees the
-   * change of the first.
+   * admins act on each other at once, both lock the same rows in the same order, so that the second
+   * act sees the change of the first.
    */
   async lockMembers(tx: EntityManager, orgId: string, ids: readonly string[]): Promise<void> {
     await sql(tx)`
@@ -213,7 +217,8 @@ export class UsersRepository {
   }
 
   /**
-   * Returns true for an active admin of the organization whose hardware-verified session is alive.
+   * Returns true for an active admin of the organization whose session has not ended, if a security
+   * key verified the session.
    */
   async isActingAdmin(tx: EntityManager, { id, orgId, sessionId }: Admin): Promise<boolean> {
     const found = await sql<{ id: string }>(tx)`
@@ -224,9 +229,9 @@ export class UsersRepository {
   }
 
   /**
-   * Checks the same as `isActingAdmin`, and keeps it true until the transaction ends. For that it
-   * locks the row of the user and then the row of the session. There are two statements, so that
-   * each condition is read after its lock.
+   * Checks the same as `isActingAdmin`, and keeps the result true until the transaction ends. For
+   * that it locks the row of the user and then the row of the session. There are two statements, so
+   * that each condition is read after its lock.
    */
   async lockAdmin(tx: EntityManager, { id, orgId, sessionId }: Admin): Promise<boolean> {
     const admins = await sql<{ id: string }>(tx)`
@@ -285,10 +290,11 @@ export class UsersRepository {
   }
 
   /**
-   * Binds an identity of an identity provider to a user. Returns false if the identity is bound
-   * already, or if the user has an identity of the same provider and tenant. Unless it is a further
-   * identity, a user with any identity is also refused. The caller has locked the row of the user,
-   * so that of two identities with one e-mail address the second sees the first.
+   * Binds an identity (an account at an identity provider) to a user. Returns false if the identity
+   * is bound already, or if the user has an identity of the same provider and tenant. If
+   * `isFurther` is false, it also returns false for a user who has any identity. The caller has
+   * locked the row of the user, so that if two identities have one e-mail address, the second sees
+   * the first.
    */
   async bindIdentity(
     tx: EntityManager,
@@ -307,7 +313,7 @@ export class UsersRepository {
     return bound.length === 1;
   }
 
-  /** Returns true when a user has a bound identity. */
+  /** Returns true if a user has a bound identity. */
   async isBound(tx: EntityManager, userId: string): Promise<boolean> {
     const found = await sql<{ user_id: string }>(tx)`
       SELECT user_id FROM identities WHERE user_id = ${userId} LIMIT 1`;
@@ -315,8 +321,8 @@ export class UsersRepository {
   }
 
   /**
-   * Stores the tenant of a bound identity, because it can change: at Google by a move to another
-   * domain. The caller has locked the row of the user.
+   * Stores the tenant of a bound identity, because it can change. At Google, for example, the
+   * tenant changes if the user moves to another domain. The caller has locked the row of the user.
    */
   async updateTenant(tx: EntityManager, { issuer, tenant, subject }: BoundIdentity): Promise<void> {
     await sql(tx)`
@@ -377,10 +383,10 @@ export class UsersRepository {
   }
 
   /**
-   * Moves what belongs to the person of a SCIM record to a new user id: the address, the bound
-   * identities, the keys, the applications, the consents, the role of admin, and what admins
-   * assigned to the person. The record keeps its id, its groups and the attributes of the
-   * directory. The caller has locked the row of the record.
+   * Moves everything that belongs to the person, and not to the SCIM record, from the id of the
+   * record to a new user id: the address, the bound identities, the keys, the applications, the
+   * consents, the role of admin, and the assignments to targets. The record keeps its id, its
+   * groups and the attributes of the directory. The caller has locked the row of the record.
    */
   async movePerson(tx: EntityManager, recordId: string, newId: string): Promise<void> {
     const [moved] = await sql<{ email: string | null; is_org_admin: boolean }>(tx)`
@@ -410,9 +416,9 @@ export class UsersRepository {
   }
 
   /**
-   * Makes the next enrollment of one user need a re-enrollment pass, if the next enrollment of
-   * another user needs one. The caller gives the first user the address of the second, so that no
-   * enrollment without a pass becomes possible.
+   * Copies from one user to another the rule that the next enrollment of a security key needs a
+   * re-enrollment pass. The caller gives the address of the first user to the second, so that
+   * without this rule an enrollment without a pass would become possible.
    */
   async copyDemandForPass(tx: EntityManager, fromId: string, toId: string): Promise<void> {
     await sql(tx)`

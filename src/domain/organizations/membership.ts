@@ -22,13 +22,13 @@ export const REMOVED_BY_SCIM =
 export const DEACTIVATED = 'This account is deactivated.';
 
 /**
- * The message for a user whose e-mail address several records of the directory have, because it is
- * not clear which of them is meant.
+ * The message for a user whose e-mail address is in several SCIM records, because it is not clear
+ * which of them is meant.
  */
 export const ADDRESS_OF_SEVERAL =
   'Several accounts of your organization have this e-mail address: ask your administrator which one is yours.';
 
-/** The message for a record of the directory whose e-mail address belongs to another user. */
+/** The message for the user of a SCIM record with whose e-mail address another user signs in. */
 export const NO_ADDRESS =
   'Another account of your organization signs in with the e-mail address of this one: ask your administrator.';
 
@@ -47,8 +47,8 @@ export const OTHER_PROVIDER =
   'Your organization does not accept sign-ins through this identity provider.';
 
 /**
- * The message for the first user of a subdomain below a domain that an organization has proven, if
- * that organization does not accept the user's provider.
+ * The message for the first user of a subdomain, if an organization has proven the domain above it
+ * and does not accept the identity provider of the user.
  */
 export const SUBDOMAIN_OF_PROVEN =
   'Another organization has proven the domain above that of your e-mail. Sign in through its identity provider, or ask its administrator.';

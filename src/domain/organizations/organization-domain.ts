@@ -14,15 +14,15 @@ const UNLISTED = [
   'tutanota.com',
 ];
 const PUBLIC_MAIL = new Set([...freeMailDomains, ...UNLISTED]);
-// The package lists this domain by mistake. RFC 2606 §3 reserves it for documentation, so that no
+// The package lists this domain by mistake. RFC 2606 §3 reserves it for documentation, so no
 // mailbox exists there.
 PUBLIC_MAIL.delete('example.com');
 
 /**
- * Returns the domain if it can belong to an organization. Returns null for a domain that strangers
- * share, because there the first user would become the admin of the others. Strangers share a
- * public suffix (also a private one such as `github.io`), a public mail domain and its subdomains,
- * a single label, and an IP address.
+ * Returns the domain if it can belong to an organization. Returns null for a domain that unrelated
+ * people share, because the first of them who signs in would become the admin of all others. Such
+ * are a public suffix (also a private one such as `github.io`), a public mail domain and its
+ * subdomains, a single label, and an IP address.
  *
  * @param domain ASCII, lower case
  */

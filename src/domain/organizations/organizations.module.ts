@@ -11,8 +11,8 @@ import { IssuerKeys } from './issuers/issuer-keys.service.js';
 import { OrganizationsRepository } from './organizations.repository.js';
 
 /**
- * Organizations, their domains and their token issuers. A start fails if an organization has an
- * issuer whose private keys cannot be decrypted.
+ * Organizations, their domains and their token issuers. The service does not start if an
+ * organization has an issuer whose private keys cannot be decrypted.
  */
 @Module({
   imports: [AccessRevocationModule, AuditModule],

@@ -8,7 +8,7 @@ import type { Membership } from './membership.js';
 export interface Organization {
   readonly id: string;
   readonly membership: Membership;
-  /** True when the organization accepts sign-ins through the given provider and tenant. */
+  /** True if the organization accepts sign-ins through the given provider and tenant. */
   readonly acceptsProvider: boolean;
 }
 
@@ -52,9 +52,9 @@ export class OrganizationsRepository {
 
   /**
    * Returns true if an organization accepts a provider and tenant, and locks that fact until the
-   * transaction ends. A withdrawal of the provider waits for the lock, and then sees everything
-   * that the transaction has made. The lock comes before the lock on the row of a user, as in a
-   * withdrawal.
+   * transaction ends. A transaction that withdraws the provider waits for the lock, and then sees
+   * everything that this transaction has made. Both transactions take this lock before the lock on
+   * the row of a user.
    */
   async holdProvider(
     tx: EntityManager,
@@ -68,9 +68,9 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Locks a domain name until the transaction ends, even if it has no row. So of two first users
-   * who sign in at once, one founds the organization and the other joins it. With a unique index
-   * alone, the second sign-in would fail.
+   * Locks a domain name until the transaction ends, even if it has no row. So if the first two
+   * users of a domain sign in at once, one founds the organization and the other joins it. With a
+   * unique index alone, the second sign-in would fail.
    */
   async lockDomain(tx: EntityManager, domain: string): Promise<void> {
     await sql(tx)`SELECT pg_advisory_xact_lock(hashtextextended('organization ' || ${domain}, 0))`;
@@ -78,9 +78,10 @@ export class OrganizationsRepository {
 
   /**
    * Locks the directory of an organization until the transaction ends. So acts that add, separate
-   * or readmit a member, or change the address or `active` of one, happen one after another. The
-   * lock comes after those on a domain and a provider, and before those on rows of users. The facts
-   * that decide are read by later statements, which see what earlier acts did.
+   * or readmit a member, or that change the address or `active` of a member, happen one after
+   * another. A transaction takes this lock after the locks on a domain and a provider, and before
+   * those on rows of users. It then reads the facts by further statements, which see what earlier
+   * acts did.
    */
   async lockDirectory(tx: EntityManager, orgId: string): Promise<void> {
     await sql(tx)`SELECT org_id FROM directory_locks WHERE org_id = ${orgId} FOR UPDATE`;
@@ -89,7 +90,7 @@ export class OrganizationsRepository {
   /**
    * Creates the organization of a domain. It accepts the provider and tenant of its first user.
    *
-   * @param isVouched true if the configuration of the provider names the domain: then the domain
+   * @param isVouched true if the configuration of the provider names the domain. The domain then
    *   counts as proven
    */
   async create(
@@ -118,8 +119,8 @@ export class OrganizationsRepository {
 
   /**
    * Returns true for a domain below one that another organization has proven, if that organization
-   * does not accept the provider. A sign-in through the provider then founds no organization for
-   * the domain. If several domains above it are proven, each counts.
+   * does not accept the provider. In this case, a sign-in through the provider founds no
+   * organization for the domain. If several domains above it are proven, each counts.
    */
   async isUnderForeignProof(
     tx: EntityManager,
@@ -136,10 +137,11 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Returns true for a host that is, or lies below, a domain that the organization has proven; of
-   * several proven domains the nearest one decides. The answer stays true until the transaction
-   * ends, because the loss of the domain waits, and then finds what the transaction made. A
-   * transaction that also locks users does so before this call.
+   * Returns true for a host that is, or lies below, a domain that the organization has proven. If
+   * several domains above the host are proven, the nearest one decides. The domain is locked, so
+   * that the result stays true until the transaction ends. A transaction that takes the domain away
+   * waits, and then finds what this transaction made. A transaction that also locks users must do
+   * so before this call.
    *
    * @param host ASCII, lower case
    */
@@ -155,8 +157,8 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Returns true for a domain that an organization proved by DNS at any time. Then a sign-in founds
-   * no organization for it, and only another proof by DNS gives it to an organization.
+   * Returns true for a domain that an organization proved by DNS at any time. A sign-in does not
+   * found an organization for such a domain. Only another proof by DNS gives it to an organization.
    */
   async needsProof(tx: EntityManager, domain: string): Promise<boolean> {
     const found = await sql<{ domain: string }>(tx)`
@@ -173,7 +175,8 @@ export class OrganizationsRepository {
 
   /**
    * Reads the settings of an organization and locks its row until the transaction ends, so that no
-   * other transaction changes them. A transaction that also locks users does so before this call.
+   * other transaction changes them. A transaction that also locks users must do so before this
+   * call, because all transactions lock users before organizations.
    */
   async lockSettings(tx: EntityManager, orgId: string): Promise<OrganizationSettings> {
     const [row] = await sql<OrganizationSettings>(tx)`
@@ -185,8 +188,9 @@ export class OrganizationsRepository {
 
   /**
    * Changes the settings of an organization. Its row stays locked until the transaction ends, so
-   * that a user who joins waits for the new rule. A change of the rule about AWS roles counts as a
-   * change of the access rules. So a token that is being issued is decided again.
+   * that a transaction that adds a user waits for the new rule. A change of the rule about AWS
+   * roles counts as a change of the access rules, so that a statement that is issuing a token
+   * decides again.
    */
   async changeSettings(
     tx: EntityManager,
@@ -200,9 +204,9 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Sets `scim_only` for an organization that never had a SCIM token. The row stays locked until
-   * the transaction ends, even without a change. So a user who joins waits, and so does another
-   * request that makes the first token.
+   * Sets the membership `scim_only` for an organization that never had a SCIM token. The row stays
+   * locked until the transaction ends, even if nothing changes. So a transaction that adds a user
+   * waits, and so does another request that makes the first token.
    *
    * @returns the membership setting before and after
    */
@@ -218,7 +222,10 @@ export class OrganizationsRepository {
     return { before, membership: changed?.membership ?? before };
   }
 
-  /** Claims the role of the first admin of an organization: true for exactly one caller ever. */
+  /**
+   * Claims the role of the first admin of an organization. Returns true for exactly one caller
+   * ever.
+   */
   async claimFirstAdmin(tx: EntityManager, orgId: string): Promise<boolean> {
     const claimed = await sql<{ id: string }>(tx)`
       UPDATE organizations SET admin_claimed_at = now()
@@ -229,7 +236,8 @@ export class OrganizationsRepository {
 
   /**
    * Claims the role of admin in an organization that has no active admin. The row of the
-   * organization is locked, so that the second of two claims sees the commit of the first.
+   * organization is locked, so that if two users claim the role at once, the second sees that the
+   * first has it.
    */
   async claimVacantAdmin(tx: EntityManager, orgId: string): Promise<boolean> {
     await this.#lock(tx, orgId);
@@ -244,8 +252,8 @@ export class OrganizationsRepository {
 
   /**
    * Returns true if an organization has an active admin other than the given user, whose row the
-   * caller has locked. It locks the row of the organization, so that of the two last admins who
-   * leave at once, the second does not count the first.
+   * caller has locked. It locks the row of the organization. So if the last two admins leave at
+   * once, the second transaction does not count the first admin.
    */
   async hasOtherAdmin(tx: EntityManager, orgId: string, userId: string): Promise<boolean> {
     await this.#lock(tx, orgId);

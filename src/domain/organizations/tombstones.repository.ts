@@ -1,9 +1,10 @@
 /**
- * Tombstones: rows that keep users that SCIM or an admin removed from joining the organization
- * again by a sign-in. There is one for each address that the user ever had, and for each identity.
- * With a tombstone, a sign-in creates no member with the address or the identity, and binds neither
- * to another record. SCIM lifts the tombstone of an address for the user that newly gets the
- * address; an admin can lift any.
+ * Tombstones: rows that keep a user whom SCIM or an admin removed from joining the organization
+ * again by a sign-in. There is one for each address that the user ever had, and for each identity
+ * (account at an identity provider). While there is a tombstone, a sign-in with the address or
+ * identity creates no member, and binds neither of them to another SCIM record. SCIM deletes the
+ * tombstone of an address for the user that newly gets the address; an admin can delete every
+ * tombstone.
  */
 
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -16,18 +17,19 @@ interface ClaimedIdentity {
   readonly email: string;
 }
 
-/** The reason why a tombstone keeps a user from signing in. */
+/** The facts that a tombstone records when a user is removed. */
 export interface Bar {
   /**
-   * The record whose userName or externalId lets the identities of the user sign in again: the
-   * record of the user, or the one of a twin (a user with the same address).
+   * The SCIM record whose userName or externalId lets the identities of the user sign in again. It
+   * is the record of the user. If the user is a member who signed in with the address of a record
+   * (a twin), it is that record.
    */
   readonly recordId: string;
-  /** True if an admin removed the user. Then only an admin can lift the tombstone. */
+  /** True if an admin removed the user. Only an admin can then delete the tombstone. */
   readonly byAdmin: boolean;
 }
 
-/** The names of a SCIM record that gets e-mail addresses. */
+/** The names of a SCIM record to which e-mail addresses are added. */
 export interface RecordNames {
   readonly userName: string;
   readonly externalId: string | null;
@@ -66,8 +68,8 @@ export async function setTombstones(
 }
 
 /**
- * Lifts the tombstones of addresses for one user, who newly gets the addresses. Every other user is
- * still barred from them. @returns the addresses that had a tombstone
+ * Deletes the tombstones of addresses for one user, who newly gets the addresses. No other user can
+ * sign in with them. @returns the addresses that had a tombstone
  */
 export async function liftTombstones(
   tx: EntityManager,
@@ -85,8 +87,8 @@ export async function liftTombstones(
 }
 
 /**
- * Lifts the tombstones of the identities of a removed user for one user, who now has the same
- * userName or externalId. Every other user is still barred from them.
+ * Deletes the tombstones of the identities of a removed user for one user, who now has the same
+ * userName or externalId. No other user can sign in with these identities.
  */
 export async function liftIdentities(
   tx: EntityManager,
@@ -136,9 +138,9 @@ export async function forbidsNewMember(
 }
 
 /**
- * Returns true if a sign-in must not bind an identity to a record, because the address or the
- * identity has a tombstone. If the address is the userName of an active record, only the tombstone
- * of an admin counts.
+ * Returns true if a sign-in must not bind an identity to a SCIM record, because the address or the
+ * identity has a tombstone. If the address is the userName of an active record, only a tombstone by
+ * an admin counts.
  */
 export async function forbidsBinding(
   tx: EntityManager,
@@ -174,8 +176,8 @@ export async function forgetIdentity(
 
 /**
  * Deletes the tombstone of an address, and those of the identities of the user who was removed with
- * it. If several removed users had the address, such as a shared mailbox, only the user who had it
- * as userName can sign in again.
+ * it. If several removed users had the address, for example that of a shared mailbox, only the user
+ * who had it as userName can sign in again.
  *
  * @returns the numbers of both kinds of tombstones
  */

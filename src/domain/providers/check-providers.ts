@@ -9,10 +9,7 @@ import { fetchMetadata } from './saml/metadata/provider-metadata.js';
 /** The result of a check of one identity provider. */
 export interface ProviderReport {
   readonly slug: string;
-  /**
-   * The reason why a start of the service would fail with this provider; undefined if there is
-   * none.
-   */
+  /** The reason why the service would not start with this provider; undefined if there is none. */
   readonly problem: string | undefined;
   /**
    * The time in the header `Date` of the provider's response, in milliseconds since 1970, by which
@@ -22,8 +19,8 @@ export interface ProviderReport {
 }
 
 /**
- * Fetches the published documents of each configured provider at the same time, as a start does, to
- * check them before a start. It changes nothing.
+ * Fetches the published documents of each configured provider at the same time, as the start of the
+ * service does. It is for a check before the start, and changes nothing.
  */
 export async function checkProviders({
   providers,

@@ -90,7 +90,7 @@ function problemsOf(reason: unknown): readonly string[] {
 }
 
 /**
- * Loads the code of SAML and makes the parts that its providers share. Undefined if no SAML
+ * Loads the code of SAML and makes the parts that all SAML providers share. Undefined if no SAML
  * provider is configured, so that such a deployment loads no XML library and makes no key for SAML.
  */
 async function openSaml(

@@ -20,11 +20,14 @@ import type { ReceivedResponse, SamlUpstream } from './saml-upstream.js';
 import { assertVouched, vouchingWarnings } from './vouching.js';
 import type { Arrival, Remembered, UpstreamProvider } from './upstream-provider.js';
 
-/** The purpose to which the sealed state is bound that a browser carries to a provider and back. */
+/**
+ * The purpose to which the encrypted state is bound that a browser takes to an identity provider
+ * and back.
+ */
 const PURPOSE = 'upstream-sign-in';
 /**
- * The lifetime of the sealed state in seconds. It is enough for a password, a second factor and a
- * mislaid telephone.
+ * The lifetime of the sealed state in seconds. The user needs this time for a password and a second
+ * factor at the provider.
  */
 const STATE_TTL = 600;
 /**
@@ -33,18 +36,18 @@ const STATE_TTL = 600;
  */
 export const KEPT_STATE_COOKIE = { path: '/saml/complete', maxAgeSeconds: STATE_TTL } as const;
 /**
- * The cookie name for the states of all sign-ins that other sites began. There is only one name, so
- * that a site cannot fill the browser with cookies.
+ * The cookie name for the states of all sign-ins that pages of other sites started. There is only
+ * one name, so that a site cannot fill the browser with cookies.
  */
 export const OTHER_SITES_SIGN_IN = 'of_other_site';
 /** The most characters of a sealed state in a cookie, because browsers refuse larger cookies. */
 const LONGEST_KEPT_STATE = 3800;
-/** The error text for a SAML response that answers no request of this service. */
+/** The error text for a SAML response to no request of this service. */
 const UNASKED =
   'The identity provider did not sign you in. It answers no request of this service. Start the sign-in on the login page.';
 /** Milliseconds between two reads of the published keys and metadata of the providers. */
 const REFRESH_INTERVAL = 86_400_000;
-/** Milliseconds between two checks if the metadata of a provider is too old. */
+/** Milliseconds between two checks if the metadata of a provider must be read again. */
 const LOOK_INTERVAL = 60_000;
 
 /**
@@ -96,15 +99,17 @@ export interface Callback {
   readonly kept?: string;
 }
 
-/** A sign-in whose browser has returned from the provider, and whose state is spent. */
+/**
+ * A sign-in whose browser has returned from the provider. The sealed state of the sign-in is spent.
+ */
 export interface ReturnedSignIn {
   /** The short name (slug) of the provider in addresses. */
   readonly provider: string;
   readonly redirectTo: string;
   readonly crossSite: boolean;
   /**
-   * Reads from the provider which user signed in. It can be called only once, because the response
-   * of the provider is spent.
+   * Returns the user who signed in at the provider. It can be called only once, because the
+   * response of the provider is used up.
    *
    * @throws DomainError sign_in_failed, sign_in_refused or upstream_unavailable; the log has the
    *   cause
@@ -118,7 +123,7 @@ export type ListedProvider = Pick<
   'slug' | 'name' | 'issuer' | 'tenancy' | 'domains'
 >;
 
-/** The configured identity providers, in the configured order: signs users in through them. */
+/** Signs users in through the configured identity providers, which are in the configured order. */
 @Injectable()
 export class IdentityProviders implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly #log = new Logger('upstream');
@@ -187,8 +192,8 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
     const name = provider.keptUnder?.(remembered);
     if (name !== undefined) {
       if (state.length > LONGEST_KEPT_STATE) {
-        // The address after the sign-in is too long for a cookie, so the sign-in ends on the first
-        // page instead.
+        // The state is too long for a cookie because of the address after the sign-in. So that
+        // address is replaced by the first page.
         state = await this.states.seal(PURPOSE, { ...signIn, redirectTo: '/' }, binding);
       }
       if (!keep) throw new Error(`a sign-in at ${slug} needs a browser that keeps its state`);
@@ -198,9 +203,9 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   }
 
   /**
-   * Accepts the response of a SAML provider. A browser posts it without its cookies, because the
-   * request comes from another site. So the identity is stored until the browser that began the
-   * sign-in resumes it.
+   * Accepts the response of a SAML provider. A browser posts the response without its cookies,
+   * because the request comes from another site. So the identity is stored until the browser that
+   * began the sign-in continues it.
    *
    * @throws DomainError sign_in_failed for a response that no provider signed, or that answers no
    *   request of this service
@@ -221,11 +226,11 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   }
 
   /**
-   * Returns the metadata of this service as a SAML service provider, for an identity provider. The
-   * entity id in it depends on the identity provider that reads it.
+   * Returns the metadata of this service as a SAML service provider. The entity id in it depends on
+   * the identity provider for which the metadata is.
    *
-   * @param slug the identity provider. If undefined: the one that has `address` as the entity id of
-   *   this service, or else the first one
+   * @param slug the identity provider. If it is undefined, the provider with `address` as the
+   *   entity id of this service is taken, or else the first provider
    * @param address the URL at which this document is served
    * @throws DomainError not_found if there is no such provider
    */
@@ -264,8 +269,8 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   }
 
   /**
-   * Logs a warning about providers that may vouch for every domain. Starts the timers that read the
-   * documents of SAML providers again, because the providers replace keys without notice.
+   * Logs a warning about providers that may state addresses of every domain. Starts the timers that
+   * read the documents of SAML providers again, because the providers replace keys without notice.
    */
   onApplicationBootstrap(): void {
     for (const warning of vouchingWarnings([...this.providers.values()])) {
@@ -313,8 +318,8 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   }
 
   /**
-   * Reads from the provider which user signed in, and checks that the provider may vouch for the
-   * domain of the user's address, by the present configuration.
+   * Returns the user who signed in at the provider, and checks that the present configuration lets
+   * the provider state addresses of the user's domain.
    */
   async #identify(provider: UpstreamProvider, arrival: Arrival): Promise<UpstreamIdentity> {
     try {

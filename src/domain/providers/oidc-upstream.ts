@@ -129,8 +129,8 @@ export class OidcUpstream implements UpstreamProvider {
    */
   async #redeem({ parameters, state, remembered }: Arrival): Promise<Claims> {
     const { nonce, codeVerifier } = REMEMBERED.parse(remembered);
-    // The address is made from the configured redirect URI, because the token endpoint compares it
-    // with that. The Host header of the request could name any host.
+    // The URL is made from the configured redirect URI, because the token endpoint compares the
+    // two. The URL of the request is not used, because its Host header could name any host.
     const url = new URL(`${this.redirectUri}?${parameters.toString()}`);
     const tokens = await client.authorizationCodeGrant(this.configuration, url, {
       expectedState: state,
@@ -138,8 +138,8 @@ export class OidcUpstream implements UpstreamProvider {
       pkceCodeVerifier: codeVerifier,
       idTokenExpected: true,
     });
-    // The code flow would allow to trust the TLS connection alone (OpenID Connect Core 1.0
-    // §3.1.3.7). The signature is verified in addition.
+    // The code flow would allow the service to trust the TLS connection alone (OpenID Connect Core
+    // 1.0 §3.1.3.7). The signature is nevertheless verified, too.
     await this.keys.verify(tokens.id_token ?? '');
     const claims: Claims = tokens.claims() ?? {};
     assertIssuedToUs(claims, this.settings.clientId, this.clock.seconds());
@@ -150,8 +150,8 @@ export class OidcUpstream implements UpstreamProvider {
       tokens.access_token,
       String(claims['sub']),
     );
-    // The address and the claim that it is verified must come from the same source, so that no
-    // verified claim covers another address.
+    // The address and the claim that it is verified must come from the same source, because the
+    // claim is only about the address of its source.
     const { email, email_verified, xms_edov, name, given_name, family_name } = more as Claims;
     const names = Object.entries({ name, given_name, family_name });
     const known = Object.fromEntries(names.filter(([, value]) => value !== undefined));

@@ -31,7 +31,7 @@ export function identityOf(
   return {
     provider: settings.slug,
     issuer,
-    // An e-mail address names the same mailbox in upper and lower case; a persistent id is compared
+    // The case of letters in an e-mail address does not matter, but a persistent id is compared
     // exactly.
     subject: subject.format === 'emailAddress' ? asciiLowerCase(subject.nameId) : subject.nameId,
     tenant: '',
@@ -56,8 +56,8 @@ function emailOf(subject: AssertedSubject, { slug, emailAttribute }: SamlProvide
 }
 
 /**
- * Refuses an e-mail address that is not in the domain of the attribute. So the attribute can never
- * give a user a domain that the address does not have.
+ * Refuses an e-mail address that is not in the domain that the attribute states, so that the
+ * attribute cannot give a user a domain that the address does not have.
  */
 function checkDomain(
   subject: AssertedSubject,

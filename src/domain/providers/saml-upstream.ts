@@ -37,8 +37,8 @@ export interface SamlParts {
 }
 
 /**
- * A SAML response that arrived. If it was accepted, the browser that began the sign-in collects the
- * identity; otherwise it was refused.
+ * The result for a SAML response. `accepted`: the browser that began the sign-in can collect the
+ * identity by the handle. `refused`: it cannot sign in.
  */
 export type ReceivedResponse =
   | { readonly kind: 'accepted'; readonly handle: string; readonly requestId: string }
@@ -49,14 +49,15 @@ export type ReceivedResponse =
     };
 
 /**
- * The seconds for which a spent assertion is remembered. After that time every replica refuses the
- * request that it answers, so that it cannot be used again.
+ * The seconds for which a used assertion is remembered, so that it cannot be used again. After that
+ * time the request that it answers has expired on every replica, so that the assertion is refused
+ * for that reason.
  */
 const REMEMBERED_FOR = REQUEST_TTL + 300;
 
 /**
- * A SAML 2.0 identity provider. It signs users in by web browser single sign-on (SAML Profiles
- * §4.1), which only this service can begin.
+ * A SAML 2.0 identity provider. Users sign in by web browser single sign-on (SAML Profiles §4.1).
+ * Only this service can begin a sign-in, not the provider.
  */
 export class SamlUpstream implements UpstreamProvider {
   readonly slug: string;
@@ -126,9 +127,9 @@ export class SamlUpstream implements UpstreamProvider {
   }
 
   /**
-   * Verifies a SAML response, spends its assertion, and stores the identity for the browser that
-   * began the sign-in. Nothing is stored if no key of the provider signed the response, so that
-   * strangers cannot fill the table.
+   * Verifies a SAML response, marks its assertion as used, and stores the identity for the browser
+   * that began the sign-in. If no key of the provider signed the response, nothing is stored, so
+   * that other parties cannot fill the table.
    *
    * @throws DomainError sign_in_failed, or upstream_unavailable if the metadata has expired
    */
@@ -239,7 +240,7 @@ function verifiedAssertion(
 
 /**
  * Returns the result of `read`, or the DomainError that it throws. The error is not thrown yet,
- * because a refused assertion must also be spent.
+ * because a refused assertion must also be marked as used.
  */
 function attempt<T>(read: () => T): T | DomainError {
   try {

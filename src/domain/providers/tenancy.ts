@@ -13,7 +13,8 @@ export type Tenancy =
   { readonly kind: 'one'; readonly tenant: string } | { readonly kind: 'microsoft' | 'google' };
 
 /**
- * The tenancy of a provider without tenants. The identities that it gives have an empty `tenant`.
+ * The tenancy of a provider that serves one customer and knows no tenants. Its identities have an
+ * empty `tenant`.
  */
 export const NO_TENANTS: Tenancy = { kind: 'one', tenant: '' };
 
@@ -48,11 +49,12 @@ export function tenancyOf(issuer: string): Tenancy {
 }
 
 /**
- * Returns the issuer and the tenant of the identities that an organization shall accept from a
+ * Returns the issuer and the tenant of the identities that an organization wants to accept from a
  * provider.
  *
  * @param tenant the tenant that an admin named
- * @throws DomainError invalid_request for a missing, a needless or a malformed tenant
+ * @throws DomainError invalid_request for a missing or malformed tenant, and for a tenant if the
+ *   provider needs none
  */
 export function issuerTenant(
   { issuer, tenancy }: TenantedProvider,

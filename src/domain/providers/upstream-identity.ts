@@ -7,7 +7,7 @@ import { GOOGLE_ISSUER } from './tenancy.js';
 import { organizationDomain } from '#domain/organizations/organization-domain.js';
 
 /**
- * The facts about a user that an identity provider has vouched for. They have the same form for
+ * The facts about a user that an identity provider has confirmed. They have the same form for
  * OpenID Connect and SAML.
  */
 export interface UpstreamIdentity {
@@ -27,7 +27,7 @@ export interface UpstreamIdentity {
   readonly givenName?: string;
   readonly familyName?: string;
   /**
-   * The domain by which the user joins or founds an organization; null for a user without an
+   * The domain that decides which organization the user joins or founds; null for a user without an
    * organization.
    */
   readonly organizationDomain: string | null;

@@ -17,7 +17,7 @@ export interface Departure {
 
 /**
  * The facts of a browser that returns from a provider: the parameters of the redirect, and the
- * redeemed state.
+ * content of the sealed state.
  */
 export interface Arrival {
   readonly parameters: URLSearchParams;
@@ -35,7 +35,8 @@ export interface UpstreamProvider {
   /** The tenants that the provider serves; `NO_TENANTS` for a SAML provider. */
   readonly tenancy: Tenancy;
   /**
-   * The only e-mail domains for which the provider may vouch; undefined if it may for every domain.
+   * The e-mail domains whose addresses the service believes from this provider; undefined if it
+   * believes those of every domain.
    */
   readonly domains: readonly string[] | undefined;
   /** The origin of the page at the provider on which the user signs in. */

@@ -4,10 +4,16 @@ import { providerVariable } from '#platform/config/provider-settings.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { UpstreamIdentity } from './upstream-identity.js';
 
-/** The part of a provider's configuration that decides for which e-mail domains it may vouch. */
+/**
+ * The part of a provider's configuration that decides for which e-mail domains the service believes
+ * the provider (for which domains it may vouch).
+ */
 export type VouchingProvider = Pick<ProviderConfig, 'slug' | 'domains'>;
 
-/** Returns true if a list has a domain, either by its name or by `*.` before a domain above it. */
+/**
+ * Returns true if a list contains a domain, by its own name or by an entry `*.example.com` for a
+ * domain above it.
+ */
 export function namesDomain(patterns: readonly string[], domain: string): boolean {
   return patterns.some((pattern) =>
     pattern.startsWith('*.') ? domain.endsWith(pattern.slice(1)) : domain === pattern,
@@ -15,8 +21,8 @@ export function namesDomain(patterns: readonly string[], domain: string): boolea
 }
 
 /**
- * Returns true if the list of a provider has a domain. A provider without a list has none by name,
- * although it may vouch for every domain.
+ * Returns true if the list of a provider names a domain. For a provider without a list the result
+ * is false, although it may vouch for every domain.
  */
 export function isNamedBy(
   providers: readonly VouchingProvider[],
@@ -29,7 +35,7 @@ export function isNamedBy(
 
 /**
  * Refuses an identity if its provider may not vouch for the domain of the address or of the
- * organization. A provider that is no longer configured may vouch for no domain.
+ * organization. If the provider is no longer configured, every identity is refused.
  *
  * @throws DomainError with the code
  */
@@ -55,8 +61,8 @@ export function assertVouched(
 }
 
 /**
- * Returns a warning for each provider that may vouch for every domain although there are several
- * providers. The warning names the variable that limits the domains.
+ * Returns a warning for each provider whose addresses the service believes for every domain,
+ * although there are several providers. The warning names the variable that limits the domains.
  */
 export function vouchingWarnings(providers: readonly VouchingProvider[]): string[] {
   if (providers.length < 2) return [];
@@ -70,8 +76,8 @@ export function vouchingWarnings(providers: readonly VouchingProvider[]): string
 }
 
 /**
- * Returns true if a provider may vouch for the e-mail address of the account to which an identity
- * is bound.
+ * Returns true if the service believes a provider for the domain of the e-mail address of the
+ * account to which an identity is bound.
  */
 export function mayVouchFor(
   providers: readonly VouchingProvider[],

@@ -27,8 +27,8 @@ export function isBoundScope(scope: string): boolean {
 }
 
 /**
- * The only scopes that the command-line program gets by a device code. They are few because the
- * user may have approved the device of a stranger.
+ * The only scopes that the command-line program gets by a device code. They are few, because the
+ * user may have approved the device of an attacker by mistake.
  */
 export const DEVICE_SCOPES: ReadonlySet<string> = new Set(['openid', 'svc:credentials']);
 
@@ -56,8 +56,9 @@ export interface AccessToken {
 }
 
 /**
- * Reads the facts from the payload that the OAuth library stores for an access token. If a binding
- * cannot be read, the result has a binding that no key matches, so that the token opens nothing.
+ * Reads the facts from the payload that the OAuth library stores for an access token. If the key to
+ * which the token is bound cannot be read, the result has a value that no key matches, so that the
+ * token opens nothing.
  */
 export function accessToken(
   clientId: string,
@@ -68,8 +69,8 @@ export function accessToken(
   const scopes = typeof scope === 'string' ? scope.split(' ') : [];
   return {
     clientId,
-    // An earlier version gave devices more scopes, so the scopes beyond {@link DEVICE_SCOPES} are
-    // removed here.
+    // An earlier version gave devices more scopes than {@link DEVICE_SCOPES}, so the additional
+    // scopes are removed here.
     scope: new Set(isOfDevice ? scopes.filter((word) => DEVICE_SCOPES.has(word)) : scopes),
     hasAudience: aud !== undefined,
     isOfDevice,
@@ -85,9 +86,10 @@ function binding(value: unknown): string | null {
 
 /**
  * Checks that an access token opens a route of the service. The token must belong to the
- * command-line client, have the scope of the route, and come under its scheme and with its client
- * certificate. Tokens of other clients open nothing here, because any client can register. The
- * caller then spends the DPoP proof.
+ * command-line client and have the scope of the route. It must be sent under its own scheme (Bearer
+ * or DPoP), and with its client certificate if it is bound to one. Tokens of other clients open
+ * nothing here, because any client can register. The caller must still check and spend the DPoP
+ * proof.
  *
  * @param scope the scope of the route; undefined for a route that accepts no OAuth token
  * @throws DomainError unauthenticated or insufficient_scope, each with its challenge
@@ -113,7 +115,7 @@ export function assertOpens(
 }
 
 /**
- * Checks that an access token was sent under its scheme (Bearer or DPoP), and with its client
+ * Checks that an access token was sent under its own scheme (Bearer or DPoP), and with its client
  * certificate if it is bound to one. @throws DomainError unauthenticated
  */
 export function assertPresented(
@@ -131,13 +133,16 @@ export function assertPresented(
 
 /**
  * Returns the error for an access token that is not accepted (RFC 6750 §3.1, `invalid_token`), with
- * the challenge for the scheme.
+ * the challenge (`WWW-Authenticate`) for the scheme.
  */
 export function refusedToken(scheme: Challenge['scheme'], detail: string): DomainError {
   return new DomainError('unauthenticated', detail, { challenge: challengeOf(scheme) });
 }
 
-/** Returns the facts of a session that decide which error a denied credential request gets. */
+/**
+ * Returns the facts of a session by which the error is chosen if a request for a credential is
+ * denied.
+ */
 export function deniedSession({
   isOfDevice,
   accessToken: token,

@@ -12,8 +12,8 @@ import { accessToken, assertPresented, challengeOf, refusedToken } from './acces
 import { spendDpopProof, type ProofParts } from './dpop/spend-dpop-proof.js';
 
 /**
- * An application that authenticated with a token of its own, without a user, to use the endpoints
- * of Shared Signals.
+ * An application that authenticated with a token of its own, not of a user, to use the endpoints of
+ * Shared Signals (its stream of security events).
  */
 export interface ClientItself {
   readonly clientId: string;
@@ -22,8 +22,8 @@ export interface ClientItself {
 
 /**
  * Finds the application whose own token (of the client credentials grant) a request has. The token
- * must be for the resource of Shared Signals, have the scope of the route, and be sent as it is
- * bound. No other token opens the route.
+ * must be for the resource of Shared Signals and have the scope of the route. If it is bound to a
+ * DPoP key or a certificate, the request must prove that key. No other token opens the route.
  *
  * @throws DomainError unauthenticated, insufficient_scope or invalid_dpop_proof
  */

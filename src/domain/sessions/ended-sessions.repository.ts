@@ -21,11 +21,11 @@ export interface EndedSessions {
 }
 
 /**
- * Ends the live sessions of a user except one, with every grant, code and token on them. The caller
- * locks the row of the user first, because two calls that delete sessions in different orders could
- * wait for each other.
+ * Ends the live sessions of a user except one, with every grant, code and token of these sessions.
+ * The caller locks the row of the user first, because two calls that delete sessions in different
+ * orders could wait for each other.
  *
- * @returns the sessions that ended, and the live grants and tokens on them
+ * @returns the sessions that ended, and the numbers of their live grants and tokens
  */
 export async function deleteOtherSessions(
   tx: EntityManager,
@@ -47,8 +47,8 @@ export async function deleteOtherSessions(
 }
 
 /**
- * Records in the audit log that a user ended several own sessions: one event for each, in one
- * statement.
+ * Records in the audit log that a user ended several own sessions. One statement writes an event
+ * for each session.
  */
 export async function recordEnds(
   tx: EntityManager,
@@ -79,9 +79,9 @@ export async function recordEnds(
 }
 
 /**
- * Ends the sessions that a client has for itself in the name of a user, with everything that
- * depends on them. It locks every session of the user, so that no session ends while the caller
- * ends grants.
+ * Ends the sessions that belong to a client alone and are in the name of a user, with everything
+ * that depends on them. It locks every session of the user, so that no session ends while the
+ * caller ends grants.
  *
  * @returns the number of sessions that were alive
  */

@@ -4,14 +4,17 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { SessionOrigin } from './session.js';
 
 /**
- * The values of a session that a client gets for itself. The client gets it from the browser
- * session in which the user authorized the client.
+ * The values of a session that belongs to a client alone. The client gets it because the user
+ * authorized the client in a browser session.
  */
 export interface NewOwnSession {
   readonly id: string;
   readonly tokenHash: Buffer;
   readonly clientId: string;
-  /** The time, in seconds since 1970, at which the user touched the key for the authorization. */
+  /**
+   * The time, in seconds since 1970, at which the user touched the security key to authorize the
+   * client.
+   */
   readonly authTime: number | undefined;
   readonly from: SessionOrigin;
 }
@@ -35,8 +38,8 @@ export interface OpenedOwnSession {
 
 /**
  * Opens a session for a client and moves the grant to it. One statement locks the user, the browser
- * session and the grant, in this order. If the grant ends soon, because its code was used twice, it
- * keeps that end. If the grant was moved before, it keeps its session.
+ * session and the grant, in this order. If the grant ends soon because its code was used twice, it
+ * still ends then. If the grant was moved before, it keeps its session.
  *
  * @returns the session of the grant; undefined if the user, the browser session or the grant has
  *   ended
@@ -86,7 +89,7 @@ export async function openOwnSession(
 
 /**
  * Returns true if an approved device code opened a session. Such a session meets no condition of a
- * target, because its user made no touch in it.
+ * target, because the user touched no security key in it.
  */
 export async function isSessionOfDevice(tx: EntityManager, id: string): Promise<boolean> {
   const [row] = await sql<{ of_device: boolean }>(tx)`

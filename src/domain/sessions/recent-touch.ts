@@ -1,8 +1,8 @@
 import { DomainError, type Challenge } from '#platform/errors/domain-error.js';
 
 /**
- * The greatest ages, in seconds, that the last touch of a key may have, for `touchedWithinSeconds`
- * of a route.
+ * The greatest ages, in seconds, of the last touch of a security key, for routes that demand a
+ * recent touch (`touchedWithinSeconds`).
  */
 export const RECENT_TOUCH = {
   /** For changes of a user's own security keys, and the approval of a device. */
@@ -19,8 +19,8 @@ export const USER_ACCESS = {
 } as const;
 
 /**
- * The access rule of {@link USER_ACCESS} with a demand for a recent touch of the key (RFC 9470). It
- * is for acts that a stolen session must not do.
+ * The access rule of {@link USER_ACCESS} that also demands a recent touch of the security key (RFC
+ * 9470). It is for acts that must not be possible with a stolen session alone.
  */
 export const USER_ACCESS_BY_TOUCH = {
   ...USER_ACCESS,
@@ -31,20 +31,24 @@ export const USER_ACCESS_BY_TOUCH = {
 export const ADMIN_READS = { session: 'verified', origin: 'own', scope: 'svc:admin' } as const;
 
 /**
- * The access rule of a route by which admins make changes: it demands a recent touch of the key.
+ * The access rule of a route by which admins make changes. It demands a recent touch of the
+ * security key.
  */
 export const ADMIN_WRITES = { ...ADMIN_READS, touchedWithinSeconds: RECENT_TOUCH.admin } as const;
 
-/** The facts of the last touch in a session that decide if the touch is recent enough. */
+/**
+ * The facts of the last touch of a security key in a session, which decide if the touch is recent
+ * enough.
+ */
 export interface Touch {
   readonly authTime: Date;
   readonly isOfDevice: boolean;
 }
 
 /**
- * Returns true if the last touch in a session is at most so many seconds old. A time in the future
- * counts as recent, because the clocks of replicas differ. The session of a device has no touch of
- * its own, however recent its approval is, so the result for it is false.
+ * Returns true if the last touch of a security key in a session is at most `seconds` old. A time in
+ * the future counts as recent, because the clocks of replicas differ. For the session of a device
+ * the result is always false, because the key was touched in a browser and not in this session.
  *
  * @param now milliseconds since 1970
  */
@@ -53,8 +57,8 @@ export function isTouchedWithin(seconds: number, touch: Touch, now: number): boo
 }
 
 /**
- * Refuses a session whose last touch is too old (RFC 9470 §3), by the rule of {@link
- * isTouchedWithin}.
+ * Refuses a session whose last touch of a security key is too old (RFC 9470 §3), by the rule of
+ * {@link isTouchedWithin}.
  *
  * @param challenge the challenge for the scheme of the request
  * @param now milliseconds since 1970

@@ -22,15 +22,15 @@ import { Sessions } from './sessions.service.js';
 import { spendDpopProof } from './dpop/spend-dpop-proof.js';
 
 /**
- * Seconds between two denials of one user that are recorded, so that a client in a loop does not
- * fill the audit log.
+ * After a denial is recorded, further denials of the same user are not recorded for this many
+ * seconds, so that a client in a loop does not fill the audit log.
  */
 const DENIALS_ON_RECORD = 60;
 
 /** The most characters of a refused path that the audit log records. */
 const LONGEST_PATH = 256;
 
-/** The identity provider of an organization, which a request identified by its SCIM token. */
+/** The identity provider of an organization. The SCIM token of the request belongs to it. */
 export interface Provisioner {
   readonly tokenId: string;
   readonly orgId: string;
@@ -40,10 +40,10 @@ export interface Provisioner {
 type Caller = LiveSession | Provisioner | ClientItself;
 
 /**
- * Decides if a request may use a route, by the live session of its token. The own token of a
- * session has all permissions of the user. An access token of the command-line client has those of
- * its scope. A SCIM token stands for an identity provider. A token of client credentials opens the
- * stream of security events of its client.
+ * Decides if a request may use a route, by the session to which its token belongs. The own token of
+ * a session has all permissions of the user. An access token of the command-line client has the
+ * permissions of its scope. A SCIM token identifies an identity provider. A token of the client
+ * credentials grant opens the stream of security events of its client.
  */
 @Injectable()
 export class SessionAccessPolicy extends AccessPolicy<Caller> {
@@ -71,8 +71,8 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
       presented.scheme === 'cookie'
         ? await this.sessions.find(presented.token)
         : await this.#ofHeader(presented.scheme, presented, requirement.scope);
-    // A cookie of an ended session counts as no cookie. A wrong token in a header is an error, even
-    // if the route needs no session.
+    // If the session of a cookie has ended, the request counts as one without a cookie. A wrong
+    // token in a header is an error, even if the route needs no session.
     return session ?? withoutSession(requirement, 'The session is unknown or has ended.');
   }
 
@@ -81,7 +81,7 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
    * admins, the audit log records it.
    *
    * @throws DomainError stale_page, hardware_required, admin_required,
-   * insufficient_user_authentication
+   *   insufficient_user_authentication
    */
   override async verify(
     session: Caller,
@@ -103,8 +103,8 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
   }
 
   /**
-   * Checks the level of a session, the role of its user, and the age of the last touch, in this
-   * order.
+   * Checks the level of a session, the role of its user, and the age of the last touch of a
+   * security key, in this order.
    *
    * @throws DomainError hardware_required, admin_required, insufficient_user_authentication
    */
@@ -159,8 +159,8 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
   /**
    * Finds the identity provider to which a SCIM token belongs.
    *
-   * @throws DomainError unauthenticated for a cookie, or an access token of a user: neither may
-   * provision users
+   * @throws DomainError unauthenticated for a cookie, and for an access token of a user, because
+   *   neither may provision users
    */
   async #provisioner(presented: PresentedToken | undefined): Promise<Provisioner> {
     const token = presented?.scheme === 'Bearer' ? presented.token : undefined;

@@ -2,12 +2,12 @@ import type { UpstreamIdentity } from '#domain/providers/upstream-identity.js';
 import type { AccessToken } from './access-token.js';
 
 /**
- * The name of the assurance level of a key that verified its user (NIST SP 800-63B, AAL3), as
- * tokens state it.
+ * The name of the assurance level AAL3 (NIST SP 800-63B), as tokens state it. A login has this
+ * level if the key verified its user.
  */
 export const AAL3 = 'urn:nist:authentication:assurance-level:aal3';
 
-/** The most hours for which a session lasts that a device code opened. */
+/** The most hours for which a session that a device code opened lasts. */
 const DEVICE_HOURS = 1;
 
 /**
@@ -19,8 +19,8 @@ export function sessionLifetime(settingHours: number, isOfDevice: boolean): numb
 }
 
 /**
- * The authentication methods that a ceremony proved (RFC 8176), and the assurance level that
- * follows.
+ * The authentication methods that a login proved (RFC 8176), and the assurance level that follows
+ * from them.
  */
 export interface Assurance {
   readonly amr: readonly string[];
@@ -28,8 +28,8 @@ export interface Assurance {
 }
 
 /**
- * Returns what an assertion of a key proves: level AAL3 if the key verified its user, and no level
- * if it proved only a touch.
+ * Returns what a signature of a security key proves. It is level AAL3 if the key verified its user,
+ * and no level if the user only touched the key.
  */
 export function assuranceOf(userVerified: boolean): Assurance {
   return userVerified
@@ -84,7 +84,7 @@ export interface PendingSession extends SessionRow {
 }
 
 /**
- * A session after an assertion of a security key. Only in such a session may credentials be issued.
+ * A session after a login with a security key. Credentials may be issued only in such a session.
  */
 export interface VerifiedSession extends SessionRow, Assurance {
   readonly level: 'verified';
@@ -95,8 +95,8 @@ export interface VerifiedSession extends SessionRow, Assurance {
   readonly hardwareAaguid: string | null;
   readonly authTime: Date;
   /**
-   * True if an approved device code opened the session. The touch for it was made in a browser, and
-   * the device may belong to a stranger. So the session never satisfies a demand for a touch.
+   * True if an approved device code opened the session. The key was touched in a browser, and the
+   * device may belong to an attacker. So the session never satisfies a demand for a touch.
    */
   readonly isOfDevice: boolean;
   /**
@@ -115,7 +115,7 @@ export interface OwnSession {
   /** True if the user logged in with a security key in the session. */
   readonly verified: boolean;
   /**
-   * The client that has the session for itself, such as the command line; null for a browser
+   * The client to which the session belongs alone, such as the command line; null for a browser
    * session.
    */
   readonly client: { readonly id: string; readonly name: string | null } | null;

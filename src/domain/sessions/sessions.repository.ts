@@ -42,11 +42,11 @@ export type NewSession =
 
 interface ProvenSession extends Assurance {
   readonly userId: string;
-  /** The time of the assertion; the present time if it is missing. */
+  /** The time at which the security key signed; the present time if it is missing. */
   readonly authTime?: Date;
   /**
-   * The id of the client that has the session for itself, separate from any browser session. No
-   * caller gets the token of such a session.
+   * The id of the client to which the session belongs alone, separate from any browser session. The
+   * token of such a session is given to no client.
    */
   readonly clientId?: string;
   /**
@@ -56,15 +56,15 @@ interface ProvenSession extends Assurance {
   readonly isOfDevice?: boolean;
 }
 
-/** The key that was touched, and what the touch proved. */
+/** The security key that was touched, and what the touch proved. */
 export interface TouchedKey extends Pick<Assurance, 'acr'> {
   readonly keyId: string;
   readonly isFipsKey?: boolean;
 }
 
 /**
- * Returns a touch in the form in which the column `touches` stores one for each key. Times are
- * seconds since 1970.
+ * Returns a touch of a security key in the form in which the column `touches` stores one for each
+ * key. Times are seconds since 1970.
  */
 function touchOf({ acr, isFipsKey = false }: Omit<TouchedKey, 'keyId'>, authTime: Date): KeyTouch {
   const at = authTime.getTime() / 1000;
@@ -125,15 +125,18 @@ interface OwnRow {
   expires_at: Date;
 }
 
-/** Stores sessions. A session lives as long as its row: a deleted row ends the session. */
+/**
+ * Stores sessions. A session lasts as long as its row, so that the deletion of the row ends the
+ * session.
+ */
 @Injectable()
 export class SessionsRepository implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.sessions;
   readonly revocationScopes = EVERY_SCOPE;
 
   /**
-   * Adds a session and returns the time at which it ends. {@link sessionLifetime} computes its
-   * length by the setting SVC_SESSION_HOURS, which is `hours`.
+   * Adds a session and returns the time at which it ends. `hours` is the setting
+   * SVC_SESSION_HOURS, for the computation of the length by {@link sessionLifetime}.
    */
   async insert(
     tx: EntityManager,
@@ -150,8 +153,8 @@ export class SessionsRepository implements Revocable {
     const authenticatorId = session.level === 'verified' ? session.authenticatorId : null;
     const pending = 'pendingIdentity' in session ? session.pendingIdentity : null;
     const ofDevice = proven?.isOfDevice === true;
-    // A session of a device stores no touch, because the touch was made in a browser and must meet
-    // no condition of a target.
+    // A session of a device stores no touch. The key was touched in a browser, and that touch must
+    // not meet the conditions of targets in this session.
     const touches =
       session.level === 'verified' && !ofDevice
         ? { [session.authenticatorId]: touchOf(session, authTime) }
@@ -171,9 +174,10 @@ export class SessionsRepository implements Revocable {
   }
 
   /**
-   * Finds the live sessions of some tokens, by the base64url of the token hashes. A token is the
-   * own token of a browser session, or an OAuth access token whose grant belongs to the session.
-   * Sessions of inactive users, and those of certification test mode, are not found.
+   * Finds the live sessions to which some tokens belong. The keys of the result are the token
+   * hashes in base64url. A token is the own token of a browser session, or an OAuth access token
+   * whose grant belongs to the session. Sessions of inactive users, and those of certification test
+   * mode, are not found.
    */
   async findLive(
     tx: EntityManager,
@@ -212,7 +216,7 @@ export class SessionsRepository implements Revocable {
 
   /**
    * Locks the row of a live session, so that it cannot end before the transaction does. Returns
-   * false if the session has ended. The caller locks the row of the user first.
+   * false if the session has ended. The caller must lock the row of the user first.
    */
   async hold(tx: EntityManager, id: string): Promise<boolean> {
     const held = await sql<{ id: string }>(tx)`
@@ -221,10 +225,10 @@ export class SessionsRepository implements Revocable {
   }
 
   /**
-   * Ends every session of some users with the grants, codes and tokens on it. Then it ends the
-   * other artifacts of the users in the OAuth library (an interaction, a browser session). There
-   * are two statements, because every path that ends a grant locks the grant before its codes and
-   * tokens. One statement would lock the codes and tokens first.
+   * Ends every session of some users with its grants, codes and tokens. Then it ends the other
+   * artifacts of the users in the OAuth library (an interaction, a browser session). There are two
+   * statements, because every transaction that ends a grant locks the grant before its codes and
+   * tokens. A single statement would lock the codes and tokens first.
    */
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
     const ids = idsOf(users);
@@ -239,9 +243,9 @@ export class SessionsRepository implements Revocable {
   }
 
   /**
-   * Ends the sessions of all users, and of sign-ins that have no user yet, with the grants, codes
-   * and tokens on them. Then the other artifacts of the OAuth library end: device codes, pushed
-   * requests, interactions, and the tokens of clients.
+   * Ends the sessions of all users, and those of sign-ins that have no user yet, with their grants,
+   * codes and tokens. It is for lost commits of the database. Then the other artifacts of the OAuth
+   * library end: device codes, pushed requests, interactions, and the tokens of clients.
    */
   async revokeOnRecord(tx: EntityManager): Promise<EndedBatch> {
     const found = await sql<{ id: string; user_id: string | null }>(tx)`
@@ -279,7 +283,7 @@ export class SessionsRepository implements Revocable {
     return { counts: withoutZeros({ tokens }), next };
   }
 
-  /** Counts the live sessions of a user with the grants and tokens on them. */
+  /** Counts the live sessions of a user with their grants and tokens. */
   async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     const of = fragment`g.user_id = ANY (${[id]}::uuid[])`;
     const [row] = await sql<EndedRow>(tx)`
@@ -288,7 +292,9 @@ export class SessionsRepository implements Revocable {
     return endedCounts(row);
   }
 
-  /** Counts what ends with one session of a user: the session, and the grants and tokens on it. */
+  /**
+   * Counts the items that end with one session of a user: the session, and its grants and tokens.
+   */
   async countOfOne(tx: EntityManager, sessionId: string): Promise<RevokedCounts> {
     const [row] = await sql<EndedRow>(tx)`
       SELECT 1 AS sessions, ${grantsAndTokens(fragment`g.session_id = ${sessionId}`)}`;
@@ -296,8 +302,8 @@ export class SessionsRepository implements Revocable {
   }
 
   /**
-   * Ends every session that a security key of a user opened, including those of devices, with the
-   * grants, codes and tokens on it.
+   * Ends every session that was opened with one security key of a user, including those of devices,
+   * with its grants, codes and tokens.
    */
   async revokeOfKey(tx: EntityManager, { id }: LockedUser, keyId: string): Promise<RevokedCounts> {
     const ended = await sql<{ is_live: boolean }>(tx)`
@@ -306,7 +312,7 @@ export class SessionsRepository implements Revocable {
     return { sessions: ended.filter((session) => session.is_live).length };
   }
 
-  /** Counts the live sessions of a user by the security key that opened them. */
+  /** Counts the live sessions of a user by the security key with which they were opened. */
   async countByKey(tx: EntityManager, userId: string): Promise<CountOfKey[]> {
     const rows = await sql<{ key_id: string; sessions: number }>(tx)`
       SELECT authenticator_id AS key_id, count(*)::int AS sessions
@@ -325,9 +331,9 @@ export class SessionsRepository implements Revocable {
   }
 
   /**
-   * Stores the time of a new assertion in a session and the touch of its key, and nothing else. If
-   * the key did not verify its user, the time of the last verified touch stays. Returns false if
-   * the session has ended.
+   * Stores the time of a new touch of a security key in a session, and nothing else. If the key did
+   * not verify its user this time, the time of the last touch with such a verification stays.
+   * Returns false if the session has ended.
    */
   async renewAuthTime(
     tx: EntityManager,
@@ -421,8 +427,8 @@ function liveSession(row: Row): LiveSession {
     authTime: present(row.auth_time),
     amr: row.amr,
     acr: row.acr,
-    // An earlier version did not store this in the row, so that for its sessions only the token
-    // says it.
+    // An earlier version did not store this in the row. For sessions of that version, only the
+    // token states it.
     isOfDevice: row.of_device || token?.isOfDevice === true,
     accessToken: token,
   };

@@ -36,7 +36,7 @@ export interface OpenedSession {
   readonly expiresAt: Date;
 }
 
-/** The session to which a grant belongs after its code was redeemed. */
+/** The session to which a grant belongs after its authorization code was redeemed. */
 export interface SessionOfGrant {
   readonly sessionId: string;
   readonly expiresAt: Date;
@@ -45,7 +45,7 @@ export interface SessionOfGrant {
 }
 
 /**
- * The sessions and clients that the logout of a browser concerns, for the page that asks for a
+ * The sessions and clients that a logout in a browser would affect, for the page that asks for a
  * confirmation.
  */
 export interface LogoutPreview {
@@ -77,8 +77,7 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Ends all sessions of certification test mode and the tokens on them at start-up, if the mode is
-   * off.
+   * Ends all sessions of certification test mode and their tokens at start-up, if the mode is off.
    */
   async onModuleInit(): Promise<void> {
     if (this.config.certification.token !== undefined) return;
@@ -86,8 +85,8 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Opens a session and makes its token. The session lasts SVC_SESSION_HOURS, or one hour for a
-   * device, and is never prolonged.
+   * Opens a session and makes its token. The session lasts SVC_SESSION_HOURS, or at most one hour
+   * for a device, and is never prolonged.
    */
   async open(tx: EntityManager, session: NewSession, from: SessionOrigin): Promise<OpenedSession> {
     const id = newUuid();
@@ -100,8 +99,8 @@ export class Sessions implements OnModuleInit {
 
   /**
    * Opens a session for a client that a user authorized in a browser, and moves the grant of the
-   * authorization to it. The session lasts SVC_SESSION_HOURS. No client gets the token of this
-   * session.
+   * authorization to it. The session lasts SVC_SESSION_HOURS. The token of this session is given to
+   * no client.
    *
    * @returns the session; undefined if the user, the browser session or the grant has ended
    */
@@ -118,7 +117,7 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Ends a session, so that its token opens nothing any more. Returns false if the session had
+   * Ends a session, so that its token is not accepted any more. Returns false if the session had
    * already ended.
    */
   end(tx: EntityManager, id: string): Promise<boolean> {
@@ -127,7 +126,7 @@ export class Sessions implements OnModuleInit {
 
   /**
    * Locks the row of a live session, so that it cannot end before the transaction does. Returns
-   * false if the session has ended. The caller locks the row of the user first.
+   * false if the session has ended. The caller must lock the row of the user first.
    */
   hold(tx: EntityManager, id: string): Promise<boolean> {
     return this.repository.hold(tx, id);
@@ -135,7 +134,7 @@ export class Sessions implements OnModuleInit {
 
   /**
    * Locks the row of a live session, so that it cannot end before the transaction does. The caller
-   * locks the row of the user first.
+   * must lock the row of the user first.
    *
    * @throws DomainError unauthenticated if the session has ended
    */
@@ -145,20 +144,22 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Sets `auth_time` and the touch of the key to the present time after a step-up (a repeated
-   * touch), and nothing else. Returns false if the session has ended.
+   * Sets `auth_time` of a session, and the time of the last touch of the security key, to the
+   * present time, and nothing else. It is for a step-up, in which the user touches the key again.
+   * Returns false if the session has ended.
    */
   renewAuthTime(tx: EntityManager, id: string, key: TouchedKey): Promise<boolean> {
     return this.repository.renewAuthTime(tx, id, this.clock.now(), key);
   }
 
-  /** Returns true if the last touch in a session is at most so many seconds old. */
+  /** Returns true if the last touch of a security key in a session is at most `seconds` old. */
   isTouchedWithin(seconds: number, touch: Touch): boolean {
     return isTouchedWithin(seconds, touch, this.clock.milliseconds());
   }
 
   /**
-   * Checks that the last touch in a session is at most so many seconds old (RFC 9470 §3).
+   * Checks that the last touch of a security key in a session is at most `seconds` old (RFC 9470
+   * §3).
    *
    * @throws DomainError insufficient_user_authentication
    */
@@ -167,8 +168,8 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Finds the live session by its own token, the only kind of token that a cookie may contain.
-   * Undefined for an unknown, ended or expired session, an inactive user, or an OAuth access token.
+   * Finds a live session by its own token. A cookie may contain only this kind of token. Undefined
+   * for an unknown, ended or expired session, an inactive user, or an OAuth access token.
    */
   async find(token: string): Promise<LiveSession | undefined> {
     const session = await this.findByAnyToken(token);
@@ -176,7 +177,7 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Finds the live session by its own token or by an OAuth access token. The caller decides what an
+   * Finds a live session by its own token or by an OAuth access token. The caller decides what an
    * access token may be used for.
    */
   findByAnyToken(token: string): Promise<LiveSession | undefined> {
@@ -189,8 +190,8 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Ends one session of a user at once, on every replica, with every grant, code and token on it.
-   * If several requests end it, the deleted row decides which one succeeds.
+   * Ends one session of a user at once, on every replica, with every grant, code and token of the
+   * session. If several requests do so, only the one that deletes the row succeeds.
    *
    * @throws DomainError not_found for an id that is not a live session of the user
    */
@@ -214,11 +215,11 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Ends every other session of the user, in one transaction. If two sessions end each other at
-   * once, one of them stays.
+   * Ends all sessions of the user except the given one, in one transaction. If two sessions do this
+   * to each other at once, one of them stays.
    *
-   * @returns what ended
-   * @throws DomainError unauthenticated if the session itself had ended
+   * @returns the numbers of ended sessions, grants and tokens
+   * @throws DomainError unauthenticated if the given session had already ended
    */
   async endOthers(
     session: VerifiedSession,
@@ -235,8 +236,8 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Finds what the logout of a browser would end, and the other sessions of the user, which would
-   * stay. Undefined if the user did not log in with a key.
+   * Finds the clients whose access a logout in a browser would end, and the other sessions of the
+   * user, which would stay. Undefined if the user did not log in with a key.
    */
   async previewLogout(token: string): Promise<LogoutPreview | undefined> {
     const session = await this.find(token);
@@ -249,7 +250,8 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Ends the session of a token, if there is one. From then on every replica refuses the token.
+   * Ends the session to which a token belongs, if there is one. From then on every replica refuses
+   * the token.
    *
    * @param withOthers also ends every other session of the user, if the user logged in with a key
    */

@@ -30,7 +30,9 @@ import {
 import { revokeUnsigned } from './unsigned-certificate.repository.js';
 import { readSubjectKey } from './hardware-keys/subject-key.js';
 
-/** The hardware-verified session in which a client requests a certificate. */
+/**
+ * The session in which a client requests a certificate. A security key has verified the session.
+ */
 export interface IssuingSession {
   readonly sessionId: string;
   readonly userId: string;
@@ -43,13 +45,13 @@ export interface SshRequestedCertificate {
   /** The public key to certify, as a line of a `.pub` file. */
   readonly publicKey: string;
   /**
-   * The principals that the certificate shall have, of those that the user may hold; by default all
-   * of them.
+   * The principals that the client wants, among those that the user may have; by default all of
+   * them.
    */
   readonly principals?: readonly string[] | undefined;
   /**
    * The validity that the client asks for, in seconds, a positive whole number. The certificate
-   * never outlives the session.
+   * expires with the session at the latest.
    */
   readonly ttlSeconds?: number | undefined;
   /**
@@ -58,7 +60,8 @@ export interface SshRequestedCertificate {
    */
   readonly host?: string | undefined;
   /**
-   * The verified proof that the key lives in a security key; undefined if the request brought none.
+   * The verified proof that the private key is inside a security key; undefined if the request
+   * contained none.
    */
   readonly attestation?: KeyAttestation | undefined;
 }
@@ -70,7 +73,10 @@ export interface IssuedCertificate {
   readonly serial: bigint;
   readonly keyId: string;
   readonly principals: readonly string[];
-  /** The beginning of the validity in whole seconds, because a certificate holds no fractions. */
+  /**
+   * The beginning of the validity in whole seconds, because a certificate cannot contain fractions
+   * of a second.
+   */
   readonly validAfter: Date;
   readonly validBefore: Date;
   readonly caPublicKey: string;
@@ -78,13 +84,13 @@ export interface IssuedCertificate {
   readonly attestation: KeyAttestation | undefined;
 }
 
-/** The error if the certificate would have no principal, and so could log in nowhere. */
+/** The error if the certificate would have no principal, because no host would accept it. */
 const WITHHELD = ['principal_not_allowed', 'This account has no SSH principal.'] as const;
 
-/** The most users that a process remembers as members of an organization with groups of hosts. */
+/** The most users of whom a process remembers that their organization has groups of hosts. */
 const MOST_REMEMBERED = 10_000;
 
-/** The error if the client asks for a principal that the user does not hold. */
+/** The error if the client asks for a principal that the user may not have. */
 const NOT_HELD = [
   'principal_not_allowed',
   'You do not hold all of these principals. Leave `principals` out to get all that you hold.',
@@ -97,8 +103,8 @@ const NOT_HELD = [
 const OF_GROUP = /^[a-z_][a-z0-9_-]{0,31}@([a-z][a-z0-9-]{0,31}):[0-9a-f-]{36}$/;
 
 /**
- * Issues SSH user certificates: reads the key of the request, records the certificate by a
- * statement that requests share, and then signs it.
+ * Issues SSH user certificates. It reads the key of the request, records the certificate, and then
+ * signs it. Requests at the same time share the statement that records.
  */
 @Injectable()
 export class CertificateIssuance implements OnApplicationBootstrap {
@@ -112,8 +118,8 @@ export class CertificateIssuance implements OnApplicationBootstrap {
   ) {}
 
   /**
-   * Logs a warning if no user gets a user name as a principal. This is so if no setting says which
-   * one of several organizations has the user names.
+   * Logs a warning if user names cannot be given as principals, because there are several
+   * organizations and no setting names the one whose users get them.
    */
   async onApplicationBootstrap(): Promise<void> {
     const { principals, principalsDomain } = this.config.ssh;
@@ -126,7 +132,7 @@ export class CertificateIssuance implements OnApplicationBootstrap {
 
   /**
    * Records a certificate and then signs it. The record comes first, because a certificate without
-   * one could not be revoked. If the signature fails, the recorded certificate is revoked.
+   * a record could not be revoked. If the signature fails, the recorded certificate is revoked.
    *
    * @throws DomainError `invalid_public_key`, `hardware_ssh_key_required`, `invalid_request`,
    *   `principal_not_allowed`, `too_many_principals`, `not_assigned`, `browser_required`,
@@ -199,8 +205,8 @@ export class CertificateIssuance implements OnApplicationBootstrap {
   }
 
   /**
-   * Records a certificate. If the request proves that the key lives in a security key, the proof is
-   * recorded in the same transaction.
+   * Records a certificate. If the request proves that the private key is inside a security key, the
+   * proof is recorded in the same transaction.
    */
   async #record(request: SshCertificateRequest): Promise<Outcome<RecordedCertificate>> {
     const { userId, keyFingerprint, attestation } = request;
@@ -214,8 +220,8 @@ export class CertificateIssuance implements OnApplicationBootstrap {
           return recorded;
         })
       : this.#issue(request));
-    // The denial `withheld` has two reasons: a missing attestation, or no principal. The look-up
-    // here only chooses the error text.
+    // The denial `withheld` has two possible reasons: a missing attestation, or no principal. This
+    // look-up finds out which one it is, only to choose the error text.
     const isWithheld = 'denial' in outcome && outcome.denial === 'withheld';
     if (isWithheld && request.attestationRequired && !attestation) {
       if (!(await isAttestedKey(this.manager, userId, keyFingerprint))) throw hardwareRequired();
@@ -224,10 +230,9 @@ export class CertificateIssuance implements OnApplicationBootstrap {
   }
 
   /**
-   * Issues a certificate. In an organization without groups of hosts a shorter statement is enough.
-   * In every other organization the shorter statement denies the request, and the full statement
-   * follows. The process remembers users for which the shorter statement failed, only to save the
-   * first try.
+   * Issues a certificate. A shorter statement is enough in an organization without groups of hosts.
+   * In any other organization it denies the request, and the full statement follows. The process
+   * remembers the users for whom the shorter statement failed, only to skip it the next time.
    */
   async #issue(request: SshCertificateRequest): Promise<Outcome<RecordedCertificate>> {
     const { userId } = request;
@@ -251,9 +256,9 @@ export class CertificateIssuance implements OnApplicationBootstrap {
   }
 
   /**
-   * Prepares two lists of principals: for a user of the organization with the user names, and for
-   * other users. The statement that records the certificate chooses one list, and adds the
-   * principals of groups of hosts.
+   * Prepares two lists of principals: one for a user of the organization whose users get user names
+   * as principals, and one for other users. The statement that records the certificate chooses a
+   * list, and adds the principals of groups of hosts.
    */
   #choosePrincipals(email: string, all: readonly string[] | undefined): ChosenPrincipals {
     const kinds = this.config.ssh.principals;
@@ -276,8 +281,8 @@ export class CertificateIssuance implements OnApplicationBootstrap {
       );
     }
     const named = principals.filter((name) => asked.includes(name));
-    // A request that names principals gets exactly these or is refused, so that no client gets
-    // fewer principals without noticing.
+    // If a request names principals, the certificate gets exactly these, or the request is refused,
+    // so that no client gets fewer principals without noticing.
     const allElsewhere = named.every((name) => principalsElsewhere.includes(name));
     return {
       principals: named,

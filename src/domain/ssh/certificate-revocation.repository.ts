@@ -20,8 +20,8 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 const BATCH = 5000;
 
 /**
- * The number of rows in which one statement looks for valid certificates. It may be large, because
- * most of the rows have expired.
+ * The number of rows among which one statement looks for valid certificates. It may be large,
+ * because most of the rows are expired certificates.
  */
 const WINDOW = 50_000;
 
@@ -32,14 +32,14 @@ const WINDOW = 50_000;
 const FIRST = 10;
 
 /**
- * The number of newest certificates of a user among which the valid ones are counted. It is above
- * what a user has at once, and limits the cost of the query.
+ * The number of newest certificates of a user among which the valid ones are counted. It is larger
+ * than the number of valid certificates that a user has, and limits the cost of the query.
  */
 const MOST_COUNTED = 10_000;
 
 /**
- * The condition that a revoked certificate was still valid. Only such certificates are counted,
- * because the end of others changes nothing.
+ * The SQL condition that a revoked certificate was still valid. Only such certificates are counted,
+ * because the revocation of an expired one changes nothing.
  */
 const IS_VALID = fragment`(valid_before > now() AND NOT ${isInRevokedRange(fragment`serial`)})`;
 
@@ -48,7 +48,7 @@ interface Revoked {
   is_valid: boolean;
 }
 
-/** Returns how many of the revoked certificates were still valid. */
+/** Counts the revoked certificates that were still valid. */
 function validOf(revoked: readonly Revoked[]): number {
   return revoked.filter((certificate) => certificate.is_valid).length;
 }
@@ -81,9 +81,9 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes the valid certificates that carry user names of an organization which loses a domain.
-   * The reason is that the names may now belong to the new owner of the domain. Users with an
-   * address in another domain can get another certificate at once.
+   * Revokes the valid certificates with user names as principals of an organization that loses a
+   * domain, because the names may now belong to the new owner of the domain. Users with an address
+   * in another domain can get another certificate at once.
    */
   async revokeOfDomain(
     tx: EntityManager,
@@ -119,8 +119,9 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes the certificates that were issued in sessions of one security key, even if the session
-   * has ended. A valid certificate whose security key is unknown is also revoked, to be safe.
+   * Revokes the certificates that were issued in sessions that one security key opened, even if the
+   * session has ended. A valid certificate whose security key is not recorded is also revoked, to
+   * be safe.
    */
   async revokeOfKey(
     tx: EntityManager,
@@ -132,9 +133,9 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes the valid certificates of all users, one range of serials after another. It waits for
-   * rows that another transaction is revoking. It does not lock the users, because no other
-   * credential is issued by means of a certificate.
+   * Revokes the valid certificates of all users, one range of serials after another, because the
+   * database has lost commits. It waits for rows that another transaction is revoking. It does not
+   * lock the users, because no other credential depends on a certificate.
    */
   async revokeOnRecord(
     tx: EntityManager,
@@ -155,7 +156,7 @@ export class CertificateRevocation implements Revocable {
       )
       RETURNING serial`;
     // If the batch is full, its range of serials may contain more valid certificates, so the next
-    // batch starts there again.
+    // batch begins at the same serial again.
     const isWindowDone = revoked.length < ON_RECORD_BATCH;
     const next = isWindowDone ? window.last : from || '0';
     const isLast = isWindowDone && window.rows < WINDOW;
@@ -190,8 +191,8 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes the first {@link FIRST} certificates of each of many users in one statement. Most users
-   * have no more.
+   * Revokes the first {@link FIRST} certificates of each of many users in one statement, because
+   * most users have no more.
    */
   async #revokeFirst(
     tx: EntityManager,
@@ -213,7 +214,7 @@ export class CertificateRevocation implements Revocable {
 
   /**
    * Returns the ids of the users with a certificate that is not revoked yet. For a single user, the
-   * id is returned without a look-up, which would save nothing.
+   * id is returned without a look-up, because the look-up would save nothing.
    */
   async #withCertificates(tx: EntityManager, users: readonly LockedUser[]): Promise<string[]> {
     if (users.length === 1) return idsOf(users);
@@ -224,9 +225,9 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes the certificates of a user in batches by serial, and returns how many of them were
-   * valid. With `keyId`, only the certificates of that security key end, and valid ones whose
-   * security key is unknown.
+   * Revokes the certificates of a user in batches by serial, and returns the number of those that
+   * were still valid. With `keyId`, it revokes only the certificates of that security key, and
+   * valid certificates whose security key is not recorded.
    */
   async #revoke(
     tx: EntityManager,

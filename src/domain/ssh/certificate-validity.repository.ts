@@ -13,9 +13,9 @@ export const LONGEST_TTL = 366 * 86_400;
 export const VALID_AFTER = fragment`date_trunc('second', now()) - interval '60 seconds'`;
 
 /**
- * Returns the SQL time at which the validity of a certificate ends. It is the earliest of: the end
- * of the session `s`, the requested `k.ttl` seconds from now, and the time when the touch becomes
- * too old for a group of hosts.
+ * Returns the SQL time at which the validity of a certificate ends. It is the earliest of three
+ * times: the end of the session `s`, the requested `k.ttl` seconds from now, and the time at which
+ * the touch of the security key becomes too old for a group of hosts.
  */
 export const validBefore = (endOfTouch: SqlFragment): SqlFragment =>
   fragment`date_trunc('second', least(s.expires_at, now() + make_interval(secs => k.ttl), ${endOfTouch}))`;

@@ -26,12 +26,12 @@ const SYSTEM_ACCOUNTS = new Set(
 );
 
 /**
- * Lists the principals that a user may hold.
+ * Lists the principals that a user may have.
  *
  * @param email the verified address, lower-cased
  * @param kinds the kinds of principals that the deployment gives
- * @param ownsUsernames true if the user belongs to the organization that has the user names, so
- * that a local part names one user
+ * @param ownsUsernames true if the user belongs to the organization whose users get user names as
+ *   principals. In one organization, a local part of an address names one user
  * @returns the address, the account name, both or none, in this order
  */
 export function principalsOf(

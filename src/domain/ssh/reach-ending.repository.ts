@@ -15,12 +15,12 @@ import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The touches of security keys in the session of a certificate `c`, as SQL. */
+/** The SQL of the touches of security keys in the session in which a certificate `c` was issued. */
 const TOUCHES = fragment`(SELECT s.touches FROM sessions s WHERE s.id = c.session_id)`;
 
 /**
- * Revokes certificates with principals of a group of hosts. They end if the person does not reach
- * the group any more, or if the group does not have the principals any more.
+ * Revokes certificates with principals of a group of hosts, if the group does not admit the person
+ * any more, or does not have the principals any more.
  */
 export const CERTIFICATE_ENDING: ReachEnding = {
   kinds: ['host_group'],

@@ -12,7 +12,9 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { VALID_AFTER, validBefore } from './certificate-validity.repository.js';
 import type { KeyAttestation } from './hardware-keys/attested-keys.repository.js';
 
-/** A request for a certificate, with what is recorded before the certificate is signed. */
+/**
+ * A request for a certificate, with the facts that are recorded before the certificate is signed.
+ */
 export interface SshCertificateRequest extends RequestOfUser {
   readonly sessionId: string;
   readonly userId: string;
@@ -26,31 +28,35 @@ export interface SshCertificateRequest extends RequestOfUser {
   readonly keyFingerprint: string;
   readonly caFingerprint: string;
   /**
-   * True if the key is of a type for security keys. Only then does the statement look for a
-   * recorded attestation of the key.
+   * True if the key has a type for security keys. The statement looks for a recorded attestation
+   * only for such a key.
    */
   readonly isSecurityKey: boolean;
   /**
-   * True if the deployment certifies only keys whose attestation proves that they live in a
+   * True if the deployment certifies only keys whose attestation proves that they are inside a
    * security key.
    */
   readonly attestationRequired: boolean;
-  /** The verified attestation of the key that came with this request; undefined if none came. */
+  /** The verified attestation of the key in this request; undefined if there is none. */
   readonly attestation: KeyAttestation | undefined;
   /**
    * The domain of the organization whose users get user names as principals. If it is undefined,
    * the only organization of the deployment has them.
    */
   readonly principalsDomain: string | undefined;
-  /** The principals if the user belongs to the organization with the user names. */
+  /**
+   * The principals if the user belongs to the organization whose users get user names as
+   * principals.
+   */
   readonly principals: readonly string[];
   /**
-   * The principals if the user belongs to any other organization. An empty list denies the request.
+   * The principals if the user belongs to another organization. If the list is empty, the request
+   * is denied.
    */
   readonly principalsElsewhere: readonly string[];
   /**
    * The principals of groups of hosts that the client asks for; undefined for those of all groups
-   * that the user reaches.
+   * that admit the user.
    */
   readonly groupPrincipals: readonly string[] | undefined;
   /**
@@ -59,20 +65,20 @@ export interface SshCertificateRequest extends RequestOfUser {
    */
   readonly host: string | undefined;
   /**
-   * The validity in seconds from now; undefined for as long as the session lasts. The certificate
-   * never outlives the session.
+   * The validity in seconds from now; undefined for the length of the session. The certificate
+   * expires with the session at the latest.
    */
   readonly ttlSeconds: number | undefined;
 }
 
-/** A group of hosts that the user reaches. */
+/** A group of hosts that admits the user. */
 export interface ReachedHostGroup {
   readonly name: string;
   /** The patterns of the hosts of the group, in the syntax of ssh_config. */
   readonly hosts: readonly string[];
   /**
-   * True if the certificate carries the principals of the group; false if the session does not meet
-   * the conditions of the group now.
+   * True if the certificate contains the principals of the group; false if the session does not
+   * meet the conditions of the group now.
    */
   readonly carried: boolean;
 }
@@ -86,7 +92,7 @@ export interface RecordedCertificate {
   /** The attestation of the key, from this request or an earlier one. */
   readonly attestation: KeyAttestation | undefined;
   /**
-   * The groups of hosts that the user reaches, for a request without a host; undefined if the
+   * The groups of hosts that admit the user, for a request without a host; undefined if the
    * organization has none.
    */
   readonly hostGroups: readonly ReachedHostGroup[] | undefined;
@@ -104,7 +110,7 @@ interface SshIssuanceRow extends OutcomeRow {
   readonly attestation: AttestationColumns | null;
 }
 
-/** An attestation as the table and the details of the audit event keep it. */
+/** An attestation in the form of its table and of the details of the audit event. */
 interface AttestationColumns {
   readonly aaguid: string | null;
   readonly model: string | null;
@@ -113,7 +119,7 @@ interface AttestationColumns {
 
 /**
  * The parts of the statement that most requests do not need. Most requests use a statement without
- * them, because PostgreSQL would plan these parts for each request.
+ * them, because PostgreSQL would otherwise plan these parts for each request.
  */
 interface CertificateSql {
   /** The attestation of the key, as jsonb. */
@@ -136,8 +142,8 @@ const FOR_EVERY_KEY: CertificateSql = {
 };
 
 /**
- * The parts for a key that is in no security key, if both lists of principals are equal. Such a key
- * has no attestation, and no list has to be chosen, so the statement is shorter.
+ * The parts for a key that is in no security key, if both lists of principals are equal. The
+ * statement is then shorter, because such a key has no attestation and no list has to be chosen.
  */
 const FOR_PLAIN_KEY: CertificateSql = {
   attestation: fragment`NULL::jsonb`,
@@ -145,8 +151,8 @@ const FOR_PLAIN_KEY: CertificateSql = {
 };
 
 /**
- * The condition that a decided request `i` gets every principal that it names, and at least one. A
- * request that names principals never gets fewer without an error.
+ * The SQL condition that a request `i`, after the decision, gets every principal that it names, and
+ * at least one. A request that names principals never gets fewer without an error.
  */
 const IS_NAMED = fragment`(
   i.names IS NULL AND cardinality(i.given) + cardinality(i.of_groups) > 0
@@ -161,12 +167,12 @@ interface HostsSql {
   readonly denials: SqlFragment;
   /**
    * The columns `of_groups`, `host_groups`, `carried` and `carried_names`: the principals and
-   * groups that the decision finds.
+   * groups that the certificate may get.
    */
   readonly computed: SqlFragment;
   /**
-   * The time at which a touch becomes too old for one of the groups of hosts in the certificate.
-   * The certificate ends then at the latest.
+   * The time at which a touch of the security key becomes too old for one of the groups of hosts in
+   * the certificate. The certificate expires then at the latest.
    */
   readonly ends: SqlFragment;
   readonly alsoWritten?: SqlFragment;
@@ -198,10 +204,10 @@ const WITHOUT_HOSTS: HostsSql = {
 };
 
 /**
- * Issues SSH user certificates. A certificate needs a hardware-verified session of the user, whose
- * e-mail address is still the one in the certificate. If a de-provisioning commits second, it finds
- * the certificate and revokes it. If it commits first, the session is gone and no certificate is
- * issued.
+ * Issues SSH user certificates. A certificate needs a session of the user that a security key
+ * verified, and the user's e-mail address must still be the one in the certificate. If a
+ * transaction that ends the access of the user commits second, it finds the certificate and revokes
+ * it. If it commits first, the session is gone and no certificate is issued.
  */
 const certificateKind = ({ attestation, given }: CertificateSql, hosts: HostsSql) =>
   new IssuanceKind<SshCertificateRequest, RecordedCertificate, SshIssuanceRow>(
@@ -252,17 +258,17 @@ const WITHOUT_GROUPS_FOR_PLAIN_KEY = certificateKind(FOR_PLAIN_KEY, WITHOUT_HOST
 type CertificateKind = typeof SSH_CERTIFICATE;
 
 /**
- * Returns the statement that decides about a request. For a key that is in no security key, a
- * shorter statement decides the same at a lower cost.
+ * Returns the statement that decides about a request. For a key that is in no security key, it is a
+ * shorter statement, which decides the same at a lower cost.
  */
 export function certificateKindOf(request: SshCertificateRequest): CertificateKind {
   return isOfPlainKey(request) ? SSH_CERTIFICATE_FOR_PLAIN_KEY : SSH_CERTIFICATE;
 }
 
 /**
- * Returns a cheaper statement that decides correctly in an organization without groups of hosts,
- * and denies the request in every other one. Undefined if the request names a host or principals of
- * groups.
+ * Returns a cheaper statement. In an organization without groups of hosts it decides correctly; in
+ * any other organization it denies the request. Undefined if the request names a host or principals
+ * of groups.
  */
 export function kindWithoutGroups(request: SshCertificateRequest): CertificateKind | undefined {
   if (request.host !== undefined || request.groupPrincipals !== undefined) return undefined;
@@ -317,7 +323,8 @@ function attestationOf({ aaguid, model, verify_required }: AttestationColumns): 
 }
 
 /**
- * Returns true if the deployment has several organizations, so that user names alone are ambiguous.
+ * Returns true if the deployment has several organizations, because user names alone are then
+ * ambiguous.
  */
 export async function hasSeveralOrganizations(tx: EntityManager): Promise<boolean> {
   const found = await sql<{ id: string }>(tx)`SELECT id FROM organizations LIMIT 2`;

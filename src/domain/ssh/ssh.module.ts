@@ -16,8 +16,8 @@ import { SshKeyAttestations } from './hardware-keys/ssh-key-attestations.service
 import { RevocationList } from './revocation-list/revocation-list.service.js';
 
 /**
- * Returns the signers for the SSH authority's keys in KMS. The first one signs; the others are only
- * published.
+ * Returns the signers for the keys of the SSH authority in KMS. The first one signs; the keys of
+ * the others are only published.
  */
 function signersIn(kms: KmsKeys, { ssh }: Pick<Config, 'ssh'>): Signer[] {
   return ssh.caKmsKeyIds.map((keyId) => kms.signer(keyId, 'Ed25519', 'ES256'));
@@ -26,9 +26,9 @@ function signersIn(kms: KmsKeys, { ssh }: Pick<Config, 'ssh'>): Signer[] {
 /**
  * The SSH certificate authority: its key, the serials, every issued certificate (OpenSSH
  * PROTOCOL.certkeys), the list of revoked certificates (PROTOCOL.krl), and the proofs that SSH keys
- * live in security keys (PROTOCOL.u2f). The module does NOT decide who is signed in: it takes a
- * hardware-verified session and checks that the session is still live. A start opens the authority,
- * so that a wrong or missing key ends the start.
+ * are inside security keys (PROTOCOL.u2f). The module does NOT decide which user is signed in: it
+ * gets a session that a security key verified, and checks that the session has not ended. The
+ * authority is opened at start-up, so that the service does not start with a wrong or missing key.
  */
 @Module({
   imports: [AccessModule, AccessRevocationModule],

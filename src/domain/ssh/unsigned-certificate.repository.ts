@@ -5,7 +5,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
  * Revokes a certificate that was recorded but not signed, so that its record never counts as valid.
- * The audit log records that the certificate was withheld. If a key service made the signature
+ * The audit log records that no client got the certificate. If a key service made the signature
  * after all, hosts refuse the certificate.
  */
 export async function revokeUnsigned(

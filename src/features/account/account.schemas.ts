@@ -93,8 +93,9 @@ export const ENDED_ACCESS_JSON = z.object({
 });
 
 /**
- * An event in the JSON of `/v1/account/activity`. The address and the device are null if another
- * person than the user acted, because they are that person's.
+ * An event in the JSON of `/v1/account/activity`. The address and the device are those of the
+ * person who acted. They are null if this was not the user, so that the user does not see data of
+ * another person.
  */
 export const ACTIVITY_JSON = z.object({
   id: z.uuid(),

@@ -69,7 +69,10 @@ export class AuditLogController {
     return { events: events.map(auditJson), next };
   }
 
-  /** Answers in the order for programs: a page, or all events that are settled as lines. */
+  /**
+   * Answers a request with `order=asc`, the order for programs: one page as JSON, or in another
+   * format all events up to the present end of the feed, one on each line.
+   */
   async #feed(
     admin: Admin,
     asked: AuditRequest,

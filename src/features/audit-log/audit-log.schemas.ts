@@ -109,9 +109,9 @@ export const AUDIT_QUERY = z
      */
     format: z.enum(FORMAT_NAMES).optional(),
     /**
-     * `asc` is the order for programs: each event once, and none before an earlier one. Only
-     * `type`, `after`, `limit` and `format` go with it. The default is `desc`, the newest events
-     * first.
+     * `asc` is the order for programs that read the whole log: each event comes once, and never
+     * before an earlier event. Only the parameters `type`, `after`, `limit` and `format` can be
+     * combined with it. The default is `desc`, the newest events first.
      */
     order: z.enum(['asc', 'desc']).optional(),
   })
@@ -156,7 +156,7 @@ export function auditQuery(request: AuditRequest): AuditQuery {
   return { search, after: after && !isOfFeed(after) ? after : undefined, limit };
 }
 
-/** Converts the query of a request in the order of the feed. */
+/** Converts the query of a request with `order=asc`, which reads the feed for programs. */
 export function feedQuery({ after, limit, type }: AuditRequest): FeedQuery {
   const types = type && typesOfFilter(type);
   return { after: after && isOfFeed(after) ? after : undefined, limit, types };
@@ -181,16 +181,19 @@ export const AUDIT_EVENT_JSON = z.object({
   user_agent: z.string().nullable(),
   details: z.record(z.string(), z.unknown()),
   created_at: z.string(),
-  /** The cursor after this event, in the order `asc` alone. */
+  /**
+   * The cursor from which a client can continue after this event; absent unless the request has
+   * `order=asc`.
+   */
   cursor: z.string().optional(),
 });
 /** The type of an event in the JSON of the API. */
 export type AuditEventJson = z.output<typeof AUDIT_EVENT_JSON>;
 
 /**
- * A page of events. `next` is null at the end of the log, but in the order `asc` never, because
- * more events follow later. A page that has fewer events than `limit`
- * is not always the last page.
+ * A page of events. `next` is null at the end of the log. With `order=asc` it is never null,
+ * because more events follow later. A page that has fewer events than `limit` is not always the
+ * last page.
  */
 export const AUDIT_PAGE_JSON = z.object({
   events: z.array(AUDIT_EVENT_JSON),
@@ -199,7 +202,10 @@ export const AUDIT_PAGE_JSON = z.object({
 /** The type of a page of events in the JSON of the API. */
 export type AuditPageJson = z.output<typeof AUDIT_PAGE_JSON>;
 
-/** Renders an event of the feed as JSON. */
+/**
+ * Renders an event of the feed, which is the audit log in the order for programs, as JSON with its
+ * cursor.
+ */
 export function feedJson(row: FeedRow): AuditEventJson {
   return { ...auditJson(row), cursor: writeFeedCursor(row.feedPlace) };
 }

@@ -21,7 +21,8 @@ const NAME = z
   .refine(isSingleLine, 'must be one line of text');
 
 /**
- * Makes the schema of one filter of a saved question, by the rules of the page of the audit log.
+ * Makes the schema of one filter of a saved question. The filter must follow the same rules as the
+ * search form on the page of the audit log.
  */
 function fieldOf(field: (typeof QUESTION_FIELDS)[number]) {
   return z

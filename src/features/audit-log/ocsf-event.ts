@@ -11,7 +11,10 @@ const SUCCESS = 1;
 const FAILURE = 2;
 const OTHER = 99;
 
-/** The activities of the class Authentication: Logon and Logoff. */
+/**
+ * The event types that are activities of the class Authentication, with the number of the activity:
+ * 1 is Logon, 2 is Logoff.
+ */
 const AUTHENTICATIONS: Readonly<Record<string, number>> = {
   login_success: 1,
   login_failed: 1,
@@ -21,7 +24,10 @@ const AUTHENTICATIONS: Readonly<Record<string, number>> = {
   session_ended: 2,
 };
 
-/** The activities of the class API Activity, by the end of a type: Create, Update and Delete. */
+/**
+ * The activities of the class API Activity, by the last word of an event type: 1 is Create, 3 is
+ * Update, 4 is Delete.
+ */
 const ACTIVITIES: readonly (readonly [end: RegExp, activity: number])[] = [
   [/_(created|registered|added|issued|credential|bound|saved|linked|claimed)$/, 1],
   [/_(updated|renamed|changed|rotated|activated|deactivated|promote|demote|approved)$/, 3],
@@ -30,10 +36,10 @@ const ACTIVITIES: readonly (readonly [end: RegExp, activity: number])[] = [
 
 /**
  * Renders an event as a document of the Open Cybersecurity Schema Framework: the class
- * Authentication for logins and logouts, and API Activity for every other event. What the classes
- * have no attribute for is in `unmapped`, under the names of the API.
+ * Authentication for logins and logouts, and API Activity for every other event. Facts for which
+ * the class has no attribute are in `unmapped`, under the names of the API.
  *
- * @param cursor the cursor after the event, in the order of the feed
+ * @param cursor the cursor after the event, if the event was read from the feed for programs
  */
 export function ocsfEvent(row: AuditRow, cursor?: string): object {
   const activity = AUTHENTICATIONS[row.type];

@@ -78,7 +78,7 @@ export class CertificationController {
    *
    * @returns the login that the form names
    * @throws DomainError unauthenticated unless the token is in the Authorization header or in the
-   *   form, invalid_request without a login
+   *   form, invalid_request if the form names no login
    */
   #admit(request: Request, form: CertificationForm): PendingLogin {
     const presented = bearerSecret(request) ?? form?.token;

@@ -78,8 +78,9 @@ export class GitHubLinksController {
   }
 
   /**
-   * Receives the browser of an admin that GitHub sends back after the admin has confirmed the link.
-   * The `state` in the query can be used only once, even if the link then fails.
+   * Handles the request of an admin's browser that GitHub has redirected back to the service, after
+   * the admin confirmed the link at GitHub. The `state` in the query can be used only once, even if
+   * the link then fails.
    */
   @Get('callback')
   @Route({

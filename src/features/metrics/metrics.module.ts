@@ -3,7 +3,8 @@ import { METRICS_TOKEN, MetricsController } from './metrics.controller.js';
 
 /**
  * Serves GET /metrics: the counters of this process. Without SVC_METRICS_BEARER_TOKEN the path does
- * not exist. The requests are counted before the router, and other events in the features.
+ * not exist. Code that runs before the router counts the requests, and the features count the other
+ * events.
  */
 @Module({})
 export class MetricsModule {

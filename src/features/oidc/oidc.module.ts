@@ -45,7 +45,7 @@ import { TokenController } from './token/token.controller.js';
 import { UserinfoController } from './token/userinfo.controller.js';
 
 /**
- * The rules for requests that no route takes, at the paths below endpoints to which browsers
+ * The rules for requests that match no route, at paths below the endpoints to which browsers
  * navigate.
  */
 const NAVIGATION = { tier: 'general', audience: 'navigation', errors: 'html' } as const;

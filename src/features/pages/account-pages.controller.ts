@@ -69,8 +69,8 @@ export class AccountPagesController {
   }
 
   /**
-   * Ends the session of each session cookie of the request. If another host has set a second
-   * cookie, it cannot keep a session open.
+   * Ends the session of every session cookie in the request, so that a second cookie, which another
+   * host of the domain may have set, keeps no session open.
    */
   @Post('logout')
   @Route({ summary: 'Ends the session of the browser' })

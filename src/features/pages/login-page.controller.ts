@@ -24,7 +24,10 @@ const QUERY = z.object({
    * Set if an application requires a new login with the key, even if the user has just logged in.
    */
   again: z.literal('true').optional(),
-  /** In certification test mode: the waiting login that the form of the page ends. */
+  /**
+   * In certification test mode, the id of the waiting authorization request, or the user code of
+   * the waiting device, whose login the form of the page ends.
+   */
   interaction: z.string().max(64).optional(),
   user_code: z.string().max(64).optional(),
 });

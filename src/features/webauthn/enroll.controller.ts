@@ -66,8 +66,9 @@ export class EnrollController {
   }
 
   /**
-   * Completes the enrollment. Without a session every state is invalid. If several requests send
-   * the same state, only the first one succeeds, because it ends the session.
+   * Completes the enrollment. The `state` of the request is bound to the session in which the
+   * enrollment began, so a request without a session is refused. If several requests send the same
+   * `state`, only the first one succeeds, because it ends the session.
    */
   @Post('complete')
   @Route({

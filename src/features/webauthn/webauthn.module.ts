@@ -14,7 +14,7 @@ import { KeyRegistrationCeremony } from './key-registration-ceremony.service.js'
 import { KeyRegistrationController } from './key-registration.controller.js';
 
 /**
- * The rules for requests that no route takes, at paths below those of the two WebAuthn ceremonies.
+ * The rules for requests that match no route, at paths below those of the two WebAuthn ceremonies.
  */
 const CEREMONY = {
   tier: 'authentication',

@@ -9,8 +9,8 @@ export abstract class Clock {
   abstract milliseconds(): number;
 
   /**
-   * Milliseconds since an arbitrary moment, with fractions. Unlike the time of day, it never goes
-   * backwards, so that durations are measured with it.
+   * Milliseconds since an arbitrary moment, with fractions. Durations are measured with it, because
+   * unlike the time of day it never goes backwards.
    */
   abstract monotonic(): number;
 

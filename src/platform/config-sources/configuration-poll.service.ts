@@ -32,8 +32,8 @@ export interface CertificateHolder {
 }
 
 /**
- * The largest part of the interval by which one wait is shortened at random, so that the replicas
- * do not all read the object store at the same moment.
+ * Each wait is shortened at random by up to this fraction of the interval, so that the replicas do
+ * not read the object store at the same moment.
  */
 const JITTER = 0.2;
 

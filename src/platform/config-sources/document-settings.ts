@@ -10,15 +10,15 @@ import { isPem } from '#platform/tls/pem.js';
 import { asVariable, jsonFormOf } from './json-value.js';
 
 /**
- * The beginning of a problem or a warning about a setting that came from the configuration document
+ * The prefix of every problem and warning about a setting that came from the configuration document
  * in the object store.
  */
 export const FROM_STORE = 'object store: ';
 
 /**
- * The keys that the configuration document may not set: where the document and the data are,
- * because both are known before the document is read; and certification test mode, because only the
- * operator of the machine may turn that on.
+ * The keys that the configuration document may not set. Some say where the document and the data
+ * are, which is known before the document is read. The others switch on certification test mode,
+ * which only the operator of the machine may do.
  */
 const FORBIDDEN =
   /^(?:certification_test_token|certification_host|database_url|data_dir|s3_config(?:_.*)?)$/;
@@ -58,8 +58,9 @@ const MOST_WARNINGS = 20;
 export class DocumentSettings {
   readonly #variables: Record<string, string> = {};
   /**
-   * The key of the document for each variable that the document sets or, if the key is an object,
-   * could set: `SVC_TLS_CERT` is `tls.cert`. Problems name the key by it.
+   * For each variable that the document sets, the key by which a problem names it: the variable
+   * `SVC_TLS_CERT` has the key `tls.cert`. If the document has an object such as `tls`, all its
+   * possible members are listed, even those that it leaves out.
    */
   readonly keys = new Map<string, string>();
   readonly problems: string[] = [];

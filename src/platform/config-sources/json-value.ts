@@ -11,7 +11,10 @@ const EXPECTED: Readonly<Record<JsonForm | 'string', string>> = {
   string: 'must be a string',
 };
 
-/** The members of a Zod schema that lead to the schema from which it was derived. */
+/**
+ * The properties in which a Zod schema keeps the schema that it was made from: `innerType` if it is
+ * a wrapper such as `optional()`, `in` if it is a `pipe()`.
+ */
 interface MadeOf {
   readonly def?: { readonly innerType?: unknown; readonly in?: unknown };
 }

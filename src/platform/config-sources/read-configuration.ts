@@ -30,7 +30,7 @@ export interface StoreTimes {
 
 /**
  * The variables that say where the configuration document is, and the variables of the AWS SDK that
- * say the same. They are read before all others.
+ * say the same. They are read before all others, because the document may set the others.
  */
 const PLACE = {
   ...TABLE.objectStore,

@@ -35,7 +35,7 @@ function whole<T extends object>(settings: T) {
   return isWhole ? (settings as { [Key in keyof T]: Exclude<T[Key], undefined> }) : undefined;
 }
 
-/** Arranges the settings as the configuration, and adds defaults that depend on other settings. */
+/** Brings the settings into the form of the configuration. Adds defaults that depend on others. */
 export function arrange(
   settings: Settings,
   providers: readonly ProviderConfig[],
@@ -67,7 +67,7 @@ export function arrange(
 /** A validated configuration. Its root secret is undefined if AWS KMS still has to derive it. */
 export type ValidConfig = Frozen<ReturnType<typeof arrange>>;
 
-/** The operator's settings, validated and frozen. A provider takes the part that it needs. */
+/** The operator's settings, validated and frozen. A class of Nest takes the part that it needs. */
 export interface Config extends Omit<ValidConfig, 'secrets'> {
   /**
    * The root secret, from which the key of each purpose is derived, and the previous root secret,

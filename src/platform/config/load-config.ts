@@ -40,7 +40,7 @@ export function loadConfig(raw: Environment): LoadedConfig {
 
 /**
  * Reads the variables of one table. It ignores all other variables and checks no rule between two
- * variables, so that a command of an operator works even if another variable is wrong or the object
+ * variables. So a command of an operator works even if another variable is wrong or the object
  * store cannot be reached.
  * @throws ConfigProblems with every problem at once
  */

@@ -15,7 +15,7 @@ const TOGETHER = [
   rowsOf(TABLE.github).filter(({ name }) => !/_(?:API|WEB)_URL$/.test(name)),
 ].map((rows) => rows.map(({ name }) => name));
 
-/** Variables that have no effect without another: their pattern, the other, and words for it. */
+/** Patterns of variables that need another variable: its name, and its words in the problem. */
 const NEEDS = [
   [/^SVC_MTLS_/, 'SVC_TLS_CERT', 'SVC_TLS_CERT and SVC_TLS_KEY'],
   [/^SVC_CERTIFICATION_HOST$/, 'SVC_CERTIFICATION_TEST_TOKEN'],
@@ -35,7 +35,7 @@ const RULES: readonly ((environment: Environment) => Iterable<string>)[] = [
   privateSigningKeys,
 ];
 
-/** Lists the problems between variables. Each row reports the problems of its own variable. */
+/** Lists the problems between variables. The table finds the problems of one variable alone. */
 export function problemsOf(environment: Environment): string[] {
   return RULES.flatMap((rule) => [...rule(environment)]);
 }
@@ -63,7 +63,7 @@ export function kmsKeysOf(environment: Environment): KmsKeySetting[] {
   });
 }
 
-/** Checks that there is one root secret and at most one previous one: a text, or a key in KMS. */
+/** Checks that one root secret and at most one previous one are set, each a text or a KMS key. */
 function* oneRootSecret(environment: Environment) {
   const isSet = (name: string) => environment[name] !== undefined;
   if (!isSet('SVC_JWT_SECRET') && !isSet('SVC_JWT_HMAC_KMS_KEY_ID')) {
@@ -91,7 +91,7 @@ function baseUrlOf(environment: Environment): URL | undefined {
   return value === undefined ? undefined : new URL(value);
 }
 
-/** Checks that the public origin is safe, and the relying party its host or a parent domain. */
+/** Checks that the public origin is safe, and that its host is the relying party or below it. */
 function* matchingOrigin(environment: Environment) {
   const baseUrl = baseUrlOf(environment);
   if (baseUrl === undefined) return;
@@ -132,7 +132,7 @@ function* together(environment: Environment) {
   }
 }
 
-/** Checks that certification test mode, which bypasses logins, is on SVC_CERTIFICATION_HOST. */
+/** Allows certification test mode, which bypasses logins, on loopback or SVC_CERTIFICATION_HOST. */
 function* certificationOnItsHost(environment: Environment) {
   const hostname = baseUrlOf(environment)?.hostname;
   const { SVC_CERTIFICATION_TEST_TOKEN: token, SVC_CERTIFICATION_HOST: meant } = environment;

@@ -5,8 +5,8 @@ import { openMigrationConnection, type DatabaseAddress } from './connection.js';
 import { migrateInBackground } from './migrations.js';
 
 /**
- * The pauses between two attempts to build the indexes, in milliseconds: the first one, and the
- * longest.
+ * The pauses between two attempts to build the indexes, in milliseconds: the first pause, and the
+ * longest. Each pause is twice as long as the one before.
  */
 const FIRST_PAUSE = 60_000;
 const LONGEST_PAUSE = 3_600_000;

@@ -31,7 +31,8 @@ export async function switchOffCompilation(manager: EntityManager, log: Logger):
 
 /**
  * Warns if a connection that was opened after {@link switchOffCompilation} still compiles
- * statements, as the connections of a pooler do that are older than the setting.
+ * statements. That happens with a pooler whose connections were opened before the setting of the
+ * role was changed.
  */
 export async function warnOfCompilation(manager: EntityManager, log: Logger): Promise<void> {
   if (!(await compilesStatements(manager))) return;

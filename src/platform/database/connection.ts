@@ -20,14 +20,18 @@ export const TIMEOUTS = {
   lock_timeout: 5_000,
   statement_timeout: 10_000,
   /**
-   * The limit of the client, longer than that of the server: it ends the wait for a server that has
-   * frozen.
+   * After this time the client itself ends the wait. It is longer than the limits of the server, so
+   * that it only ends the wait for a server that has frozen.
    */
   query_timeout: 12_000,
   idle_in_transaction_session_timeout: 15_000,
 } as const satisfies PoolConfig;
 
-/** Lets a connection that no gate checks write audit rows on a server that is not confirmed. */
+/**
+ * Lets a connection without a {@link ConfirmationGate} write audit rows although this service has
+ * not confirmed the server since the server started. A trigger in the database would refuse them
+ * otherwise.
+ */
 const UNCONFIRMED_WRITES = "SET svc.unconfirmed = 'on'";
 
 type Timeouts = Readonly<Record<keyof typeof TIMEOUTS, number>>;
@@ -42,8 +46,9 @@ export interface PoolOptions {
   /** Further settings of each connection, as SQL statements. */
   readonly limits?: string;
   /**
-   * Refuses connections to a server that is not confirmed. Without a gate, every connection is
-   * accepted.
+   * Refuses connections to a server of PostgreSQL that this service has not confirmed since that
+   * server started, because it may lack commits (docs/decisions/0020). Without a gate, every
+   * connection is accepted.
    */
   readonly gate?: ConfirmationGate | undefined;
 }
@@ -73,12 +78,12 @@ export async function openPool(
 }
 
 /**
- * Opens the pool of the costly work. Its limits are set by statements and not by the start of the
- * connection, since PgBouncer passes no start-up parameters on. Parallel queries are off, so that a
- * statement uses one process of the database.
+ * Opens the pool for costly work, which is searches, lists and exports. Its limits are set by SQL
+ * statements and not by start-up parameters, since PgBouncer passes no start-up parameters on.
+ * Parallel queries are off, so that a statement uses one process of the database.
  *
  * @param statementTimeout in milliseconds
- * @throws the fault of the driver when the database cannot be reached
+ * @throws the driver's error when the database cannot be reached
  */
 export async function openCostlyPool(
   address: DatabaseAddress,
@@ -92,13 +97,15 @@ export async function openCostlyPool(
 }
 
 /**
- * The longest wait of a confirmation for an answer, in milliseconds. A server that vanished without
- * closing its connections must not keep the service from the next server.
+ * The milliseconds that the connection of {@link openConfirmationConnection} waits for an answer.
+ * The wait has a limit, because a server that vanished without closing its connections must not
+ * keep the service from connecting to the next server.
  */
 const ANSWER_OF_CONFIRMATION = 60_000;
 
 /**
- * Opens one connection that confirms the server. Its statements have no time limit on the server.
+ * Opens one connection to confirm the server with, which means to check that it lacks no commits
+ * (docs/decisions/0020). Its statements have no time limit on the server.
  */
 export function openConfirmationConnection(
   address: DatabaseAddress,
@@ -119,7 +126,10 @@ export function openMigrationConnection(
   return connect(address, log, { connectionTimeoutMillis, max: 1, onConnect: withoutCompilation });
 }
 
-/** Switches the compilation of statements off on a new connection that no gate checks. */
+/**
+ * Prepares a new connection of a pool without a {@link ConfirmationGate}: switches the compilation
+ * of statements off, and lets the connection write audit rows.
+ */
 const withoutCompilation: Prepare = (client) =>
   client.query(`${NO_COMPILATION}; ${UNCONFIRMED_WRITES}`);
 

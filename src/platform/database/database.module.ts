@@ -20,7 +20,8 @@ export class DatabaseModule implements OnApplicationShutdown {
   /**
    * @param composition the composition root that starts; it refuses a database of another
    *   composition
-   * @param confirm makes the function that confirms the server of the database at the start
+   * @param confirm makes the function that checks at the start that the server of the database
+   *   lacks no commits (docs/decisions/0020)
    */
   static forRoot(
     composition: Composition,

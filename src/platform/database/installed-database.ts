@@ -18,7 +18,9 @@ import {
   type UncheckedDatabase,
 } from './open-database.js';
 
-/** The greatest number of connections of a command: one for its work, and a spare one. */
+/**
+ * The largest number of connections of an operator's command: one for its work, and a spare one.
+ */
 const CONNECTIONS = 2;
 
 const UNCONFIRMED_SERVER =
@@ -31,7 +33,10 @@ const UNCONFIRMED_SERVER =
  */
 export interface InstalledDatabase {
   readonly dataSource: DataSource;
-  /** Opens connections to the database even if its server is not confirmed. */
+  /**
+   * Opens connections even if no service has confirmed the server since it started
+   * (docs/decisions/0020).
+   */
   readonly unchecked: UncheckedDatabase;
   close(): Promise<void>;
 }
@@ -67,7 +72,8 @@ export async function openInstalledDatabase(
 /**
  * Connects to the database of an installed service, without checking its content.
  *
- * @param gate refuses connections to a server that is not confirmed; by default none is refused
+ * @param gate refuses connections to a server that no service has confirmed since it started; by
+ *   default no connection is refused
  * @throws Error for a database that cannot be reached
  */
 export async function connectToInstalled(
@@ -97,9 +103,8 @@ export async function connectToInstalled(
  * Checks that a command of this version can use a database.
  *
  * @returns the reason why the command must not change the database: a later version has migrated
- *   it,
- *   and may have kinds of access that this version does not know and would not end. Undefined if
- *   the command may change it
+ *   it, and may have kinds of access that this version does not know and would not end. Undefined
+ *   if the command may change it
  * @throws Error for a server that is too old, a database without a service, and missing migrations
  */
 export async function assertInstalled(manager: EntityManager): Promise<string | undefined> {

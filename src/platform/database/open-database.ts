@@ -31,8 +31,8 @@ const PATIENCE = 30_000;
 const RETRY_EVERY = 1_000;
 
 /**
- * A database whose server may not be confirmed yet. The pools of the service refuse such a server,
- * and this object opens connections to it all the same.
+ * Opens connections to the database even if its server was not confirmed since it started
+ * (docs/decisions/0020). The pools of the service refuse such a server.
  */
 export interface UncheckedDatabase {
   /** True for the embedded PostgreSQL, which only one process at a time can use. */
@@ -65,7 +65,7 @@ interface Pools {
 export class Database {
   constructor(
     private readonly pools: Pools,
-    /** The check that refuses connections to a server that is not confirmed. */
+    /** The check that refuses connections to a server that was not confirmed since it started. */
     readonly gate: ConfirmationGate,
     readonly unchecked: UncheckedDatabase,
     private readonly stopServer: () => Promise<void>,
@@ -81,8 +81,8 @@ export class Database {
   }
 
   /**
-   * Registers the function that gets the ids of audit rows after their commit through a pool has
-   * returned.
+   * Registers a function that gets the ids of new audit rows after a transaction of a pool has
+   * committed them.
    */
   onRecorded(listener: (ids: readonly string[]) => void): void {
     onRecorded(this.pools.main, listener);
@@ -200,8 +200,8 @@ export async function locateServer(
   if (url !== undefined) {
     return { address: addressOf(url), stop: () => Promise.resolve() };
   }
-  // Beyond the connections of the pools, the supervisor's session, a migration and an operator need
-  // some.
+  // The server needs more connections than the pools have: for the supervisor's session, for a
+  // migration, and for an operator.
   const settings = { max_connections: String(maxConnections + 10) };
   const server = await startEmbeddedPostgres({ dataDir, log, settings });
   const { socketDir: host, port, user, database } = server;

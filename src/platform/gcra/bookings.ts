@@ -1,9 +1,6 @@
 import { GRACE, longestDebt, type Rate, type Decision } from './gcra.js';
 
-/**
- * The time after which an unused booking expires, as a number of the rate's intervals after the
- * booked moment.
- */
+/** An unused booking expires so many intervals of the rate after the booked moment. */
 export const LAPSE_INTERVALS = 2;
 
 /**
@@ -21,8 +18,8 @@ export interface Booking {
 }
 
 /**
- * The first character of the text of a holder whose request goes first: it need not wait behind the
- * bookings of the same credential.
+ * The first character of the text of a holder (see {@link holderText}) whose request goes first.
+ * Such a request need not wait behind the bookings of the same credential.
  */
 const FIRST = '!';
 
@@ -50,10 +47,9 @@ export const goesFirst = (holder: string): boolean => holder.startsWith(FIRST);
 const credentialOf = (holder: string): string => holder.split('.', 1)[0] ?? '';
 
 /**
- * Returns how much later, in intervals, a further booking of a credential is than the earliest
- * possible moment: by one interval for every two bookings that the credential already has. The
- * intervals that stay free are for requests that go first, which can use them without moving a
- * booking.
+ * Returns the number of intervals by which a further booking of a credential is later than the
+ * earliest possible moment: one interval for every two bookings that the credential already has.
+ * Requests that go first can then use the intervals that stay free, without moving a booking.
  */
 function roomLeftBy(holder: string, others: readonly Booking[]): number {
   if (goesFirst(holder)) return 0;
@@ -63,8 +59,8 @@ function roomLeftBy(holder: string, others: readonly Booking[]): number {
 }
 
 /**
- * Returns true if a refused client can book. A bucket has at most as many bookings as its burst.
- * The bookings of one credential leave some of them free for requests that go first.
+ * Returns true if a refused client can book. A bucket has at most as many bookings as the burst of
+ * its rate. The bookings of one credential leave some of them free for requests that go first.
  */
 export function canBook(
   others: readonly Booking[],
@@ -105,10 +101,10 @@ export interface Bucket {
   readonly bookings: readonly Booking[];
 }
 
-/** The facts from which a request is decided. */
+/** The facts from which {@link takeOrBook} decides about a request. */
 export interface BookingFacts extends Bucket {
   readonly rate: Rate;
-  /** The request, as the holder of a booking is written: {@link holderText}. */
+  /** The request, written by {@link holderText} as the holder of a booking. */
   readonly holder: string;
   /** The largest number of bookings of the bucket, which is at most the burst. */
   readonly places: number;

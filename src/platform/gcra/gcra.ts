@@ -6,7 +6,7 @@ export interface Rate {
   readonly interval: number;
 }
 
-/** The decision about a request, with the facts that its client is told. */
+/** The decision about a request, with the numbers that the response tells the client. */
 export interface Decision {
   readonly allowed: boolean;
   /** The number of further requests that would be allowed at this moment. */
@@ -28,8 +28,8 @@ export interface BucketDecision extends Decision {
 export const GRACE = 5;
 
 /**
- * Returns the longest debt of a bucket in milliseconds: a bucket that was unused for that time is
- * like a new one, so that it need not be kept.
+ * Returns the longest debt of a bucket in milliseconds. A bucket that was unused for that time is
+ * equal to a new one, so that it need not be kept.
  */
 export function longestDebt({ burst, interval }: Rate): number {
   return burst * interval + GRACE;

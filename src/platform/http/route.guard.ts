@@ -15,8 +15,8 @@ import { RoutePolicies } from '#platform/http/routing/route-policies.js';
 import type { AuthRule } from '#platform/http/routing/route-policy.js';
 
 /**
- * The request header in which our pages name the session for which they were rendered. A page that
- * is older than the present session is refused, so that it changes nothing.
+ * The request header in which our pages name the session for which they were rendered. A write from
+ * a page of an earlier session is refused, because another user may have logged in since.
  */
 const PAGE_SESSION = 'svc-session';
 

@@ -59,7 +59,10 @@ export function keyProblem(use: KmsKeyUse, facts: KeyFacts): string | undefined 
   return undefined;
 }
 
-/** Returns true if a key is used for signatures, because only then its public key is read. */
+/**
+ * Returns true if a key is used for signatures. The service reads the public key of such a key
+ * only.
+ */
 export function isForSignatures(use: KmsKeyUse): boolean {
   return REQUIREMENTS[use].usage === 'SIGN_VERIFY';
 }

@@ -37,7 +37,7 @@ export class KmsCalls {
     } catch (error) {
       const after =
         error instanceof KmsFault && error.kind === 'input'
-          ? CLOSED // KMS answered: the fault is in the question
+          ? CLOSED // KMS answered, so KMS works: the request is wrong
           : afterFailure(this.#of(keyId), isProbe, this.clock.monotonic(), this.limits);
       this.#circuits.set(keyId, after);
       throw error;

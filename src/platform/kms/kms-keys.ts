@@ -101,8 +101,9 @@ export class KmsKeys {
   }
 
   /**
-   * Computes the HMAC-SHA-256 of a text under a configured key. @throws DomainError
-   * `kms_unavailable`
+   * Computes the HMAC-SHA-256 of a text under a configured key.
+   *
+   * @throws DomainError `kms_unavailable`
    */
   generateMac(keyId: string, text: string): Promise<Buffer> {
     const { arn } = this.#checked(keyId);

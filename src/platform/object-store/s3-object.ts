@@ -53,7 +53,7 @@ export async function openS3Object(
     region,
     followRegionRedirects: endpoint === undefined,
     ...(endpoint === undefined ? {} : { endpoint, forcePathStyle: true }),
-    requestChecksumCalculation: 'WHEN_REQUIRED', // other stores know no checksums
+    requestChecksumCalculation: 'WHEN_REQUIRED', // stores other than AWS do not know them
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
       httpsAgent: new Agent({ ca: [...getCACertificates('default'), ...extraCaCerts] }),

@@ -63,7 +63,8 @@ export function isGlobalAddress(address: string): boolean {
 }
 
 /**
- * Returns true if an address is in 127.0.0.0/8 or is ::1. An IPv6 form of an IPv4 address is not.
+ * Returns true if an address is in 127.0.0.0/8 or is ::1. It returns false for an IPv4 address that
+ * is written as IPv6, such as ::ffff:127.0.0.1.
  */
 export function isLoopbackAddress(address: string): boolean {
   const family = isIP(address);

@@ -10,7 +10,7 @@ import { TIERS } from './buckets/tiers.js';
  * /64 network, which one subscriber has. Clients that have disconnected, so that their address is
  * unknown, share one bucket.
  *
- * @param holder returns the request as the holder of a booking is written
+ * @param holder returns the text of the request as the holder of a booking, see {@link holderOf}
  */
 export function hitOf(
   tier: TierName,

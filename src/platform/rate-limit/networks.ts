@@ -5,8 +5,8 @@ import type { Rate } from '#platform/gcra/gcra.js';
 import { TIERS } from './buckets/tiers.js';
 
 /**
- * The length in bits of the prefix of a site, which is the IPv6 network of one customer with 65,536
- * client networks (RFC 6177 §2).
+ * The length in bits of the prefix of a site. A site is the IPv6 network of one customer, a /48,
+ * with 65,536 client networks of /64 (RFC 6177 §2).
  */
 const SITE_PREFIX = 48;
 
@@ -27,8 +27,9 @@ export type SiteCount = 'failures' | 'rows';
 
 /**
  * Limits one kind of outcomes, such as failed attempts, of the requests of each IPv6 /48. A request
- * is counted when its outcome is known, and only if the outcome is of that kind. Meanwhile it
- * counts in this process as if it were, so that many concurrent requests cannot exceed the limit.
+ * is counted when its outcome is known, and only if the outcome is of that kind. Until then, this
+ * process counts it as if it had that outcome, so that many concurrent requests cannot exceed the
+ * limit.
  */
 export class Networks {
   readonly #underWay = new Map<string, number>();

@@ -112,7 +112,7 @@ export class TierGuard extends ThrottlerGuard {
 
   /**
    * Returns the denial if the network of a request has reached one of its limits; undefined
-   * otherwise. The client is told a wait that is also long enough for its own bucket.
+   * otherwise. The wait in the denial is also long enough for the client's own bucket.
    */
   #refusalOfNetwork(address: string, counts: readonly Count[], hit: Hit): Decision | undefined {
     const wait = Math.max(0, ...counts.map(({ networks }) => networks.wait(address)));

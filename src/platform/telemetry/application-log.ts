@@ -11,7 +11,10 @@ import { requestPath } from '#platform/http/contract/request-path.js';
 import { routeTemplateOf } from '#platform/http/routing/route-template.js';
 import { nestPinoParams, servedRequest } from './pino-options.js';
 
-/** The target, which is the part of the service that a log line names, of lines about requests. */
+/**
+ * The target of log lines about requests. The target of a line names the part of the service that
+ * writes it.
+ */
 const HTTP_TARGET = 'http';
 /**
  * The context under which Nest logs an error of the start. Such lines are left out, because the

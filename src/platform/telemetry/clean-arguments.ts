@@ -13,7 +13,7 @@ const DEEPEST = 6;
 export function cleanArguments(args: readonly unknown[]): unknown[] {
   const [first] = args;
   if (first instanceof Error && args.length === 1) {
-    // Without this message, pino would take the one of the error, without cleaning it.
+    // Without this message, pino would take the message of the error, without cleaning it.
     return [{ err: first }, withoutControls(first.message)];
   }
   return args.map((argument) => (isClean(argument, DEEPEST) ? argument : clean(argument, DEEPEST)));

@@ -33,7 +33,7 @@ export function asDomainPatterns(items: readonly string[]): readonly string[] | 
 
 /**
  * Parses an address and a port, such as `[::]:3000`. Without an address, the result means every
- * address of the machine. Returns undefined for a malformed text.
+ * address of the machine. A malformed text gives undefined.
  */
 export function asListenAddress(value: string) {
   const match = /^(?:\[([^\]]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(value);

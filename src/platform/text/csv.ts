@@ -2,8 +2,9 @@
 const FORMULA = /^(?:\s*[=+\-@＝＋－＠]|[\t\r\n])/;
 
 /**
- * Matches the places inside a cell at which a formula could begin for a spreadsheet that splits
- * lines at semicolons, because such a spreadsheet ignores the quotation marks around the cell.
+ * Matches the places inside a cell at which a formula could begin. Some spreadsheets split lines at
+ * semicolons and ignore the quotation marks around the cell, so a formula may follow a semicolon or
+ * a line break.
  */
 const DIVIDED = /(;|(?<=\S)[\r\n]+)(?=\s*[=+\-@＝＋－＠])/g;
 

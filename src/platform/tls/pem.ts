@@ -43,7 +43,7 @@ export function isPrivate(block: string): boolean {
 
 /**
  * Returns the keys of a source, private or public, each as a block of PEM. Returns undefined if the
- * source has no key, a block that is cut off, or a key that does not fit.
+ * source has no key, a block that is cut off, or a key for which `fits` returns false.
  *
  * @throws an error for a file that cannot be read, and for a block that is no key
  */

@@ -16,7 +16,7 @@ import { count, rows } from '../../support/rows.js';
 import { atScale } from '../../support/scale.js';
 import { foundOrganization, type ScimOrganization } from '../../support/scim-organization.js';
 
-const RACES = atScale({ small: 50, full: 500 });
+const RACES = atScale({ small: 20, full: 500 });
 const ORIGIN = { requestId: 'request-1', ip: undefined, userAgent: undefined };
 const DOMAIN = 'storm.example';
 const ROLE = 'arn:aws:iam::123456789012:role/storm';

@@ -18,8 +18,11 @@ interface Queue {
   readonly table: string;
   /** Adds rows that are due for one client. */
   readonly toOne: string;
-  list(tx: EntityManager): Promise<readonly unknown[]>;
-  take(tx: EntityManager, counts: ReadonlyMap<string, number>): Promise<readonly unknown[]>;
+  readonly list: (tx: EntityManager) => Promise<readonly unknown[]>;
+  readonly take: (
+    tx: EntityManager,
+    counts: ReadonlyMap<string, number>,
+  ) => Promise<readonly unknown[]>;
 }
 
 const NOTICES: Queue = {
@@ -51,8 +54,12 @@ describe('by a plan that PostgreSQL made for an almost empty queue', () => {
     }).initialize();
     const run = (text: string) => source.query(text);
     await run('UPDATE database_identity SET started_at = pg_postmaster_start_time()');
-    await run(`INSERT INTO oauth_clients (id, kind, metadata) VALUES ('told', 'first-party', '{}')`);
-    await run(`INSERT INTO signal_receivers (client_id, subject_format) VALUES ('told', 'iss_sub')`);
+    await run(
+      `INSERT INTO oauth_clients (id, kind, metadata) VALUES ('told', 'first-party', '{}')`,
+    );
+    await run(
+      `INSERT INTO signal_receivers (client_id, subject_format) VALUES ('told', 'iss_sub')`,
+    );
     await run(
       `INSERT INTO signal_streams (id, client_id, org_id, method, endpoint_url, events)
        VALUES (gen_random_uuid(), 'told', gen_random_uuid(), 'push', 'https://told.example', '{session-revoked}')`,

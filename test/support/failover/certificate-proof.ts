@@ -34,7 +34,7 @@ export class CertificateProof {
   /**
    * Starts `sshd` with the present revocation list. All certificates are for one key pair.
    *
-   * @param principals every address of the certificates
+   * @param principals all principals of the certificates, which are e-mail addresses
    */
   static async start(
     service: FailoverService,
@@ -53,7 +53,7 @@ export class CertificateProof {
     return new CertificateProof(service, sshd, folder, key);
   }
 
-  /** The public key of every certificate. */
+  /** The public key for which every certificate is issued. */
   readonly publicKey: string;
 
   /** Downloads the key revocation list, as the timer of docs/operations/ssh.md does. */

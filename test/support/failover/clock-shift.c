@@ -1,4 +1,5 @@
-// Preloaded into a PostgreSQL: its clock is CLOCK_SHIFT_SECONDS ahead of that of the machine, or behind it if negative.
+// A library to preload into PostgreSQL. It shifts the clock of the program by CLOCK_SHIFT_SECONDS
+// seconds: ahead of the clock of the machine, or behind it if the number is negative.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>

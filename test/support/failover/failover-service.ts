@@ -42,8 +42,8 @@ export class FailoverService {
   /**
    * Starts two replicas, one after the other.
    *
-   * @param databaseUrl the SVC_DATABASE_URL of each
-   * @param environment variables over those of every replica
+   * @param databaseUrl the SVC_DATABASE_URL of each replica
+   * @param environment variables that are added to the usual ones of each replica, or replace them
    */
   static async start(
     databaseUrl: string,
@@ -105,7 +105,7 @@ export class FailoverService {
     this.#running.push({ port, process, logFile, inFlight: 0 });
   }
 
-  /** Sends each request to the oldest replica, or to every one in turn again. */
+  /** Sends each request to the oldest replica only, or to all replicas one after the other. */
   serveByOldest(isAlone: boolean): void {
     this.#isAlone = isAlone;
   }
@@ -118,7 +118,7 @@ export class FailoverService {
     return replica.port;
   }
 
-  /** Tells whether every replica is ready. */
+  /** Returns true if every replica is ready. */
   async isReady(): Promise<boolean> {
     const ready = await Promise.all(
       this.#running.map(({ port }) =>

@@ -10,7 +10,10 @@ export interface Leaving {
   /** Prepares the request, before replication is stopped. */
   prepare?(world: FailoverWorld, person: Person): Promise<void>;
   act(world: FailoverWorld, person: Person): Promise<Answer>;
-  /** A statement that says of a user id, `$1`, if the request is in effect. */
+  /**
+   * An SQL statement that returns true as `done` if the request is in effect for the user with the
+   * id `$1`.
+   */
   readonly isDone: string;
 }
 

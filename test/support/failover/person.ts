@@ -13,7 +13,7 @@ export interface SignInApplication {
   readonly clientSecret: string;
 }
 
-/** The parts of the scene that a person needs. */
+/** The parts of a failover test that a person needs. */
 export interface Surroundings {
   readonly service: FailoverService;
   readonly application: SignInApplication;
@@ -91,8 +91,8 @@ export class Person {
   }
 
   /**
-   * Signs in at the identity provider and touches the key, from a new address, whose rate limit is
-   * not used up.
+   * Signs in at the identity provider and touches the key. It does so from a new client address,
+   * because the rate limit of the old one may be used up.
    */
   async logIn(): Promise<Answer> {
     const browser = this.around.service.client();
@@ -103,9 +103,9 @@ export class Person {
   }
 
   /**
-   * Tries every way to get something, and returns those that work. After 429 and 503, which decide
-   * nothing, it tries again. The certificate is tried with the revocation list that was downloaded
-   * last.
+   * Tries every way to get something, and returns those that work. It tries again after 429 and
+   * 503, because these answers do not show if the way works. The certificate is tried with the
+   * revocation list that was downloaded last.
    */
   async openWays(): Promise<Way[]> {
     const { service, application, proof } = this.around;
@@ -156,15 +156,18 @@ function basic({ clientId, clientSecret }: SignInApplication): Record<string, st
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-/** Returns the answer if its status is 2xx. @throws Error for any other status */
+/**
+ * Returns the answer if its status is 2xx.
+ * @throws Error for any other status
+ */
 export function succeeded(answer: Answer, what: string): Answer {
   if (answer.status >= 200 && answer.status < 300) return answer;
   throw new Error(`${what} was answered ${answer.status}: ${answer.text.slice(0, 300)}`);
 }
 
 /**
- * Repeats a request until the answer is a decision. Before, the service may be busy, unreachable,
- * or limit the rate.
+ * Repeats a request until the answer accepts or refuses it. Earlier answers may say that the
+ * service is busy or unreachable, or that the rate is limited.
  */
 export async function decided(ask: () => Promise<Answer>): Promise<Answer> {
   const deadline = performance.now() + 60_000;

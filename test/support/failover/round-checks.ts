@@ -15,7 +15,7 @@ const ALL_WAYS: readonly Way[] = [
   'certificate',
 ];
 
-/** After the change of the database, tries everything that was returned before it. */
+/** Tries every certificate, session and token from before the change of the database. */
 export async function tried(
   world: FailoverWorld,
   happened: Happened,
@@ -65,7 +65,10 @@ async function lostOf(
   return answered.filter(({ serial }) => !kept.has(serial));
 }
 
-/** Tries certificates at `sshd`: the lost ones, others from the same seconds, and new ones. */
+/**
+ * Tries certificates at `sshd`: those that the failover lost, others from the same seconds, and new
+ * ones.
+ */
 async function certificatesTold(
   { proof, ledger }: FailoverWorld,
   { scenario, changed }: Happened,
@@ -96,8 +99,8 @@ async function leaversTold(leavers: readonly Leaver[]): Promise<string[]> {
 }
 
 /**
- * Checks that after a loss of commits a person gets nothing by a session or token from before, and
- * everything after a login with the provider and the key.
+ * Checks that after a loss of commits every session and token from before is refused. After a login
+ * with the provider and the key, the person must get everything again.
  */
 async function newLoginIsDue(world: FailoverWorld, { stays }: Happened): Promise<string[]> {
   const violations: string[] = [];
@@ -111,7 +114,7 @@ async function newLoginIsDue(world: FailoverWorld, { stays }: Happened): Promise
 }
 
 /**
- * Checks that after a change without a loss every session and token still works, so that no person
+ * Checks after a change without a loss that every session and token still works, so that no person
  * had to log in again.
  */
 async function sessionsGoOn(world: FailoverWorld, { stays, logins }: Happened): Promise<string[]> {
@@ -125,7 +128,10 @@ function closedFor(open: readonly Way[], when: string): string[] {
   return closed.length === 0 ? [] : [`closed ${when}: ${closed.join(', ')}`];
 }
 
-/** Counts the people whose access has ended, as was requested, on the present primary. */
+/**
+ * Counts the people for whom the request that ended their access is in effect on the present
+ * primary.
+ */
 async function endedOf(world: FailoverWorld, leavers: readonly Leaver[]): Promise<number> {
   const { primary } = world.cluster;
   let count = 0;
@@ -146,7 +152,8 @@ async function noneComesBack(leavers: readonly Leaver[]): Promise<string[]> {
 }
 
 async function comesBack(person: Person): Promise<boolean> {
-  const { status } = await person.logIn().catch(() => ({ status: 0 })); // the page offers no key
+  // login fails if the page offers no key
+  const { status } = await person.logIn().catch(() => ({ status: 0 }));
   return status === 200;
 }
 

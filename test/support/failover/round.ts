@@ -90,7 +90,8 @@ export async function runRound(world: FailoverWorld, scenario: Scenario): Promis
   load.refusals.clear();
 
   service.serveByOldest(scenario.isByOldest === true);
-  await load.untilEachGot(1); // no other replica has a request under way
+  // after this answer, a replica that no longer serves has no unfinished request
+  await load.untilEachGot(1);
   await cluster.caughtUp();
   if (scenario.isLossy) cluster.holdReplication();
   const began = performance.now();

@@ -37,8 +37,8 @@ export const WITH_A_REPLICA: Scenario = {
 };
 
 /**
- * The replica that ends with the primary was the only one that served during the lag, so that no
- * other remembers what is lost.
+ * The replica that ends together with the primary was the only one that served during the lag, so
+ * that no other replica remembers what is lost.
  */
 export const SILENT_REPLICA: Scenario = {
   name: 'the only witness dies with the primary',

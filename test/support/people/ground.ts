@@ -10,8 +10,9 @@ import { expectEqual, Human, type Claims, type PeopleHost, type Reach } from './
 export type Mode = 'open' | 'scim_only';
 
 /**
- * The expected access of a person at the end of a row of the test table: the principal that every
- * way gives (null for none), or that of each way by its name.
+ * A person, and the access that is expected at the end of a row of the test table. The access is
+ * the principal of the SSH certificate: one text if it is the same in every way of getting one,
+ * null if every way is refused, or the principal in each way.
  */
 export type End = readonly [human: Human, reach: string | null | Reach];
 
@@ -19,8 +20,8 @@ export type End = readonly [human: Human, reach: string | null | Reach];
 export interface PeopleService {
   readonly app: TestApp;
   /**
-   * Creates an organization. When the directory sends its first request, the membership of the
-   * organization becomes `mode`.
+   * Creates an organization. When its identity provider sends the first SCIM request, the
+   * membership setting of the organization becomes `mode`, such as `scim_only`.
    */
   found(mode: Mode): Promise<Ground>;
   close(): Promise<void>;
@@ -142,7 +143,7 @@ export class Ground {
     return orgApi(this.admin.browser, method, path, body);
   }
 
-  /** Makes a change of a member, as an admin. */
+  /** Changes a member by a request of the admin, such as `deactivate`. */
   async act(id: string, name: string): Promise<Answer> {
     return succeeded(await this.org('POST', `/members/${id}/${name}`));
   }
@@ -162,9 +163,10 @@ export class Ground {
   }
 
   /**
-   * Checks the expected access of the people, and what is true at the end of every row: no
-   * certificate of a person who has left is valid, no certificate names the address of another
-   * person, no account belongs to two people, and no other subject gets in by a person's address.
+   * Checks the expected access of the people. Then checks what must be true at the end of every
+   * row: no certificate of a person who has left is valid, no certificate names the address of
+   * another person, no account belongs to two people, and no other subject gets access by a
+   * person's address.
    */
   async check(ends: readonly End[], strangers: 'refused' | 'unchecked' = 'refused'): Promise<void> {
     for (const [human, reach] of ends) {

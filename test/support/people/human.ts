@@ -59,10 +59,9 @@ export class Human {
 
   /**
    * @param claims the map in which the provider looks up the claims; without it the provider states
-   *   the
-   *   login hint as address and subject
+   *   the login hint as address and subject
    * @param claim the e-mail claim of the provider
-   * @param own the addresses, beside each claim, that may be principals of this person
+   * @param own further addresses, besides each e-mail claim, that may be principals of this person
    */
   constructor(
     private readonly app: PeopleHost,
@@ -84,7 +83,7 @@ export class Human {
     return this.#claim;
   }
 
-  /** The id of the account that got the newest certificate. */
+  /** The id of the account to which the newest certificate was issued. */
   get userId(): string {
     return this.issued.at(-1)?.userId ?? 'no account';
   }
@@ -196,7 +195,7 @@ export class Human {
       const answer = await browser.post('/login/webauthn/complete', { state, credential });
       return answer.status === 200;
     } catch {
-      return false; // the key is none of the account
+      return false; // the account does not have this key
     }
   }
 }

@@ -2,8 +2,8 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * The groups (projects) of the tests: those that need neither a server nor a program, those that
- * need PostgreSQL alone, and the rest.
+ * The groups (projects) of the tests: `unit` tests need neither a server nor another program, `api`
+ * tests need only PostgreSQL, and `systems` has all other tests.
  */
 export type ProjectName = (typeof PROJECTS)[number];
 
@@ -79,7 +79,7 @@ export class TestFiles {
     const known = this.#imports.get(file);
     if (known) return known;
     const path = join(this.root, file);
-    // A test about imports contains imports in its texts, of files that do not exist.
+    // The tests of this class contain imports of files that do not exist, in texts.
     const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
     const found = [...text.matchAll(IMPORT)].map(([, from, dynamic]) => from ?? dynamic ?? '');
     const imports = found.map((one) =>

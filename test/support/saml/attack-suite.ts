@@ -23,15 +23,15 @@ export const VICTIM = 'admin@victim.example';
 /** An attacker's own account at the provider. */
 export const MALLORY = 'mallory@forged.example';
 
-/** Makes a response: XML, which is then encoded, or the form field itself. */
+/** Writes a response: as XML, which is encoded afterwards, or as the value of the form field. */
 export type Forge = (
   asked: Asked,
   provider: ForgedProvider,
 ) => string | Buffer | { readonly field: string };
 
 /**
- * An attack by a forged response. The same response without the attack must be accepted, so that
- * the attack is the reason of the refusal.
+ * An attack by a forged response. The tests first send the same response without the attack, which
+ * must be accepted. So the attack is the only reason for which the forged response can be refused.
  */
 export interface Attack {
   /** Makes the response without the attack, which must sign the user in. */
@@ -103,8 +103,8 @@ export async function expectAccepted(
 }
 
 /**
- * Checks that the honest response signs the user in, and that the forged one is refused and changes
- * nothing.
+ * Checks that the response without the attack signs the user in, and that the forged response is
+ * refused and changes nothing.
  */
 export async function expectAttackRefused(
   suite: AttackSuite,
@@ -160,7 +160,7 @@ export function formOf(asked: Asked, written: ReturnType<Forge>): AcsForm {
   return { samlResponse, relayState: asked.relayState };
 }
 
-/** Returns what a sign-in would have stored, and the reasons of all refusals so far. */
+/** Returns the rows that a sign-in would have written, and the reasons of all refusals so far. */
 async function traces({ dataSource }: Pick<TestApp, 'dataSource'>) {
   const refusals = await rows<{ reason: string }>(
     dataSource,

@@ -21,7 +21,9 @@ export interface Comparison {
   readonly added: readonly Title[];
 }
 
-/** The text that separates the suites of a test in the output of `vitest list`. */
+/**
+ * The text that separates a suite from the suite or test inside it in the output of `vitest list`.
+ */
 const STEP = ' > ';
 
 /** The keys by which tests of the two lists are paired. The strictest key is tried first. */
@@ -34,9 +36,9 @@ const PAIRINGS = [
 /**
  * Compares the titles of two lists of tests, to find tests that were lost.
  *
- * Several renamings of one old title mean that a test was split, and several with one new title
- * that tests were merged. A test is lost if it has no pair and no renaming, or if a new title of
- * its renaming is missing.
+ * If the list of renamed tests gives several new titles to one old title, that test was split. If
+ * it gives one new title to several old titles, those tests were merged. A test is lost if it has
+ * no pair and no renaming, or if a new title of its renaming is missing.
  */
 export function compareTitles(
   before: readonly Title[],

@@ -53,7 +53,7 @@ function titlesOf(commit: string): Title[] {
       })
       .map(({ file, name }) => ({ file: relative(folder, file), name: withoutChance(name) }));
     const keys = new Map(titles.map((title) => [`${title.file}\n${title.name}`, title]));
-    return [...keys.values()]; // a test of both lists counts once
+    return [...keys.values()]; // a test in both lists counts once
   } finally {
     execFileSync('git', ['worktree', 'remove', '--force', folder]);
     rmSync(folder, { recursive: true, force: true });

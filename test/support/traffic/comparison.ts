@@ -112,8 +112,8 @@ interface Place {
 }
 
 /**
- * Finds the operation of a response; undefined for a path or a method that the document does not
- * have.
+ * Finds the operation in the document to which a response belongs; undefined if the document does
+ * not have its path or method.
  */
 function placeOf(one: Met, { paths }: Described): Place | undefined {
   const path =
@@ -125,7 +125,8 @@ function placeOf(one: Met, { paths }: Described): Place | undefined {
 }
 
 /**
- * Finds the path of the document that a request meant. A fixed segment is preferred to a parameter.
+ * Finds the path of the document that matches the path of a request. A fixed segment is preferred
+ * to a parameter.
  */
 function pathLike(path: string, known: readonly string[]): string | undefined {
   const segments = path.toLowerCase().replace(/\/$/, '').split('/');

@@ -12,7 +12,8 @@ export async function keepDocument(nest: NestExpressApplication): Promise<void> 
   if (folder === undefined) return;
   const file = join(folder, 'document.json');
   if (existsSync(file)) return;
-  mkdirSync(folder, { recursive: true }); // no test fails for a folder that another process removed
+  // another process may have removed the folder, and no test should fail because of that
+  mkdirSync(folder, { recursive: true });
   const { encoded } = await nest.get(ApiDocument).served();
   writeFileSync(file, encoded.content);
 }

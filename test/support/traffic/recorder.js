@@ -13,8 +13,8 @@ if (folder !== undefined && globalThis[STARTED] === undefined) {
   const file = `${folder}/${process.pid}-${threadId}.ndjson`;
   const seen = new Set();
   subscribe('http.server.response.finish', ({ request, response }) => {
-    // Only our server sets these headers. Stand-ins of the tests, which must not be recorded, do
-    // not.
+    // Only our server sets these headers. The stand-ins of the tests do not, and must not be
+    // recorded.
     if (!response.hasHeader('x-ratelimit-limit') || request.method === 'OPTIONS') return;
     if (isElsewhere(request, response)) return;
     const line = JSON.stringify(factsOf(request, response));
@@ -29,8 +29,8 @@ if (folder !== undefined && globalThis[STARTED] === undefined) {
 }
 
 /**
- * Returns true for a response of another origin than the service's own: of a tenant's host, or of
- * the plain listener that redirects to https. The document describes only the service's own origin.
+ * Returns true for a response of a tenant's host, or of the plain listener that redirects to https.
+ * The document describes only the service's own origin, so these are not recorded.
  */
 function isElsewhere(request, response) {
   const host = /^https?:\/\/([^/?]*)/i.exec(request.url)?.[1] ?? request.headers.host ?? '';

@@ -26,8 +26,8 @@ import { checkLength } from '../schema/stored-user.js';
 import { refusedPart } from '../schema/written-user.js';
 
 /**
- * Refuses the whole write because of a part that cannot be applied. A photo that is too large does
- * not count.
+ * Refuses the whole write because of a part that cannot be applied. A photo that is too large is no
+ * reason to refuse a write, and is only left out.
  * @throws ScimError the error of the part
  */
 export function throwPart({ kind, error }: RefusedPart): void {
@@ -46,16 +46,17 @@ export interface Given {
 }
 
 /**
- * How to read a body: the resource type, its critical attribute (an unclear mention of which is
- * never ignored), and the function that receives the parts that are not understood.
+ * How to read a body: the resource type, its critical attribute, and the function that receives the
+ * parts that are not understood. An unclear reference to the critical attribute is never ignored,
+ * because it may be meant to end access.
  */
 export interface BodyReading {
   readonly resource: ResourceSchema;
   readonly critical: CriticalAttribute;
   readonly refuse: Refuse;
   /**
-   * True for a POST. In a POST, an unknown name that resembles the critical attribute is ignored,
-   * because there is no access yet to end.
+   * True for a POST. A POST ignores an unknown name that resembles the critical attribute, because
+   * the new resource has no access yet that the name could be meant to end.
    */
   readonly isNew?: boolean;
 }

@@ -41,8 +41,8 @@ export interface ReplacedGroup {
  * Parses the body of a PUT of a group. A PUT without members ends all memberships. Such a PUT is
  * not refused because of parts that cannot be applied: they are left out.
  *
- * @param taken the error of an earlier attempt to write, because another group has the
- *   `displayName`
+ * @param taken the error of an earlier attempt to write this PUT, which failed because another
+ *   group has the same `displayName`
  * @throws ScimError `invalidSyntax` if the name is missing, `invalidValue` if an attribute is wrong
  */
 export function readGroupReplacement(body: unknown, taken?: ScimError): ReplacedGroup {

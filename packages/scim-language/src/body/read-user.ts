@@ -30,7 +30,8 @@ const NEW_USER = {
  * `current`, so that an update of a profile never reactivates a user. A PUT with `active: false` is
  * not refused because of parts that cannot be applied: the present values of these parts remain.
  *
- * @param taken the error of an earlier attempt to write, because another user has the `userName`
+ * @param taken the error of an earlier attempt to write this PUT, which failed because another user
+ *   has the same `userName`
  * @throws ScimError `invalidSyntax` for a body that is no object, `invalidValue` if an attribute is
  *   wrong
  */

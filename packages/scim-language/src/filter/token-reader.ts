@@ -25,7 +25,7 @@ export class TokenReader {
    */
   constructor(
     text: string,
-    /** The error code for the next fault. It is another one between the brackets of a path. */
+    /** The error code for the next fault. Between the brackets of a path it is `invalidFilter`. */
     public code: ParseErrorCode,
   ) {
     if (Buffer.byteLength(text) > MAX_BYTES) {
@@ -95,7 +95,7 @@ export class TokenReader {
       const number: unknown = JSON.parse(word);
       if (typeof number === 'number') return number;
     } catch {
-      // The word is no JSON value, so that the error below follows.
+      // The word is no JSON value, so the code below throws the error.
     }
     return this.refuse('must be a value; put text in double quotes', at);
   }

@@ -30,8 +30,8 @@ export interface GroupPatch {
  * cannot be applied, the whole PATCH fails, unless another operation removes members: then the
  * faulty operation is only left out, because access must end.
  *
- * @param taken the error of an earlier attempt to write, because another group has the
- *   `displayName`
+ * @param taken the error of an earlier attempt to write this PATCH, which failed because another
+ *   group has the same `displayName`
  * @throws ScimError in the cases of {@link patchUser}
  */
 export function patchGroup(operations: readonly PatchOperation[], taken?: ScimError): GroupPatch {

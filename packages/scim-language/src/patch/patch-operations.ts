@@ -13,7 +13,8 @@ export interface PatchOperation {
   readonly path: string | undefined;
   readonly value: unknown;
   /**
-   * The error of an operation that is malformed or one too many; undefined for any other operation.
+   * The error of an operation that is malformed, or that exceeds the largest number of operations;
+   * undefined for any other operation.
    */
   readonly fault?: ScimError;
 }
@@ -112,8 +113,9 @@ export interface AttributeChange {
 }
 
 /**
- * How to read operations: the resource type, its critical attribute (an unclear mention of which is
- * never ignored), and the function that receives the parts that are not understood.
+ * How to read operations: the resource type, its critical attribute, and the function that receives
+ * the parts that are not understood. An unclear reference to the critical attribute is never
+ * ignored, because it may be meant to end access.
  */
 export interface Reading {
   readonly resource: ResourceSchema;

@@ -37,7 +37,8 @@ const MOST_WORK = 20_000;
  * applied, the whole PATCH fails, unless the last readable value of `active` is false: then the
  * faulty operation is only left out, because access must end.
  *
- * @param taken the error of an earlier attempt to write, because another user has the `userName`
+ * @param taken the error of an earlier attempt to write this PATCH, which failed because another
+ *   user has the same `userName`
  * @throws ScimError `mutability` if all operations are on read-only attributes, `noTarget`,
  *   `invalidPath`, `invalidFilter`, `invalidValue`, `tooMany` for too many comparisons of elements
  */
@@ -61,7 +62,7 @@ export function patchUser(
   });
 }
 
-/** Applies to the draft each change that can be applied. @returns the applied changes */
+/** Applies to the draft each change that can be applied, and returns the applied changes. */
 function appliedTo(
   draft: Draft,
   operations: readonly PatchOperation[],
@@ -134,8 +135,9 @@ function applyToSimple(draft: Draft, { op, path: { target }, value: raw }: Attri
 }
 
 /**
- * Changes a complex attribute. Sub-attributes without a new value keep theirs (RFC 7644 §3.5.2.3),
- * unless the attribute is a reference: they would describe the former target.
+ * Changes a complex attribute. Sub-attributes without a new value keep their values (RFC 7644
+ * §3.5.2.3). They are removed if an attribute that refers to another resource, such as `manager`,
+ * gets a new `value`, because they would describe the earlier resource.
  */
 function applyToComplex(draft: Draft, { op, path: { target }, value: raw }: AttributeChange): void {
   const path = rootPath(target);
@@ -189,7 +191,7 @@ function changedElements(before: readonly ComplexValue[], change: AttributeChang
   const isChosen = (element: ComplexValue) => !filter || meets(element, filter);
   if (isRemoved && !target.sub) return before.filter((element) => !isChosen(element));
   const parts = isRemoved ? emptied(target) : partsOf(target, value);
-  // A replaced element keeps none of its former parts (RFC 7644 §3.5.2.3).
+  // A replaced element keeps none of its earlier sub-attributes (RFC 7644 §3.5.2.3).
   const isWhole = op === 'replace' && !target.sub;
   const changed = new Set<ComplexValue>();
   const changeOf = (element: ComplexValue | undefined) => {
@@ -276,8 +278,8 @@ function noTarget(): ScimError {
 }
 
 /**
- * Sets `primary` of all other elements to false if a changed element is primary, because only one
- * may be (RFC 7644 §3.5.2).
+ * If a changed element is primary, sets `primary` of all other elements to false, because only one
+ * element may be primary (RFC 7644 §3.5.2).
  */
 function onePrimary(
   elements: readonly ComplexValue[],

@@ -128,8 +128,8 @@ export function readParts(of: Attribute, raw: unknown): Part[] {
 }
 
 /**
- * Reads one complex value; undefined for a value without sub-attributes. @throws ScimError
- * invalidValue
+ * Reads one complex value; undefined for a value without sub-attributes.
+ * @throws ScimError `invalidValue`
  */
 export function readComplex(of: Attribute, raw: unknown): ComplexValue | undefined {
   const value = withParts(undefined, readParts(of, raw));

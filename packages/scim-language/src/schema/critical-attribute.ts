@@ -6,7 +6,8 @@ import type { ResourceSchema, Schema } from './schemas.js';
 /**
  * The critical attribute of a resource: `active` of a user, `members` of a group. A write with a
  * reference to it that is not understood must be refused. If a faulty reference to `active` were
- * ignored, a user could stay enabled; if one to `members` were, a user could stay in a group.
+ * ignored, a user could stay enabled. If a faulty reference to `members` were ignored, a user could
+ * stay in a group.
  */
 export type CriticalAttribute = 'active' | 'members';
 
@@ -22,7 +23,7 @@ export function refersTo(critical: CriticalAttribute, name: string): boolean {
 
 /**
  * Returns true if an object in a value, at any depth, has a property whose name refers to the
- * critical attribute ({@link refersTo}), so that the write can be refused.
+ * critical attribute ({@link refersTo}). The write can then be refused.
  */
 export function containsReferenceTo(critical: CriticalAttribute, value: unknown): boolean {
   const pending: unknown[] = [value];
@@ -57,7 +58,8 @@ export function resembles(critical: CriticalAttribute, name: string, value: unkn
 }
 
 /**
- * Returns true if a value is a boolean, or a list of one or an object whose `value` is a boolean.
+ * Returns true if a value is a boolean, a list that has a boolean as its only element, or an object
+ * whose `value` is a boolean.
  */
 function readsAsBoolean(raw: unknown): boolean {
   if (Array.isArray(raw)) return raw.length === 1 && readsAsBoolean((raw as unknown[])[0]);

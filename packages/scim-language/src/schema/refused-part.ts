@@ -44,8 +44,8 @@ export interface Understood {
 }
 
 /**
- * Decides whether a write is applied without its refused parts. A write that ends access always is,
- * because a faulty value elsewhere in the request must not keep a person's access.
+ * Decides whether a write is applied without its refused parts. A write that ends access is always
+ * applied, because a faulty value in another part of the request must not keep a person's access.
  *
  * @returns the parts to report; none for attributes that every write ignores
  * @throws ScimError the error of a part for which the write is refused

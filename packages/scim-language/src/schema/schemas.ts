@@ -206,7 +206,7 @@ export function referenceTo(
   return { extension, attribute: of, sub, path };
 }
 
-/** Lists every attribute of a resource. The common ones are first. */
+/** Lists every attribute of a resource. The attributes that every resource has come first. */
 export function attributesOf(resource: ResourceSchema): AttributeReference[] {
   return [
     ...COMMON_ATTRIBUTES.map((each) => referenceTo(undefined, each)),

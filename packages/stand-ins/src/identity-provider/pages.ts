@@ -12,8 +12,8 @@ export interface OfferedPerson {
 const TITLE = 'Demo identity provider';
 
 /**
- * Builds the sign-in page, which asks for an e-mail address and offers people as buttons. @param
- * problem the fault of the typed address; empty at the first attempt
+ * Builds the sign-in page, which asks for an e-mail address and offers people as buttons.
+ * @param problem the fault of the typed address; empty at the first attempt
  */
 export function signInPage(people: readonly OfferedPerson[], problem: string): PlainPage {
   return {

@@ -124,7 +124,10 @@ export function aaguidExtension(aaguid: Buffer): Extension {
 /** The object identifier of the AAGUID extension, id-fido-gen-ce-aaguid. */
 export const AAGUID_EXTENSION = '1.3.6.1.4.1.45724.1.1.4';
 
-/** Makes an extension of a certificate. @param der the content of the OCTET STRING extnValue */
+/**
+ * Makes an extension of a certificate.
+ * @param der the content of the OCTET STRING extnValue
+ */
 export function extension(oid: string, der: ArrayBuffer | Uint8Array, critical = false): Extension {
   return new Extension({
     extnID: oid,

@@ -36,7 +36,7 @@ export async function startSshd(program: string, settings: SshdSettings): Promis
   const args = ['-c', UNTIL_INPUT_ENDS, 'svc-demo-sshd', program, '-D', '-e', '-f', config];
   const child = spawn('/bin/sh', args, { detached: true, stdio: ['pipe', 'ignore', 'pipe'] });
   const ended = once(child, 'close');
-  child.stdin.on('error', () => {}); // sshd has ended before
+  child.stdin.on('error', () => {}); // the script has ended already
   await listening(child);
   return {
     async stop() {

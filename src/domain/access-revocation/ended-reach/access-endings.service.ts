@@ -33,35 +33,38 @@ const BATCH = 500;
 
 /**
  * The number of people after which {@link AccessEndings.settle} leaves the rest of a queued row to
- * the worker, so that the request gets its response. This bound is for a row without a list of
- * people. A list is never longer, so its row is always finished.
+ * the background worker, so that the request gets its response soon. This bound is for a row that
+ * is about every user of a target. A row that lists its people lists at most this many, and is
+ * always finished.
  */
 const BEFORE_ANSWER = 1_000;
 
 /**
- * Milliseconds after which {@link AccessEndings.settle} leaves the rest to the worker. This is half
- * of the time that a request may take. The other half is for the change itself and a last batch.
+ * Milliseconds after which {@link AccessEndings.settle} leaves the remaining credentials to the
+ * background worker. This is half of the time that a request may take. The other half is for the
+ * change itself and a last batch.
  */
 const LONGEST_SETTLE = 15_000;
 
 /** A value below every id of the queue, to start from. */
 const FIRST = '0';
 
-/** The result of one batch, which ends some of the items of a row of the queue. */
+/** The result of one batch: some of the credentials that a row of the queue ends. */
 interface EndedBatch {
   readonly people: readonly string[];
   /** True if the row of the queue lists the people who may have lost their access. */
   readonly namesPeople: boolean;
 }
 
-/** The ids of the queued rows that a change of the access rules has written. */
+/** The ids of the rows that a change of the access rules has put into the queue. */
 export interface QueuedEndings {
   readonly ids: readonly string[];
 }
 
 /**
- * Ends the credentials of users who no longer reach a target after a change of a rule. A queue in
- * the database has a row for each target that a change may close to users.
+ * Ends the credentials of users whom a target, such as an AWS role or a group of hosts, does not
+ * admit any more after a change of its rule. The queue `access_endings` in the database has a row
+ * for each target that a change may close to users.
  */
 @Injectable()
 export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -84,8 +87,8 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   }
 
   /**
-   * Adds a kind of credential that ends with the reach of a target. The module of the kind calls
-   * this method at start-up.
+   * Adds a kind of credential that must end if its user may not use a target any more. The module
+   * of the kind calls this method at start-up.
    */
   register(kind: ReachEnding): void {
     this.#kinds = [...this.#kinds, kind];
@@ -104,9 +107,9 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   }
 
   /**
-   * Records in the queued rows of this transaction which person made the change, and wakes the
-   * worker after the commit. Returns the ids of these rows, which the caller passes to {@link
-   * settle} after the commit; undefined if the change has queued nothing.
+   * Records in the queued rows of this transaction which admin or SCIM token made the change, and
+   * wakes the worker after the commit. Returns the ids of these rows, which the caller passes to
+   * {@link settle} after the commit; undefined if the change has queued nothing.
    */
   async label(tx: EntityManager, by: ChangedBy): Promise<QueuedEndings | undefined> {
     const ids = await labelEndings(tx, by);
@@ -116,9 +119,9 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   }
 
   /**
-   * Ends the credentials of the first people who lost access by a change, before the request that
-   * made the change is answered. If another process works on a row of the queue, the call waits for
-   * the batch of that process.
+   * Ends the credentials of people who lost access by a change, before the request that made the
+   * change is answered. If there are too many, the worker ends the rest. If another process works
+   * on a row of the queue, the call waits for the batch of that process.
    *
    * A fault in one row is logged and does not delay the other rows. The request does not fail,
    * because the change is committed and the worker tries the row again.
@@ -135,7 +138,10 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
     }
   }
 
-  /** Ends the items of one row of the queue, up to the bounds of {@link settle}. */
+  /**
+   * Ends the credentials of one row of the queue, until {@link BEFORE_ANSWER} or
+   * {@link LONGEST_SETTLE} is exceeded.
+   */
   async #settleRow(id: string, people: Set<string>, until: number): Promise<void> {
     while (this.clock.milliseconds() <= until) {
       const batch = await this.#endBatch((tx) => takeEnding(tx, id));
@@ -158,8 +164,8 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   }
 
   /**
-   * Counts the credentials that people hold by a target and would lose by a change, so that a page
-   * can warn of the change.
+   * Counts the credentials that people hold for a target and would lose by a change, so that a page
+   * can warn before the change.
    */
   async countHeld(
     tx: EntityManager,
@@ -175,7 +181,8 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   #endNext(): Promise<EndedBatch | undefined> {
     return this.#endBatch(async (tx) => {
       const next = await takeNextEnding(tx, this.#last);
-      // A row that fails also counts as the last one, so that the next batch is for another row.
+      // If the batch of this row fails, the row still counts as the last one, so that the next
+      // batch is for another row.
       if (next) this.#last = next.id;
       return next;
     });
@@ -183,8 +190,8 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
 
   /**
    * Ends one batch of the queued row that `take` returns. After the last batch of a row, the audit
-   * log gets the people who lost their reach and held no credential. Returns undefined if `take`
-   * returned no row.
+   * log also gets an event for each listed person who lost the target but held no credential for
+   * it. Returns undefined if `take` returned no row.
    */
   #endBatch(
     take: (tx: EntityManager) => Promise<Ending | undefined>,

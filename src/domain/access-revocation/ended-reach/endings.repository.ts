@@ -12,7 +12,10 @@ import {
 } from '#domain/access/reach/reach.repository.js';
 import type { EndedReach, EndedRule, Ending, Losers } from './reach-ending.js';
 
-/** The author of a change that may end a reach: an admin or a SCIM token, and the request. */
+/**
+ * The author of a change by which people may lose access to a target (an admin or a SCIM token),
+ * and the id of the HTTP request that made the change.
+ */
 export interface ChangedBy {
   readonly actorId?: string | null;
   readonly scimTokenId?: string | null;
@@ -40,9 +43,9 @@ const COLUMNS = fragment`id, org_id, target_id, kind, client_id, installation_id
   scim_token_id, request_id`;
 
 /**
- * Notes who made the change of this transaction, in the rows that triggers have queued because of
- * the change. Returns the ids of these rows: first those that list their people, which are ended
- * before the response.
+ * Notes who made the change of this transaction, in the rows that database triggers have put into
+ * the queue because of the change. Returns the ids of these rows. The rows that list their people
+ * come first, because they are always finished before the response.
  */
 export async function labelEndings(
   tx: EntityManager,
@@ -81,7 +84,10 @@ export async function takeEnding(tx: EntityManager, id: string): Promise<Ending 
   return row && ending(row);
 }
 
-/** Stores the place of the next batch in a row; without a next batch, it removes the row. */
+/**
+ * Stores in a row of the queue the item after which the next batch begins. If there is no next
+ * batch, it deletes the row.
+ */
 export async function putEnding(
   tx: EntityManager,
   { id }: Ending,
@@ -92,7 +98,8 @@ export async function putEnding(
 }
 
 /**
- * Records what ended: one event for each person, with the target and the kind of the changed rule.
+ * Records what ended: one audit event for each person, with the target and the part of the access
+ * rules that changed.
  */
 export async function recordEnded(
   tx: EntityManager,
@@ -107,9 +114,9 @@ export async function recordEnded(
 }
 
 /**
- * Records the end for the people whom a row lists, who lost their reach by it and held nothing. No
- * event since the change says so about them. If an account is deactivated, other events say what
- * ended.
+ * Writes an audit event for each person in the list of a queued row who lost the target but held no
+ * credential for it, unless an event since the change says so already. A person whose account is
+ * inactive gets no event here, because other events say what ended with the account.
  */
 export async function recordWithoutCredentials(tx: EntityManager, by: Ending): Promise<void> {
   if (by.userIds === null) return;
@@ -124,7 +131,10 @@ export async function recordWithoutCredentials(tx: EntityManager, by: Ending): P
   await sql(tx)`${recordAudit({ ...eventOf(by), details: detailsOf(by) }, people)}`;
 }
 
-/** The columns of the events of an ending, for the rows `e` of its people. */
+/**
+ * Returns the columns of an `access_ended` audit event. In the statement, `e` is the row of one
+ * person who lost access.
+ */
 function eventOf(by: Ending) {
   return {
     id: fragment`e.id`,
@@ -142,19 +152,22 @@ function detailsOf(by: Ending): object {
   return { target, rule, ...(scimTokenId === null ? {} : { scim_token_id: scimTokenId }) };
 }
 
-/** Returns the id by which admins know the target. */
+/**
+ * Returns the id by which admins know the target: the client id of an application, the number of a
+ * GitHub installation, otherwise the id in the database.
+ */
 function targetIdOf({ clientId, installationId, targetId }: Ending): string {
   return clientId ?? installationId ?? targetId;
 }
 
 /**
- * Returns the SQL condition that the target of an ending does not admit a person any more. If a
- * condition of the target changed, the touches of the session that got the credential must also
- * meet the conditions; without that session they are not met.
+ * Returns the SQL condition that the target of a queued row does not admit a person any more. If
+ * the conditions of the target changed, a touch of a security key in the session that got the
+ * credential must also meet the new conditions. If that session is gone, they are not met.
  *
- * @param touches the touches of the session, or NULL
- * @param present the condition that a target `t` is the present one; by default the target of the
- * ending, which may be deleted
+ * @param touches the touches in the session, as JSON; NULL without a session
+ * @param present the condition that a target `t` is the one to check; by default it is the target
+ *   of the queued row, which may be deleted
  */
 export function isRefusedNow(
   { targetId, rule }: Pick<Ending, 'targetId' | 'rule'>,
@@ -172,7 +185,7 @@ export function isRefusedNow(
 }
 
 /**
- * Returns the SQL condition that an ending is about a person. An ending without a list of ids is
+ * Returns the SQL condition that a queued row is about a person. A row without a list of ids is
  * about every person.
  */
 export function isAmong({ userIds }: Pick<Ending, 'userIds'>, userId: SqlFragment): SqlFragment {
@@ -180,10 +193,10 @@ export function isAmong({ userIds }: Pick<Ending, 'userIds'>, userId: SqlFragmen
 }
 
 /**
- * Returns the SQL condition that a person would lose a credential from a session with these
- * touches.
+ * Returns the SQL condition that a person would lose, by a planned change, a credential that the
+ * person got in a session with these touches of security keys.
  *
- * @param touches the touches of the session, or NULL
+ * @param touches the touches in the session, as JSON, or NULL
  */
 export function isOfLoser(losers: Losers, userId: SqlFragment, touches: SqlFragment): SqlFragment {
   if ('userIds' in losers) return isAmong(losers, userId);

@@ -3,12 +3,13 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
  * Stores the setting SVC_ACCESS_BY_GROUPS. A change to false queues a row for each target that an
- * assigned group opens, so that the credentials of its members end. The caller retries the
- * transaction, because PostgreSQL may cancel it after a deadlock.
+ * assigned group opens, so that the credentials of the members of the group end. The caller retries
+ * the transaction, because PostgreSQL may cancel it after a deadlock.
  *
- * A trigger counts each queued row as a change of the rules of the organization. So an issuing
- * statement either has read the new setting, or the queue ends what it issued. The lock on the
- * assignments keeps groups from being assigned until the commit.
+ * A trigger counts each queued row as a change of the access rules of the organization. So a
+ * statement that issues a credential at the same time either reads the new setting, or the queue
+ * ends the credential afterwards. The lock on the assignments keeps groups from being assigned
+ * until the commit.
  *
  * @returns true if the setting changed
  */

@@ -9,8 +9,8 @@ import type { Conditions, TargetKind } from '#domain/access/reach/decision.js';
 export type EndedRule = 'membership' | 'assignment' | 'rule' | 'condition' | 'target';
 
 /**
- * A row of the queue: people who may have lost their reach of a target by a change. The target may
- * be deleted.
+ * A row of the queue `access_endings`: people to whom a change may have closed a target, such as an
+ * AWS role. The target itself may be deleted.
  */
 export interface Ending {
   readonly id: string;
@@ -22,8 +22,8 @@ export interface Ending {
   readonly targetName: string;
   readonly rule: EndedRule;
   /**
-   * The people who may have lost their reach. Null means every person who holds a credential by the
-   * target.
+   * The people who may have lost access to the target. Null means every person who holds a
+   * credential for the target.
    */
   readonly userIds: readonly string[] | null;
   /**
@@ -36,60 +36,66 @@ export interface Ending {
   readonly requestId: string | null;
 }
 
-/** The credentials of one person that ended because the person lost a target. */
+/**
+ * The numbers of credentials of one person that ended, because a target does not admit the person
+ * any more.
+ */
 export interface EndedReach {
   readonly userId: string;
   readonly counts: RevokedCounts;
 }
 
-/** The result of one batch of a queued row. */
+/** The result of one batch: some of the credentials that a queued row may end. */
 export interface EndedReaches {
   readonly ended: readonly EndedReach[];
-  /** The owners of the items that the batch looked at. A person may occur several times. */
+  /** The owners of the items that the batch checked. A person may occur several times. */
   readonly people: readonly string[];
   /** The item after which the next batch begins; undefined after the last batch. */
   readonly next: string | undefined;
 }
 
 /**
- * A kind of credential, such as SSH certificates, that a person holds by a target and loses with
- * the reach of the target.
+ * A kind of credential, such as SSH certificates, that a person gets for a target and loses if the
+ * target does not admit the person any more.
  */
 export interface ReachEnding {
   readonly kinds: readonly TargetKind[];
   /**
-   * Looks at the next items after `ending.place`, at most `most`, and ends those whose owner does
-   * not reach the target any more. The method first locks the rows of the owners and then decides
+   * Checks the next items after `ending.place`, at most `most`, and ends those whose owner the
+   * target does not admit any more. The method first locks the rows of the owners and then decides
    * again, because a rule may have changed meanwhile.
    */
   endBatch(tx: EntityManager, ending: Ending, most: number): Promise<EndedReaches>;
   /**
-   * Counts the items of this kind that people hold by a target and would lose, so that a page can
-   * warn of the change.
+   * Counts the items of this kind that people hold for a target and would lose, so that a page can
+   * warn before the change.
    */
   countHeld(tx: EntityManager, targetId: string, losers: Losers): Promise<RevokedCounts>;
 }
 
 /**
- * The people who would lose a target by a change, so that a page can count their credentials before
- * the change.
+ * The people whom a target would not admit any more after a planned change, so that a page can
+ * count their credentials before the change.
  */
 export type Losers =
   /**
    * The ids of the people who would lose the target; null for every person who holds a credential
-   * by the target.
+   * for the target.
    */
   | { readonly userIds: readonly string[] | null }
   /**
-   * The people whose touches of a key do not meet new conditions, without the people of `except`,
-   * who are counted already.
+   * The people whose touches of a security key do not meet the new conditions. The people of
+   * `except` are left out, because they are counted already.
    */
   | { readonly unmet: Conditions; readonly except: readonly string[] };
 
 /** The result of a batch that found no credentials. */
 export const NOTHING_HELD: EndedReaches = { ended: [], people: [], next: undefined };
 
-/** Adds up the ended items of each person, under the name of their kind of credential. */
+/**
+ * Counts the ended items of each person. In the counts, the items have the given name, which is
+ * that of their kind of credential.
+ */
 export function byPerson(
   ended: readonly { readonly userId: string }[],
   name: string,

@@ -27,7 +27,7 @@ export function auditValues({ auditId, origin }: RequestOfUser) {
  * credential for the own account, so the user is both actor and subject of the event.
  *
  * @param type the type of the event, as an SQL string
- * @param details a jsonb expression over the decided request `i`
+ * @param details a jsonb expression over `i`, the row of a request after the decision about it
  */
 export function auditOfUser(type: SqlFragment, details: SqlFragment): SqlFragment {
   return recordAudit(

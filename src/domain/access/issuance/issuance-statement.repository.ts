@@ -34,11 +34,11 @@ export type Denial =
  * The SQL by which one kind of credential (such as SSH certificates) is issued. It consists of
  * constants, so that no value of a request can become SQL.
  *
- * Its parts use these names: `k` is a request with its columns, `a` its user, `s` its session, `g`
+ * The SQL uses these aliases: `k` is a request with its columns, `a` its user, `s` its session, `g`
  * its grant. `i` is a request after the decision, with its columns, `of_user`, `org_id` and
- * `user_email`. If the kind requires the row behind them, `i` also has `client_name`,
- * `client_org_id`, `of_session`, `session_ends`, `session_key` (the security key that opened the
- * session) and `grant_ends`. For a kind with a `reach`, `r` is the target.
+ * `user_email`. If `requires` names the client, the session or the grant, `i` also has its columns:
+ * `client_name`, `client_org_id`, `of_session`, `session_ends`, `session_key` (the security key
+ * that opened the session) and `grant_ends`. For a kind with a `reach`, `r` is the target.
  */
 export interface IssuanceSql {
   readonly requires: Requirements;
@@ -47,18 +47,21 @@ export interface IssuanceSql {
    * `grant_id` are always among them.
    */
   readonly columns: SqlFragment;
-  /** A condition on `k`, `a`, `s` and `g`. If it holds, the request is denied with `gone`. */
+  /**
+   * A condition on the request `k`, its user `a`, its session `s` and its grant `g`. If the
+   * condition holds, the request is denied with `gone`.
+   */
   readonly goneIf?: SqlFragment;
   /**
-   * Further reasons for a denial, as branches of the CASE that computes it, over `k`, `a`, `s`, `g`
-   * and `r`.
+   * Further reasons for a denial, as WHEN branches of the CASE expression that computes the reason.
+   * They read the request, its user, session, grant and target (`k`, `a`, `s`, `g` and `r`).
    */
   readonly denials?: SqlFragment;
   /** Further columns of the decided request `i`. Their SQL reads `k`, `a`, `s` and `g`. */
   readonly computed?: SqlFragment;
   /**
-   * A condition on the decided request `i`. If it does not hold, the request is denied with
-   * `withheld`.
+   * A condition on `i`, the request after the decision. If it does not hold, the request is denied
+   * with `withheld`.
    */
   readonly issuedIf?: (locks: RowLocks) => SqlFragment | undefined;
   /**
@@ -93,7 +96,7 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
   const { reach } = requires;
   const condition = kind.issuedIf?.(locks);
   // If the condition is NULL, nothing is issued. The column must then be false and not NULL,
-  // because the result of the request shows it.
+  // because the column is a part of the result.
   const isIssued = condition
     ? fragment`i.denial IS NULL AND coalesce((${condition}), false)`
     : fragment`i.denial IS NULL`;
@@ -130,7 +133,7 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
 /**
  * Returns the SQL of the reason of a denial; NULL if the request is allowed. This one expression
  * checks, for every kind of credential, the same rules: the user is active; the organization owns
- * the e-mail domain; no row has expired; the user reaches the target.
+ * the e-mail domain; no row has expired; the target admits the user.
  */
 function denialOf(
   { goneIf, requires, denials }: IssuanceSql,

@@ -74,8 +74,9 @@ export class IssuanceKind<Request, Issued, Row extends OutcomeRow = OutcomeRow> 
       (await this.#run(within, [request], 'wait'))[0] ?? GONE;
     const outcome = await run(tx);
     if (!isOutdated(outcome)) return outcome;
-    // The first statement of the transaction keeps its lock on the version of the access rules. So
-    // no rule can change before the second statement, and its decision is final.
+    // The first statement keeps its lock on the row with the version of the access rules until the
+    // transaction ends. So no rule can change before the second statement, and its decision is
+    // final.
     return inTransaction(tx, async (within) => {
       const first = await run(within);
       return isOutdated(first) ? run(within) : first;

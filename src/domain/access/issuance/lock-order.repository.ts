@@ -10,7 +10,7 @@ export type RowLocks = 'wait' | 'skip';
 
 /**
  * The rows that a credential depends on, such as user, session and grant. The statement locks these
- * rows. Each must be live, and all must belong to one user.
+ * rows. None may be missing or expired, and all must belong to one user.
  */
 export interface Requirements {
   /**
@@ -40,7 +40,10 @@ export interface Requirements {
    * repositories.
    */
   readonly installation?: boolean;
-  /** The targets that the credential opens. The version of their access rules is locked last. */
+  /**
+   * The kind of target, such as an AWS role, that the credential opens. The row with the version of
+   * the access rules of the organization is locked last.
+   */
   readonly reach?: Reach;
 }
 
@@ -59,17 +62,18 @@ export interface RowBehind extends LockedRow {
 /**
  * Returns the rows that a request depends on, in the one order in which this service locks rows:
  * the user, the client, the cluster, the session, the grant, the keys of the owner, the
- * installation with the rule of its organization. The row of {@link rowOfReach} comes after them.
- * The end of an account locks in the same order (`domain/access-revocation`), so that no two
- * transactions wait for each other.
+ * installation with the rule of its organization. The row of {@link rowOfReach} comes after them. A
+ * transaction that ends an account locks in the same order (`domain/access-revocation`), so that no
+ * two transactions wait for each other.
  */
 export function rowsBehind(requires: Requirements): RowBehind[] {
   const { user, client, cluster, session, grant, installation } = requires;
   return [
     {
       name: fragment`account`,
-      // A request without a session reads the owner of the domain after the lock on the user,
-      // because no missing session would show the loss of the domain.
+      // The loss of a domain deletes the sessions of its users, so that a request with a session
+      // notices the loss. A request without a session must read the owner of the domain instead,
+      // after the lock on the user.
       selected: session
         ? fragment`u.id, u.org_id, u.email, u.active, o.is_own`
         : fragment`u.id, u.org_id, u.email, u.active`,
@@ -118,8 +122,8 @@ const CLUSTER: RowBehind = {
 
 /**
  * The security keys of the owner of a client. A client whose owner has no key gets no credential,
- * because none is issued without hardware. The lock waits for another transaction that removes a
- * key, so that the statement sees the removal.
+ * because the service issues nothing to users without a hardware key. The lock waits for another
+ * transaction that removes a key, so that the statement sees the removal.
  */
 const KEY_OF_OWNER: RowBehind = {
   name: fragment`owner_key`,
@@ -148,8 +152,8 @@ const INSTALLATION: RowBehind = {
 };
 
 /**
- * The row of the organization with the rule if GitHub tokens for all repositories are allowed. It
- * is read only if a request is for all repositories.
+ * The row of the organization, which has the setting if GitHub tokens for all repositories are
+ * allowed. It is read only if a request is for all repositories.
  */
 const REPOSITORY_RULE: RowBehind = {
   name: fragment`repository_rule`,
@@ -165,8 +169,8 @@ const REPOSITORY_RULE: RowBehind = {
 /**
  * Returns the row of the session that a request depends on.
  *
- * @param withTouches reads the touches of security keys as columns, because the conditions of
- * targets are checked by them
+ * @param withTouches true to read the touches of security keys in the session, too, because the
+ *   conditions of targets are about them
  */
 function sessionBehind(where: SqlFragment, withTouches: boolean): RowBehind {
   return {
@@ -199,9 +203,9 @@ function grantBehind(isParent: boolean): RowBehind {
 }
 
 /**
- * Returns the SQL that locks the rows of the requests and reads their present values. The end of an
- * account and the end of a client lock rows in the same order, so that no two transactions wait for
- * each other. The second of two transactions then sees what the first did.
+ * Returns the SQL that locks the rows of the requests and reads their present values. The
+ * transactions that end an account or a client lock rows in the same order, so that no two
+ * transactions wait for each other. The second of two transactions then sees what the first did.
  *
  * Each step counts the rows of the step before, which makes PostgreSQL lock those first. Only the
  * statement of a single request waits for locks, so that batches never wait for each other in a

@@ -5,17 +5,25 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { TargetKind } from '../reach/decision.js';
 import type { Denied } from './issuance.repository.js';
 
-/** The target that a user did not reach, by its name in the request. */
+/**
+ * The target, such as an AWS role or a host, to which a user got no access, as the request names
+ * it.
+ */
 export interface RefusedTarget {
   readonly kind: TargetKind;
   readonly name: string | null;
   /** The id by which admins know the target, if it differs from the name in the request. */
   readonly id?: string | undefined;
-  /** The names of the groups of hosts for which the request asks a principal. */
+  /**
+   * The names of the groups of hosts for which the request asks a principal of an SSH certificate.
+   */
   readonly hostGroups?: readonly string[] | undefined;
 }
 
-/** Returns true for a denial whose reason is that the user does not reach the target. */
+/**
+ * Returns true for a denial because the target does not admit the user, or because the session does
+ * not meet the conditions of the target.
+ */
 export function isAboutReach({ denial }: Denied): boolean {
   return denial === 'not_assigned' || denial === 'condition_unmet';
 }
@@ -36,8 +44,8 @@ function namesOfGroups(host: string | null, named: readonly string[] = []): SqlF
 }
 
 /**
- * Records in the audit log that a user did not reach a target, and if an assignment or a condition
- * was missing. Denials with another reason are not recorded.
+ * Records in the audit log that a user got no access to a target, because an assignment was missing
+ * or a condition was not met. Denials with another reason are not recorded.
  */
 export async function recordRefusedAccess(
   tx: EntityManager,

@@ -19,8 +19,8 @@ export interface DeniedSession {
 }
 
 /**
- * The greatest age of the touch, in seconds, that a challenge demands if the condition of the
- * target names no age.
+ * If a condition of the target names no age for the touch of a security key, the challenge demands
+ * a touch that is at most this many seconds old.
  */
 const SOON = 60;
 
@@ -49,8 +49,9 @@ const REFUSALS: Readonly<Record<Exclude<Denial, 'withheld' | 'condition_unmet'>,
 };
 
 /**
- * Returns the error for a user whose credential was not issued. If a condition is not met, the
- * error challenges the client to ask for a touch (RFC 9470 §3), because a touch meets it.
+ * Returns the error for a user whose credential was not issued. If a condition of the target is not
+ * met, the error challenges the client to ask the user for a new touch of the security key (RFC
+ * 9470 §3), because such a touch can meet the condition.
  *
  * @param withheld the error for the denial `withheld`, which each kind of credential words itself
  */

@@ -1,6 +1,6 @@
 /**
- * The kinds of targets. A target is something that the people of an organization can reach, such as
- * an AWS role or a group of hosts.
+ * The kinds of targets. A target is something to which the people of an organization can get
+ * access, such as an AWS role or a group of hosts.
  */
 export const TARGET_KINDS = [
   'application',
@@ -46,7 +46,7 @@ export interface KeyTouch {
   readonly fips: boolean;
 }
 
-/** The facts that decide if a user reaches a target. */
+/** The facts that decide if a user may use (“reaches”) a target. */
 export interface ReachFacts {
   /** The access rule of the target; null if there is no such target. */
   readonly target: TargetRule | null;
@@ -68,10 +68,13 @@ export interface ReachFacts {
  */
 export type AdmittedBy = 'everyone' | 'person' | 'group';
 
-/** The reason why a user does not reach a target. */
+/**
+ * The reason why a user may not use a target: no rule admits the user, or no touch of a security
+ * key meets the conditions.
+ */
 export type NotAdmittedBy = 'inactive' | 'not_assigned' | 'touch' | 'models' | 'user_verification';
 
-/** The decision if a user reaches a target, with its reason. */
+/** The decision if a user may use (“reaches”) a target, with its reason. */
 export type ReachDecision =
   | { readonly allowed: true; readonly because: AdmittedBy }
   | { readonly allowed: false; readonly because: NotAdmittedBy };
@@ -84,9 +87,9 @@ export const NO_CONDITIONS: Conditions = {
 };
 
 /**
- * Decides if a person reaches a target. One assignment that admits the person is enough. If there
- * is no such target, or it belongs to another organization, the answer is the same as without an
- * assignment.
+ * Decides if a person may use (“reaches”) a target. One assignment that admits the person is
+ * enough. If there is no such target, or it belongs to another organization, the answer is the same
+ * as without an assignment.
  *
  * @param now seconds since 1970
  */

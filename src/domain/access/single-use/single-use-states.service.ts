@@ -15,9 +15,9 @@ export interface StateBinding {
 }
 
 /**
- * Seals and redeems the `state` of a ceremony. A state is an encrypted token that is valid once,
- * for a few minutes, for one purpose and one session or browser. Sealing writes no row, so that
- * many requests for a state cost no storage.
+ * Seals and redeems the `state` of a ceremony, such as an upstream login or the use of a security
+ * key. A state is an encrypted token that is valid once, for a few minutes, for one purpose and one
+ * session or browser. Sealing writes no row, so that many requests for a state cost no storage.
  */
 @Injectable()
 export class SingleUseStates {

@@ -16,7 +16,7 @@ const SIGN_IN_GRANTS = ['authorization_code', DEVICE_GRANT, FIDO2_GRANT];
 const ADMITTED = admits(fragment`t`, fragment`u.id`);
 
 /**
- * A row of {@link listOwnReach}: a target that the person reaches. Columns that do not apply to its
+ * A row of {@link listOwnReach}: a target that the person may use. Columns that do not apply to its
  * kind are null or empty.
  */
 export interface OwnReachRow extends Conditions {

@@ -54,7 +54,7 @@ export interface OwnReach {
   readonly applications: readonly ReachedApplication[];
 }
 
-/** Sorts the targets that a person reaches by their kinds. */
+/** Sorts the targets that a person may use by their kinds. */
 export function ownReach(rows: readonly OwnReachRow[]): OwnReach {
   const of = <Target>(
     kind: OwnReachRow['kind'],
@@ -78,9 +78,9 @@ export function ownReach(rows: readonly OwnReachRow[]): OwnReach {
 }
 
 /**
- * Returns a digest of the targets of a person; if it differs, `timeOfOwnReach` knows that the
- * targets have changed. The digest leaves out rules and conditions, because their change adds or
- * removes no target.
+ * Returns a digest of the targets of a person. `timeOfOwnReach` compares it with the stored digest
+ * to see if the targets have changed. The digest leaves out rules and conditions, because their
+ * change adds or removes no target.
  */
 export function digestOf(reach: OwnReach): Buffer {
   const { because, conditions }: Record<keyof Admission, undefined> = {

@@ -83,19 +83,19 @@ export interface TargetDetails {
 /** A page of the people whom the rule of a target admits. */
 export interface AdmittedPage {
   /**
-   * The number of people that the target admits; `MOST_COUNTED` plus one if there are more, so that
-   * counting ends.
+   * The number of people that the target admits. It is `MOST_COUNTED` plus one if there are more,
+   * because counting stops there.
    */
   readonly count: number;
   /**
-   * The people on the page. Null if the list would show who is in a group; the admin must then
-   * touch the security key again to see it.
+   * The people on the page. Null if the list would show who is in a group, and the admin must touch
+   * the security key again before the list may be shown.
    */
   readonly people: readonly ListedPerson[] | null;
   readonly next: string | null;
 }
 
-/** A page of targets, each with the decision if one person reaches it. */
+/** A page of targets, each with the decision if one person may use it. */
 export interface ReachPage {
   readonly reached: readonly { readonly target: Target; readonly decision: ReachDecision }[];
   readonly next: string | null;
@@ -176,7 +176,7 @@ export class AccessRules {
   }
 
   /**
-   * Lists targets, each with the decision if one member reaches it.
+   * Lists targets, each with the decision if one member may use it.
    *
    * @param onlyReached leaves out targets that do not admit the member
    * @throws DomainError admin_required, not_found
@@ -206,8 +206,8 @@ export class AccessRules {
   }
 
   /**
-   * Returns who would gain and who would lose the reach of a target by a change of its rule, and
-   * what would end.
+   * Returns a preview of a change of the access rule of a target: who would gain the target, who
+   * would lose it, and which credentials would end.
    *
    * @throws DomainError admin_required, not_found
    */
@@ -243,7 +243,7 @@ export class AccessRules {
   }
 
   /**
-   * Reads for an export which people reach which targets, in batches of lines. The first batch is
+   * Reads for an export which people may use which targets, in batches of lines. The first batch is
    * read before the function returns, so that an error can still become the status code of the
    * response.
    *
@@ -295,8 +295,8 @@ export class AccessRules {
   }
 
   /**
-   * Changes an AWS role or a group of hosts. If a group loses a principal, the certificates with
-   * that principal end.
+   * Changes an AWS role or a group of hosts. If a group loses a principal, the SSH certificates
+   * with that principal are revoked.
    *
    * @throws DomainError admin_required, not_found, uniqueness, and the errors of `act.check`
    */
@@ -337,8 +337,8 @@ export class AccessRules {
   putRule(act: RuleAct, ref: TargetRef, rule: WantedRule): Promise<TargetDetails> {
     return this.#change(act, async (tx) => {
       const before = await this.#locked(tx, act, ref, rule);
-      // The new rule is set before the assignments change, because it decides which access ends
-      // with a removed assignment.
+      // The new rule is set before the assignments change, because the rule decides which access
+      // ends if an assignment is removed.
       await changeRule(tx, before, rule);
       const changed = await replaceAssignments(tx, before, rule.users, rule.groups);
       const after = await this.#found(tx, act.admin, ref);
@@ -352,8 +352,9 @@ export class AccessRules {
   }
 
   /**
-   * Runs a change of a rule in a transaction. Then the credentials that people lose by the change
-   * end before the response. If they are many, the worker of {@link AccessEndings} ends the rest.
+   * Runs a change of a rule in a transaction. The credentials that people lose by the change then
+   * end before the response is sent. If there are many, the worker of {@link AccessEndings} ends
+   * the rest.
    */
   async #change<Done>(
     { admin, origin }: RuleAct,
@@ -415,8 +416,8 @@ export class AccessRules {
   }
 
   /**
-   * Runs a read for an admin, after a check that the user is still an admin. The read counts for
-   * the share of the database that one organization may use.
+   * Runs a read for an admin, after a check that the user is still an admin. The read counts toward
+   * the limit on the database connections and time of one organization.
    *
    * @throws DomainError admin_required
    */

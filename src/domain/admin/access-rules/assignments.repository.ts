@@ -67,8 +67,9 @@ export async function listAssignments(tx: EntityManager, { id }: Target): Promis
 
 /**
  * Replaces the assignments of a target whose row is locked. Assignments that stay keep their rows,
- * so that an issuance that needs one of them does not wait. The caller sets the new rule of the
- * target before, because the rule decides which access ends with a removed assignment.
+ * so that a statement that issues a credential by one of them does not wait. The caller sets the
+ * new rule of the target before, because the rule decides which access ends with a removed
+ * assignment.
  */
 export async function replaceAssignments(
   tx: EntityManager,

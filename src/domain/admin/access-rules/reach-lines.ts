@@ -17,13 +17,13 @@ export interface ReachLine {
 }
 
 /**
- * A function that runs a read, which counts for the share of the database that one organization may
- * use.
+ * A function that runs a read, which counts toward the limit on the database connections and time
+ * of one organization.
  */
 type Read = <Found>(work: (tx: EntityManager) => Promise<Found>) => Promise<Found>;
 
 /**
- * Reads for an export which people reach which targets, target by target. The next batch is read
+ * Reads for an export which people may use which targets, target by target. The next batch is read
  * after the reader has taken the previous one, so that at most one batch is in memory.
  */
 export async function* linesOfReach(

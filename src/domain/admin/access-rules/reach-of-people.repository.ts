@@ -40,7 +40,7 @@ function isAssigned(userId: SqlFragment): SqlFragment {
     SELECT FROM access_assignments x WHERE x.target_id = t.id AND x.user_id = ${userId})`;
 }
 
-/** Returns the SQL condition that a group with a user is assigned to a target `t`. */
+/** Returns the SQL condition that a group to which a user belongs is assigned to a target `t`. */
 function isInGroup(userId: SqlFragment): SqlFragment {
   return fragment`(${BY_GROUPS} AND EXISTS (
     SELECT FROM access_assignments x JOIN group_members m ON m.group_id = x.group_id
@@ -107,14 +107,14 @@ export function decisionOf(orgId: string, target: Target, facts: PersonFacts): R
       isInGroup: facts.isInGroup,
       touches: null,
     },
-    0, // no time is needed, because only the conditions depend on it, and they are not checked here
+    0, // No time is needed, because only the conditions depend on it, and they are not checked.
   );
 }
 
 /**
- * Lists the active people whom a target admits, in the order of their ids. Each assignment is read
- * only from the last id of the previous page on, so that a small group beside a large one costs
- * little.
+ * Lists the active people whom a target admits, in the order of their ids. The statement reads at
+ * most one page of each assigned group, after the last id of the previous page, so that a large
+ * group costs little.
  */
 export async function listAdmitted(
   tx: EntityManager,

@@ -13,7 +13,7 @@ import {
 } from './reach-of-people.repository.js';
 import { notRecalled, type NotRecalled, type Target, type WantedRule } from './target.js';
 
-/** The most people who gain, and the most who lose a target, that a preview names. */
+/** A preview names at most this many people who gain a target, and at most as many who lose it. */
 export const MOST_NAMED = 50;
 
 /** The most people for whom a preview counts the credentials that would end. */
@@ -37,7 +37,10 @@ export interface PreviewedPeople {
 export interface RulePreview {
   readonly gains: PreviewedPeople;
   readonly loses: PreviewedPeople;
-  /** The counts of what would end now. Null if too many people lose their reach to count it. */
+  /**
+   * The numbers of credentials that would end at once. Null if too many people would lose the
+   * target to count them.
+   */
   readonly ends: RevokedCounts | null;
   /**
    * The credentials that stay valid for a time after the change, because the service cannot recall
@@ -47,9 +50,10 @@ export interface RulePreview {
 }
 
 /**
- * A preview that hides its content, because it could show who is in a group. The admin must touch
- * the key first. The preview has no number and no warning that depends on one. Otherwise two
- * previews, with and without one person, would show if the person is in a group.
+ * A preview that hides its content, because it could show who is in a group. The admin must first
+ * touch a security key. The preview shows no number, and no warning that depends on a number,
+ * because otherwise two previews, with and without one person, would show if the person is in a
+ * group.
  */
 export interface HiddenPreview {
   readonly hidden: true;
@@ -107,7 +111,7 @@ function peopleOfRule({ access, users, groups }: WantedRule): PeopleOfRule {
 }
 
 /**
- * Returns the people who would reach a target after its deletion. A deleted AWS role is open to
+ * Returns the people who could use a target after its deletion. A deleted AWS role is open to
  * everyone, unless the organization lists its roles.
  */
 async function afterDeletion(

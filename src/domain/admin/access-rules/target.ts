@@ -51,7 +51,9 @@ export interface WantedRule extends Rule {
   readonly groups: readonly string[];
 }
 
-/** A target of an organization: something that its people can reach, such as an AWS role. */
+/**
+ * A target of an organization: something to which its people can get access, such as an AWS role.
+ */
 export interface Target extends Rule {
   /**
    * The id of the target in the database. {@link refOf} returns the id by which requests name the

@@ -6,12 +6,15 @@ const PLACE =
 
 const FEED_PLACE = /^(\d{1,18}) (\d{1,19}) ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 
-/** Writes a place in the feed as an opaque cursor. */
+/** Encodes a position in the feed of audit events as an opaque cursor. */
 export function writeFeedCursor({ epoch, xid, id }: FeedPlace): string {
   return Buffer.from(`${epoch} ${xid} ${id}`).toString('base64url');
 }
 
-/** Reads the place in the feed from a cursor; undefined for a text that is not a cursor of it. */
+/**
+ * Reads the position in the feed from a cursor; undefined for a text that is not a cursor of the
+ * feed.
+ */
 export function readFeedCursor(cursor: string): FeedPlace | undefined {
   const text = Buffer.from(cursor, 'base64url').toString('latin1');
   const [, epoch, xid, id] = FEED_PLACE.exec(text) ?? [];
@@ -20,20 +23,20 @@ export function readFeedCursor(cursor: string): FeedPlace | undefined {
     : undefined;
 }
 
-/** Writes a place in the log as an opaque cursor. */
+/** Encodes a position in the audit log as an opaque cursor. */
 export function writeCursor({ at, id }: AuditPlace): string {
   return Buffer.from(`${at} ${id}`).toString('base64url');
 }
 
-/** Reads the place from a cursor; undefined for a text that is not a cursor. */
+/** Reads the position in the audit log from a cursor; undefined for a text that is not a cursor. */
 export function readCursor(cursor: string): AuditPlace | undefined {
   const [, at, id] = PLACE.exec(Buffer.from(cursor, 'base64url').toString('latin1')) ?? [];
   return at !== undefined && isTime(at) && id !== undefined ? { at, id } : undefined;
 }
 
 /**
- * Checks that PostgreSQL accepts the time. `Date` reads February 30 as March 1, and PostgreSQL has
- * no year 0.
+ * Checks that PostgreSQL accepts the time. A valid `Date` is not enough, because `Date` reads
+ * February 30 as March 1, and because PostgreSQL has no year 0.
  */
 function isTime(at: string): boolean {
   const time = new Date(at);

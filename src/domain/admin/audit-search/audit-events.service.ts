@@ -38,16 +38,22 @@ import {
 } from './searched-people.repository.js';
 import { timelineOf, type Timeline } from './timeline.js';
 
-/** The number of events that one statement reads for the whole log. */
+/** The number of events that one statement reads for an export of the log. */
 const BATCH = 500;
 
-/** The number of events that one statement reads of the feed. */
+/**
+ * The number of events that one statement reads of the feed, which serves programs that copy the
+ * log.
+ */
 const FEED_BATCH = 1_000;
 
 /** The sections of a timeline, and the most events that it counts. */
 const TIMELINE = { sections: 24, most: 5_000 } as const;
 
-/** A search in the audit log, from a place and of a size. */
+/**
+ * A search in the audit log, with the position after which it begins and the number of events that
+ * it returns.
+ */
 export interface AuditQuery {
   readonly search: AuditSearch;
   readonly after: AuditPlace | undefined;
@@ -62,8 +68,8 @@ export interface AuditQuery {
 export const LATEST = 'latest';
 
 /**
- * A part of the feed: the events after a place. At most `limit` are read if it is set, and of these
- * only the events of the types are shown.
+ * The part of the feed that a client reads: the events after a position. At most `limit` are read
+ * if it is set, and of these only the events of the types are shown.
  */
 export interface FeedQuery {
   readonly after: FeedPlace | typeof LATEST | undefined;
@@ -76,8 +82,8 @@ export interface AuditPage {
   readonly events: readonly AuditRow[];
   readonly next: string | null;
   /**
-   * The time to which the log was searched. It is set if the search stopped before a full page and
-   * before the end.
+   * The time back to which the log was searched, if the search stopped before a page was full and
+   * before the end of the log; otherwise undefined.
    */
   readonly searchedTo: Date | undefined;
 }
@@ -117,8 +123,8 @@ export class AuditEvents {
   }
 
   /**
-   * Returns the milliseconds for which the oldest event waits to appear in the feed. @throws
-   * DomainError admin_required
+   * Returns how many milliseconds the oldest event that is not in the feed yet has waited for it.
+   * @throws DomainError admin_required
    */
   feedDelay(admin: Admin): Promise<number> {
     return this.#read(admin, (tx) => feedDelayOf(tx, admin.orgId));
@@ -161,7 +167,7 @@ export class AuditEvents {
    * batch, so that one batch at most is in memory.
    *
    * @returns the batches; the first one is read before the function returns, so that an error can
-   * still become the status code of the response
+   *   still become the status code of the response
    */
   async batches(
     admin: Admin,
@@ -192,10 +198,10 @@ export class AuditEvents {
   }
 
   /**
-   * Returns a page of the feed: the events after a place in the order of their places, each once.
-   * `next` is the cursor of the following page, also if no event is there yet. With types, a page
-   * may be empty before the end of the feed: `next` is another cursor than `after` then. @throws
-   * DomainError admin_required, feed_restarted
+   * Returns a page of the feed: the events after a position, in the order of the feed, each event
+   * once. `next` is the cursor of the following page; it is set even if there are no further events
+   * yet. With types, a page may be empty before the end of the feed: `next` is another cursor than
+   * `after` then. @throws DomainError admin_required, feed_restarted
    */
   async feed(
     admin: Admin,
@@ -267,8 +273,9 @@ export class AuditEvents {
   }
 
   /**
-   * Runs a read of the log in the share of the organization, after a check that the reader is still
-   * an admin. @throws DomainError admin_required
+   * Runs a read of the log, after a check that the reader is still an admin. The read counts toward
+   * the limit on the database connections and time of one organization. @throws DomainError
+   * admin_required
    */
   #read<Found>(
     admin: Admin,
@@ -295,7 +302,8 @@ function pageOf({ rows, end }: AuditFound, limit: number): AuditPage {
 }
 
 /**
- * Finds the users of a search. @throws DomainError too_many for a beginning of more than 10 names
+ * Finds the users of a search. @throws DomainError too_many for a text with which the names of more
+ * than 10 users begin
  */
 async function filterOf(
   tx: EntityManager,

@@ -33,7 +33,8 @@ interface ExpiredRows {
 const PAST = { where: 'expires_at < now()', by: 'expires_at' };
 
 /**
- * Returns the expired audit events of a class. The class is part of the SQL text and never `admin`.
+ * Describes the expired audit events of a class. The class is part of the SQL text. It is never
+ * `admin`, because events of that class are kept forever.
  */
 function events(kept: keyof Retention): ExpiredRows {
   return {
@@ -46,8 +47,9 @@ function events(kept: keyof Retention): ExpiredRows {
 }
 
 /**
- * A SELECT of signals of streams that are gone, as many as a batch has. It reads one entry of an
- * index for each stream with signals, and not one for each signal.
+ * Selects at most one batch of signals (security events for an application) whose stream does not
+ * exist any more. It reads one index entry for each stream with signals, and not one for each
+ * signal.
  */
 const LOST_SIGNALS = `
   WITH RECURSIVE found AS (
@@ -66,7 +68,10 @@ const EXPIRED = {
   grants: { table: 'oauth_grants', key: ['id'], ...PAST },
   artifacts: { table: 'oauth_artifacts', key: ['model', 'id'], ...PAST },
   replays: { table: 'oauth_replays', key: ['key'], ...PAST },
-  /** Tries that no longer lock a user out. */
+  /**
+   * Wrong entries of the code of a device login that are so old that they no longer lock a user
+   * out.
+   */
   userCodeTries: {
     table: 'oauth_user_code_tries',
     key: ['user_id'],
@@ -83,8 +88,9 @@ const EXPIRED = {
     by: 'last_used_at',
   },
   /**
-   * Tokens that have expired. A queued token ends with an audit event, which the worker writes. If
-   * no worker runs for a day, the token is deleted without an event.
+   * GitHub tokens that have expired. If a token waits in the queue of revocations, a worker ends it
+   * and writes an audit event. If no worker does so for a day, the token is deleted without an
+   * event.
    */
   githubTokens: {
     table: 'github_tokens',
@@ -94,14 +100,19 @@ const EXPIRED = {
     by: 'expires_at',
   },
   githubDeliveries: { table: 'github_deliveries', key: ['id'], ...PAST },
-  /** Keys of issuers that are not published any more. Their sealed private parts go with them. */
+  /**
+   * Keys of issuers that are not published any more. The rows also hold the encrypted private keys.
+   */
   issuerKeys: {
     table: 'organization_issuer_keys',
     key: ['kid'],
     where: 'published_until < now()',
     by: 'published_until',
   },
-  /** Groups of hosts of certificates that have expired: nothing is left to revoke. */
+  /**
+   * The groups of hosts that expired SSH certificates opened. They are needed only to revoke a
+   * certificate that is still valid.
+   */
   sshCertificateGroups: {
     table: 'ssh_certificate_groups',
     key: ['target_id', 'serial'],
@@ -109,25 +120,28 @@ const EXPIRED = {
     by: 'valid_before',
   },
   spentTokens: { table: 'spent_tokens', key: ['id'], ...PAST },
-  /** Assertions that answer requests which no replica accepts any more. */
+  /** Records of SAML assertions whose request has expired. No replica would accept them again. */
   samlAssertions: { table: 'saml_assertions', key: ['id'], ...PAST },
   /**
-   * Buckets that are full again. Their bookings expire within seconds, and then the bucket equals a
-   * new one.
+   * Rate-limit buckets that are full again and whose bookings (times that were reserved for a
+   * retry) have expired, because such a bucket equals a new one.
    */
   rateLimits: {
     table: 'rate_limits',
     key: ['bucket'],
     where: "tat < now() AND (slots = '{}' OR tat < now() - interval '1 minute')",
   },
-  /** Refused writes that the identity provider has not repeated. */
+  /** SCIM writes that were refused, and that the identity provider has not repeated for 30 days. */
   scimRefusals: {
     table: 'scim_refusals',
     key: ['token_id', 'resource_type', 'resource_id', 'reason'],
     where: "last_at < now() - interval '30 days'",
     by: 'last_at',
   },
-  /** Sign-ins so long ago that no application keeps a session of its own from them. */
+  /**
+   * Sign-ins to applications that are so old that no application still has a session of its own
+   * from them.
+   */
   clientSignIns: {
     table: 'client_sign_ins',
     key: ['sid', 'client_id'],
@@ -141,21 +155,21 @@ const EXPIRED = {
     where: `dead_at < now() - make_interval(days => ${DEAD_LETTER_DAYS})`,
     by: 'dead_at',
   },
-  /** The numbers of notices of days that no figure shows any more. */
+  /** The daily numbers of notices, for days that are too old for every statistic. */
   noticeCounts: {
     table: 'notice_counts',
     key: ['client_id', 'kind', 'day'],
     where: `day < current_date - ${COUNTED_DAYS}`,
     by: 'day',
   },
-  /** Signals that could not be sent, and that no admin repeated. */
+  /** Signals (security events) that could not be sent, and that no admin repeated. */
   deadSignals: {
     table: 'signal_events',
     key: ['id'],
     where: `dead_at < now() - make_interval(days => ${DEAD_LETTER_DAYS})`,
     by: 'dead_at',
   },
-  /** Signals of streams that are gone, which no replica sends. */
+  /** Signals whose stream does not exist any more, so that no replica sends them. */
   lostSignals: {
     table: 'signal_events',
     key: ['id'],

@@ -19,8 +19,9 @@ import { AnotherServer, forgetReplicas } from './replicas.repository.js';
 const PATIENCE = 150_000;
 
 /**
- * Returns the step of a start that confirms the database server. A new process remembers no
- * commits, so it cannot prove a loss itself. It waits for the reports of the running processes.
+ * Returns the step of a start that confirms that the database server has lost no commits. A new
+ * process remembers no commits, so it cannot prove a loss itself. It waits for the reports of the
+ * running processes.
  */
 export function confirmAtStart(
   config: Pick<Config, 'database' | 'session'>,
@@ -76,8 +77,8 @@ async function patiently(
 }
 
 /**
- * Returns true for an error that passes by itself: the database cannot be reached, or another
- * server answers now.
+ * Returns true for an error after which another try can succeed: the database cannot be reached, or
+ * another server answers now.
  */
 function isPassing(error: unknown): boolean {
   return isDatabaseAway(error) || error instanceof AnotherServer;

@@ -36,10 +36,10 @@ import {
   withdrawConfirmation,
 } from './replicas.repository.js';
 
-/** The start time on record of a server whose confirmation was withdrawn. */
+/** The start time that the database holds for a server whose confirmation was withdrawn. */
 const WITHDRAWN = '0';
 
-/** The database, the settings and the acts of a confirmation. */
+/** The database, the settings and the functions that a confirmation needs. */
 export interface ConfirmationParts {
   readonly database: UncheckedDatabase;
   readonly setting: FailoverSetting;
@@ -47,23 +47,24 @@ export interface ConfirmationParts {
   readonly limits: FailoverLimits;
   readonly clock: Clock;
   readonly security: Logger;
-  /** Ends the wait for other processes when this process stops. */
+  /** Aborted when this process stops, so that it waits no longer for other processes. */
   readonly signal?: AbortSignal;
-  /** Ends everything on record that gives access. */
+  /** Ends all sessions, grants, tokens, certificates and other rows that give access. */
   endEverything(dataSource: DataSource): Promise<object>;
   /**
-   * Lists the tokens and secrets that an admin confirms, in the transaction that confirms the
-   * server.
+   * Lists the tokens and secrets that an admin must check and confirm after a loss of commits, in
+   * the transaction that confirms the server.
    */
   listSecrets(tx: EntityManager): Promise<number>;
-  /** Repeats the ends of access that this process remembers and the server has lost. */
+  /** Ends again the access whose end this process remembers and the server has lost. */
   redo(dataSource: DataSource): Promise<void>;
 }
 
 /**
- * Confirms a start of PostgreSQL. Each running process reports what the server lacks of its
- * commits. Then one process decides, ends what must end, and records the identity of the server.
- * Until then nothing is issued.
+ * Confirms a database server after each start of PostgreSQL, because a failover may have lost
+ * commits. Each running process reports which of its commits the server lacks. Then one process
+ * decides, ends the access that must end, and records the identity of the server. Until then
+ * nothing is issued.
  */
 export class Confirmation {
   constructor(
@@ -72,15 +73,16 @@ export class Confirmation {
   ) {}
 
   /**
-   * Returns once the server is confirmed and lacks nothing that this process remembers, or all
-   * access has ended.
+   * Returns as soon as the server is confirmed and either lacks nothing that this process
+   * remembers, or all access has ended.
    *
    * @throws the driver's error if the database cannot be reached, and an Error if another server
-   * answers; the caller then starts again
+   *   answers; the caller then starts again
    */
   async run(): Promise<void> {
     const { database, limits } = this.parts;
-    // A server that vanished must not keep the report back for as long as the others wait for it.
+    // If the server is gone, this process must notice soon, because the other processes wait for
+    // its report only for `limits.patience`.
     const dataSource = await database.open(limits.patience / 2);
     const runner = dataSource.createQueryRunner();
     try {
@@ -99,8 +101,9 @@ export class Confirmation {
   }
 
   /**
-   * Compares the memory of this process with the server. It reports the result, unless the server
-   * is confirmed and lacks nothing, or its confirmation has ended all access already.
+   * Compares the commits that this process remembers with the server, and reports the result. It
+   * reports nothing if the server is confirmed and lacks nothing, or if all access has ended
+   * already when the server was confirmed.
    *
    * @returns true if the server lacks something
    */
@@ -130,11 +133,12 @@ export class Confirmation {
     const isConfirmed = confirmed !== undefined && isSameServer(confirmed, identity);
     const hasEnded = isConfirmed && isProof && (await hasEndedSince(tx, this.memory));
     if (isConfirmed && (hasEnded || !isProof)) return { ...comparison, hasEnded };
-    // Other processes may have confirmed the server before this one found the loss. A copy of a
-    // database has the same start time.
+    // Other processes may have confirmed the server before this one found the loss. It is also
+    // possible that this server is a copy of the confirmed one and has its start time. In both
+    // cases the confirmation must not hold for this server.
     if (confirmed?.startedAt === identity.startedAt) await withdrawConfirmation(tx);
-    // The proof is a report with an id of its own. So it stays if this process has not reported
-    // yet, or ends before it does.
+    // A proven loss is recorded at once under an id of its own, so that it counts even if this
+    // process ends before it reports under its own id.
     await this.#recordReport(tx, isProof ? newUuid() : this.memory.id, comparison);
     return { ...comparison, hasEnded };
   }
@@ -151,8 +155,8 @@ export class Confirmation {
   }
 
   /**
-   * Repeats the ends of access that this process remembers. An error of one of them must not stop
-   * the report of the loss, because the report ends all access in any case.
+   * Ends again the access whose end this process remembers. An error of one of these acts must not
+   * stop the report of the loss, because the report ends all access in any case.
    */
   async #redo(identity: DatabaseIdentity): Promise<void> {
     try {
@@ -169,8 +173,8 @@ export class Confirmation {
   /**
    * Waits until this process or another one has confirmed the server.
    *
-   * @returns undefined if another process has withdrawn a confirmation; that deleted all reports,
-   *   and this process must report again
+   * @returns undefined if another process has withdrawn the confirmation. All reports were then
+   *   deleted, so this process must report again
    */
   async #confirmed(
     manager: EntityManager,
@@ -189,8 +193,8 @@ export class Confirmation {
   }
 
   /**
-   * Decides and confirms. Returns undefined if another process does so now, or a report is still
-   * awaited.
+   * Decides what the change of the server means, and confirms the server. Returns undefined if
+   * another process is doing so, or if the report of a running process is still missing.
    */
   async #conclude(tx: EntityManager, identity: DatabaseIdentity): Promise<Outcome | undefined> {
     if (!(await tryConfirmationLock(tx))) return undefined;
@@ -205,7 +209,8 @@ export class Confirmation {
       await this.#workOn(identity, (dataSource) => this.parts.endEverything(dataSource));
       await this.parts.listSecrets(tx);
     }
-    // Transactions of this start may be open if its confirmation was withdrawn.
+    // If a confirmation of this start was withdrawn, transactions that began before may still be
+    // open.
     if (confirmed?.startedAt === WITHDRAWN) await holdAuditWriters(tx);
     await this.#moveSerials(tx, decision);
     await recordIdentity(tx, identity, decision?.endsEverything === true);
@@ -217,9 +222,9 @@ export class Confirmation {
 
   /**
    * Runs `work` on a connection of its own, and checks before and after it that the connection
-   * reached the start of PostgreSQL that this process confirms. Several hosts, a proxy or a second
-   * promotion may lead the connection to another server. That server must not be confirmed then,
-   * because nothing has ended on it.
+   * reached the start of PostgreSQL that this process confirms. If there are several hosts, a proxy
+   * or a second promotion, the connection may reach another server. That server must then not be
+   * confirmed, because the access on it has not ended.
    *
    * @throws AnotherServer before or after the work
    */
@@ -250,8 +255,8 @@ export class Confirmation {
   }
 
   /**
-   * Continues on a confirmed server. @returns false if the server lacks commits that this process
-   * made on another server meanwhile
+   * Remembers that the server is confirmed, so that this process goes on to work on it. @returns
+   * false if the server lacks commits that this process made on another server meanwhile
    */
   async #adopt(manager: EntityManager, known: KnownStart, wasLost: boolean): Promise<boolean> {
     const { memory } = this;
@@ -265,11 +270,16 @@ export class Confirmation {
 }
 
 interface Comparison extends MarkComparison {
-  /** True if the confirmation of the server has already ended all access that was lost. */
+  /**
+   * True if all access has ended already because of the loss, when another process confirmed the
+   * server.
+   */
   readonly hasEnded: boolean;
 }
 
-/** A confirmed start, and the decision if this process made it. */
+/**
+ * The confirmed start of PostgreSQL, and the decision about it if this process made the decision.
+ */
 interface Outcome {
   readonly known: KnownStart;
   readonly decision?: FailoverDecision | undefined;

@@ -35,9 +35,9 @@ const HOUR = 3_600_000;
 const WARN_EVERY = 10_000;
 
 /**
- * Writes a heartbeat into the database twice a second and remembers its commits. It takes part in
- * the confirmation of every database server that its connections reach, so that lost commits are
- * noticed. One loop does both, so that at most one confirmation runs.
+ * Writes a heartbeat into the database twice a second and remembers the commits of this process. It
+ * takes part in the confirmation of every database server that its connections reach, so that lost
+ * commits are noticed. One loop does both, so that at most one confirmation runs.
  */
 @Injectable()
 export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -45,11 +45,11 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   readonly #memory: ReplicaMemory;
   readonly #confirmation: Confirmation;
   readonly #stop = new AbortController();
-  /** Aborted to end the pause between two turns of the loop. */
+  /** Aborted to end the pause between two rounds of the loop. */
   #wake = new AbortController();
   /**
-   * True if a connection was refused since the last turn of the loop. An older connection may still
-   * reach the former server, so its answer proves nothing.
+   * True if a connection was refused since the last round of the loop. An older connection may
+   * still reach the former server, so its answer does not prove that the server is the same.
    */
   #isRefused = false;
   /**
@@ -57,7 +57,7 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
    * may have crashed, because a crash resets the statistics.
    */
   #statisticsOf: string | undefined;
-  /** The ids of the operator's audit events that the last heartbeat read. */
+  /** The ids of the audit events of the operator's command that the last heartbeat read. */
   #byOperator: ReadonlySet<string> = new Set();
   #warnedAt = Number.NEGATIVE_INFINITY;
   #loop: Promise<void> | undefined;
@@ -97,8 +97,8 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   }
 
   /**
-   * The first heartbeat is written before the first request is served, so that no commit happens
-   * without one.
+   * Writes the first heartbeat before the first request is served, so that no commit happens
+   * without a heartbeat before it.
    */
   async onApplicationBootstrap(): Promise<void> {
     const isFine = await this.#turn();

@@ -1,10 +1,16 @@
 import type { Config } from '#platform/config/config.js';
 import type { DatabaseIdentity } from '#platform/database/identity/database-identity.js';
 
-/** The value of SVC_DATABASE_FAILOVER: what the operator says about replication. */
+/**
+ * The value of SVC_DATABASE_FAILOVER, by which the operator states if standbys replicate
+ * synchronously.
+ */
 export type FailoverSetting = Config['database']['failover'];
 
-/** The facts that one process of the service reports about an unconfirmed database server. */
+/**
+ * The facts that one process of the service reports about a database server that is not confirmed
+ * yet.
+ */
 export interface ReplicaReport {
   /** True if the process ran before the server changed, and remembers what it committed. */
   readonly isWitness: boolean;
@@ -21,7 +27,10 @@ export interface ReplicaReport {
   readonly highestSerial: bigint | undefined;
 }
 
-/** The things to do before any credential is issued on a new database server. */
+/**
+ * The decision about a changed database server: what must be done before any credential is issued
+ * on it.
+ */
 export interface FailoverDecision {
   /**
    * True if the server has another system identifier, database oid or timeline than the confirmed
@@ -31,8 +40,9 @@ export interface FailoverDecision {
   /** True if a process proved that the database lost commits. */
   readonly isProved: boolean;
   /**
-   * True if a process that ran before the change compared the server with its memory. It is false
-   * if the newest commits are missing and a process that may have made them does not report.
+   * True if a process that ran before the change compared the server with the commits that it
+   * remembers. It is false if the newest commits are missing and a process that may have made them
+   * has not reported.
    */
   readonly hasWitness: boolean;
   /** True if all access must end, because revocations may be lost. */
@@ -50,18 +60,18 @@ export interface Reports {
   readonly all: readonly ReplicaReport[];
   /**
    * False if a process that ran shortly before the change has not reported, because it died or
-   * reaches no server.
+   * cannot reach the server.
    */
   readonly isComplete: boolean;
 }
 
 /**
- * Decides what a change of the database server means. If no process that ran before reports about
- * another server, no process can prove that commits were lost. This counts as a loss, unless the
- * operator says that the standbys replicate synchronously.
+ * Decides what a change of the database server means. If another server answers, and no process
+ * that ran before the change reports about it, no process can prove or disprove a loss of commits.
+ * This counts as a loss, unless the operator states that the standbys replicate synchronously.
  *
- * The same holds if the newest commits are missing and a process that may have committed then does
- * not report. Only that process could prove the loss.
+ * It also counts as a loss if the newest commits are missing and a process that may have made some
+ * of them has not reported, because only that process could prove the loss.
  *
  * @param confirmed the identity of the confirmed server
  * @param now the identity of the present server
@@ -91,8 +101,9 @@ export function decide(
 }
 
 /**
- * Decides which serials of SSH certificates are revoked. On another server the new serials start
- * higher. All certificates so far are revoked if commits may be lost that no process remembers.
+ * Decides which serials of SSH certificates are revoked. On another server, new certificates get
+ * serials above all earlier ones. All certificates so far are revoked if commits may be lost that
+ * no process remembers.
  */
 function serialsOf(
   isAnother: boolean,
@@ -113,8 +124,8 @@ export function isSameServer(confirmed: DatabaseIdentity, now: DatabaseIdentity)
 }
 
 /**
- * Compares the values that change only by a promotion or a restore. A value that one of the servers
- * did not show is not compared.
+ * Compares the properties of two servers that change only by a promotion of a standby or the
+ * restore of a backup. A property that one of the servers did not show is not compared.
  */
 function differs(confirmed: DatabaseIdentity, now: DatabaseIdentity): boolean {
   const fields = ['systemIdentifier', 'databaseOid', 'timeline'] as const;

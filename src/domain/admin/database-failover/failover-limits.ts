@@ -5,11 +5,14 @@ export interface FailoverLimits {
   /** The interval between two heartbeats that each process writes. */
   readonly heartbeat: number;
   /**
-   * The milliseconds by which the newest heartbeat of a process may be older than the newest one of
-   * all processes. If it is not older, the process counts as running.
+   * A process counts as running if its newest heartbeat is at most this many milliseconds older
+   * than the newest heartbeat of all processes.
    */
   readonly recent: number;
-  /** The longest wait for the reports of running processes, counted from the first report. */
+  /**
+   * The longest wait for the reports of running processes about a new server, counted from the
+   * first report.
+   */
   readonly patience: number;
   /** The interval at which a process checks if the server is confirmed. */
   readonly poll: number;

@@ -48,8 +48,8 @@ export async function compareMemory(
 async function findLoss(tx: EntityManager, memory: ReplicaMemory): Promise<string | undefined> {
   const { known, settledHeartbeat } = memory;
   if (known === undefined) return undefined;
-  // All remembered ids are taken before the first proof, because an id that was left would prove
-  // the same loss a second time.
+  // All remembered ids are taken now, before one of them proves a loss, because an id that stayed
+  // behind would prove the same loss a second time.
   const ids = memory.takeForComparison();
   const confirmation = await lastConfirmation(tx);
   if (BigInt(confirmation?.confirmedAt ?? 0) < BigInt(known.confirmedAt)) {
@@ -64,8 +64,9 @@ async function findLoss(tx: EntityManager, memory: ReplicaMemory): Promise<strin
 }
 
 /**
- * Returns true if other processes have already ended all access after a loss that {@link
- * compareMemory} found here. Returns false if this process worked on another server after that.
+ * Returns true if other processes have already ended all access because of the loss that
+ * {@link compareMemory} found here. Returns false if this process committed something on another
+ * server after that.
  */
 export async function hasEndedSince(tx: EntityManager, memory: ReplicaMemory): Promise<boolean> {
   const ended = await lastReconciliation(tx);

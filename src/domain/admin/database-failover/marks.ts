@@ -4,7 +4,7 @@ import { systemClock, type Clock } from '#platform/clock/clock.js';
 const ID_BYTES = 16;
 
 /**
- * The milliseconds for which ids are collected into one part. A finished part is packed into a
+ * The milliseconds for which ids are collected into one list. A finished list is packed into a
  * buffer, which takes less memory.
  */
 const PART = 1_000;
@@ -19,17 +19,16 @@ export interface MarkPart {
 
 /**
  * Remembers the ids of audit events whose commit has returned: all ids of the last minute, and the
- * newest id from before. After a failover, missing ids prove lost commits. Each id takes 16 bytes,
- * so that 3,000 a second take 3 MB.
+ * newest id from before. After a failover, an id that the database lacks proves lost commits. Each
+ * id takes 16 bytes, so that 3,000 a second take 3 MB.
  */
 export class Marks {
   #parts: MarkPart[] = [];
 
   /**
-   * @param span how long every id is remembered, in milliseconds
-   * @param provable how long an id can prove a loss, in milliseconds; an older event may have
-   * expired and
-   *   been deleted
+   * @param span the milliseconds for which every id is remembered
+   * @param provable the milliseconds for which an id can prove a loss; an older event may have
+   *   expired and been deleted
    */
   constructor(
     private readonly span: number,
@@ -52,8 +51,8 @@ export class Marks {
   }
 
   /**
-   * True if a missing id can prove a loss of commits at all, because events are kept for some time
-   * (`provable`).
+   * True if a missing id can prove a loss of commits at all. It cannot if audit events are kept for
+   * no time (`provable` is 0).
    */
   get areProvable(): boolean {
     return this.provable > 0;
@@ -76,7 +75,7 @@ export class Marks {
   }
 
   /**
-   * Returns those ids of some parts that are young enough to prove a loss, because an older event
+   * Returns those ids of some lists that are young enough to prove a loss, because an older event
    * may have expired and been deleted.
    */
   provableIds(parts: readonly MarkPart[]): string[] {
@@ -87,10 +86,10 @@ export class Marks {
   }
 
   /**
-   * Forgets ids that are older than the span, but keeps the newest of them. The span is counted
-   * back from the newest id and not from now, because PostgreSQL may be unreachable for longer. All
-   * ids of the span are kept, because two commits at the same time may be added in another order
-   * than they were written.
+   * Forgets ids that are older than `span`, but keeps the newest of them. The age is counted back
+   * from the newest id and not from now, because PostgreSQL may be unreachable for longer than
+   * `span`. All ids within `span` are kept, because two commits at the same time may be noted in
+   * another order than they were written.
    */
   #forget(newestAt: number): void {
     const kept = this.#parts.findIndex(({ until }) => newestAt - until < this.span);

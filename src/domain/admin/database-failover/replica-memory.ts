@@ -13,7 +13,8 @@ interface Heartbeat {
 }
 
 /**
- * The confirmed start of PostgreSQL on which a process works. Times are microseconds since 1970.
+ * The start of PostgreSQL that is confirmed and on which a process works. Times are microseconds
+ * since 1970.
  */
 export interface KnownStart {
   readonly startedAt: string;
@@ -28,7 +29,10 @@ export class ReplicaMemory {
   readonly id = newUuid();
   readonly #marks: Marks;
   #heartbeats: readonly Heartbeat[] = [];
-  /** The ids that were taken out for a comparison that has not ended. */
+  /**
+   * The ids that were taken for a comparison with a server, until {@link adopt} ends the
+   * comparison.
+   */
   #compared: readonly MarkPart[] = [];
   #known: KnownStart | undefined;
   #highestSerial: bigint | undefined;
@@ -48,9 +52,9 @@ export class ReplicaMemory {
   }
 
   /**
-   * True if this process can say if the next database server lacks commits. For that it must have
-   * worked on a confirmed start of PostgreSQL, and its remembered audit events must be able to
-   * prove a loss.
+   * True if this process can tell if the next database server lacks commits. For that it must have
+   * worked on a confirmed start of PostgreSQL, and audit events must be kept long enough to prove a
+   * loss.
    */
   get isWitness(): boolean {
     return this.#known !== undefined && this.#marks.areProvable;
@@ -105,8 +109,8 @@ export class ReplicaMemory {
   }
 
   /**
-   * Returns the ids that were added after the last comparison. Like the others, they stay
-   * remembered until {@link adopt}.
+   * Returns the ids that were added after the last comparison. Like the ids of the comparison, they
+   * stay remembered until {@link adopt}.
    */
   takeNoted(): readonly string[] {
     const noted = this.#marks.take();
@@ -116,7 +120,7 @@ export class ReplicaMemory {
 
   /**
    * Returns those ids of a comparison whose commits returned within the last `milliseconds`. A few
-   * older ids are among them, because ids are kept in parts of a second.
+   * older ids are among them, because ids are kept in lists of about a second.
    */
   comparedWithin(milliseconds: number): readonly string[] {
     const from = this.clock.monotonic() - milliseconds;

@@ -43,8 +43,8 @@ export interface OperatorRow {
 }
 
 /**
- * The longest time, in seconds, from an audit event of the operator to its commit. If the commit
- * takes longer, the heartbeats of the processes may miss the event.
+ * The longest time, in seconds, from the writing of an audit event by the operator's command to its
+ * commit. If the commit takes longer, the heartbeats of the processes may miss the event.
  */
 export const COMMIT_WITHIN = 5;
 
@@ -54,12 +54,12 @@ const THIS_START = fragment`pg_postmaster_start_time()`;
  * Writes the heartbeat of a process, if the server is confirmed and is the one that the process
  * knows. It also deletes the rows of processes that have written none for a day.
  *
- * The time of the heartbeat is older than the snapshot of the statement. So the statement reads
+ * The time of the heartbeat is taken before the snapshot of the statement. So the statement reads
  * each audit event that was committed before that time.
  *
  * @param known undefined for the first heartbeat of a process
- * @param last the time of the heartbeat before, for the events of the operator; undefined without
- * one
+ * @param last the time of the previous heartbeat, since which the events of the operator are read;
+ *   undefined without one
  * @returns undefined if the process has to compare its memory with the server first
  * @throws Error with the SQLSTATE `UNCONFIRMED`
  */
@@ -106,8 +106,9 @@ export async function recordHeartbeat(
 
 /**
  * Returns the SQL that reads the audit events of the operator since {@link COMMIT_WITHIN} seconds
- * before a heartbeat. It looks back because an event becomes visible only by its commit. After a
- * pause of more than a minute only the last minute is read, so that no heartbeat reads many rows.
+ * before a heartbeat. It begins earlier than the heartbeat because an event becomes visible only by
+ * its commit. After a pause of more than a minute only the last minute is read, so that no
+ * heartbeat reads many rows.
  */
 function operatorRowsSince(last: bigint | undefined): SqlFragment {
   const at = last?.toString() ?? null;
@@ -201,9 +202,9 @@ export async function countMissing(tx: EntityManager, ids: readonly string[]): P
 }
 
 /**
- * Returns true if the server has this heartbeat of a process, or a later one. Also true for an old
- * heartbeat, which proves nothing, because other processes delete the row of a process after a day
- * without a heartbeat.
+ * Returns true if the server has this heartbeat of a process, or a later one. It is also true for a
+ * heartbeat that is older than a day, which proves nothing, because other processes delete the row
+ * of a process after a day without a heartbeat.
  */
 export async function hasHeartbeat(
   tx: EntityManager,
@@ -235,8 +236,8 @@ export async function recordReport(tx: EntityManager, report: OwnReport): Promis
 }
 
 /**
- * Returns true if this start of PostgreSQL is unconfirmed and lacks the report of a process, so
- * that the other processes wait for the report.
+ * Returns true if this start of PostgreSQL is unconfirmed and the process has not reported about it
+ * yet. The other processes then wait for the report.
  */
 export async function isReportDue(tx: EntityManager, replicaId: string): Promise<boolean> {
   const [row] = await sql<{ is_due: boolean }>(tx)`

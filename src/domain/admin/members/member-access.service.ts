@@ -59,7 +59,7 @@ export class MemberAccess {
    * Removes one security key of a member with everything that the key opened.
    *
    * @throws DomainError admin_required, own_account; not_found for no such member or key; last_key
-   * for the only key
+   *   for the only key
    */
   async removeKey(act: MemberAct, keyId: string): Promise<RevokedCounts> {
     return this.work.transact(act.admin.orgId, async (tx) => {

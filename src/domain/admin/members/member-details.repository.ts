@@ -57,7 +57,10 @@ export interface MemberGitHubToken {
   readonly expires_at: string;
 }
 
-/** The keys, and what is open or was issued in the name of a member. Times are RFC 3339. */
+/**
+ * The security keys of a member, and the sessions, certificates, grants and tokens in the name of
+ * the member. Times are RFC 3339.
+ */
 export interface MemberDetails {
   readonly keys: readonly MemberKey[];
   readonly sessions: readonly MemberSession[];

@@ -26,23 +26,30 @@ export interface MemberPage extends FoundMembers {
 }
 
 /**
- * For each act of an admin, the counts of what it would end now for a member and for the accounts
- * that end with the member. A page shows them before the act.
+ * For each act of an admin, the counts of the access that it would end now, of a member and of the
+ * accounts that end together with the member. A page shows the counts before the act.
  */
 export type EndingAccess = Readonly<Record<keyof typeof SCOPE_OF_ACT, RevokedCounts>>;
 
-/** The counts of what the acts on the ties of a member to SCIM records would end now. */
+/**
+ * The counts of the access that would end if an admin changed a tie between a member and a SCIM
+ * record. Such a tie says that both are, or may be, the same person.
+ */
 export interface EndingOfTies {
   /**
-   * The counts if the member is separated from the SCIM record and gets a new id. Empty if no
-   * record took the member over.
+   * The counts if an admin separates the member from the SCIM record that took the member over. The
+   * member then gets a new id, and the access under the old id ends. Empty if no record took the
+   * member over.
    */
   readonly part: RevokedCounts;
-  /** The counts for the other user, who now signs in with the address that the member would get. */
+  /**
+   * The counts if the member gets the address that is its userName. They are those of the other
+   * user, who signs in with this address now.
+   */
   readonly giveAddress: RevokedCounts;
 }
 
-/** The revocation event of an act that ends the access of the person and keeps the account. */
+/** The kind of revocation for an act that ends the access of a person but keeps the account. */
 const MOVED = 'provider-withdrawn';
 
 /** A member with everything that an admin sees about the member. */
@@ -115,8 +122,8 @@ export class MemberRecords {
   }
 
   /**
-   * Counts what would end for the accounts that end together with a member: the twins and the
-   * linked records.
+   * Counts the access that would end for the accounts that end together with a member: members who
+   * signed in with an address of this SCIM record, and linked records.
    */
   async #endingWith(tx: EntityManager, { id, ties }: Member, act: EndKind) {
     if (ties.twins.length === 0 && ties.linkedTo.length === 0) return [];

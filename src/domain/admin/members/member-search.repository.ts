@@ -37,15 +37,14 @@ export interface ListedMember {
   readonly place: MemberPlace;
 }
 
-/** The members that a search found, and if the search looked at all that match its text. */
+/** The members that a search found. `isComplete` is false if more members may match its text. */
 export interface FoundMembers {
   readonly members: readonly ListedMember[];
   readonly isComplete: boolean;
 }
 
 /**
- * A row of the result. A row without an id stands for no member and only states if the search was
- * complete.
+ * A row of the result. A row without an id is no member; it only states if the search was complete.
  */
 interface Row extends TiesRow {
   id: string | null;
@@ -95,8 +94,8 @@ const ORDERS = {
 const LAST = '\u{10FFFF}';
 
 /**
- * Lists, by one statement, the members of an organization that match a search, sorted as the search
- * demands, from the page's position on.
+ * Lists, by one statement, one page of the members of an organization that match a search, in the
+ * order that the search asks for.
  */
 export async function searchMembers(
   tx: EntityManager,
@@ -124,8 +123,9 @@ function searchText(query: MemberQuery, bind: Bind): string {
   const order = ORDERS[sort];
   const filters = filtersOf(query, bind);
   if (q !== undefined) filters.push('u.id IN (SELECT f.id FROM found f)');
-  // As a range, the condition makes every plan use the index of the organization, which is sorted
-  // as the list. As an equality, the planner could choose the index of the ids instead.
+  // Written as a range, the condition lets every plan use the index of the organization, which is
+  // sorted like the list. If it were an equality, the planner could choose the index of the ids
+  // instead.
   const isPlain = filters.length === 0 && sort === 'added';
   const conditions = [isPlain ? 'u.org_id BETWEEN $1 AND $1' : 'u.org_id = $1', ...filters];
   if (after) {
@@ -196,9 +196,9 @@ const TIED = {
 
 const isOf = (models: string) => `k.aaguid = ANY (${models}::uuid[])`;
 /**
- * Returns the SQL condition that a key is of none of some models. It is not written as `<> ALL`,
- * because the planner would then multiply the frequencies of the models, as if a key had several.
- * For `= ANY` it adds them up.
+ * Returns the SQL condition that the model of a key is none of some models. It is not written as
+ * `<> ALL`, because the planner would then multiply the frequencies of the models, as if one key
+ * had several models. For `= ANY` it adds the frequencies up.
  */
 const isNotOf = (models: string) => `(k.aaguid = ANY (${models}::uuid[])) IS NOT TRUE`;
 

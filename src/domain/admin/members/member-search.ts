@@ -10,7 +10,7 @@ const PAGE_SIZE = { usual: 100, most: 200 } as const;
  */
 export const MEMBER_ORDERS = ['added', 'address', 'last_use'] as const;
 
-/** The value of the filter `model` for keys whose model the table of models does not have. */
+/** The value of the filter `model` for keys whose model is not in the table of known models. */
 export const UNKNOWN_MODEL = 'unknown';
 
 /**
@@ -70,7 +70,7 @@ const truth = z.enum(['true', 'false']).transform((text) => text === 'true');
 
 /**
  * The query parameters of a list of members, in the API and on the page. An unknown parameter is an
- * error, because a client might believe that an ignored one filters.
+ * error. If it were ignored, a client could believe that it filters.
  */
 export const MEMBER_QUERY = z
   .strictObject({
@@ -101,8 +101,9 @@ export const MEMBER_QUERY = z
     role: z.enum(['admin', 'member']).optional(),
     status: z.enum(['active', 'inactive']).optional(),
     /**
-     * Finds members by their tie to SCIM records. `twin`: twins and the records that have twins.
-     * `no_address`: people without an address of their own to sign in with.
+     * Finds members by their tie to SCIM records, which may be about the same person. `twin`:
+     * members who signed in with an address of a record, and such records. `no_address`: people
+     * without an address of their own to sign in with.
      */
     tie: z.enum(['twin', 'linked', 'taken_over', 'no_address']).optional(),
     sort: z.enum(MEMBER_ORDERS).optional(),

@@ -29,9 +29,10 @@ type Found = Omit<RelatedMember, 'relation'>;
 const MOST_RELATED = 50;
 
 /**
- * Finds the accounts that are connected to a member: the SCIM records of a twin, and the twins and
- * linked records of a record. It also finds the user who signs in with the userName of the member,
- * and the records that have the same address.
+ * Finds the accounts that may be the same person as a member, with each {@link Relation}: SCIM
+ * records with whose address the member signed in, members who signed in with an address of this
+ * record, linked records, the user who signs in with the userName of the member, and records that
+ * have the same address.
  */
 export async function readRelated(
   tx: EntityManager,

@@ -11,7 +11,7 @@ import type { DataSource } from '#platform/database/statements/typeorm.js';
 import { OperatorAccess } from './operator-access.js';
 import { OperatorDomains } from './operator-domains.js';
 
-/** Makes the acts of the operator on domains, for a command that has only a database. */
+/** Makes an {@link OperatorDomains} for a command that has only a database. */
 export function operatorDomains(dataSource: DataSource): OperatorDomains {
   const organizations = new OrganizationsRepository();
   const ownership = new DomainOwnership(
@@ -25,8 +25,8 @@ export function operatorDomains(dataSource: DataSource): OperatorDomains {
 }
 
 /**
- * Makes the acts of the operator on people, for a command that has only a database: no KMS, no
- * identity providers and no key of the service.
+ * Makes an {@link OperatorAccess} for a command that has only a database: no KMS, no identity
+ * providers and no key of the service.
  */
 export function operatorAccess(dataSource: DataSource): OperatorAccess {
   const revocation = everyRevocation();

@@ -32,7 +32,7 @@ export interface OperatorAct {
   readonly operator: MachineOperator;
 }
 
-/** The parts of the domain that the acts of the operator use. */
+/** The classes that the acts of the operator use. */
 export interface OperatorParts {
   readonly dataSource: DataSource;
   readonly users: UsersRepository;
@@ -58,8 +58,8 @@ export class OperatorAccess {
    * Performs an act of the operator.
    *
    * @throws DomainError not_found for a user who was removed, account_inactive, admin_required for
-   * a user without an organization, domain_not_proven for an address that the organization does not
-   * own
+   *   a user without an organization, domain_not_proven for an address that the organization does
+   *   not own
    */
   perform(act: OperatorAct): Promise<ActOutcome> {
     return this.parts.dataSource.transaction((tx) => this.#perform(tx, act));
@@ -72,7 +72,7 @@ export class OperatorAccess {
   async rehearse(act: OperatorAct): Promise<ActOutcome> {
     const performs = (tx: EntityManager) => this.#perform(tx, act);
     const { changed, ended } = await rehearsed(this.parts.dataSource, performs);
-    // without the pass, because the transaction was rolled back and the pass does not exist
+    // The pass is left out, because the transaction was rolled back and the pass does not exist.
     return { changed, ended };
   }
 

@@ -32,7 +32,7 @@ export interface DomainOutcome {
   readonly ended: RevokedCounts;
 }
 
-/** The parts of the domain that the acts on domains use. */
+/** The classes that the acts on domains use. */
 export interface OperatorDomainParts {
   readonly dataSource: DataSource;
   readonly organizations: OrganizationsRepository;
@@ -63,8 +63,9 @@ export class OperatorDomains {
    * Performs an act of the operator on a domain.
    *
    * @throws DomainError not_found for a domain that no organization owns, or an organization that
-   * does not exist any more; invalid_request for a domain that strangers share, such as one of a
-   * mail service; domain_taken for one that another organization has proven
+   *   does not exist any more; invalid_request for a domain whose addresses belong to unrelated
+   *   people, such as that of a mail service; domain_taken for one that another organization has
+   *   proven
    */
   perform(act: OperatorDomainAct): Promise<DomainOutcome> {
     return this.parts.dataSource.transaction((tx) => this.#perform(tx, act));

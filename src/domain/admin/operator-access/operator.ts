@@ -1,9 +1,9 @@
-/** The operator of the service, as far as the operating system of the machine knows the person. */
+/** The operator of the service, as the operating system of the machine identifies the person. */
 export interface MachineOperator {
   readonly name: string;
   /**
-   * The real user id of the process. It is reliable, because the kernel states it and no variable
-   * can change it.
+   * The real user id of the process. It is reliable, because the kernel states it and no
+   * environment variable can change it.
    */
   readonly uid: number;
   /**
@@ -19,9 +19,7 @@ export interface MachineOperator {
   readonly host: string;
 }
 
-/**
- * The facts about an operator, as the details of audit events and the lines of the log have them.
- */
+/** The facts about an operator in the form of the details of audit events and of log lines. */
 export interface OperatorDetails {
   readonly by: 'operator';
   readonly os_user: string;

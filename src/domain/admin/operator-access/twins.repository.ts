@@ -2,7 +2,8 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * A member who signed in with an address that a SCIM record also has, and who ends with the record.
+ * A member who signed in with an address that a SCIM record also has. The member is called a twin
+ * of the record, and loses access together with it.
  */
 export interface KnownTwin {
   readonly id: string;
@@ -14,10 +15,13 @@ export interface KnownTwin {
   readonly organization: string;
 }
 
-/** The most twins that a query returns. */
+/** The most members that {@link listTwins} returns. */
 export const MOST_TWINS = 1000;
 
-/** Lists the twins of the SCIM records of all organizations, those of an inactive record first. */
+/**
+ * Lists the members of all organizations who signed in with an address of a SCIM record (twins).
+ * Those of an inactive record come first.
+ */
 export function listTwins(tx: EntityManager): Promise<KnownTwin[]> {
   return sql<KnownTwin>(tx)`
     SELECT u.id, u.email, u.active, r.id AS "recordId", r.user_name AS "recordName", r.active AS "isRecordActive",

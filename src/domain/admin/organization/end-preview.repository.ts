@@ -12,13 +12,15 @@ const MOST_COUNTED = 1000;
 /** A preview of an act that ends the access of users, for the page that asks for a confirmation. */
 export interface EndPreview {
   readonly users: number;
-  /** The counts of what would end; null if there are more users than {@link MOST_COUNTED}. */
+  /**
+   * The counts of the items that would end; null if there are more users than {@link MOST_COUNTED}.
+   */
   readonly counts: RevokedCounts | null;
 }
 
 /**
- * Counts the sessions and credentials of some users. The conditions are the same as at the end of
- * their access, so that expired items do not count.
+ * Counts the sessions and credentials of some users. The conditions are the same as when the access
+ * of the users ends, so that expired items do not count.
  */
 export async function previewEnd(
   tx: EntityManager,

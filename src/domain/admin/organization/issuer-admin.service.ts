@@ -25,7 +25,7 @@ import { DomainError } from '#platform/errors/domain-error.js';
 
 /**
  * The most labels (parts of host names) that an organization can ever claim. The number is small
- * because a claimed label stays reserved for the organization for ever.
+ * because a label stays reserved for its organization forever, even after its release.
  */
 const MOST_LABELS = 3;
 
@@ -104,8 +104,8 @@ export class IssuerAdmin {
   }
 
   /**
-   * Releases the label of the organization. Its host and its keys end with the commit, and AWS
-   * tokens come from the service's own issuer again.
+   * Releases the label of the organization. Its host name and its signing keys end with the commit,
+   * and AWS tokens come from the service's own issuer again.
    *
    * @throws DomainError not_found, admin_required
    */
@@ -129,7 +129,8 @@ export class IssuerAdmin {
     const key = await this.issuerKeys.newKey(admin.orgId, label);
     return this.#change(admin, async (tx) => {
       const current = await this.#found(tx, admin);
-      // the label was released and another one claimed while the key was generated
+      // While the key was generated, the organization has released the label and claimed another
+      // one.
       if (current.label !== label) throw noIssuer();
       const withdrawn = await (emergency ? this.#replace(tx, key) : this.#addNext(tx, key));
       const details = { label, kid: key.kid, emergency, withdrawn };

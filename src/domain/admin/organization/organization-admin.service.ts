@@ -56,7 +56,8 @@ export interface ListedToken extends ScimToken {
 }
 
 /**
- * A new SCIM token. Only this result contains its secret, because the database has the hash alone.
+ * A new SCIM token. Only this result contains its secret, because the database stores only the
+ * hash.
  */
 export interface NewToken {
   readonly scimToken: ScimToken;
@@ -88,10 +89,10 @@ export class OrganizationAdmin {
 
   /**
    * Changes settings of the organization. The audit event has the old and the new value of each
-   * changed setting; without a change there is no event. If the device grant is switched off, the
-   * sessions of devices end, and so do the device codes that are still unused.
+   * changed setting; without a change there is no event. If the login by device codes is switched
+   * off, the sessions that device codes opened end, and unused device codes end, too.
    *
-   * @param check refuses the change by an error if the locked settings are not as expected
+   * @param check throws to refuse the change if the settings, which are locked, are not as expected
    * @throws DomainError admin_required
    */
   async change(
@@ -130,8 +131,8 @@ export class OrganizationAdmin {
   }
 
   /**
-   * Returns true if the organization never had a SCIM token, because the first one sets the
-   * membership to `scim_only`.
+   * Returns true if the organization never had a SCIM token, because its first token changes the
+   * membership setting to `scim_only`: sign-ins then create no members.
    */
   async isFirstToken({ orgId }: Admin): Promise<boolean> {
     return !(await hadScimToken(this.dataSource.manager, orgId));
@@ -205,15 +206,16 @@ export class OrganizationAdmin {
   }
 
   /**
-   * Lists the secrets that an admin must still confirm after a loss of commits, the newest first.
+   * Lists the secrets, such as SCIM tokens, that an admin must still confirm after the database
+   * lost commits, the newest first.
    */
   listSecretsToConfirm({ orgId }: Admin): Promise<ListedSecret[]> {
     return listUnconfirmed(this.dataSource.manager, orgId);
   }
 
   /**
-   * Records that an admin has confirmed a secret after a loss of commits. If several admins confirm
-   * it at once, one succeeds.
+   * Records that an admin has confirmed a secret after the database lost commits. If several admins
+   * confirm it at once, one succeeds.
    *
    * @throws DomainError admin_required; not_found for a secret of another organization, and for a
    *   confirmed one

@@ -34,7 +34,7 @@ export interface DomainAct extends DomainChange {
   readonly admin: Admin;
 }
 
-/** A domain, and the counts of what its removal would end. */
+/** A domain, and the counts of the access that its removal would end. */
 export interface DomainPreview {
   readonly domain: OrganizationDomain;
   /** True for the domain of the admin's own address, which the admin cannot remove. */
@@ -43,9 +43,9 @@ export interface DomainPreview {
 }
 
 /**
- * The acts of admins on the domains of their organization. A change locks the domain first, then
- * the users with the admin among them. An enrollment locks the domain before it creates a user, so
- * it either waits for the change, or the change sees the new user.
+ * The acts of admins on the domains of their organization. A change first locks the row of the
+ * domain, then the users, including the acting admin. An enrollment locks the domain before it
+ * creates a user. So either the enrollment waits for the change, or the change sees the new user.
  */
 @Injectable()
 export class OrganizationDomains {
@@ -63,8 +63,8 @@ export class OrganizationDomains {
   }
 
   /**
-   * Returns a domain, and the counts of what its removal would end now. @throws DomainError
-   * not_found
+   * Returns a domain, and the counts of the access that its removal would end now. @throws
+   * DomainError not_found
    */
   preview({ id, orgId }: Admin, name: string): Promise<DomainPreview> {
     return this.work.costly(orgId, async (tx) => {
@@ -92,7 +92,7 @@ export class OrganizationDomains {
   /**
    * Looks for the DNS record of a domain now, and gives the domain to the organization if the
    * record is there. The look-up is outside of any transaction, because it may take long. Without
-   * the record nothing changes: only the daily check counts failures.
+   * the record nothing changes, because only the daily check counts failed look-ups.
    *
    * @throws DomainError not_found, domain_not_proven, domain_taken, dns_unavailable, admin_required
    */
@@ -101,7 +101,7 @@ export class OrganizationDomains {
     const domain = asciiDomain(act.domain) ?? '';
     const known = await this.work.bounded(orgId, (tx) => findDomain(tx, orgId, domain));
     if (!known) throw noDomain();
-    // a domain that the operator assigned needs no record
+    // A domain that the operator assigned needs no DNS record.
     if (known.proof === 'operator') return known;
     const token = known.token ?? (await this.#tokenOf(act, domain));
     const record = proofRecord(domain, token);
@@ -113,7 +113,7 @@ export class OrganizationDomains {
   }
 
   /**
-   * Removes a domain and ends what the users with such an address hold.
+   * Removes a domain and ends the access of the users whose address is in the domain.
    *
    * @returns the counts of what ended
    * @throws DomainError not_found, primary_domain, own_account, admin_required
@@ -124,8 +124,9 @@ export class OrganizationDomains {
   }
 
   /**
-   * Returns the token of a domain for its DNS record. It is made now if there is none, as for an
-   * assigned domain or a primary domain of an earlier version.
+   * Returns the token that the DNS record of a domain must contain. It is made now if the domain
+   * has none. That is so for a domain that the operator assigned, and for a primary domain from an
+   * earlier version of the service.
    */
   async #tokenOf({ admin }: DomainAct, domain: string): Promise<string> {
     const own = { orgId: admin.orgId, domain };

@@ -36,8 +36,8 @@ import { assertMayWithdraw } from '#domain/providers/accepted/withdrawal-rule.js
 const MOST_PROVIDERS = 50;
 
 /**
- * An identity provider that an organization accepts, with the configured provider for it; undefined
- * if the configuration no longer has one.
+ * An identity provider that an organization accepts. `configured` has its configuration; it is
+ * undefined if the configuration of the service does not contain the provider any more.
  */
 export interface OrganizationProvider extends AcceptedProvider {
   readonly configured: ListedProvider | undefined;
@@ -60,7 +60,7 @@ export interface Withdrawal {
   readonly counts: RevokedCounts;
 }
 
-/** A provider, and the counts of what its withdrawal would end. */
+/** A provider, and the counts of the access that its withdrawal would end. */
 export interface ProviderPreview {
   readonly provider: Omit<OrganizationProvider, 'users'>;
   /** The reason why the admin cannot withdraw the provider; null if there is none. */
@@ -102,8 +102,8 @@ export class OrganizationProviders {
   }
 
   /**
-   * Returns a provider, and the counts of what its withdrawal would end now. @throws DomainError
-   * not_found
+   * Returns a provider, and the counts of the access that its withdrawal would end now. @throws
+   * DomainError not_found
    */
   preview(admin: Admin, id: string): Promise<ProviderPreview> {
     const { orgId } = admin;
@@ -127,7 +127,7 @@ export class OrganizationProviders {
   /**
    * Allows members of the organization to sign in through a configured provider.
    *
-   * @param tenant the tenant, if the provider serves many
+   * @param tenant the tenant (customer) at the provider, if the provider serves many
    * @throws DomainError unknown_provider, invalid_request, already_allowed, limit_reached,
    *   admin_required
    */

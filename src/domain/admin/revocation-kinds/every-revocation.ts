@@ -13,8 +13,8 @@ import { CertificateRevocation } from '#domain/ssh/certificate-revocation.reposi
 import { AttestedKeyRevocation } from '#domain/ssh/hardware-keys/attested-keys.repository.js';
 
 /**
- * Replaces the call that wakes the worker for queued GitHub tokens. The worker runs in the service
- * and reads the queue by itself; a command that uses this file has no worker.
+ * Replaces the call that wakes the worker for queued GitHub tokens. A command that uses this file
+ * has no worker, and the worker in the service reads the queue by itself.
  */
 const ASLEEP = { wakeAfter: () => undefined };
 
@@ -36,7 +36,10 @@ const KINDS: readonly (() => Revocable)[] = [
   () => new AuthenticatorsRepository(),
 ];
 
-/** Makes the access revocation without the Nest container, with every kind of access registered. */
+/**
+ * Makes an {@link AccessRevocation} without the Nest container, with every kind of access
+ * registered.
+ */
 export function everyRevocation(): AccessRevocation {
   const revocation = new AccessRevocation();
   for (const kind of KINDS) revocation.register(kind());

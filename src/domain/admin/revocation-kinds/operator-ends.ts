@@ -1,7 +1,7 @@
-/** The author of the revocations by the operator, as the revoked rows name it. */
+/** The author that rows name if the operator revoked them. */
 export const REVOKED_BY = 'operator';
 
-/** The reasons for which the operator ends access, as the revoked rows name them. */
+/** The reasons that rows name if the operator revoked them. */
 export const REASONS = {
   'revoke-everything': 'everything revoked by the operator',
   'give-pass': 'the operator gave a re-enrollment pass',

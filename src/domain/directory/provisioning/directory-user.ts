@@ -21,8 +21,8 @@ export interface DirectoryUser {
   /** The version of the row, which rises with each change. */
   readonly version: string;
   /**
-   * The entity tag: it changes with everything that clients see of the user. Undefined if a part of
-   * that was not read.
+   * The entity tag (`ETag`), which changes with everything that clients can see of the user.
+   * Undefined if the groups were not read, because the tag depends on them.
    */
   readonly tag: string | undefined;
   readonly createdAt: Date;
@@ -46,8 +46,8 @@ export interface UserRow {
 }
 
 /**
- * The SQL of the attributes of a user. If SCIM does not manage the user, they are the name and
- * e-mail address from the sign-in at the identity provider.
+ * The SQL of the attributes of a user. If SCIM does not manage the user, the attributes are the
+ * name and e-mail address that the identity provider sent at the sign-in.
  */
 export const OWN_ATTRIBUTES = `CASE WHEN u.scim_managed THEN u.attributes ELSE jsonb_strip_nulls(jsonb_build_object(
   'displayName', u.name,
@@ -77,8 +77,9 @@ export const SHOWN_ATTRIBUTES = `CASE WHEN ${MANAGER_VALUE} IS NULL THEN ${OWN_A
     (SELECT jsonb_build_object('$ref', '../Users/' || m.id, 'displayName', ${NAME}) ${THEIR_MANAGER}), '{}')
 ) END`;
 /**
- * The SQL of the userName as its unique index has it. For a twin the index has the id, because a
- * SCIM record may have the e-mail address of the twin as its userName.
+ * The SQL of the userName, as the unique index of userNames has it. A member who signed in with an
+ * address of a SCIM record (a twin) has the id in the index, because the record may have that
+ * address as its userName.
  */
 export const UNIQUE_NAME = `coalesce(u.user_name, u.email, u.id::text)`;
 /**
@@ -87,21 +88,22 @@ export const UNIQUE_NAME = `coalesce(u.user_name, u.email, u.id::text)`;
  */
 const USER_NAME = `CASE WHEN u.scim_managed THEN ${UNIQUE_NAME} ELSE coalesce(u.email, u.id::text) END`;
 /**
- * The SQL condition of the users that lists and filters show. Twins are left out, because their
- * SCIM record stands for the same person. The subquery is computed once for each statement.
+ * The SQL condition of the users that lists and filters show. Twins (members who signed in with an
+ * address of a SCIM record) are left out, because the record is the same person. The subquery is
+ * computed once for each statement.
  */
 export const LISTED_USERS = `u.id NOT IN (SELECT t.user_id FROM record_ties t WHERE t.org_id = $1 AND t.kind = 'twin')`;
-/** The SQL of the groups of a user, as {@link DirectoryUser} has them. */
+/** The SQL of the groups of a user, in the form of {@link DirectoryUser.groups}. */
 export const GROUPS = `(SELECT json_agg(json_build_object('value', g.id, '$ref', '../Groups/' || g.id, 'display', g.display_name,
     'type', 'direct') ORDER BY g.id)::text
   FROM group_members m JOIN groups g ON g.id = m.group_id WHERE m.user_id = u.id)`;
 /**
  * The SQL of the entity tag of {@link DirectoryUser}, for filters: the version of the row, and a
- * digest of groups and manager.
+ * digest of the groups and the manager, whose names can change without a new version.
  */
 export const TAG = `(u.version || coalesce('-' || left(encode(sha256(convert_to(nullif(concat(
   ${GROUPS}, CASE WHEN ${MANAGER_NAME} IS NOT NULL THEN (${SHOWN_ATTRIBUTES})::text END), ''), 'UTF8')), 'hex'), 16), ''))`;
-/** The columns of a user `u` that are short. {@link COLUMNS} has all columns. */
+/** The short columns of a user `u`, without the attributes, which {@link COLUMNS} adds. */
 export const WHO = `u.id, ${USER_NAME} AS user_name, u.external_id, u.active, u.email, u.version, u.created_at, u.updated_at`;
 export const COLUMNS = `${WHO}, (${SHOWN_ATTRIBUTES})::text AS attributes`;
 
@@ -130,7 +132,7 @@ const MANAGER_ADDRESS = '"$ref": "../Users/';
 
 /**
  * Returns the entity tag of a user. The version of the row is not enough, because the names of
- * groups and of the manager change without it.
+ * groups and of the manager can change without a new version.
  */
 function tagOf({ version, groups, attributes }: UserRow): string {
   const others = (groups ?? '') + (attributes.includes(MANAGER_ADDRESS) ? attributes : '');

@@ -1,6 +1,6 @@
 /**
- * The users of an organization as its identity provider sees them by SCIM, including users that
- * SCIM did not create.
+ * The users of an organization as its identity provider sees them through SCIM, including users
+ * that SCIM did not create.
  */
 
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -36,7 +36,7 @@ export interface NextUser extends UserState {
   readonly leftOut?: readonly LeftOut[];
 }
 
-/** A user with the facts that a change needs. */
+/** A user with the facts that a change by SCIM needs. */
 export interface KnownUser extends DirectoryUser {
   readonly orgId: string;
   readonly isOrgAdmin: boolean;
@@ -99,12 +99,13 @@ export async function lockKnownUser(
 
 /**
  * Adds a user with the audit event, in one statement that also locks the directory, if the new user
- * concerns no other user. Another user is concerned if the user signs in with an address that the
- * new user names, or has the userName. A removed user is concerned if a tombstone would be lifted.
+ * affects no other user. It affects a user who signs in with an address that the new user names,
+ * and a user who has the same userName. It also affects a removed user whose tombstone, which bars
+ * the sign-in, would be deleted.
  *
  * @param manager the data source's own, because the statement needs no transaction around it
  * @param named the addresses that the new user names
- * @returns undefined if another user is concerned: nothing has changed
+ * @returns undefined if another user is affected; nothing has changed then
  */
 export async function insertUnclaimedUser(
   manager: EntityManager,
@@ -136,8 +137,8 @@ export async function insertUnclaimedUser(
 
 /**
  * Adds a user with the audit event, in one statement. The caller has locked the directory. The
- * statement lifts the tombstones of the addresses of the user, and those of identities that were
- * removed with the same userName or externalId.
+ * statement deletes the tombstones, which bar a sign-in, of the addresses of the user, and those of
+ * identities that were removed with the same userName or externalId.
  *
  * @param addresses the addresses that the user has
  * @throws DomainError uniqueness if another user of the organization has the userName
@@ -180,8 +181,8 @@ export async function insertDirectoryUser(
 
 /**
  * Changes a user and writes the audit event in one statement, if the user still has the version
- * that was read. SCIM manages the user from then on. If the user signed in as a member before, the
- * change is a take-over.
+ * that was read. SCIM manages the user from then on. If the user signed in as a member before SCIM
+ * knew the user, the change makes the member a SCIM record (a take-over).
  *
  * @param audited more details of the audit event; false if the caller writes the event
  * @returns undefined if the user has another version now, or was removed
@@ -219,7 +220,7 @@ export async function updateDirectoryUser(
   }
 }
 
-/** The unique indexes on userNames; their violation becomes the error `uniqueness`. */
+/** The unique indexes on userNames. If a write violates one of them, the error is `uniqueness`. */
 const NAMES: ReadonlySet<string | undefined> = new Set(['users_user_name', 'users_user_name_key']);
 
 function knownUser(row: KnownRow, orgId: string): KnownUser {

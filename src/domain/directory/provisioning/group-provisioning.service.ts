@@ -18,8 +18,8 @@ import { MembershipsRepository } from './memberships.repository.js';
 import { leftOutDetails, type LeftOut, type ScimActor } from './scim-operation.js';
 
 /**
- * A change of the members of a group, such as to add some users. No change needs all members to be
- * loaded, because a group may have 100,000.
+ * A change of the members of a group, such as to add some users. No change requires that all
+ * members are loaded, because a group may have 100,000.
  */
 export type MembershipChange =
   | { readonly kind: 'add'; readonly ids: readonly string[] }
@@ -33,18 +33,18 @@ export type MembershipChange =
 export interface NextGroup extends GroupState {
   readonly members: readonly MembershipChange[];
   /**
-   * True if the write does more than add members. Then an unknown member does not fail the write,
-   * so that the rest is done.
+   * True if the write asks for more than to add members. Then an unknown member does not fail the
+   * write, so that the rest is done.
    */
   readonly asksMore?: boolean;
   /**
-   * True if the write removes members. Then a member that cannot be added does not fail the write,
-   * because the removal, which ends access, must happen.
+   * True if the write removes members. A member that cannot be added then does not fail the write,
+   * because the removal must happen: it ends access.
    */
   readonly endsAccess?: boolean;
   /**
-   * The error that fails the write, unless the write ends a membership. An end of access must
-   * always happen.
+   * An error that the write throws, except if the write also ends a membership, because an end of
+   * access must always happen.
    */
   readonly unlessEnded?: DomainError;
   readonly leftOut?: readonly LeftOut[];
@@ -67,7 +67,7 @@ export class GroupProvisioning {
    * Creates a group with its members.
    *
    * @throws DomainError uniqueness; invalid_value if no member is a user of the organization, or
-   * one is a group
+   *   one is a group
    */
   create(actor: ScimActor, next: NextGroup): Promise<DirectoryGroup> {
     return this.tenantWork.transact(actor.orgId, async (tx) => {
@@ -91,7 +91,8 @@ export class GroupProvisioning {
   /**
    * Changes a group. A write that changes nothing makes no new version and no audit event.
    *
-   * @param compute derives the state after the write from the state under the lock, or throws
+   * @param compute returns the state after the write for the present state, which is locked, or
+   *   throws
    * @throws DomainError not_found, uniqueness, invalid_value
    */
   change(
@@ -116,8 +117,8 @@ export class GroupProvisioning {
   /**
    * Removes a group with its memberships.
    *
-   * @param verify may refuse the removal by the state under the lock, such as for a wrong
-   * `If-Match`
+   * @param verify throws to refuse the removal because of the present state, which is locked, such
+   *   as for a wrong `If-Match`
    * @throws DomainError not_found
    */
   async remove(
@@ -134,9 +135,9 @@ export class GroupProvisioning {
   }
 
   /**
-   * Runs a change of a group in one transaction. If members lose the reach of a target, the first
-   * of their credentials end before the response. A worker ends the rest, so that the response does
-   * not wait for thousands.
+   * Runs a change of a group in one transaction. If members lose access to a target, such as an AWS
+   * role, their credentials end before the response. If there are many, a worker ends the rest, so
+   * that the response does not wait for thousands.
    */
   async #ending<Result>(
     actor: ScimActor,
@@ -159,7 +160,7 @@ export class GroupProvisioning {
 
   /**
    * Applies changes of members in their order. @returns the number of memberships that began or
-   * ended, and the parts that were left out
+   * ended, and the parts of the write that were left out
    */
   async #apply(
     tx: EntityManager,
@@ -229,7 +230,10 @@ export class GroupProvisioning {
   }
 }
 
-/** The existing users that a write names, and the names that the write leaves out. */
+/**
+ * The existing users that a write names, and the part of the write that is left out because it
+ * names a group, which cannot be a member.
+ */
 interface KnownUsers {
   readonly known: ReadonlySet<string>;
   readonly leftOut: readonly LeftOut[];

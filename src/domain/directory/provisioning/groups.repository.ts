@@ -35,15 +35,15 @@ export interface GroupRow {
 }
 
 /**
- * The SQL of a count of changes in the list of members that came without a write of the group `g`,
- * such as a deleted or renamed member. It is a part of the entity tag.
+ * The SQL of a number that counts the changes in the list of members that happened without a write
+ * of the group `g`, such as the deletion or a new name of a member. It is a part of the entity tag.
  */
 export const MEMBER_VERSION =
   '(SELECT v.version FROM group_member_versions v WHERE v.group_id = g.id)';
 
 /**
- * The SQL of the time of the last change of the group `g`, or of its list of members without a
- * write of the group.
+ * The SQL of the time at which the group `g`, or its list of members, last changed. A list of
+ * members can change without a write of the group.
  */
 export const LAST_MODIFIED = `greatest(g.updated_at,
   (SELECT v.changed_at FROM group_member_versions v WHERE v.group_id = g.id))`;
@@ -58,8 +58,8 @@ export function findGroup(
 
 /**
  * Locks the row of a group until the transaction ends, so that changes of one group happen one
- * after another. The issuance of a credential to a member does not wait for this lock. Returns
- * undefined if the organization has no such group.
+ * after another. A statement that issues a credential to a member does not wait for this lock.
+ * Returns undefined if the organization has no such group.
  */
 export function lockGroup(
   tx: EntityManager,
@@ -83,8 +83,8 @@ async function readGroup(
 }
 
 /**
- * Returns true if one of the ids is that of a group of the organization. Groups cannot be members,
- * so such a write is refused.
+ * Returns true if one of the ids is that of a group of the organization. A write that adds such an
+ * id as a member is refused, because groups cannot be members.
  */
 export async function hasGroup(
   tx: EntityManager,
@@ -166,7 +166,10 @@ export async function removeGroup(
     ${recordAudit(record, fragment`FROM gone`)}`;
 }
 
-/** The unique indexes on the names of groups; their violation becomes the error `uniqueness`. */
+/**
+ * The unique indexes on the names of groups. If a write violates one of them, the error is
+ * `uniqueness`.
+ */
 const TAKEN: ReadonlySet<string | undefined> = new Set([
   'groups_display_name',
   'groups_display_name_key',

@@ -76,7 +76,7 @@ export class MembershipsRepository {
 
   /**
    * Reads the next {@link MOST_TAKEN} members of a group, and removes those that are not in
-   * `staying`. The cost of a statement so does not grow with the group. The caller has locked the
+   * `staying`. So the cost of a statement does not grow with the group. The caller has locked the
    * group, so that no member is added between two calls.
    *
    * @param after the `last` of the previous call

@@ -6,14 +6,14 @@ import { ENTERPRISE_URN, type DirectoryUser } from './directory-user.js';
 import type { NextUser, UserState } from './directory-users.repository.js';
 
 /**
- * Returns the addresses that a state of a user names, sorted into those that count and those
- * without effect, as {@link addressesOf} does.
+ * Returns the e-mail addresses in the attributes of a user, sorted into those with which the user
+ * can sign in and those without effect, as {@link addressesOf} does.
  */
 export function addressesIn({ userName, attributes }: Pick<UserState, 'userName' | 'attributes'>) {
   return addressesOf(userName, (attributes as { readonly emails?: unknown }).emails);
 }
 
-/** Another user, who signs in with an address that a write of SCIM names for a record. */
+/** Another user, who signs in with an address that a SCIM client writes into a record. */
 type Other = Pick<AddressHolder, 'id' | 'email' | 'scimManaged' | 'isTwin' | 'isInUse'>;
 
 /**
@@ -24,25 +24,30 @@ export interface CreationPlan<Holder extends Other> {
    * The member that the new record takes over: the record gets the id and the keys of the member.
    */
   readonly takesOver: Holder | undefined;
-  /** The members who become twins of the record, which means that they end when the record ends. */
+  /**
+   * The members who become twins of the record: they signed in with an address of the record, and
+   * lose access when the record ends.
+   */
   readonly twins: readonly Holder[];
   /**
-   * Another record that loses the address to the new one. It has the address only as an e-mail, and
-   * no person has used it: it has no bound identity and no key.
+   * Another record whose user cannot sign in with the address any more, because the new record gets
+   * it. The other record has the address only as an e-mail and not as its userName, and no person
+   * has used it: it has no bound identity and no key.
    */
   readonly moves: Holder | undefined;
   /**
-   * Another record that keeps the address. The new record is linked to it, and gets no address to
-   * sign in with.
+   * Another record whose user keeps the address. The new record is linked to it, and its user gets
+   * no address to sign in with.
    */
   readonly links: Holder | undefined;
 }
 
 /**
  * Decides what the creation of a SCIM record does to the users who already sign in with its
- * addresses. The first member who fits, in the order of the addresses, is taken over; a twin of
- * another record fits only by the userName. Every other such member becomes a twin. Another record
- * that signs in with the userName either loses the address or is linked.
+ * addresses. The record takes over the first member with one of its addresses. A member who already
+ * belongs to another record (a twin) is taken over only if the userName is the member's address.
+ * Every other such member becomes a twin of the new record. Another record that signs in with the
+ * userName either loses the address to the new record, or the two records are linked.
  *
  * @param has the addresses of the new record
  */
@@ -66,7 +71,10 @@ export function planCreation<Holder extends Other>(
   };
 }
 
-/** Returns the addresses that one state of a record has and another state of it has not. */
+/**
+ * Returns the addresses of one list that another list does not have, such as those that a write
+ * newly gives to a record.
+ */
 export function addressesBeyond(
   has: readonly RecordAddress[],
   before: readonly RecordAddress[],
@@ -76,8 +84,8 @@ export function addressesBeyond(
 }
 
 /**
- * Returns true if a state of a record names an address: in its userName, or in an e-mail of any
- * type.
+ * Returns true if the attributes of a record name an address, in the userName or in an e-mail of
+ * any type.
  */
 export function namesAddress(
   state: Pick<UserState, 'userName' | 'attributes'>,

@@ -42,9 +42,9 @@ import { leftOutDetails, scimOperation, type ScimActor } from './scim-operation.
 type Details = Readonly<Record<string, unknown>>;
 
 /**
- * The writes of SCIM that change which person a record describes: its addresses, its `active`, and
- * its ties to members who signed in before the record existed. Each method runs in a transaction
- * that has locked the directory of the organization.
+ * The writes of SCIM that change more than the plain attributes of a user: the addresses with which
+ * the user signs in, `active`, and the ties to members who signed in before SCIM named them. Each
+ * method runs in a transaction that has locked the directory of the organization.
  */
 @Injectable()
 export class RecordWrites {
@@ -87,10 +87,10 @@ export class RecordWrites {
   }
 
   /**
-   * Changes a SCIM record. If the id is that of a member who signed in, the change takes the member
-   * over.
+   * Changes a user. If the user is a member who signed in and whom SCIM did not create, SCIM
+   * manages the member from then on (a take-over).
    *
-   * @param compute derives the state after the write, or throws
+   * @param compute returns the state after the write, or throws
    * @returns undefined for an id of no user of the organization
    */
   async change(
@@ -101,8 +101,8 @@ export class RecordWrites {
   ): Promise<DirectoryUser | undefined> {
     const seen = await findKnownUser(tx, actor.orgId, id);
     if (!seen) return undefined;
-    // Under the lock of the directory, addresses and `active` do not change. So the users that this
-    // plan concerns cannot change any more, and their rows are locked at once.
+    // The directory is locked, so that addresses and `active` do not change. So the set of users
+    // whom this plan affects cannot change any more, and their rows are locked now.
     const planned = compute(seen);
     const twins = await this.#newTwins(tx, actor, seen, planned);
     const reached = await this.#reachedBy(tx, seen, planned);
@@ -113,9 +113,10 @@ export class RecordWrites {
   }
 
   /**
-   * Removes a SCIM record with its twins, and deactivates linked records.
+   * Removes a SCIM record with its twins (members who signed in with an address of the record), and
+   * deactivates linked records.
    *
-   * @param verify may refuse the removal by the state under the lock
+   * @param verify throws to refuse the removal because of the present state, which is locked
    * @returns false for an id of no user of the organization
    */
   async remove(
@@ -152,8 +153,8 @@ export class RecordWrites {
   }
 
   /**
-   * Finds the users that a change of `active` ends or restores, and the twins of a record that
-   * stays inactive.
+   * Finds the users whose access a change of `active` ends or restores, and the members who would
+   * end with a record that stays inactive (its twins).
    */
   async #reachedBy(tx: EntityManager, seen: KnownUser, planned: NextUser): Promise<string[]> {
     if (planned.active && !seen.active) return this.ends.revived(tx, seen.id);
@@ -162,7 +163,7 @@ export class RecordWrites {
 
   /**
    * Finds the members who sign in with an address that the write newly gives to the record, and who
-   * therefore become its twins.
+   * therefore become its twins: they lose access when the record ends.
    */
   async #newTwins(
     tx: EntityManager,
@@ -181,7 +182,7 @@ export class RecordWrites {
 
   /**
    * Inserts a SCIM record that takes no member over. If another user signs in with its address, the
-   * record gets no address to sign in with, because one address belongs to one user.
+   * user of the record cannot sign in with it, because one address belongs to one user.
    */
   #insert(
     tx: EntityManager,
@@ -199,8 +200,8 @@ export class RecordWrites {
   }
 
   /**
-   * Takes the address to sign in with from another record, which has it only as an e-mail and which
-   * no person has used.
+   * Takes the address to sign in with away from another SCIM record. That record has the address
+   * only as an e-mail and not as its userName, and no person has used the record.
    */
   async #takeAddress(
     tx: EntityManager,
@@ -244,8 +245,8 @@ export class RecordWrites {
   }
 
   /**
-   * Changes a user whose row is locked. A new address ends the access under the old one. A change
-   * of `active` ends or restores access.
+   * Changes a user whose row is locked. A new address ends the access that the user got under the
+   * old address. A change of `active` ends or restores access.
    */
   async #changeTo(
     tx: EntityManager,
@@ -285,8 +286,9 @@ export class RecordWrites {
 
   /**
    * Decides the address and `active` of a user after a write. A member who was taken over keeps the
-   * address while the record names it in any attribute. The user never gets an address that another
-   * user has, or from which an admin separated the record. A take-over never activates a user.
+   * address as long as any attribute of the record names it. The user never gets an address that
+   * another user has, or from which an admin separated the record. A write that takes a member over
+   * never activates the member.
    */
   async #settled(tx: EntityManager, current: KnownUser, asked: NextUser): Promise<NextUser> {
     const { id, orgId, email, scimManaged, isTakenOver } = current;
@@ -351,9 +353,9 @@ export class RecordWrites {
   }
 
   /**
-   * Removes the tombstones, which block a sign-in, of the addresses that the user newly has. If an
-   * inactive user loses an address, the addresses of before get tombstones, so that the person
-   * cannot sign in with the lost address as a new user.
+   * Deletes the tombstones, which bar a sign-in, of the addresses that the user newly has. If an
+   * inactive user loses an address, the former addresses get tombstones, so that the person cannot
+   * sign in with the lost address as a new user.
    *
    * @returns details of the audit event
    */
@@ -386,8 +388,8 @@ export class RecordWrites {
   }
 
   /**
-   * Ends or restores the access of a user and its twins, if the write changes `active`. @returns
-   * false if nothing changed
+   * Ends or restores the access of a user and of its twins (members who signed in with an address
+   * of this SCIM record), if the write changes `active`. @returns false if nothing changed
    */
   async #applyActive(
     tx: EntityManager,
@@ -406,7 +408,7 @@ export class RecordWrites {
     }
     if (next.active) return false;
     const all = await this.ends.reach(tx, id, 'deactivate');
-    // If the user is inactive already, only twins that are still active are ended.
+    // If the user is inactive already, nothing but the twins that are still active must end.
     const reached = current.active
       ? all
       : all.filter(({ tie, withRecords }) => tie === 'twin' && withRecords.includes(id));
@@ -427,8 +429,8 @@ export class RecordWrites {
   }
 
   /**
-   * Logs a warning about an address that has no effect for the record, because another user signs
-   * in with it.
+   * Logs a warning about an address that the record names but with which its user cannot sign in,
+   * because another user signs in with it.
    */
   #warnOfPlain(
     { orgId }: ScimActor,

@@ -19,7 +19,7 @@ import { RecordWrites } from './record-writes.service.js';
 import { leftOutDetails, type ScimActor } from './scim-operation.js';
 
 /**
- * A function that derives the state of a user after a write, or throws. It runs again if another
+ * A function that returns the state of a user after a write, or throws. It runs again if another
  * request changed the user first.
  */
 type ComputeUser = (current: DirectoryUser) => NextUser;
@@ -44,8 +44,8 @@ export class UserProvisioning {
   ) {}
 
   /**
-   * Creates a user, or takes over the member who signs in with an address of the user. In nearly
-   * every case the new user concerns no other user, and one statement is enough.
+   * Creates a user, or takes over the member who signs in with an address of the user. The new user
+   * nearly never affects another user, and one statement is then enough.
    *
    * @param id the id of the new user, if a bulk request has promised it to another operation
    * @throws DomainError uniqueness
@@ -73,11 +73,12 @@ export class UserProvisioning {
   }
 
   /**
-   * Changes a user: by one statement if only plain attributes change, otherwise under the lock of
-   * the directory. A write that changes nothing makes no new version and no audit event. The first
-   * change of a member who signed in takes the member over.
+   * Changes a user. One statement is enough if only plain attributes change; otherwise the
+   * directory is locked. A write that changes nothing makes no new version and no audit event. If
+   * the user is a member who signed in and whom SCIM did not create, SCIM manages the member after
+   * the first change.
    *
-   * @param compute derives the state after the write, or throws
+   * @param compute returns the state after the write, or throws
    * @throws DomainError not_found, uniqueness
    */
   async change(actor: ScimActor, id: string, compute: ComputeUser): Promise<DirectoryUser> {
@@ -94,10 +95,11 @@ export class UserProvisioning {
   }
 
   /**
-   * Removes a user with all sessions, keys and applications, together with the twins of the user.
+   * Removes a user with all sessions, keys and applications, and the members who signed in with an
+   * address of the user (its twins).
    *
-   * @param verify may refuse the removal by the state under the lock, such as for a wrong
-   * `If-Match`
+   * @param verify throws to refuse the removal because of the present state, which is locked, such
+   *   as for a wrong `If-Match`
    * @throws DomainError not_found
    */
   async remove(
@@ -112,11 +114,10 @@ export class UserProvisioning {
   }
 
   /**
-   * Creates a user by one statement, if the new user concerns no other user.
+   * Creates a user by one statement, if the new user affects no other user.
    *
-   * @returns undefined if the new user concerns another user, or if another request was faster:
-   * then a
-   *   transaction must decide
+   * @returns undefined if the new user affects another user, or if another request was faster. A
+   *   transaction must then decide
    */
   async #createUnclaimed(
     manager: EntityManager,
@@ -135,8 +136,8 @@ export class UserProvisioning {
   /**
    * Changes the plain attributes of a user by one statement.
    *
-   * @returns undefined if more than plain attributes changes, or if other requests change the same
-   *   user too often
+   * @returns undefined if the write changes more than plain attributes, or if other requests
+   *   changed the same user during each attempt
    */
   async #changeAttributes(
     manager: EntityManager,
@@ -158,9 +159,9 @@ export class UserProvisioning {
   }
 
   /**
-   * Reads a user again under the lock of the row if a write would change nothing. The reason is
-   * that another request may be changing the user at this moment. Returns undefined if the write
-   * would change the user after all.
+   * If a write would change nothing, this reads the user again with a lock on the row, because
+   * another request may be changing the user at this moment. Returns undefined if the write would
+   * change the user after all.
    */
   #unchanged(
     manager: EntityManager,
@@ -177,8 +178,8 @@ export class UserProvisioning {
 }
 
 /**
- * Returns true if a write changes more than plain attributes: `active`, an address, or a name by
- * which the identity of a removed user may sign in again.
+ * Returns true if a write changes more than plain attributes: `active`, an address, or a name that
+ * a removed user had, because the removed user may then sign in again.
  */
 function isOfAccess(current: DirectoryUser, next: NextUser): boolean {
   const keys = ['active', 'email', 'userName', 'externalId'] as const;

@@ -35,11 +35,11 @@ export interface RefusedActor {
 }
 
 /**
- * Counts refusals of SCIM writes. The first refusal of a token, resource and reason in an hour
- * makes an audit event. The event also states the number of refusals since the event before it. All
- * ids that name nothing of the organization count as one, because a client can make up any number
- * of them. Of many concurrent refusals exactly one makes the event, because the upsert locks the
- * row.
+ * Counts refusals of SCIM writes. The first refusal in an hour with the same token, resource and
+ * reason makes an audit event. The event also states the number of refusals since the previous
+ * event. All ids that are not in the organization are counted together, because a client can make
+ * up any number of them. Of many concurrent refusals exactly one makes the event, because the
+ * upsert locks the row.
  *
  * @returns the refusals with an event
  */

@@ -129,8 +129,8 @@ export async function findTokenRotation(
 
 /**
  * Revokes a SCIM token of an organization at once, and returns it. One statement decides, so that
- * of two admins who revoke the token only one gets it returned. Returns undefined for a revoked or
- * expired token, and for a token of another organization.
+ * if two admins revoke the token, only one of them gets it returned. Returns undefined for a
+ * revoked or expired token, and for a token of another organization.
  */
 export async function revokeScimToken(
   tx: EntityManager,

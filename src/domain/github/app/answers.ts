@@ -62,7 +62,8 @@ export const MEMBERSHIPS = z
   .transform((items) => ({ items }));
 
 /**
- * An installation of the GitHub App in an account at GitHub, which is an organization or a person.
+ * An installation of the GitHub App in an account at GitHub. The account belongs to an organization
+ * or a person.
  */
 export interface GitHubInstallation {
   readonly id: number;

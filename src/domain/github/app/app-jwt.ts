@@ -9,8 +9,8 @@ import type { GitHubSettings } from '#platform/config/config.js';
  */
 const LIFETIME = 570;
 /**
- * The seconds by which the JWT begins in the past, because GitHub refuses a JWT that begins after
- * GitHub's own time.
+ * The number of seconds by which the JWT begins in the past, because GitHub refuses a JWT that
+ * begins in the future of its own clock.
  */
 const DRIFT = 30;
 

@@ -20,7 +20,7 @@ export interface MintRequest {
   readonly permissions: GitHubPermissions;
 }
 
-/** A token that GitHub has just minted. */
+/** An installation token that GitHub has just issued. */
 export interface MintedToken {
   readonly token: string;
   readonly expiresAt: Date;
@@ -40,13 +40,13 @@ export interface UserCode {
 }
 
 /**
- * The injection token for the time, in seconds, that GitHub may take for a response. Without a
- * provider for it, the usual limit applies.
+ * The injection token of the number of seconds that GitHub may take for a response. If nothing
+ * provides it, the limit is 10 seconds.
  */
 export const GITHUB_ANSWER_TIMEOUT = Symbol('GitHubAnswerTimeout');
 
 /**
- * The GitHub App of this deployment: its requests to GitHub, each with a time limit. Without
+ * Sends the requests of this deployment's GitHub App to GitHub, each with a time limit. Without
  * SVC_GITHUB_APP_ID every method throws github_not_configured.
  */
 @Injectable()
@@ -116,7 +116,7 @@ export class GitHubApp implements OnApplicationShutdown {
   /**
    * Revokes an installation token.
    *
-   * @returns `gone` for a token that GitHub did not know any more
+   * @returns `gone` for a token that GitHub does not know any more
    * @throws GitHubFailure, or the error of the connection
    */
   async revoke(token: string): Promise<'revoked' | 'gone'> {

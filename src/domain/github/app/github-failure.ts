@@ -22,8 +22,8 @@ export class GitHubFailure extends Error {
 }
 
 /**
- * The causes of a {@link GitHubFailure} that the service must tell apart, because the client gets a
- * different error for each.
+ * The causes of a {@link GitHubFailure} that the service must distinguish, because the client gets
+ * a different error for each.
  */
 export type FailureReason = 'rate-limited' | 'suspended' | 'repositories' | 'other';
 
@@ -34,8 +34,9 @@ export type FailureReason = 'rate-limited' | 'suspended' | 'repositories' | 'oth
 const LONGEST_WAIT = 3600;
 
 /**
- * Returns the error for a response of GitHub that is no success. The headers and the body show the
- * reason, because GitHub answers 403 both for a suspended installation and for a rate limit.
+ * Returns the error for a response of GitHub whose status is not 2xx. It reads the reason from the
+ * headers and the body, because GitHub answers 403 both for a suspended installation and for a rate
+ * limit.
  */
 export function failureOf(
   request: string,
@@ -86,7 +87,7 @@ export function githubUnavailable(cause: unknown): DomainError {
   );
 }
 
-/** Returns the error for the client when GitHub refused to issue an installation token. */
+/** Returns the error for the client if GitHub refused to issue an installation token. */
 export function mintingRefused(cause: unknown): DomainError {
   if (!(cause instanceof GitHubFailure) || cause.reason === 'rate-limited') {
     return githubUnavailable(cause);

@@ -14,8 +14,8 @@ import { readAnswer } from './github-http.js';
 export type AskAsUser = (path: string, name: string) => Promise<Response>;
 
 /**
- * The installations of the GitHub App that a GitHub user can see, split by whether the user
- * administers them.
+ * The installations of the GitHub App that a GitHub user can see: those that the user administers,
+ * and the others.
  */
 export interface AdministeredInstallations {
   readonly administered: readonly GitHubInstallation[];
@@ -33,11 +33,11 @@ const MOST_PAGES = 20;
 /**
  * Reads the installations of the GitHub App that a GitHub user sees, and finds those that the user
  * administers. A user administers an installation of the own account, or of an organization that
- * the user owns. To see one is not enough: a collaborator of one repository sees the installation,
- * and could take over the repositories of the whole account.
+ * the user owns. It is not enough to see an installation: a collaborator of one repository sees it,
+ * and could connect all repositories of the account to an organization of this service.
  *
- * @param isGitHub true if GitHub itself answers, which has every path: only another server of the
- *   API may lack one
+ * @param isGitHub true if GitHub itself answers, and not another server with the same API, which
+ *   may lack some paths
  */
 export async function administeredBy(
   ask: AskAsUser,

@@ -35,7 +35,8 @@ export async function listInstallations(
 
 /**
  * Links an installation to an organization, unless it is linked to another one. If two
- * organizations link it at once, the first one gets it. A repeated link updates the row.
+ * organizations link it at once, the first one gets it. If the same organization links it again,
+ * the row is updated.
  *
  * @returns false for an installation of another organization
  */
@@ -104,8 +105,9 @@ export async function renameOwner(
 }
 
 /**
- * Removes the link of an installation, of one organization or of any. The removal waits for an
- * issuance of a token that has locked the row. A later issuance finds no installation.
+ * Removes the link of an installation, of one organization or of any. If a transaction that issues
+ * a token has locked the row, the removal waits for it. A later transaction finds no installation
+ * and issues nothing.
  *
  * @returns the removed installation; undefined if there is none
  */

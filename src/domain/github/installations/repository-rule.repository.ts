@@ -13,8 +13,8 @@ export async function allowsAllRepositories(tx: EntityManager, orgId: string): P
 
 /**
  * Sets if GitHub tokens may open every repository of an installation. Returns false if nothing
- * changes. A transaction that also locks users does so before this call, because rows are always
- * locked in that order.
+ * changes. A transaction that also locks users must lock them before this call, because all
+ * transactions lock users before organizations.
  */
 export async function setAllRepositories(
   tx: EntityManager,

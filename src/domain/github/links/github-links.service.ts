@@ -33,11 +33,12 @@ import type { WebhookEvent } from './webhook-event.js';
 
 const PURPOSE = 'github-link';
 /**
- * The lifetime of the state in seconds, which is the time that an admin has on the pages of GitHub.
+ * The lifetime, in seconds, of the encrypted state that an admin takes to GitHub and back. The
+ * admin has this time on the pages of GitHub.
  */
 const STATE_SECONDS = 600;
 
-/** The payload of the sealed state that accompanies an admin to GitHub and back. */
+/** The payload of the encrypted state that an admin takes to GitHub and back. */
 interface LinkState extends NamedInstallation {
   readonly codeVerifier: string;
 }
@@ -144,7 +145,7 @@ export class GitHubLinks {
   }
 
   /**
-   * Sets if tokens may open every repository of an installation. If this is no longer allowed, the
+   * Sets if tokens may open every repository of an installation. If the admin forbids this, the
    * tokens that open every repository are revoked at GitHub.
    *
    * @returns the number of these tokens
@@ -177,8 +178,8 @@ export class GitHubLinks {
   }
 
   /**
-   * Applies a webhook once. The id of the delivery is recorded in the transaction of the change, so
-   * that a repeated delivery changes nothing.
+   * Applies the change that a webhook reports, once. The id of the delivery is recorded in the
+   * transaction of the change, so that a repeated delivery changes nothing.
    *
    * @returns false for a delivery that was applied before
    */

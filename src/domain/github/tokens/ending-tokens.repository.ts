@@ -4,8 +4,8 @@ import { fragment, sql, type SqlFragment } from '#platform/database/statements/s
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * The condition that a GitHub token may still be valid. Only such tokens must be revoked, so only
- * they are queued and counted.
+ * The SQL condition that a GitHub token may still be valid. Only such tokens must be revoked, so
+ * only they are queued and counted.
  */
 const MAY_BE_VALID = fragment`expires_at > now()`;
 
@@ -43,8 +43,8 @@ export function queueUsers(
 }
 
 /**
- * Queues tokens of any user that are not in the queue yet, or that are due there only when their
- * session ends.
+ * Queues tokens of any user for revocation, if they are not in the queue yet. It also brings
+ * forward tokens that are in the queue only to be revoked when their session ends.
  *
  * @param most the most tokens that the statement queues
  * @returns their number
@@ -68,7 +68,7 @@ export async function queueUnqueued(
 
 /**
  * Counts the tokens of a user, or of one session of the user, that {@link queueUsers} would queue,
- * so that a page can warn before.
+ * so that a page can warn before they end.
  */
 export async function countTokens(
   tx: EntityManager,
@@ -114,7 +114,7 @@ export async function forgetInstallation(tx: EntityManager, installationId: numb
 
 /**
  * Counts the tokens that {@link queueInstallation} would queue now, for each installation of an
- * organization, so that a page can warn before.
+ * organization, so that a page can warn before they end.
  */
 export async function countLiveTokens(
   tx: EntityManager,

@@ -28,10 +28,10 @@ export class GitHubTokenRevocation implements Revocable {
 
   /**
    * Queues all tokens of some users that may still be valid, so that {@link TokenRevoker} revokes
-   * them at GitHub. The end of their sessions has already queued most of them, with the reason
-   * `session ended`. This method replaces that reason by the cause of the event.
+   * them at GitHub. When the sessions of the users ended, most of these tokens were queued already,
+   * with the reason `session ended`. This method replaces that reason by the cause of the event.
    *
-   * @returns the number of these tokens, with those that were in the queue before
+   * @returns the number of these tokens, including those that were in the queue before
    */
   async revoke(
     tx: EntityManager,
@@ -45,8 +45,8 @@ export class GitHubTokenRevocation implements Revocable {
   }
 
   /**
-   * Queues the tokens of all users, because the database has lost commits. Tokens that the end of
-   * their sessions has queued stay as they are.
+   * Queues the tokens of all users, because the database has lost commits. Tokens that are already
+   * in the queue, because their sessions ended, stay as they are.
    */
   async revokeOnRecord(tx: EntityManager, cause: RevocationCause): Promise<EndedBatch> {
     const queued = await queueUnqueued(tx, ON_RECORD_BATCH, cause);
@@ -57,14 +57,17 @@ export class GitHubTokenRevocation implements Revocable {
     };
   }
 
-  /** Counts the tokens of a user that the end of access would queue for revocation. */
+  /**
+   * Counts the tokens of a user that would be queued for revocation if the access of the user
+   * ended.
+   */
   async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     return { github_tokens: await countTokens(tx, id) };
   }
 
   /**
    * Wakes the worker of the queue after the removal of a key has committed. The tokens are already
-   * in the queue, because the sessions that the key opened have ended.
+   * in the queue, because the sessions that were opened with the key have ended.
    */
   revokeOfKey(tx: EntityManager): Promise<RevokedCounts> {
     this.revoker.wakeAfter(tx);
@@ -72,8 +75,8 @@ export class GitHubTokenRevocation implements Revocable {
   }
 
   /**
-   * Counts the tokens of a user that are not being revoked yet, by the security key of their
-   * session.
+   * Counts the tokens of a user that are not being revoked yet, by the security key that opened
+   * their session.
    */
   async countByKey(tx: EntityManager, userId: string): Promise<CountOfKey[]> {
     const rows = await sql<{ key_id: string; tokens: number }>(tx)`

@@ -10,7 +10,10 @@ import { IssuanceKind, type OutcomeRow } from '#domain/access/issuance/issuance.
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** A token that GitHub minted for a user, encrypted, as it is before the user gets it. */
+/**
+ * A token that GitHub issued for a user. It is encrypted, because the service records it before the
+ * user gets it.
+ */
 export interface SealedToken {
   readonly id: string;
   readonly userId: string;
@@ -38,9 +41,9 @@ interface TokenRow extends OutcomeRow {
 }
 
 /**
- * Records a GitHub token that is issued to a user. A token needs a hardware-verified session of the
- * user, and an installation that the user's organization has linked. The statement locks both. If
- * the session will end before the token, the token is queued at once, to be revoked when the
+ * Records a GitHub token that is issued to a user. A token needs a session that a security key
+ * verified, and an installation that the user's organization has linked. The statement locks both.
+ * If the session will end before the token, the token is queued at once, to be revoked when the
  * session ends.
  */
 export const GITHUB_TOKEN = new IssuanceKind<GitHubTokenRequest, RecordedToken, TokenRow>(
@@ -89,7 +92,8 @@ export const GITHUB_TOKEN = new IssuanceKind<GitHubTokenRequest, RecordedToken, 
 
 /**
  * Returns true if the organization of a user owns the domain of the user's e-mail address. The
- * caller checks this before GitHub mints a token, so that no token is minted in vain.
+ * caller checks this before it asks GitHub for a token, so that GitHub issues no token that the
+ * user cannot get.
  */
 export async function ownsOwnDomain(tx: EntityManager, userId: string): Promise<boolean> {
   const [row] = await sql<{ is_own: boolean }>(tx)`
@@ -98,8 +102,8 @@ export async function ownsOwnDomain(tx: EntityManager, userId: string): Promise<
 }
 
 /**
- * Queues a minted token that no user got, so that it is revoked: its user, session or installation
- * ended while GitHub minted it.
+ * Queues a token that no user got for revocation. Its user, session or installation ended while
+ * GitHub issued it.
  */
 export async function queueUndelivered(tx: EntityManager, token: SealedToken): Promise<void> {
   await sql(tx)`

@@ -35,7 +35,7 @@ import { reachOfInstallations } from './reached-installations.repository.js';
 import { SEALED_TOKEN } from './token-queue.repository.js';
 import { TokenRevoker } from './token-revoker.service.js';
 
-/** The user and the hardware-verified session that a token is issued to. */
+/** The user for whom a token is issued, with the session in which the user asks for it. */
 export interface TokenHolder {
   readonly userId: string;
   readonly orgId: string;
@@ -43,7 +43,7 @@ export interface TokenHolder {
   readonly denied: DeniedSession;
 }
 
-/** A token that the database has recorded, as its user gets it. */
+/** A token that the database has recorded, in the form in which its user gets it. */
 export interface IssuedGitHubToken {
   readonly token: string;
   readonly expiresAt: Date;
@@ -51,16 +51,17 @@ export interface IssuedGitHubToken {
   readonly repositories: readonly string[] | null;
 }
 
-/** The error if the organization no longer has the installation when the token is recorded. */
+/** The error if the organization has unlinked the installation before the token is recorded. */
 const WITHHELD = [
   'not_found',
   'Your organization has no longer linked this GitHub installation.',
 ] as const;
 
 /**
- * Issues GitHub tokens. First GitHub mints the token. Then one statement checks user, session and
- * installation under their locks, and records the encrypted token. Only then does the user get the
- * token. If the statement denies it, the token is queued for revocation and no client gets it.
+ * Issues GitHub tokens. First GitHub issues the token to this service. Then one statement locks and
+ * checks user, session and installation, and records the encrypted token. Only then does the user
+ * get the token. If the statement denies it, the token is queued for revocation and no client gets
+ * it.
  */
 @Injectable()
 export class GitHubTokens {
@@ -159,8 +160,8 @@ export class GitHubTokens {
   }
 
   /**
-   * Returns the installation that a request is about. Conditions that are known already are checked
-   * before the request to GitHub, so that a refused user cannot make GitHub mint tokens.
+   * Returns the installation that a request is about. Conditions that are already known are checked
+   * before the request to GitHub, so that a refused user cannot make GitHub issue tokens.
    */
   async #installationFor(
     holder: TokenHolder,
@@ -176,8 +177,9 @@ export class GitHubTokens {
     const reaches = await reachOfInstallations(manager, holder);
     const reached = linked.filter(({ id }) => reaches.get(id)?.isReached === true);
     const isRestricted = [...reaches.values()].some((reach) => reach.isRestricted);
-    // An owner that is not linked gets the same error as one that the user is not assigned to. So
-    // the error does not tell which owners are linked. This holds only if access rules exist.
+    // If an owner is not linked, the error is the same as for an owner to which the user is not
+    // assigned. So the error does not tell which owners are linked. This is so only if access rules
+    // exist.
     if (isRestricted && !isNamedAmong(reached, owner)) {
       return this.#refuse(holder, { denial: 'not_assigned' }, owner ?? null, origin);
     }
@@ -192,8 +194,8 @@ export class GitHubTokens {
   }
 
   /**
-   * Records in the audit log that a user does not reach a GitHub owner, and throws the error of the
-   * denial.
+   * Records in the audit log that a user may not use the installation of a GitHub owner, and throws
+   * the error of the denial.
    */
   async #refuse(
     holder: TokenHolder,
@@ -224,8 +226,8 @@ export class GitHubTokens {
   }
 
   /**
-   * Ends a token that no user gets. If the database cannot be reached to queue the token, GitHub is
-   * asked directly to revoke it.
+   * Revokes a token that no user gets. If the database cannot be reached to queue the token, GitHub
+   * is asked directly to revoke it.
    */
   async #discard(token: SealedToken, secret: string): Promise<void> {
     try {

@@ -20,18 +20,18 @@ import type { TokenRevoker } from './token-revoker.service.js';
 /** The lowest possible id, to start a list before every other id. */
 const LOWEST_ID = '00000000-0000-0000-0000-000000000000';
 
-/** The touches of security keys in the session of a token `c`, as SQL. */
+/** The SQL of the touches of security keys in the session in which a token `c` was issued. */
 const TOUCHES = fragment`(SELECT s.touches FROM sessions s WHERE s.id = c.session_id)`;
 
 /**
- * The condition that a token `c` is not being revoked already, so that its end is not recorded
- * twice. A token that is queued only for the end of its session counts as valid.
+ * The SQL condition that a token `c` is not being revoked already, so that its end is not recorded
+ * twice. A token that is in the queue only to be revoked at the end of its session counts as valid.
  */
 const IS_HELD = fragment`c.expires_at > now() AND c.attempts = 0 AND c.next_attempt_at IS DISTINCT FROM '-infinity'`;
 
 /**
- * Queues the GitHub tokens of people who do not reach the installation any more, so that they are
- * revoked at GitHub.
+ * Queues the GitHub tokens of people whom the access rule of the installation does not admit any
+ * more, so that they are revoked at GitHub.
  */
 export class GitHubReachEnding implements ReachEnding {
   readonly kinds = ['github_installation'] as const;

@@ -8,14 +8,14 @@ import {
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The facts about the reach of an installation by one user in one session. */
+/** The facts that decide if one user may get tokens of an installation in one session. */
 export interface InstallationReach {
   readonly isReached: boolean;
   /** True if the access rule of the installation does not admit everyone, or has conditions. */
   readonly isRestricted: boolean;
   /**
-   * The conditions of the installation that the touches in the session do not meet; undefined if
-   * all are met.
+   * The conditions of the installation that no touch of a security key in the session meets;
+   * undefined if all are met.
    */
   readonly unmet: Conditions | undefined;
 }
@@ -31,9 +31,9 @@ interface Row {
 }
 
 /**
- * Reads for each installation of an organization, by its id, if the user reaches it. The caller
- * uses this before a token is minted. The statement that records the token decides again, under its
- * locks.
+ * Reads for each installation of an organization, by its id, if the user may get tokens of it. The
+ * caller uses this before it asks GitHub for a token. The statement that records the token decides
+ * again, under its locks.
  */
 export async function reachOfInstallations(
   tx: EntityManager,

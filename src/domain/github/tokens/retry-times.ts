@@ -8,12 +8,12 @@ const LONGEST_PAUSE = 60_000;
 const JITTER = 0.5;
 
 /**
- * Returns the time of the next try to revoke a token. The pauses double, and half of each is
- * random.
+ * Returns the time of the next try to revoke a token. Each pause is twice as long as the one
+ * before, and half of it is random.
  *
  * @param attempts the number of tries so far, one or more
  * @param chance a random number from 0 to 1
- * @param told the pause in seconds that GitHub asked for, if it did
+ * @param told the pause in seconds that GitHub asked for; undefined if it asked for none
  */
 export function nextTry(
   attempts: number,

@@ -3,12 +3,12 @@ import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * The purpose from which the key is derived that encrypts tokens, so that the key serves nothing
- * else.
+ * The purpose from which the encryption key of tokens is derived. It is used only for tokens, so
+ * that the key encrypts nothing else.
  */
 export const SEALED_TOKEN = 'github installation token';
 
-/** A queued token that only this replica may revoke until its lease ends. */
+/** A queued token. Until the lease ends, only this replica may revoke it. */
 export interface QueuedToken {
   readonly id: string;
   readonly sealed: string;
@@ -25,9 +25,9 @@ interface Row {
 }
 
 /**
- * Takes some queued tokens that are due, and hides them from other replicas until the lease ends.
- * The statement commits by itself, so that no lock is held during the request to GitHub. If the
- * process is killed, another replica takes the tokens after the lease.
+ * Reserves some queued tokens that are due for this replica, until the lease ends. The statement
+ * commits by itself, so that no lock is held during the request to GitHub. If the process is
+ * killed, another replica takes the tokens after the lease.
  */
 export async function takeQueued(
   tx: EntityManager,

@@ -45,7 +45,7 @@ export function permissionsOf(asked: AskedToken['permissions']): GitHubPermissio
   return { ...(asked as GitHubPermissions), metadata: 'read' };
 }
 
-/** Returns true if no permission is above the most that is allowed. */
+/** Returns true if no permission is higher than `most` allows. */
 export function isWithin(
   permissions: Readonly<Record<string, string>>,
   most: Readonly<Record<string, string>>,

@@ -32,12 +32,13 @@ import {
 const POLL = 2_000;
 /**
  * Milliseconds for which only one replica works on a token. This is longer than a request to GitHub
- * lasts, so that no token is worked on twice.
+ * lasts, so that no two replicas revoke the same token.
  */
 const LEASE = 30_000;
 /**
- * Milliseconds between two searches for tokens that are encrypted under the previous root secret. A
- * replica with the old configuration may still encrypt tokens until it stops.
+ * Milliseconds between two searches for tokens that are encrypted under the previous root secret.
+ * The search is repeated, because a replica with the old configuration may still encrypt tokens
+ * until it stops.
  */
 const RESEAL_INTERVAL = 300_000;
 /** The number of tokens that a replica takes from the queue and revokes at the same time. */

@@ -3,7 +3,8 @@ import { z } from 'zod';
 
 /**
  * The models of security keys in `config/authenticator-models.json`, by their AAGUIDs. An AAGUID is
- * the id of a model in FIDO. Each model has the values of SVC_ALLOWED_AAGUIDS that accept it.
+ * the id of a model in FIDO. `policies` are the values of SVC_ALLOWED_AAGUIDS that accept the
+ * model.
  */
 export const MODELS = new Map(
   z

@@ -31,7 +31,9 @@ export interface Credential {
   readonly userVerification: boolean;
 }
 
-/** The stored facts of a key that the verification of an assertion needs. */
+/**
+ * The stored facts of a security key by which its signature in a login (an assertion) is verified.
+ */
 export interface AssertingKey {
   readonly id: string;
   readonly userId: string;
@@ -70,14 +72,14 @@ export class AuthenticatorsRepository implements Revocable {
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
   readonly endedByForeignKey = BY_DELETED_ROW;
   /**
-   * After the database has lost commits the keys stay, because the next login needs the identity
-   * provider beside the key.
+   * The keys stay after the database has lost commits, because the next login needs the identity
+   * provider as well as the key.
    */
   readonly revokeOnRecord = null;
 
   /**
    * Adds a key of a user, unless the user has too many keys. The caller has locked the row of the
-   * user, so that of two requests the second counts the key of the first.
+   * user, so that if two requests add a key, the second counts the key of the first.
    *
    * @param fewerThan the key is added only if the user has fewer keys than this: 1 for a first key
    * @param isUsed true if the ceremony counts as the first use of the key
@@ -118,7 +120,8 @@ export class AuthenticatorsRepository implements Revocable {
   }
 
   /**
-   * Lists the WebAuthn credentials of a user, which the options of a ceremony name to the browser.
+   * Lists the WebAuthn credentials of a user, which are named to the browser in the options of a
+   * ceremony.
    */
   listCredentials(tx: EntityManager, userId: string): Promise<Credential[]> {
     return sql<Credential>(tx)`
@@ -144,7 +147,7 @@ export class AuthenticatorsRepository implements Revocable {
   /**
    * Stores the signature counter of an assertion (WebAuthn §7.2 step 22). The counter must be
    * higher than before, or stay at zero for a key without a counter. One conditional statement
-   * decides, so that of two copies of a key with the same count one is refused.
+   * decides, so that if a key was copied and both copies send the same count, one is refused.
    *
    * @returns `stuck` for a counter that is not higher, `gone` for a key that was removed meanwhile
    */
@@ -193,7 +196,7 @@ export class AuthenticatorsRepository implements Revocable {
   }
 
   /**
-   * Renames a key of a user. Returns the key and its earlier name; undefined when the user has no
+   * Renames a key of a user. Returns the key and its earlier name; undefined if the user has no
    * such key.
    */
   async rename(

@@ -1,16 +1,18 @@
 import type { AaguidPolicy } from '#platform/config/table/shapes.js';
 import { modelName, MODELS, sortedNames } from './authenticator-models.js';
 
-/** The decision if a model of security key may enroll. A refusal has a reason for the client. */
+/**
+ * The decision if a security key of a model may be enrolled. A refusal has a reason for the client.
+ */
 export type ModelDecision =
   { readonly allowed: true } | { readonly allowed: false; readonly reason: string };
 
 /**
- * Decides by SVC_ALLOWED_AAGUIDS if a model may enroll. A key that is enrolled already stays, even
- * if its model is no longer allowed.
+ * Decides by SVC_ALLOWED_AAGUIDS if a security key of a model may be enrolled. A key that is
+ * enrolled already stays, even if its model is not allowed any more.
  *
- * @param aaguid as the attestation certificate states it; null if it states none, which no list
- *   can allow
+ * @param aaguid the id of the model, as the attestation certificate states it; null if it states
+ *   none, which no list can allow
  */
 export function decideModel(policy: AaguidPolicy, aaguid: string | null): ModelDecision {
   if (policy.kind === 'any') return { allowed: true };
@@ -35,7 +37,7 @@ export function decideModel(policy: AaguidPolicy, aaguid: string | null): ModelD
 
 /** The models that a deployment accepts, as the enrollment page shows them. */
 export interface AllowedModels {
-  /** A phrase for the enrollment page, which follows the word "takes". */
+  /** A phrase for the enrollment page, for a sentence such as “This service takes …”. */
   readonly summary: string;
   /**
    * The vendor's names of the models, sorted; an AAGUID for a model that the table does not have.

@@ -39,23 +39,26 @@ export interface VerifiedRegistration {
   readonly attestation: AttestationFormat;
   /** The AAGUID of the model, as the attestation certificate states it. */
   readonly aaguid: string | null;
-  /** True when the key verified its user (PIN, fingerprint) in this ceremony. */
+  /** True if the key verified its user (PIN, fingerprint) in this ceremony. */
   readonly userVerified: boolean;
-  /** False for a U2F key, which can prove a touch but never verifies its user. */
+  /** False for a U2F key, which can prove that it was touched but never verifies its user. */
   readonly canVerifyUser: boolean;
   readonly transports: string[];
 }
 
 /**
- * The result of a verified assertion. The caller compares the counter in SQL, because two logins
- * may happen at once.
+ * The result of a verified assertion (the signature of a security key in a login). The caller
+ * compares the counter in SQL, because two logins may happen at once.
  */
 export interface VerifiedAssertion {
   readonly signCount: number;
   readonly userVerified: boolean;
 }
 
-/** An assertion to verify, with the stored facts of its key. */
+/**
+ * An assertion (the signature of a security key in a login) to verify, with the stored facts of its
+ * key.
+ */
 export interface AssertionCeremony {
   /** An `AuthenticationResponseJSON` that is not parsed yet. */
   readonly credential: unknown;
@@ -64,24 +67,24 @@ export interface AssertionCeremony {
   readonly publicKey: string;
   readonly credentialId: Buffer;
   /**
-   * The bytes of the user id. A response with another user handle is refused. A response without a
-   * user handle is accepted only if the user was already identified, without `requireUserHandle`
-   * (WebAuthn §7.2 step 6).
+   * The bytes of the user id that is stored in the key (user handle). A response with another user
+   * handle is refused. A response without a user handle is accepted only if `requireUserHandle` is
+   * not set, because the user was then identified before (WebAuthn §7.2 step 6).
    */
   readonly userHandle: Buffer | null;
   readonly requireUserHandle?: boolean;
   readonly requireUserVerification: boolean;
   /**
-   * The origin in the client data of a native client such as a command line; undefined for a page
-   * of the service.
+   * The origin in the client data of a native client such as a command line; undefined if a page of
+   * the service asked for the assertion.
    */
   readonly nativeOrigin?: string;
 }
 
 /**
- * Verifies registrations and assertions (WebAuthn §7.1, §7.2). First, strict parsers refuse bytes
- * that two parsers could read differently. Then `fido2-lib` runs the ceremony, with the attestation
- * policy of this service as its attestation format.
+ * Verifies registrations and assertions of security keys (WebAuthn §7.1, §7.2). First, strict
+ * parsers refuse bytes that two parsers could read differently. Then `fido2-lib` runs the ceremony,
+ * with the attestation policy of this service as its attestation format.
  */
 @Injectable()
 export class WebAuthnCeremonies {
@@ -203,8 +206,8 @@ export class WebAuthnCeremonies {
         attestation,
         aaguid,
         signCount,
-        // For a U2F key the flag counts for nothing: the key signs no flags at registration
-        // (WebAuthn §8.6), so the client could set any flag.
+        // A U2F key signs no flags at registration (WebAuthn §8.6), so the client could set any
+        // flag. Therefore the flag is ignored for such a key.
         userVerified: canVerifyUser && userVerified,
         canVerifyUser,
         transports: response.transports,
@@ -213,9 +216,9 @@ export class WebAuthnCeremonies {
   }
 
   /**
-   * Verifies an assertion with the stored public key (WebAuthn §7.2). The caller checks the
-   * signature counter. `fido2-lib` verifies for a page, and {@link verifyNativeAssertion} for a
-   * native client.
+   * Verifies an assertion (the signature of a security key in a login) with the stored public key
+   * (WebAuthn §7.2). The caller checks the signature counter. `fido2-lib` verifies an assertion for
+   * a page, and {@link verifyNativeAssertion} one for a native client.
    *
    * @throws DomainError `assertion_rejected`, with the reason
    */
@@ -255,8 +258,8 @@ export class WebAuthnCeremonies {
         publicKey: ceremony.publicKey,
         userHandle: ceremony.userHandle?.toString('base64url') ?? null,
         allowCredentials: [{ type: 'public-key', id: arrayBuffer(ceremony.credentialId) }],
-        // zero never fails: the caller compares the counter in SQL, because two logins may happen
-        // at once
+        // The library never fails with zero. The caller compares the counter in SQL, because two
+        // logins may happen at once.
         prevCounter: 0,
       },
     );
@@ -295,7 +298,7 @@ function read<Schema extends z.ZodType>(schema: Schema, credential: unknown): z.
   throw new Refusal(`${where} is malformed: ${issue?.message ?? 'not a credential'}.`);
 }
 
-/** Reads from authenticator data the signature counter, and if the key verified its user. */
+/** Reads the signature counter from authenticator data, and whether the key verified its user. */
 function signals(authnrData: FieldMap<SignalFields>): VerifiedAssertion {
   return {
     signCount: authnrData.get('counter'),

@@ -12,8 +12,8 @@ export const PASS_PREFIX = 'svc_pass_';
 export const PASS_HOURS = 24;
 
 /**
- * A re-enrollment pass that was just made. Only this process and the person who gets the pass know
- * its secret.
+ * A re-enrollment pass that was just made. The secret is not stored, so only the admin and the user
+ * who gets the pass know it.
  */
 export interface GivenPass {
   readonly secret: string;
@@ -22,7 +22,8 @@ export interface GivenPass {
 
 /**
  * The re-enrollment pass that the next enrollment of a user needs, without its secret. Its row in
- * the database stays after the secret has ended, so that the user still needs a pass.
+ * the database stays after the secret has expired or was withdrawn, so that the user still needs a
+ * pass.
  */
 export interface DemandedPass {
   /** The id of the admin who gave the pass; null for the operator of the service. */
@@ -30,7 +31,8 @@ export interface DemandedPass {
   readonly createdAt: Date;
   readonly expiresAt: Date;
   /**
-   * True for a pass whose secret has ended, because it was withdrawn. The user needs another pass.
+   * True if the pass was withdrawn, so that its secret is not accepted any more. The user needs
+   * another pass.
    */
   readonly isWithdrawn: boolean;
   /** True for a pass that has expired. The user needs another pass. */
@@ -46,7 +48,10 @@ export function mintPass(): OpaqueToken {
   return { token, hash: hashOpaqueToken(token) };
 }
 
-/** Returns the hash by which a pass is stored. Blanks around a pasted pass are removed before. */
+/**
+ * Returns the hash by which a pass is stored. It first removes blanks around the pass, which may
+ * come from pasting.
+ */
 export function hashOfPass(presented: string): Buffer {
   return hashOpaqueToken(presented.trim());
 }
@@ -55,9 +60,9 @@ export function hashOfPass(presented: string): Buffer {
 export interface PassFacts {
   /** True if the user can enroll a key only with a re-enrollment pass. */
   readonly isDemanded: boolean;
-  /** True if the user presented a re-enrollment pass. */
+  /** True if the user sent a re-enrollment pass. */
   readonly isPresented: boolean;
-  /** True if the presented pass is the pass of this user and has not expired. */
+  /** True if the pass that the user sent is the pass of this user and has not expired. */
   readonly fits: boolean;
 }
 

@@ -17,11 +17,11 @@ import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { PASS_HOURS, type DemandedPass, type PassFacts } from './enrollment-pass.js';
 
-/** The re-enrollment pass that a user presents in an enrollment, if any. */
+/** The re-enrollment pass that a user sends in an enrollment, if any. */
 export interface PresentedPass {
   readonly userId: string;
   readonly orgId: string | null;
-  /** The SHA-256 of the pass; undefined when the user presents none. */
+  /** The SHA-256 of the pass; undefined if the user sends none. */
   readonly hash: Buffer | undefined;
 }
 
@@ -33,14 +33,14 @@ interface Row {
   expired: boolean;
 }
 
-/** The condition that the secret of a pass exists and has not expired. */
+/** The SQL condition that a pass has a secret and has not expired. */
 const IS_VALID = fragment`hash IS NOT NULL AND expires_at > now()`;
 
 /**
  * The re-enrollment passes of users, at most one row for each user. While a user has a row, the
- * next enrollment of the user needs a pass, even if the secret in the row has ended. The secret
- * ends with the credentials of the user, and with the account. The row is deleted when the pass is
- * used, or when an admin decides that the user needs none.
+ * next enrollment of the user needs a pass, even if the secret in the row is not valid any more.
+ * The secret ends if the account or its credentials end. The row is deleted if the pass is used, or
+ * if an admin decides that the user needs none.
  */
 export class EnrollmentPassesRepository implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.enrollmentPasses;
@@ -108,8 +108,8 @@ export class EnrollmentPassesRepository implements Revocable {
   }
 
   /**
-   * Compares a presented pass with the row of the user, before the ceremony. Nothing is locked or
-   * changed.
+   * Compares a pass that a user sends with the row of the user, before the ceremony. Nothing is
+   * locked or changed.
    */
   async compare(tx: EntityManager, { userId, hash }: PresentedPass): Promise<PassFacts> {
     const [row] = await sql<{ fits: boolean }>(tx)`
@@ -123,8 +123,8 @@ export class EnrollmentPassesRepository implements Revocable {
   }
 
   /**
-   * Ends the secrets of the valid passes of some users. The counts have their number if there were
-   * any.
+   * Ends the secrets of the valid passes of some users. The result contains their number if it is
+   * not zero.
    */
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
     const ended = await sql<{ user_id: string }>(tx)`
@@ -135,8 +135,9 @@ export class EnrollmentPassesRepository implements Revocable {
   }
 
   /**
-   * Ends the secrets of one batch of passes, including expired ones, because the clock of a
-   * restored server may be behind. The rows stay, so that the users still need a pass.
+   * Ends the secrets of one batch of passes after the database has lost commits. Expired passes are
+   * included, because the clock of a restored server may be behind. The rows stay, so that the
+   * users still need a pass.
    */
   async revokeOnRecord(tx: EntityManager): Promise<EndedBatch> {
     const found = await sql<{ user_id: string }>(tx)`
@@ -156,8 +157,9 @@ export class EnrollmentPassesRepository implements Revocable {
   }
 
   /**
-   * Makes the next enrollment of a user need a re-enrollment pass, which only an admin can give, by
-   * a row without a secret. If the user has a row already, that row stays as it is.
+   * Makes the next enrollment of a user need a re-enrollment pass, which only an admin can give.
+   * For that it adds a row without a secret. If the user has a row already, that row stays as it
+   * is.
    */
   async demand(tx: EntityManager, userId: string): Promise<void> {
     await sql(tx)`
@@ -172,8 +174,8 @@ export class EnrollmentPassesRepository implements Revocable {
   }
 
   /**
-   * Deletes the row of a user, so that the next enrollment needs no pass. Returns false if the user
-   * has no row.
+   * Deletes the row of a user, so that the next enrollment does not need a pass any more. Returns
+   * false if the user has no row.
    */
   async lift(tx: EntityManager, userId: string): Promise<boolean> {
     const lifted = await sql<{ user_id: string }>(tx)`
@@ -192,9 +194,9 @@ export class EnrollmentPassesRepository implements Revocable {
 }
 
 /**
- * Compares and consumes the pass of a user by one statement, which also records the use. So of
- * several requests with one pass, one succeeds. The caller has locked the row of the user, and
- * rolls back if the facts refuse the enrollment.
+ * Compares and consumes the pass of a user by one statement, which also records the use. So if
+ * several requests send the same pass, only one succeeds. The caller has locked the row of the
+ * user, and rolls the transaction back if the result refuses the enrollment.
  */
 export async function consumePass(
   tx: EntityManager,

@@ -12,8 +12,8 @@ import { EnrollmentPassesRepository } from './enrollment-passes.repository.js';
 import { givePass, type Renewal } from './give-pass.js';
 
 /**
- * Lets admins give, withdraw and lift the re-enrollment passes of members, and checks a pass before
- * the ceremony of an enrollment.
+ * Lets admins give and withdraw the re-enrollment passes of members, and decide that a member needs
+ * no pass. It also checks a pass before the ceremony of an enrollment.
  */
 @Injectable()
 export class EnrollmentPasses {
@@ -28,8 +28,8 @@ export class EnrollmentPasses {
   ) {}
 
   /**
-   * Gives a member a re-enrollment pass, and ends the credentials of the member, because the lost
-   * key may be in other hands.
+   * Gives a member a re-enrollment pass, and ends the credentials of the member, because another
+   * person may have the lost key.
    *
    * @throws DomainError admin_required, not_found, own_account, account_inactive
    */
@@ -76,8 +76,8 @@ export class EnrollmentPasses {
   }
 
   /**
-   * Lets a member enroll a key after a sign-in without a re-enrollment pass, and ends a pass that
-   * is still valid.
+   * Lets a member enroll a key without a re-enrollment pass, after a sign-in at the identity
+   * provider. A pass that is still valid ends.
    *
    * @throws DomainError admin_required, not_found (also if the member needs no pass), own_account
    */
@@ -117,8 +117,8 @@ export class EnrollmentPasses {
   }
 
   /**
-   * Checks a re-enrollment pass before the ceremony, without consuming it. A user who has no
-   * account yet can have no pass, so every presented pass is refused.
+   * Checks a re-enrollment pass before the ceremony, without consuming it. A pass belongs to an
+   * existing user. So if the user has no account yet, every pass is refused.
    *
    * @returns the hash, for the check that consumes the pass; undefined without a pass
    * @throws DomainError enrollment_pass_required, enrollment_pass_invalid

@@ -13,12 +13,12 @@ export interface Renewal {
 }
 
 /**
- * Ends the keys, sessions and certificates of a user, and makes the one re-enrollment pass by which
- * the user enrolls a key again. An earlier pass is replaced. The caller has locked the row of the
- * user.
+ * Ends the keys, sessions and certificates of a user, and makes a re-enrollment pass, with which
+ * alone the user can enroll a key again. An earlier pass is replaced. The caller has locked the row
+ * of the user.
  *
  * @param createdBy the id of the admin; null for the operator of the service
- * @throws DomainError account_inactive: a deactivated user cannot sign in
+ * @throws DomainError account_inactive, because a deactivated user cannot sign in to use the pass
  */
 export async function givePass(
   tx: EntityManager,

@@ -29,8 +29,9 @@ export function assertMayEnroll(
 }
 
 /**
- * Demands that a key verified a PIN or a fingerprint if it is able to, because otherwise the key
- * could never log in. A U2F key is not able to, and enrolls with user presence alone.
+ * Demands that the key verified a PIN or a fingerprint of its user if the key is able to, because
+ * otherwise the key could never be used to log in. A U2F key is not able to, so a touch is enough
+ * for it.
  *
  * @throws DomainError user_verification_missing
  */
@@ -56,8 +57,8 @@ export function tooManyKeys(): DomainError {
 }
 
 /**
- * Returns the error for a user who already has a key. Such a user adds a key after a login with the
- * existing key; a bootstrap session is not enough.
+ * Returns the error for a user who already has a key. Such a user must log in with the existing key
+ * to add another one; a login at the identity provider alone is not enough.
  */
 export function alreadyEnrolled(): DomainError {
   return new DomainError(

@@ -39,22 +39,26 @@ export interface NewKey extends VerifiedRegistration {
   readonly name: string;
 }
 
-/** A request to enroll the first key of a user in a bootstrap session. */
+/**
+ * A request to enroll the first key of a user, in the session that a login at the identity provider
+ * opened.
+ */
 export interface FirstKey {
   readonly session: BootstrapSession | PendingSession;
   readonly newKey: NewKey;
   /**
-   * The user handle that is stored in the key. If the enrollment creates the user, the user gets
-   * this id.
+   * The user id that is stored in the key (user handle). If the enrollment creates the user, the
+   * user gets this id.
    */
   readonly newUserId: string;
-  /** The SHA-256 of the re-enrollment pass that the user presented; undefined without one. */
+  /** The SHA-256 of the re-enrollment pass that the user sent; undefined without one. */
   readonly passHash: Buffer | undefined;
 }
 
 /**
- * A first key that was enrolled, and the session that follows. The session is verified if the key
- * verified its user; otherwise it is a bootstrap session.
+ * A first key that was enrolled, and the session that replaces the bootstrap session. The new
+ * session is verified if the key verified the PIN or fingerprint of its user; otherwise it is a
+ * bootstrap session again, in which the user must log in with the key.
  */
 export interface Enrolled {
   readonly key: Authenticator;
@@ -79,14 +83,14 @@ interface EnrollingUser {
 }
 
 /**
- * The errors that the audit log does not record as refusals of a key, because the request came too
- * late, twice, or without a session.
+ * The errors that the audit log does not record as refusals of a key. They occur if the request
+ * came too late, twice, or without a session, and say nothing about the key.
  */
 const NOT_ABOUT_KEY: ReadonlySet<ErrorCode> = new Set(['invalid_state', 'unauthenticated']);
 
 /**
- * Enrolls the first key of a user. One transaction ends the bootstrap session, creates the user of
- * a new identity, adds the key and opens the next session. So all of it happens, or nothing.
+ * Enrolls the first key of a user. One transaction ends the bootstrap session, creates the user if
+ * the identity is new, adds the key and opens the next session. So all of it happens, or nothing.
  */
 @Injectable()
 export class Enrollment {
@@ -129,7 +133,8 @@ export class Enrollment {
   }
 
   /**
-   * Adds a further key of a user, in a verified session, which stays as it is.
+   * Adds a further key of a user. The user has logged in with an existing key, and the session of
+   * that login stays as it is.
    *
    * @throws DomainError limit_reached, enrollment_refused, credential_exists, account_inactive,
    *   unauthenticated
@@ -165,7 +170,7 @@ export class Enrollment {
 
   /**
    * Runs a step of an enrollment. If the step is refused, the refusal is recorded after the
-   * transaction of the step, because its rollback would remove the record.
+   * transaction of the step, because the rollback of that transaction would remove the record.
    */
   async recordingRefusal<Result>(
     session: LiveSession,
@@ -207,7 +212,8 @@ export class Enrollment {
   }
 
   /**
-   * Finds the organization that a new user with this identity would join; null if there is none.
+   * Finds the organization that a new user with this identity (account at an identity provider)
+   * would join; null if there is none.
    */
   async #organizationOf(tx: EntityManager, identity: UpstreamIdentity): Promise<string | null> {
     const domain = domainOfEmail(identity.email);
@@ -217,10 +223,10 @@ export class Enrollment {
 
   /**
    * Ends the bootstrap session and returns its user with the row locked: an existing user, or a new
-   * user of the pending identity. Of two enrollments in one session, the second finds the session
-   * ended. An existing user is locked before the session ends, in the order of access revocation.
-   * The directory of the organization is locked first, because the membership, the tombstones and
-   * the addresses are read after that.
+   * user for the identity of the upstream login. If two requests enroll in one session, the second
+   * finds the session ended. An existing user is locked before the session ends, because access
+   * revocation locks in the same order. The directory of the organization is locked before
+   * everything else, because the membership, the tombstones and the addresses are read after that.
    */
   async #lockOrCreate(
     tx: EntityManager,
@@ -271,9 +277,8 @@ export class Enrollment {
   /**
    * Locks the user and the organization, and checks that the user may enroll a key.
    *
-   * @param bringsPass true for a user with a re-enrollment pass, which the caller verifies: then
-   * the
-   *   user may enroll even if only SCIM creates members
+   * @param bringsPass true for a user who sends a re-enrollment pass, which the caller verifies.
+   *   Such a user may enroll even if only SCIM creates members
    */
   async #lock(tx: EntityManager, userId: string, bringsPass: boolean): Promise<EnrollingUser> {
     const { id, orgId, email, scimManaged } = await this.directory.lockActive(tx, userId);
@@ -302,8 +307,9 @@ export class Enrollment {
   }
 
   /**
-   * Refuses a user without an organization whose address is in the domain of an organization. A
-   * consumer account with a corporate address is not a member, and two users must not have the same
+   * Refuses a user without an organization whose address is in the domain of an organization. Such
+   * an address can belong to a private account at an identity provider, which does not make its
+   * user a member. If the user were accepted, a member could have the same address and so the same
    * SSH principal.
    */
   async #assertOutsider(tx: EntityManager, identity: UpstreamIdentity): Promise<undefined> {
@@ -331,8 +337,8 @@ export class Enrollment {
       }
       return { id: await this.directory.foundOrganization(tx, domain, identity), founded: true };
     }
-    // Since the sign-in, the organization may have been founded or SCIM may have begun, so both are
-    // checked again.
+    // These facts are checked again, because since the sign-in the organization may have been
+    // founded, or may have got its first SCIM token.
     if (!existing.acceptsProvider) throw refused(OTHER_PROVIDER);
     await this.organizations.lockDirectory(tx, existing.id);
     await this.#assertOpen(tx, existing.id);
@@ -340,8 +346,8 @@ export class Enrollment {
   }
 
   /**
-   * Locks the settings of an organization. @throws DomainError enrollment_refused if only SCIM
-   * creates members
+   * Locks the settings of an organization, and refuses the enrollment if only SCIM creates members.
+   * @throws DomainError enrollment_refused
    */
   async #assertOpen(tx: EntityManager, orgId: string): Promise<void> {
     const { membership } = await this.organizations.lockSettings(tx, orgId);

@@ -30,17 +30,21 @@ import type { ApplicationManager, ClientApplication } from './applications.repos
 import { ManagedApplications, type ApplicationChange } from './managed-applications.service.js';
 import { registrationOf } from './registration-metadata.js';
 
-/** The permission of an application to receive signals, with its stream and what waits there. */
+/**
+ * The permission of an application to receive signals (security events of OpenID Shared Signals),
+ * with its stream and the signals that wait to be sent.
+ */
 export interface ApplicationSignalsState extends SignalsOfClient {
-  /** Undefined for an application that no admin allowed. */
+  /** Undefined for an application that no admin allowed to receive signals. */
   readonly receiver: SignalReceiver | undefined;
   readonly stream: SignalStream | undefined;
 }
 
 /**
- * Shows the logout notices and the signals of an application, and repeats or drops the dead letters
- * of both. Notices are for the admins of its organization, and for the owner of an application
- * without an organization. Signals are for admins, who also allow the application to receive them.
+ * Shows the logout notices and the signals (security events) of an application, and repeats or
+ * drops those that could not be sent (dead letters). Notices are for the admins of its
+ * organization, and for the owner of an application without an organization. Signals are for
+ * admins, who also allow the application to receive them.
  */
 @Injectable()
 export class ApplicationNotices {
@@ -53,14 +57,20 @@ export class ApplicationNotices {
     this.#resource = signalsResource(http.baseUrl);
   }
 
-  /** Lists the dead letters of an application. @throws DomainError not_found, admin_required */
+  /**
+   * Lists the logout notices that could not be sent to an application (dead letters). @throws
+   * DomainError not_found, admin_required
+   */
   async list(manager: ApplicationManager, id: string): Promise<NoticesOfClient> {
     const application = await this.managedApplications.find(manager, id);
     assertMaySee(manager);
     return this.managedApplications.read((tx) => noticesOfClient(tx, application.id));
   }
 
-  /** Reads the figures of the notices to the applications of an organization, by kind. */
+  /**
+   * Reads, by kind, the statistics of the notices that are sent to the applications of an
+   * organization.
+   */
   async figures(orgId: string): Promise<readonly NoticeFigures[]> {
     const figures = await this.managedApplications.read((tx) =>
       noticeFigures(tx, NOTICE_QUEUES, { orgId }),
@@ -69,8 +79,8 @@ export class ApplicationNotices {
   }
 
   /**
-   * Puts a dead letter back into the queue, so that it is tried for 24 hours more. @throws
-   * DomainError not_found, admin_required
+   * Puts a logout notice that could not be sent (a dead letter) back into the queue, so that the
+   * service tries to send it for 24 hours more. @throws DomainError not_found, admin_required
    */
   repeat(manager: ApplicationManager, id: string, noticeId: string, origin: AuditOrigin) {
     return this.#settle(manager, { id, noticeId, origin, act: 'repeated' }, (tx) =>
@@ -78,7 +88,10 @@ export class ApplicationNotices {
     );
   }
 
-  /** Drops a dead letter. @throws DomainError not_found, admin_required */
+  /**
+   * Deletes a logout notice that could not be sent (a dead letter). @throws DomainError not_found,
+   * admin_required
+   */
   drop(manager: ApplicationManager, id: string, noticeId: string, origin: AuditOrigin) {
     return this.#settle(manager, { id, noticeId, origin, act: 'dropped' }, (tx) =>
       dropDeadLetter(tx, id, noticeId),
@@ -86,8 +99,8 @@ export class ApplicationNotices {
   }
 
   /**
-   * Shows the stream of an application, with its dead letters. @throws DomainError not_found,
-   * admin_required
+   * Shows the stream of security events (OpenID Shared Signals) of an application, with the events
+   * that could not be sent. @throws DomainError not_found, admin_required
    */
   async showSignals(manager: ApplicationManager, id: string): Promise<ApplicationSignalsState> {
     const application = await this.managedApplications.find(manager, id);
@@ -96,8 +109,8 @@ export class ApplicationNotices {
   }
 
   /**
-   * Allows an application of the organization to have a stream. @throws DomainError not_found,
-   * admin_required, invalid_request
+   * Allows an application of the organization to have a stream of security events (OpenID Shared
+   * Signals). @throws DomainError not_found, admin_required, invalid_request
    */
   allowSignals(
     manager: ApplicationManager,
@@ -118,8 +131,8 @@ export class ApplicationNotices {
   }
 
   /**
-   * Ends the permission of an application, its stream and its tokens for signals. @throws
-   * DomainError not_found, admin_required
+   * Ends the permission of an application to receive security events (OpenID Shared Signals), with
+   * its stream and its tokens for the stream. @throws DomainError not_found, admin_required
    */
   withdrawSignals(manager: ApplicationManager, id: string, origin: AuditOrigin) {
     const resource = this.#resource;
@@ -131,8 +144,8 @@ export class ApplicationNotices {
   }
 
   /**
-   * Puts a dead letter of the stream back into the queue, so that it is tried for another day.
-   * @throws DomainError not_found, admin_required
+   * Puts a security event that could not be sent back into the queue of the stream, so that the
+   * service tries to send it for another day. @throws DomainError not_found, admin_required
    */
   repeatSignal(manager: ApplicationManager, id: string, signalId: string, origin: AuditOrigin) {
     return this.#changeSignals(manager, id, origin, async (tx) => {
@@ -141,7 +154,10 @@ export class ApplicationNotices {
     });
   }
 
-  /** Drops a dead letter of the stream. @throws DomainError not_found, admin_required */
+  /**
+   * Deletes a security event that could not be sent to the stream. @throws DomainError not_found,
+   * admin_required
+   */
   dropSignal(manager: ApplicationManager, id: string, signalId: string, origin: AuditOrigin) {
     return this.#changeSignals(manager, id, origin, async (tx) => {
       if (!isRowId(signalId) || !(await dropDeadSignal(tx, id, signalId))) throw noSignal();
@@ -166,7 +182,7 @@ export class ApplicationNotices {
     });
   }
 
-  /** Runs an act of an admin on a locked application, and records it with its details. */
+  /** Locks an application, runs an act of an admin on it, and records the act in the audit log. */
   #changeSignals(
     manager: ApplicationManager,
     id: string,
@@ -186,7 +202,7 @@ export class ApplicationNotices {
   }
 }
 
-/** An act of an admin on a dead letter. */
+/** An act of an admin on a logout notice that could not be sent (a dead letter). */
 interface DeadLetterAct {
   readonly id: string;
   readonly noticeId: string;
@@ -208,7 +224,10 @@ async function signalsOf(
   return { receiver, stream, ...(await signalsOfClient(tx, id)) };
 }
 
-/** An application that keeps no secret cannot get a token of its own. */
+/**
+ * Returns true if an application can receive security events. An application without a secret
+ * cannot, because it gets no token of its own.
+ */
 function mayReceive({ orgId, resource, metadata }: ClientApplication): boolean {
   return orgId !== null && resource === null && registrationOf(metadata).auth_method !== 'none';
 }

@@ -1,6 +1,6 @@
 /**
  * The applications that users registered. A user finds only the applications that the user may
- * manage: the own ones, and as an admin those of the organization.
+ * manage: the own applications and, for an admin, those of the organization.
  */
 
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -45,8 +45,7 @@ export interface ApplicationFacts {
   /** The e-mail address of the owner; null if there is no owner, or the owner has no address. */
   readonly ownerEmail: string | null;
   /**
-   * The expiry of the secret that is valid the longest; null if there is no secret, or one never
-   * expires.
+   * The time at which the last secret expires; null if there is no secret, or if one never expires.
    */
   readonly secretsEnd: Date | null;
 }
@@ -66,8 +65,8 @@ export interface ApplicationManager {
   readonly orgId: string | null;
   readonly isAdmin: boolean;
   /**
-   * True for an admin of the organization, even if the access token of the request does not carry
-   * the rights of an admin.
+   * True for an admin of the organization, even if the scope of the access token in the request
+   * does not include the acts of admins.
    */
   readonly isOrgAdmin: boolean;
   /** The id of the session of the request. */
@@ -95,7 +94,10 @@ export interface NewCluster {
   readonly metadata: object;
 }
 
-/** Lists the applications that a user may manage, in the order of their ids, from a given id on. */
+/**
+ * Lists the applications that a user may manage, in the order of their ids, beginning after a given
+ * id.
+ */
 export async function listApplications(
   tx: EntityManager,
   { userId, orgId, isAdmin }: ApplicationManager,
@@ -184,7 +186,7 @@ export async function approveApplication(
     WHERE id = ${id}`;
 }
 
-/** Replaces the redirect URIs for which an application is approved; null ends the approval. */
+/** Replaces the redirect URIs for which an application is approved. Null removes the approval. */
 export async function limitApproval(
   tx: EntityManager,
   id: string,
@@ -222,9 +224,9 @@ export async function countClusters(tx: EntityManager, orgId: string): Promise<n
 }
 
 /**
- * Returns true if any organization has registered a resource. Then only the token exchange of
- * svc-cli may issue tokens for it. The resource is compared in the form of WHATWG URL and also as
- * it was written, because an earlier version stored other spellings.
+ * Returns true if any organization has registered a resource. Only the token exchange of svc-cli
+ * may then issue tokens for it. The resource is compared as WHATWG URL writes it, and also as it
+ * was registered, because an earlier version stored other spellings.
  */
 export async function isRegisteredResource(tx: EntityManager, resource: string): Promise<boolean> {
   const found = await sql<{ id: string }>(tx)`
@@ -235,9 +237,10 @@ export async function isRegisteredResource(tx: EntityManager, resource: string):
 }
 
 /**
- * Returns true if the domain that covers a host is proven by this organization and no other. Of
- * several proven domains above the host, the nearest one counts. The row of that domain is locked,
- * so that the organization cannot lose the domain while the caller registers a cluster at the host.
+ * Returns true if this organization, and no other, has proven the domain to which a host belongs.
+ * If several domains above the host are proven, the nearest one counts. The row of that domain is
+ * locked, so that the organization cannot lose the domain while the caller registers a cluster at
+ * the host.
  */
 export async function lockProvenHost(
   tx: EntityManager,
@@ -255,7 +258,8 @@ export async function lockProvenHost(
 /**
  * Returns true if the organization of a cluster could register the resource of the cluster today.
  * The resource must be a URN with the id of the organization, or an https URL under a domain that
- * the organization has proven. Of several proven domains, the nearest one counts.
+ * the organization has proven. If several domains above the host are proven, the nearest one
+ * counts.
  */
 export async function isProvenResource(tx: EntityManager, id: string): Promise<boolean> {
   const [found] = await sql<{ id: string }>(tx)`
@@ -267,9 +271,10 @@ export async function isProvenResource(tx: EntityManager, id: string): Promise<b
 
 /**
  * Ends the clusters at a domain, or at a host below it, if their organization has not proven the
- * domain that covers the host. Of several proven domains, the nearest one counts.
+ * domain to which the host belongs. If several domains above the host are proven, the nearest one
+ * counts.
  *
- * @param whose `own` for the clusters of the organization, which lost the domain; `others` for
+ * @param whose `own` for the clusters of the organization, because it lost the domain; `others` for
  *   those of all other organizations, because the organization has proven the domain
  */
 export async function endUnprovenClusters(
@@ -301,8 +306,9 @@ export async function findCluster(
 }
 
 /**
- * Returns the SQL of the organization that has proven the domain which covers the host of a
- * cluster. Of several proven domains, the nearest one counts. NULL if none is proven.
+ * Returns the SQL of the id of the organization that has proven the domain to which the host of a
+ * cluster belongs. If several domains above the host are proven, the nearest one counts. NULL if
+ * none is proven.
  */
 function nearestOwner(cluster: SqlFragment): SqlFragment {
   const host = fragment`resource_host(${cluster}.resource)`;

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Registration } from './registration.js';
 
 /**
- * The settings by which an application proves who it is and gets tokens. If the owner changes one
- * of them, the approval of an admin ends.
+ * The settings that decide how an application authenticates and which tokens it gets. If the owner
+ * changes one of them, the approval of an admin ends.
  */
 const PROOFS = [
   'auth_method',

@@ -7,8 +7,8 @@ export interface LaunchedApplication {
 
 /**
  * Returns the address at which a browser starts a sign-in to an application (OpenID Connect Core
- * §4), or null. Any member may register an application, so the address is a link only if its origin
- * is one that an admin approved.
+ * §4), or null. Any member may register an application. So the address is shown as a link only if
+ * an admin approved a redirect URI with the same origin.
  */
 export function launchAddress({ metadata, approvedUris }: LaunchedApplication): string | null {
   const address = metadata['initiate_login_uri'];

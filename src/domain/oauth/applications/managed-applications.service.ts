@@ -35,7 +35,7 @@ export interface ListedApplication extends ApplicationFacts {
   readonly application: ClientApplication;
 }
 
-/** An application with its secrets, and the counts of what its deletion would end. */
+/** An application with its secrets, and the counts of the access that its deletion would end. */
 export interface ApplicationDetails extends ListedApplication {
   readonly secrets: readonly ClientSecret[];
   readonly access: ClientAccess;
@@ -54,8 +54,8 @@ export interface ApplicationChange {
   readonly origin: AuditOrigin;
   readonly details: Readonly<Record<string, unknown>>;
   /**
-   * The acts in the change, such as a removed secret, that are repeated if the database loses the
-   * commit.
+   * The acts that are repeated if the database loses the commit of the change, such as the removal
+   * of a secret.
    */
   readonly acts?: readonly NotedAct[];
 }
@@ -105,8 +105,8 @@ export class ManagedApplications {
   }
 
   /**
-   * Returns an application with its secrets, and the counts of what its deletion would end. @throws
-   * DomainError not_found
+   * Returns an application with its secrets, and the counts of the access that its deletion would
+   * end. @throws DomainError not_found
    */
   async details(manager: ApplicationManager, id: string): Promise<ApplicationDetails> {
     const application = await this.find(manager, id);
@@ -163,7 +163,8 @@ export class ManagedApplications {
 
   /**
    * Changes an application under a lock on its row. The act gets the manager with the rights that
-   * hold until the transaction ends, because the role of admin may have been taken away meanwhile.
+   * the manager still has under the lock, because the role of admin may have been taken away
+   * meanwhile.
    *
    * @throws DomainError not_found
    */
@@ -186,10 +187,10 @@ export class ManagedApplications {
   }
 
   /**
-   * Approves an application for its present redirect URIs. Members of the organization then sign in
-   * to it without a page that asks for consent.
+   * Approves an application for its present redirect URIs. Members of the organization can then
+   * sign in to it without a page that asks for consent.
    *
-   * @param check refuses an application that has changed since the admin saw it
+   * @param check throws for an application that has changed since the admin saw it
    * @throws DomainError not_found, admin_required, invalid_request for a cluster
    */
   approve(
@@ -216,7 +217,8 @@ export class ManagedApplications {
   }
 
   /**
-   * Limits the approval of an application to the redirect URIs that it still covers after a change.
+   * Limits the approval of an application to the redirect URIs that the approval still covers after
+   * a change.
    */
   async limitApproval(
     tx: EntityManager,
@@ -241,8 +243,8 @@ export class ManagedApplications {
   }
 
   /**
-   * Checks that the manager is still an admin, and keeps that true until the transaction ends. An
-   * owner needs no such check.
+   * Checks that the manager is an admin of the organization, and locks the role, so that the
+   * manager stays an admin until the transaction ends. Returns false for an owner who is no admin.
    */
   async #holdAdmin(tx: EntityManager, manager: ApplicationManager): Promise<boolean> {
     const { isOrgAdmin, orgId, userId: id, sessionId } = manager;

@@ -13,26 +13,26 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { registrationOf } from './registration-metadata.js';
 
 /**
- * The origin for audit events about a lost or gained domain, because these changes must not show a
- * request.
+ * The origin of audit events about a lost or gained domain. It names no request, because the events
+ * are for an organization that must not see the request of another one.
  */
 const NO_REQUEST = { requestId: 'domain-change', ip: undefined, userAgent: undefined };
 
 /**
- * Ends the registrations of clusters, and their tokens, if the proof of their domain changes. An
- * organization that loses a domain loses its clusters under the domain. If one organization proves
- * a domain, other organizations lose their clusters under it.
+ * Ends the registrations of clusters, and the tokens for them, if the proof of their domain
+ * changes. An organization that loses a domain loses its clusters under the domain. If one
+ * organization proves a domain, other organizations lose their clusters under it.
  */
 export class RegisteredResources implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.clusters;
   /**
-   * Empty, because a cluster belongs to its organization, so that no event of a user ends a
-   * cluster.
+   * Empty, because a cluster belongs to its organization, so that nothing that happens to a user
+   * ends a cluster.
    */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set();
   /**
-   * After the database has lost commits the clusters stay, because a registration gives no access.
-   * The tokens for a cluster end with the sessions.
+   * The clusters stay after the database has lost commits, because a registration alone gives no
+   * access. The tokens for a cluster end with the sessions.
    */
   readonly revokeOnRecord = null;
 
@@ -63,7 +63,7 @@ export class RegisteredResources implements Revocable {
     const ended = await endUnprovenClusters(tx, domain, 'others');
     await this.#recorded(tx, ended, cause);
     // No counts are returned, because the caller records them for the organization that proved the
-    // domain, which must not learn what others had.
+    // domain, and that organization must not learn what other organizations had.
     return {};
   }
 

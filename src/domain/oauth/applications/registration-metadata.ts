@@ -9,9 +9,9 @@ import {
 const SIGNED_MODES = ['jwt', 'query.jwt'];
 
 /**
- * Converts a registration, as the API names its fields, to the client metadata that is stored: the
- * names of RFC 7591 §2 and further names of this service. Values that are defaults of the OAuth
- * library are left out.
+ * Converts a registration, which has the names of the API, to the client metadata that is stored.
+ * The metadata has the names of RFC 7591 §2 and further names of this service. Values that are
+ * defaults of the OAuth library are left out.
  */
 export function metadataOf(registration: Registration): Record<string, unknown> {
   const { sender_constraint: binding, profile, scopes, request_uris: requests } = registration;

@@ -54,7 +54,7 @@ export interface Registration {
   readonly backchannel_logout_uri: string | null;
   /** True if every logout token must name the session that ended. */
   readonly backchannel_logout_session_required: boolean;
-  /** True if the application also gets a logout token when a session expires by itself. */
+  /** True if the application also gets a logout token if a session expires without a logout. */
   readonly backchannel_logout_at_session_end: boolean;
   /** The scopes that the application defines for its own resource servers. */
   readonly scopes: readonly string[];

@@ -14,8 +14,8 @@ import { newUuid } from '#platform/clock/random.js';
 import { fragment, inOrder, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 
 /**
- * The origin of a client: part of this product, registered by a user, or registered by the client
- * itself (RFC 7591). A Kubernetes cluster is no client.
+ * The origin of a client: it is a part of this product, a user registered it, or it registered
+ * itself (RFC 7591). A Kubernetes cluster is no client, although it has a row in the same table.
  */
 export type ClientKind = 'first-party' | 'application' | 'dynamic';
 
@@ -81,7 +81,7 @@ interface Row {
   receives_signals: boolean;
 }
 
-/** The SQL condition that a token `a` was issued to a client `c` itself, without a user. */
+/** The SQL condition that a token `a` was issued to a client `c` itself, not for a user. */
 const OF_ITSELF = fragment`a.client_id = c.id AND a.model = 'ClientCredentials'`;
 
 const IS_VALID_TOKEN = fragment`a.expires_at > now()`;
@@ -102,14 +102,14 @@ export class ClientsRepository implements Revocable {
   ]);
   readonly endedByForeignKey = BY_DELETED_ROW;
   /**
-   * After the database has lost commits the clients stay. Their tokens end together with the
+   * The clients stay after the database has lost commits. Their tokens end together with the
    * sessions, as artifacts of the OAuth library.
    */
   readonly revokeOnRecord = null;
 
   /**
-   * Finds clients by their ids, without those whose owner is deactivated and those that have
-   * expired unused.
+   * Finds clients by their ids. Left out are clients whose owner is deactivated, and clients that
+   * registered themselves and expired because they were not used.
    */
   async findLive(tx: EntityManager, ids: readonly string[]): Promise<(LiveClient | undefined)[]> {
     const rows = await sql<Row>(tx)`
@@ -196,7 +196,7 @@ export class ClientsRepository implements Revocable {
 
   /**
    * Makes all secrets of a client expire after some seconds, because a new secret replaces them,
-   * and returns these secrets. A secret that expires earlier keeps its expiry.
+   * and returns these secrets. If a secret expires earlier already, its expiry stays the same.
    */
   async retireSecrets(
     tx: EntityManager,
@@ -242,8 +242,8 @@ export class ClientsRepository implements Revocable {
 
   /**
    * Locks the row of a user who registers an application, so that two registrations of one user
-   * happen one after another and the limit holds. If the user was de-provisioned before, there is
-   * no registration.
+   * happen one after another and the limit holds. If the access of the user has ended before,
+   * nothing is registered.
    *
    * @returns the organization of the user and the number of applications; undefined for an inactive
    *   account
@@ -263,8 +263,9 @@ export class ClientsRepository implements Revocable {
 
   /**
    * Ends every grant, code and token of a client, and every token for a cluster. The grants end
-   * first, as in a de-provisioning, so that the two do not deadlock. A user with grants on several
-   * sessions may still cause a deadlock; the caller then retries its transaction.
+   * first, because a transaction that ends the access of a user locks in the same order, so that
+   * the two do not deadlock. A user with grants in several sessions may still cause a deadlock; the
+   * caller then retries its transaction.
    *
    * @returns the number of tokens that were valid
    */
@@ -279,7 +280,10 @@ export class ClientsRepository implements Revocable {
     return good?.n ?? 0;
   }
 
-  /** Counts what would end with a client: its valid tokens, and the users who signed in to it. */
+  /**
+   * Counts the access that would end with a client: its valid tokens, and the users who signed in
+   * to it.
+   */
   async countAccess(tx: EntityManager, clientId: string): Promise<ClientAccess> {
     const [row] = await sql<ClientAccess>(tx)`
       SELECT (SELECT count(*)::int FROM oauth_artifacts
@@ -291,7 +295,7 @@ export class ClientsRepository implements Revocable {
   }
 
   /**
-   * Ends the tokens that the applications of some users got for themselves, without a user, because
+   * Ends the tokens that the applications of some users got for themselves, not for a user, because
    * these users lose their access.
    */
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
@@ -301,7 +305,7 @@ export class ClientsRepository implements Revocable {
     return withoutZeros({ tokens: ended.filter((token) => token.is_valid).length });
   }
 
-  /** Counts the tokens that the applications of a user got for themselves, without a user. */
+  /** Counts the tokens that the applications of a user got for themselves, not for a user. */
   async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     const [row] = await sql<{ tokens: number }>(tx)`
       SELECT count(*)::int AS tokens FROM oauth_artifacts a JOIN oauth_clients c ON ${OF_ITSELF}

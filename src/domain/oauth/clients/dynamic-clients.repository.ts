@@ -1,6 +1,6 @@
 /**
- * Clients that registered themselves (RFC 7591): the limits on how many may exist without the
- * consent of a user, and the consents of users to clients.
+ * Clients that registered themselves (RFC 7591). Their number is limited as long as no user has
+ * consented to them. The file also stores the consents of users to clients.
  */
 
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -14,7 +14,7 @@ export interface ConsentedAccess {
   readonly claims: readonly string[];
 }
 
-/** A consent of a user to a client, with what the page that asked for the consent had shown. */
+/** A consent of a user to a client, with the facts that the consent page showed. */
 export interface Consent extends ConsentedAccess {
   readonly redirectUri: string;
   /** The time at which the page was requested, in seconds since 1970. */
@@ -88,7 +88,7 @@ export async function trimDynamicClients(tx: EntityManager, limit: number): Prom
 /**
  * Records that a user consents to a client that registered itself, or to an application of the own
  * organization. For any other client nothing is recorded. The row of the user is locked before that
- * of the client, as everywhere, so that no two transactions deadlock.
+ * of the client, as in all other transactions, so that no two deadlock.
  *
  * @param consent what the user consented to, and on which page
  */
@@ -98,8 +98,8 @@ export async function recordConsent(
   clientId: string,
   { scopes, claims, redirectUri, shownAt }: Consent = NOTHING_MORE,
 ): Promise<void> {
-  // If the redirect URIs are the same as before, the consent adds to the earlier one. If the page
-  // was shown before the last change of the registration, the consent does not cover the new URIs.
+  // If the redirect URIs are the same as at an earlier consent, the new consent adds to it. If the
+  // registration was changed after the page was shown, the consent does not cover the new URIs.
   await sql(tx)`
     INSERT INTO oauth_consents AS o (user_id, client_id, scopes, claims, redirect_uris)
     SELECT u.id, c.id, ${scopes}::text[], ${claims}::text[],

@@ -1,6 +1,6 @@
 /**
- * Returns the form in which resource indicators (RFC 8707 §2) are compared: the spelling of WHATWG
- * URL, without a dot at the end of the host. The function `resource_key` of the database has the
+ * Returns the form in which resource indicators (RFC 8707 §2) are compared. It is the spelling of
+ * WHATWG URL, without a dot at the end of the host. The database function `resource_key` has the
  * same rule for registered resources.
  */
 export function resourceKey(resource: string): string {
@@ -12,8 +12,8 @@ export function resourceKey(resource: string): string {
 }
 
 /**
- * Returns a host and its parent domains, the longest first: `a.b.c`, `b.c` and `c` for `a.b.c`. A
- * proof of any of these domains may cover the host.
+ * Returns a host and its parent domains, the longest first: `a.b.c`, `b.c` and `c` for `a.b.c`. If
+ * an organization has proven one of these domains, the host may be its own.
  */
 export function hostAndParents(host: string): string[] {
   const labels = host.split('.');

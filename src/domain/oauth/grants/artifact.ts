@@ -35,14 +35,14 @@ export interface StoredArtifact {
   /** The seconds since the artifact was consumed, by the clock of the database. */
   readonly consumedAgo: number | undefined;
   /**
-   * The grant of the artifact; undefined if its resource owner may not be issued tokens any more.
+   * The grant of the artifact; undefined if no tokens may be issued to its resource owner any more.
    */
   readonly grant: LiveGrant | undefined;
 }
 
 /**
- * Returns the hash of a library's id, which is the key of its row. A reader of the table so learns
- * no code and no token.
+ * Returns the hash of an id of the OAuth library, which is the key of the row. Because only the
+ * hash is stored, a reader of the table learns no code and no token.
  */
 export function artifactId(libraryId: string): Buffer {
   return hash('sha256', libraryId, 'buffer');

@@ -51,12 +51,12 @@ export async function findArtifacts(
 }
 
 /**
- * Writes new and existing artifacts. With `skip`, for a batch, the statement waits for no lock: it
- * does not write a row that another transaction has locked, or that depends on a locked row. If an
- * artifact is in the batch twice, the first one is written.
+ * Writes new and existing artifacts. With `skip`, which is for a batch, the statement waits for no
+ * lock. It then leaves out a row that another transaction has locked, or that depends on a locked
+ * row. If an artifact is in the batch twice, the first one is written.
  *
- * @returns for each row, true if it was written; after `skip`, a call with `wait` may still write
- * the others
+ * @returns for each row, true if it was written; a row that `skip` left out may still be written by
+ *   a call with `wait`
  * @throws QueryFailedError 23503 with `wait`, if a row refers to a row that does not exist any more
  */
 export async function upsertArtifacts(
@@ -80,8 +80,8 @@ export async function upsertArtifacts(
 }
 
 /**
- * Deletes the artifacts that expired first, of any kind. Locked rows are skipped, so that no other
- * statement is delayed.
+ * Deletes the artifacts of any kind that expired the longest ago. Locked rows are skipped, so that
+ * no other statement is delayed.
  */
 export async function removeExpiredArtifacts(tx: EntityManager, most: number): Promise<void> {
   await sql(tx)`
@@ -91,9 +91,9 @@ export async function removeExpiredArtifacts(tx: EntityManager, most: number): P
 }
 
 /**
- * Consumes artifacts, so that each is used once: true for exactly one caller of each. A consumed
- * row stays, so that a second use is noticed. With `skip`, for a batch, the statement waits for no
- * lock, and does not consume a row that another transaction has locked.
+ * Consumes artifacts, so that each is used once. For each artifact, exactly one caller gets true. A
+ * consumed row stays, so that a second use is noticed. With `skip`, which is for a batch, the
+ * statement waits for no lock, and does not consume a row that another transaction has locked.
  */
 export async function consumeArtifacts(
   tx: EntityManager,
@@ -107,8 +107,8 @@ export async function consumeArtifacts(
 }
 
 /**
- * Makes a consumed artifact usable again, because the response to its use contained no token.
- * Nothing happens if the artifact was deleted with its grant.
+ * Makes a consumed artifact usable again, because the request that used it got no token. Nothing
+ * happens if the artifact was deleted with its grant.
  */
 export async function releaseArtifact(
   tx: EntityManager,
@@ -162,8 +162,8 @@ export async function destroyArtifactsOfGrant(
 }
 
 /**
- * The SQL of those rows of a batch that may be written: no other transaction has locked them or a
- * row that they depend on, and no such row is missing.
+ * The SQL that finds the rows of a batch that may be written. Neither the row nor a row on which it
+ * depends may be missing or locked by another transaction.
  */
 const UNLOCKED = fragment`
   account AS MATERIALIZED (

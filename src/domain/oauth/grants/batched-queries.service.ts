@@ -23,9 +23,9 @@ import { CLIENT_TOKEN, CLUSTER_TOKEN, USER_TOKEN, type TokenAudit } from './toke
 import { spendIds, type Spend } from './spent-ids.repository.js';
 
 /**
- * Runs the queries that nearly every OAuth request needs. Requests at the same time share a
- * statement, which costs the database less. Each statement begins after the last request that it
- * serves, and no result is cached, so that a revocation has effect at once.
+ * Runs the queries that nearly every OAuth request needs. Requests that arrive at the same time
+ * share a statement, which costs the database less. Each statement begins after the last request
+ * that it serves, and no result is cached, so that a revocation has effect at once.
  */
 @Injectable()
 export class BatchedQueries {
@@ -58,12 +58,12 @@ export class BatchedQueries {
     return this.#artifacts.load(key);
   }
 
-  /** Finds a client that may use its access now, by {@link ClientsRepository.findLive}. */
+  /** Finds a client that is still allowed to act, by {@link ClientsRepository.findLive}. */
   findClient(id: string): Promise<LiveClient | undefined> {
     return this.#clients.load(id);
   }
 
-  /** Finds a grant whose resource owner may still be issued tokens, by {@link findGrants}. */
+  /** Finds a grant to whose resource owner tokens may still be issued, by {@link findGrants}. */
   findGrant(id: Buffer): Promise<LiveGrant | undefined> {
     return this.#grants.load(id);
   }
@@ -81,10 +81,13 @@ export class BatchedQueries {
     return this.#profiles.load(userId);
   }
 
-  // A batch waits for no lock, so a write of it may not be done. Then the write is repeated alone,
+  // A batch waits for no lock, so it may leave a write undone. Such a write is then repeated alone,
   // waits for the locks, and its result is final.
 
-  /** Issues a token to a client itself, or returns the reason why it gets none. */
+  /**
+   * Issues a token to a client itself, not for a user, or returns the reason why the client gets
+   * none.
+   */
   issueToClient(token: Artifact, audit: TokenAudit): Promise<Outcome<true>> {
     return this.issuance.issue(CLIENT_TOKEN, { token, audit });
   }
@@ -118,7 +121,7 @@ export class BatchedQueries {
   }
 
   /**
-   * Consumes an artifact, so that it is used once, by {@link consumeArtifacts}: the result is true
+   * Consumes an artifact by {@link consumeArtifacts}, so that it is used once. The result is true
    * for exactly one caller.
    */
   async consume(key: ArtifactKey): Promise<boolean> {
@@ -128,8 +131,8 @@ export class BatchedQueries {
   }
 
   /**
-   * Spends the id of a client assertion or a DPoP proof, so that it is used once, by {@link
-   * spendIds}: the result is true for exactly one caller.
+   * Spends the id of a client assertion or a DPoP proof by {@link spendIds}, so that it is used
+   * once. The result is true for exactly one caller.
    */
   spend(issuer: string, jti: string, expiresAt: Date): Promise<boolean> {
     return this.#spends.load({ issuer, jti, expiresAt });

@@ -29,8 +29,8 @@ export interface DeviceRequestRow {
 }
 
 /**
- * The result of a user code that a user typed. A user who is locked out may try again after
- * `retryAfter` seconds.
+ * The result after a user typed a user code, which a device shows. A user who is locked out may try
+ * again after `retryAfter` seconds.
  */
 export type UserCodeTry =
   | { readonly kind: 'found'; readonly request: DeviceRequestRow }
@@ -50,8 +50,8 @@ export const DEVICE_GRANT_IS_OFF =
   'Your organization has switched off the login by device codes. Log in in a browser instead.';
 
 /**
- * Records a poll of a device, and returns true if it came too soon. One second less is tolerated,
- * because clients count whole seconds and networks vary.
+ * Records that a device asked if its code is approved (a poll), and returns true if the poll came
+ * too soon. One second less is tolerated, because clients count whole seconds and networks vary.
  *
  * @param interval the seconds between two polls that the client was told
  */
@@ -77,9 +77,10 @@ export async function pollDeviceCode(
 }
 
 /**
- * Finds a live device code by its user code, and counts the try (RFC 8628 §5.1), by one statement.
+ * Finds a valid device code by its user code, and counts the try (RFC 8628 §5.1), by one statement.
  * Tries of one user at the same time run one after another, so that they cannot exceed the limit. A
- * right code does not reset the count, because an attacker may have a device with a right code.
+ * right code does not reset the count, because an attacker may have a device of the own with a
+ * right code.
  *
  * @param most the number of wrong tries that locks the user out
  */
@@ -117,8 +118,8 @@ export async function tryUserCode(
 }
 
 /**
- * Approves a device code: true for exactly one caller, and for none after the code was denied,
- * redeemed or has expired.
+ * Approves a device code. Returns true for exactly one caller, and for none if the code was denied
+ * or redeemed before, or has expired.
  */
 export async function approveDevice(
   tx: EntityManager,
@@ -136,8 +137,9 @@ export async function approveDevice(
 }
 
 /**
- * Returns true if the people of an organization may approve devices, and keeps that true until the
- * transaction ends. The caller locks the row of the user first, as the change of the setting does.
+ * Returns true if the people of an organization may approve devices, and locks the setting until
+ * the transaction ends. The caller locks the row of the user first, because a change of the setting
+ * locks in the same order.
  */
 export async function holdDeviceGrant(tx: EntityManager, orgId: string): Promise<boolean> {
   const held = await sql<{ id: string }>(tx)`
@@ -146,8 +148,8 @@ export async function holdDeviceGrant(tx: EntityManager, orgId: string): Promise
 }
 
 /**
- * Denies the request of a device by its user code: true for exactly one caller, as {@link
- * approveDevice}.
+ * Denies the request of a device by its user code. Like {@link approveDevice}, it returns true for
+ * exactly one caller.
  */
 export async function refuseDevice(tx: EntityManager, userCode: string): Promise<boolean> {
   const refusal = { error: 'access_denied', errorDescription: 'the person refused' };
@@ -167,9 +169,9 @@ async function secondsLocked(tx: EntityManager, userId: string): Promise<number>
 }
 
 /**
- * Ends the device codes of an organization, because its admins no longer allow them. Approved codes
- * that were not redeemed are refused. Sessions that device codes opened end with everything that
- * depends on them. Sessions are locked first, then grants, then codes.
+ * Ends the device codes of an organization, because its admins do not allow them any more. Codes
+ * that were approved but not redeemed are refused. Sessions that device codes opened end with
+ * everything that depends on them. Sessions are locked first, then grants, then codes.
  */
 export async function endDevicesOfOrganization(tx: EntityManager, orgId: string): Promise<void> {
   const sessions = await sql<{ id: string }>(tx)`
@@ -190,7 +192,7 @@ export async function endDevicesOfOrganization(tx: EntityManager, orgId: string)
 }
 
 /**
- * A row of the result of {@link tryUserCode}. All columns are null if no live request has the user
+ * A row of the result of {@link tryUserCode}. All columns are null if no valid request has the user
  * code.
  */
 interface FoundRow extends Pick<DeviceRequestRow, 'payload'> {

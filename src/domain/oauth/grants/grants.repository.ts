@@ -34,8 +34,8 @@ export interface GrantRow {
 }
 
 /**
- * A grant to write. A token exchange (RFC 8693) makes a grant whose parent is the grant of the
- * exchanged token. Such a grant ends no later than its parent.
+ * A grant to write. A token exchange (RFC 8693) writes a grant whose parent is the grant of the
+ * exchanged token. The new grant ends no later than its parent.
  */
 export interface GrantRequest extends GrantRow {
   readonly parentId?: Buffer;
@@ -43,14 +43,14 @@ export interface GrantRequest extends GrantRow {
 
 /**
  * The seconds after which {@link endGrantSoon} ends a grant. A request that is already running
- * takes less time, so that it still gets its tokens.
+ * takes less time, so it still gets its tokens.
  */
 const ENDS_SOON = 5;
 
 /**
- * Writes the grant of a user to a client. The grant depends on a session of the user,
- * hardware-verified or of certification test mode, and on its parent grant if it has one. It ends
- * with either of them.
+ * Writes the grant of a user to a client. The grant depends on a session of the user, which a
+ * security key verified or which is that of certification test mode, and on its parent grant if it
+ * has one. It ends if one of them ends.
  */
 export const GRANT = new IssuanceKind<GrantRequest, true>(
   {
@@ -98,8 +98,8 @@ export function writeGrant(tx: EntityManager, grant: GrantRequest): Promise<Outc
 }
 
 /**
- * Finds grants, in the order of their ids, each with a resource owner who may still be issued
- * tokens.
+ * Finds grants, in the order of their ids, each with its resource owner. A grant is missing if no
+ * tokens may be issued to its resource owner any more.
  */
 export async function findGrants(
   tx: EntityManager,
@@ -114,8 +114,8 @@ export async function findGrants(
 }
 
 /**
- * Lists the payloads of the grants that a client has in a session. Grants from before the last
- * change of the client's registration are left out.
+ * Lists the payloads of the grants that a client has in a session. Grants that are older than the
+ * last change of the client's registration are left out.
  */
 export async function listGrantsOfSession(
   tx: EntityManager,
@@ -135,8 +135,8 @@ export async function destroyGrant(tx: EntityManager, id: Buffer): Promise<void>
 }
 
 /**
- * Ends the session that a client opened for itself with a grant, and all that depends on it. If the
- * grant belongs to the session of a browser, nothing ends.
+ * Ends the session that a client opened for itself with a grant, and everything that depends on the
+ * session. If the grant belongs to the session of a browser, nothing ends.
  */
 export async function endOwnSession(tx: EntityManager, id: Buffer): Promise<void> {
   await sql(tx)`
@@ -145,9 +145,9 @@ export async function endOwnSession(tx: EntityManager, id: Buffer): Promise<void
 }
 
 /**
- * Ends the child grants of a grant, which token exchanges made, but not the grant. It must run in a
- * transaction: it locks the session and then the grant, so that a child that is being written is
- * either ended here or refused.
+ * Ends the child grants of a grant, which token exchanges made; the grant itself stays. It must run
+ * in a transaction. It locks the session and then the grant, so that a child grant that another
+ * transaction writes now is either ended here or refused there.
  */
 export async function destroyChildGrants(tx: EntityManager, id: Buffer): Promise<void> {
   await sql(tx)`
@@ -158,13 +158,14 @@ export async function destroyChildGrants(tx: EntityManager, id: Buffer): Promise
 
 /**
  * Ends a grant and its child grants within {@link ENDS_SOON} seconds, because a code or token of
- * the grant was used twice at once. The session that the client opened for the grant ends as well.
- * The first request gets its response, and its tokens end with the grant. It must run in a
- * transaction: it locks each generation of children before it reads the next one, so that no child
- * is missed.
+ * the grant was used twice at the same time. The session that the client opened for the grant ends
+ * as well. The first of the two requests still gets its response, and its tokens end with the
+ * grant. It must run in a transaction. It locks the children of a grant before it reads their
+ * children, so that it misses none.
  */
 export async function endGrantSoon(tx: EntityManager, id: Buffer): Promise<void> {
-  // The session will end by its expiry, which notifies no client. So the clients are notified now.
+  // The session will end because it expires, which does not notify the clients. So they are
+  // notified now.
   await sql(tx)`
     WITH ended AS (
       UPDATE sessions s SET expires_at = least(s.expires_at, now() + make_interval(secs => ${ENDS_SOON}))
@@ -195,7 +196,7 @@ async function endGrantsSoon(tx: EntityManager, ids: readonly Buffer[]): Promise
   return ending.map((grant) => grant.id);
 }
 
-/** Finds the resource owner of a session; undefined if the user may not be issued tokens. */
+/** Finds the resource owner of a session; undefined if no tokens may be issued to the user. */
 export async function resourceOwnerOfSession(
   tx: EntityManager,
   sessionId: string,
@@ -242,8 +243,8 @@ export async function profilesOf(
 
 /**
  * Locks the row of the user FOR SHARE, and then finds the resource owner of a browser session. A
- * de-provisioning locks the same row first. So it either ends what this transaction issues, or this
- * transaction finds no resource owner.
+ * transaction that ends the access of the user locks the same row first. So it either ends what
+ * this transaction issues, or this transaction finds no resource owner.
  */
 export async function lockResourceOwnerOfBrowser(
   tx: EntityManager,

@@ -1,6 +1,6 @@
 import type { ResourceOwner, UserProfile } from './resource-owner.js';
 
-/** A grant whose resource owner may still be issued tokens. */
+/** A grant to whose resource owner tokens may still be issued. */
 export interface LiveGrant {
   readonly payload: Record<string, unknown>;
   readonly resourceOwner: ResourceOwner;

@@ -1,8 +1,8 @@
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 
 /**
- * A request that waits for a user to log in: an authorization request, by the id of its
- * interaction, or the request of a device, by its user code.
+ * A request that waits until a user logs in. It is an authorization request, named by the id of its
+ * interaction, or the request of a device, named by its user code.
  */
 export type PendingLogin = { readonly interaction: string } | { readonly userCode: string };
 
@@ -18,7 +18,7 @@ export interface WaitingApplication {
   readonly name: string;
   /** The host to which the browser is redirected after the login. */
   readonly host: string;
-  /** True if the application registered itself, so that its name was not checked by any person. */
+  /** True if the application registered itself, so that no person has checked its name. */
   readonly isDynamic: boolean;
   /**
    * True if a user registered the application, and no admin of the organization has approved it for
@@ -32,14 +32,15 @@ export interface WaitingApplication {
 
 /**
  * Completes or denies requests that wait for a login, without a page, for certification test mode.
- * The OAuth feature implements this class. Each method returns the absolute address to which the
- * browser is redirected. It throws DomainError `not_found` or `invalid_state` if no request waits.
+ * The OAuth feature extends this class. Each method that ends a request returns the absolute
+ * address to which the browser is redirected, and throws DomainError `not_found` or `invalid_state`
+ * if no such request waits.
  */
 export abstract class PendingLogins {
   /** Finds the application of an interaction, and changes nothing. */
   abstract applicationOf(interaction: string): Promise<WaitingApplication | undefined>;
 
-  /** Completes a waiting request as the user of a session, without a consent page. */
+  /** Completes a waiting request in the name of the user of a session, without a consent page. */
   abstract complete(pending: PendingLogin, session: LoggedIn, origin: AuditOrigin): Promise<string>;
 
   /** Denies a waiting request: the client receives `access_denied`. */

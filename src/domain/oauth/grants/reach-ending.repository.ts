@@ -23,8 +23,8 @@ interface Row {
 }
 
 /**
- * The beginning of the position of a token in the order of items. It sorts after the position of
- * every grant, which is hexadecimal, so that the grants end first.
+ * The prefix of the position of a token in the order in which grants and tokens are ended. It sorts
+ * after the position of every grant, which is hexadecimal, so that the grants end first.
  */
 const TOKENS = 'tokens:';
 
@@ -35,8 +35,8 @@ const TOUCHES = fragment`(SELECT s.touches FROM sessions s WHERE s.id = g.sessio
 const TOUCHES_OF_TOKEN = fragment`(SELECT s.touches FROM oauth_grants g JOIN sessions s ON s.id = g.session_id WHERE g.id = a.grant_id)`;
 
 /**
- * Ends what people hold by an application that they do not reach any more: their grants to it, with
- * the codes and tokens on them, or their tokens for a cluster.
+ * Ends the access of people to an application that does not admit them any more: their grants to
+ * it, with the codes and tokens of these grants, or their tokens for a cluster.
  */
 export const GRANT_ENDING: ReachEnding = {
   kinds: ['application'],
@@ -61,8 +61,8 @@ export const GRANT_ENDING: ReachEnding = {
 };
 
 async function endGrants(tx: EntityManager, ending: Ending, most: number): Promise<EndedReaches> {
-  // If the application now belongs to another organization, its target is another one, whose rule
-  // decides.
+  // If the application now belongs to another organization, it has another target row, and the rule
+  // of that row decides.
   const present = fragment`t.client_id = ${ending.clientId}`;
   const refused = isRefusedNow(ending, fragment`g.user_id`, TOUCHES, present);
   const rows = await sql<Row>(tx)`
@@ -104,8 +104,8 @@ async function endTokens(tx: EntityManager, ending: Ending, most: number): Promi
 }
 
 /**
- * Locks the users of the rows that are to end, before anything else of these users. Returns the ids
- * of the rows.
+ * Locks the users whose grants or tokens end, before any other rows of these users. Returns the ids
+ * of the grants or tokens.
  */
 async function lockRefused(tx: EntityManager, rows: readonly Row[]): Promise<string[]> {
   const refused = rows.filter((row) => row.is_refused);

@@ -1,6 +1,6 @@
 /**
- * The resource owner of a grant (RFC 6749 §1.1): the user, and what the user's session proves.
- * Tokens contain these facts.
+ * The resource owner of a grant (RFC 6749 §1.1): the user, and the facts that the user's session
+ * proves. Tokens contain these facts.
  */
 export interface ResourceOwner {
   readonly userId: string;
@@ -10,12 +10,12 @@ export interface ResourceOwner {
   readonly isOrgAdmin: boolean;
   readonly sessionId: string;
   /**
-   * True if a security key made an assertion in the session. Only the session of certification test
-   * mode has none.
+   * True if a security key verified the user in the session. It is false only for the session of
+   * certification test mode.
    */
   readonly hardwareVerified: boolean;
   /**
-   * The id of the security key that made the last assertion; null for a session of certification
+   * The id of the security key that verified the user last; null for a session of certification
    * test mode.
    */
   readonly authenticatorId: string | null;
@@ -23,11 +23,11 @@ export interface ResourceOwner {
   readonly authTime: Date;
   readonly amr: readonly string[];
   readonly acr: string | null;
-  /** The end of the session, with which everything that depends on it ends. */
+  /** The time at which the session ends. Everything that depends on the session ends with it. */
   readonly expiresAt: Date;
   /**
-   * The id of the session as clients see it (OpenID Connect Back-Channel Logout §2.1). Null for a
-   * session from before version 0.14.0, until the migration has reached it.
+   * The id of the session as clients see it (OpenID Connect Back-Channel Logout §2.1). It is null
+   * for a session that a version before 0.14.0 opened, until the migration has filled it in.
    */
   readonly sid: string | null;
 }

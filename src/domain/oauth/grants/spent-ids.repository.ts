@@ -2,7 +2,10 @@ import { hash } from 'node:crypto';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 
-/** The id of an assertion or proof to spend, with the issuer for which it is unique. */
+/**
+ * The id of a client assertion or DPoP proof that is used up now, with the issuer for which the id
+ * is unique.
+ */
 export interface Spend {
   readonly issuer: string;
   readonly jti: string;
@@ -14,11 +17,11 @@ export interface Spend {
 }
 
 /**
- * Spends ids of assertions and proofs, which may be used once (RFC 7523 §3, RFC 9449 §11.1). The
- * result is true for exactly one caller of each id until the id expires. One statement decides, so
- * that of two replicas one succeeds. If an id is in the statement twice, only the first one
- * succeeds, which is decided before the statement is sent. The ids are sorted by their hashes, so
- * that no two statements wait for each other in a circle.
+ * Marks ids of client assertions and DPoP proofs as used, because each may be used once (RFC 7523
+ * §3, RFC 9449 §11.1). The result is true for exactly one caller of each id until the id expires.
+ * One statement decides, so that of two replicas one succeeds. If an id occurs twice in one call,
+ * only its first occurrence succeeds. The ids are sorted by their hashes, so that no two statements
+ * wait for each other.
  */
 export async function spendIds(tx: EntityManager, spends: readonly Spend[]): Promise<boolean[]> {
   const keys = spends.map(({ issuer, jti }) =>

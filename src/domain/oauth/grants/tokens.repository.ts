@@ -25,8 +25,8 @@ export interface TokenRequest {
 }
 
 /**
- * A token for a Kubernetes cluster to issue. The token also ends if the registration of the cluster
- * is removed.
+ * A token that shall be issued for a Kubernetes cluster. The token also ends if the registration of
+ * the cluster is removed.
  */
 export interface ClusterTokenRequest extends TokenRequest {
   readonly applicationId: string;
@@ -57,16 +57,16 @@ function columnsOf({ token, audit }: TokenRequest): object {
 }
 
 /**
- * The SQL condition that no organization has registered the audience. Only svc-cli may exchange
- * tokens for a registered resource, and only for members of that organization. The audience is also
- * compared as it was written, because an earlier version stored spellings that `resource_key` does
- * not change.
+ * The SQL condition that no organization has registered the audience of a token. Only svc-cli may
+ * exchange tokens for a registered resource, and only for members of the organization that
+ * registered it. The audience is also compared as it was written, because an earlier version stored
+ * spellings that `resource_key` does not change.
  */
 const IS_FREE_AUDIENCE = fragment`NOT EXISTS (
   SELECT FROM oauth_clients r
   WHERE r.kind = 'kubernetes' AND resource_key(r.resource) IN (i.audience_key, resource_key(i.payload ->> 'aud')))`;
 
-/** The rows on which each token of a user depends. */
+/** The kinds of rows on which each token of a user depends. */
 const OF_USER = { user: 'of the request', client: true, grant: 'required' } as const;
 const ORIGIN = fragment`i.request_id, i.ip, i.user_agent`;
 const CLIENT_NAME = fragment`CASE WHEN i.details ->> 'client_id' = i.client_id THEN i.client_name END`;
@@ -115,8 +115,9 @@ export const USER_TOKEN = new IssuanceKind<TokenRequest, true>(
 );
 
 /**
- * Issues a token of svc-cli for a Kubernetes cluster. Its session is hardware-verified. The cluster
- * must be registered in the organization of the user, and the token ends with the registration.
+ * Issues a token of svc-cli for a Kubernetes cluster. A security key must have verified its
+ * session. The cluster must be registered in the organization of the user, and the token ends with
+ * the registration.
  */
 export const CLUSTER_TOKEN = new IssuanceKind<ClusterTokenRequest, true>(
   {
@@ -139,7 +140,7 @@ export const CLUSTER_TOKEN = new IssuanceKind<ClusterTokenRequest, true>(
 );
 
 /**
- * Issues a token to a client itself, without a user. If the client has an owner, the owner must
+ * Issues a token to a client itself, not for a user. If the client has an owner, the owner must
  * have a security key and must still be allowed to get credentials.
  */
 export const CLIENT_TOKEN = new IssuanceKind<TokenRequest, true>(

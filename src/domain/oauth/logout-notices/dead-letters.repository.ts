@@ -3,13 +3,16 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { noticeFigures } from '../notice-figures/notice-figures.repository.js';
 import { LOGOUT_QUEUE } from './notice-queue.repository.js';
 
-/** The most dead letters that a list shows: the newest. */
+/**
+ * The most dead letters (logout notices that could not be delivered) that a list shows, the newest
+ * first.
+ */
 const MOST_SHOWN = 100;
 
-/** The days for which a dead letter is kept. */
+/** The days for which a dead letter (a notice that could not be delivered) is kept. */
 export const DEAD_LETTER_DAYS = 30;
 
-/** A logout token that an application did not take within a day. */
+/** A logout token that an application did not accept within a day. */
 export interface DeadLetter {
   readonly id: string;
   readonly clientId: string;
@@ -20,30 +23,36 @@ export interface DeadLetter {
   readonly result: string | null;
 }
 
-/** A dead letter of an application that a user registered without an organization. */
+/**
+ * A dead letter (a logout token that was not accepted) of an application that a user registered
+ * without an organization.
+ */
 export interface OwnDeadLetter extends DeadLetter {
   readonly clientName: string | null;
 }
 
-/** The figures and the dead letters of the notices to an application. */
+/** The statistics and the dead letters of the notices to an application. */
 export interface NoticesOfClient {
   readonly waiting: number;
   /** The time at which the oldest waiting notice was queued; null if none waits. */
   readonly oldest: Date | null;
   /**
-   * The number of notices that the application took in the last 30 days; `failed` is that of the
-   * dead letters.
+   * The number of notices that the application accepted in the last 30 days; `failed` is the number
+   * of its dead letters.
    */
   readonly sent: number;
   readonly failed: number;
   readonly deadLetters: readonly DeadLetter[];
 }
 
-/** The columns of a {@link DeadLetter}, of the table `n`. */
+/** The columns of a {@link DeadLetter}, from the row `n` of the table. */
 const COLUMNS = fragment`
   n.id, n.client_id AS "clientId", n.user_id AS subject, n.sid, n.created_at AS "createdAt", n.dead_at AS "deadAt", n.last_result AS result`;
 
-/** Lists the newest dead letters of a client, at most 100, and the figures of its notices. */
+/**
+ * Lists the newest dead letters (notices that could not be delivered) of a client, at most 100, and
+ * the statistics of its notices.
+ */
 export async function noticesOfClient(
   tx: EntityManager,
   clientId: string,
@@ -64,8 +73,9 @@ export async function noticesOfClient(
 }
 
 /**
- * Lists the newest dead letters of the applications that a user registered without an organization,
- * at most 100. Those of an organization are for its admins.
+ * Lists the newest dead letters (logout notices that could not be delivered) of the applications
+ * that a user registered without an organization, at most 100. The dead letters for applications of
+ * an organization are for its admins.
  */
 export async function deadLettersOfOwner(
   tx: EntityManager,
@@ -79,8 +89,8 @@ export async function deadLettersOfOwner(
 }
 
 /**
- * Puts a dead letter back into the queue, so that it is tried for 24 hours more. Returns false if
- * there is no such dead letter.
+ * Puts a logout notice that could not be delivered (a dead letter) back into the queue, so that the
+ * service tries to deliver it for 24 hours more. Returns false if there is no such dead letter.
  */
 export async function repeatDeadLetter(
   tx: EntityManager,
@@ -97,7 +107,10 @@ export async function repeatDeadLetter(
   return repeated.length === 1;
 }
 
-/** Drops a dead letter. Returns false if there is no such dead letter. */
+/**
+ * Deletes a logout notice that could not be delivered (a dead letter). Returns false if there is no
+ * such dead letter.
+ */
 export async function dropDeadLetter(
   tx: EntityManager,
   clientId: string,

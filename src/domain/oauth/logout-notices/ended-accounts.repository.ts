@@ -22,21 +22,22 @@ const BATCH = 50;
 const NOTHING: RevokedCounts = {};
 
 /**
- * Queues notices (logout tokens) to applications when an account or a security key ends. It runs
- * before the sessions end, so that the end of the sessions does not queue the same notices again.
+ * Queues notices (logout tokens) to applications if an account or a security key ends. It runs
+ * before the sessions end. The end of the sessions does then not queue the same notices again.
  */
 export class EndedAccounts implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.logoutNotices;
   readonly revocationScopes = EVERY_SCOPE;
   /**
-   * After the database has lost commits there is nothing to do here, because a database trigger
-   * queues the notices of each session that ends.
+   * Null, because a database trigger queues the notices of each session that ends after a loss of
+   * commits.
    */
   readonly revokeOnRecord = null;
 
   /**
-   * Queues one notice for each session in which a client got a grant of one of the users. A further
-   * notice names only the person, unless the client accepts notices with a session alone.
+   * Queues one notice for each session in which a client got a grant of one of the users. It also
+   * queues a notice that names the user and no session, unless the client accepts only notices that
+   * name a session.
    */
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
     const ids = idsOf(users);
@@ -56,8 +57,8 @@ export class EndedAccounts implements Revocable {
   }
 
   /**
-   * Queues one notice for each session that a security key of a user opened. Expired sessions are
-   * included, because an application may keep its own session for longer.
+   * Queues one notice for each session that was opened with one security key of a user. Expired
+   * sessions are included, because an application may keep its own session for longer.
    */
   async revokeOfKey(tx: EntityManager, { id }: LockedUser, keyId: string): Promise<RevokedCounts> {
     await queueNotices(tx, fragment`r.user_id = ${id} AND r.session_key = ${keyId}`, fragment``);
@@ -67,11 +68,11 @@ export class EndedAccounts implements Revocable {
 
 /**
  * Queues notices to the clients that registered an address for them. The time of the notices is
- * that of the statement, after the lock of the user, so that every later sign-in is newer than the
- * notice.
+ * that of the statement, which runs after the lock on the user, so that every later sign-in is
+ * newer than the notice.
  *
  * @param of a condition on the sign-in `r`
- * @param alone the row of a notice without a session, or nothing
+ * @param alone the SQL that adds the notice without a session, or nothing
  */
 async function queueNotices(tx: EntityManager, of: SqlFragment, alone: SqlFragment): Promise<void> {
   await sql(tx)`

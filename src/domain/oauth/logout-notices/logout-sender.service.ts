@@ -32,8 +32,9 @@ import {
 import { receiverOf, type Receiver } from './receiver.js';
 
 /**
- * The requests under way in a replica: 20, of them 4 to clients that registered themselves. A part
- * of them is for clients that are known to take notices.
+ * The limits for requests to clients that registered themselves. A replica sends at most 20
+ * requests at the same time, 4 of them to such clients. Some of the 4 are kept for clients that are
+ * known to accept notices.
  */
 const SELF_LIMITS: LaneLimits = {
   most: 4,
@@ -80,7 +81,7 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
     this.#sender.start();
   }
 
-  /** Waits for the requests that are under way. */
+  /** Waits for the requests that are already sent. */
   async beforeApplicationShutdown(): Promise<void> {
     await this.#sender.stop();
   }
@@ -101,7 +102,9 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
     };
   }
 
-  /** Signs the logout token of one try: each try has its own id and times. */
+  /**
+   * Signs the logout token for one attempt to send it. Each attempt has its own token id and times.
+   */
   #mint({ clientId, userId, sid }: TakenNotice, { algorithm }: Receiver): Promise<string> {
     const claims = logoutClaims({
       issuer: this.config.http.baseUrl,
@@ -117,7 +120,8 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
   async #bury(tx: EntityManager, notice: TakenNotice, failure: Failure): Promise<void> {
     if (!(await buryTaken(tx, notice, failure))) return;
     const { clientId, id, selfRegistered } = notice;
-    // A user can register many clients: they must not hide another warning.
+    // A warning about a client that registered itself goes to another log, because one user can
+    // register many clients, and their warnings must not hide others.
     const log = selfRegistered ? this.#log : this.#security;
     log.warn(
       { clientId, noticeId: id, kind: KIND, result: failure.result },

@@ -8,27 +8,32 @@ import type { NoticeQueue } from '../notice-figures/notice-figures.repository.js
 import type { DueClient } from '../notice-sending/fair-turns.js';
 import { LEASE, type Failure, type TakenRow } from '../notice-sending/notice-sender.js';
 
-/** The kind of these notices in figures and logs. */
+/** The kind of these notices in statistics and logs. */
 export const KIND = 'back-channel-logout';
 
-/** The queue for the figures. */
+/** The queue of logout notices, from which the statistics count the waiting ones. */
 export const LOGOUT_QUEUE: NoticeQueue = {
   kind: KIND,
   waiting: fragment`
     SELECT client_id, self_registered, tenant_id, created_at FROM logout_notices WHERE dead_at IS NULL`,
 };
 
-/** A notice that one sender has taken, with the present registration of its client. */
+/**
+ * A notice that one sender has reserved for itself, with the present registration of its client.
+ */
 export interface TakenNotice extends TakenRow {
   readonly tenantId: string;
   readonly selfRegistered: boolean;
   readonly userId: string;
   readonly sid: string | null;
-  /** The number of this lease. A try settles the notice only if no later try has taken it. */
+  /**
+   * The number of this reservation. A sender records its result only if no later sender has
+   * reserved the notice.
+   */
   readonly lease: number;
   /**
-   * True for a notice without a session whose person signed in to the client again after the end:
-   * its token would end the new session.
+   * True if the user signed in to the client again after the end that the notice reports, and the
+   * notice names no session. Its token would then end the new session.
    */
   readonly isOvertaken: boolean;
   /** Null if the client does not exist any more. */
@@ -50,7 +55,10 @@ interface Row {
   metadata: Record<string, unknown> | null;
 }
 
-/** Returns the tenant of a notice, for fair turns: see {@link DueClient.tenantId}. */
+/**
+ * Returns the tenant of a notice. The tenants take turns, so that no tenant delays the notices of
+ * others: see {@link DueClient.tenantId}.
+ */
 function tenantOf(notice: SqlFragment): SqlFragment {
   return fragment`CASE WHEN ${notice}.self_registered THEN ${notice}.user_id ELSE coalesce(${notice}.tenant_id, ${notice}.user_id) END`;
 }
@@ -59,8 +67,8 @@ const TENANT = tenantOf(fragment`d`);
 const TENANT_OF_TAKEN = tenantOf(fragment`t`);
 
 /**
- * Lists the clients with a notice that is due. If none is due, it reads one entry of an index.
- * Otherwise it reads the earliest one of each client with waiting notices, and not every notice.
+ * Lists the clients with a notice that can be sent now. If there is none, the statement reads one
+ * index entry. Otherwise it reads the earliest notice of each client, and not every notice.
  */
 export async function listDueClients(
   tx: EntityManager,
@@ -81,9 +89,10 @@ export async function listDueClients(
 }
 
 /**
- * Takes notices that are due until the lease ends. No two senders take the same notice: a sender
- * skips rows that another one has locked, and a taken row is not due before the end of its lease.
- * It is an issuance, because a logout token follows: an unconfirmed server gives none.
+ * Reserves notices that can be sent now, until the lease ends. No two senders reserve the same
+ * notice: a sender skips rows that another one has locked, and a reserved row cannot be sent by
+ * others before the end of its lease. A database server that is not yet confirmed after a failover
+ * gives no notices, because each becomes a signed logout token.
  */
 export async function takeNotices(
   tx: EntityManager,
@@ -106,7 +115,7 @@ export async function takeNotices(
   return rows.map(takenNotice);
 }
 
-/** Removes a notice that a client took, and counts it. */
+/** Deletes a notice that its client accepted, and counts it. */
 export async function deliverTaken(tx: EntityManager, { id, lease }: TakenNotice): Promise<void> {
   await sql(tx)`
     WITH gone AS (
@@ -116,14 +125,17 @@ export async function deliverTaken(tx: EntityManager, { id, lease }: TakenNotice
     ${countedNotice(KIND, 'sent', fragment`gone`)}`;
 }
 
-/** Removes a notice that is not sent: its client has no address, or it was overtaken. */
+/**
+ * Deletes a notice that is not sent, because its client has no address for notices, or because the
+ * user signed in to the client again.
+ */
 export async function removeTaken(tx: EntityManager, { id, lease }: TakenNotice): Promise<void> {
   await sql(
     tx,
   )`DELETE FROM logout_notices WHERE id = ${id} AND lease = ${lease} AND dead_at IS NULL`;
 }
 
-/** Puts a notice back until its next try, after a pause in milliseconds. */
+/** Releases a reserved notice until the next attempt to send it, after a pause in milliseconds. */
 export async function postponeTaken(
   tx: EntityManager,
   { id, lease }: TakenNotice,
@@ -136,9 +148,9 @@ export async function postponeTaken(
 }
 
 /**
- * Makes a notice a dead letter, and records it in the same statement. The admins of an application
- * see the id of a person of another organization, which the application knows, and nothing else.
- * Returns false if another try has taken the notice.
+ * Gives a notice up as a dead letter, and records this in the same statement. If the person is of
+ * another organization, the admins of the application see the id of the person, which the
+ * application knows, and nothing else. Returns false if another sender has reserved the notice.
  */
 export async function buryTaken(
   tx: EntityManager,
@@ -159,7 +171,8 @@ export async function buryTaken(
         origin: { requestId: newUuid(), ip: undefined, userAgent: undefined },
         details: { client_id: clientId, sub: userId, notice: 'backchannel_logout', result },
       },
-      // One event a day for each application and person: a logout may have many notices.
+      // Only one audit event a day is written for each application and person, because a logout may
+      // have many notices.
       fragment`
         FROM buried b LEFT JOIN oauth_clients c ON c.id = b.client_id LEFT JOIN users u ON u.id = b.user_id
         WHERE NOT EXISTS (

@@ -1,6 +1,6 @@
 /**
- * The algorithms that can sign ID tokens. A logout token has the same algorithm as the ID tokens of
- * its client.
+ * The algorithms that can sign ID tokens. A logout token is signed by the same algorithm as the ID
+ * tokens of its client.
  */
 export type TokenAlgorithm = 'ES256' | 'RS256';
 

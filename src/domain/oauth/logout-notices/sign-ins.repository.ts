@@ -1,15 +1,15 @@
 import { fragment, type SqlFragment } from '#platform/database/statements/sql.js';
 
 /**
- * The days for which the service remembers that a client got a grant of a person, so that it can
- * notify the client later.
+ * The days for which the service remembers that a client got a grant of a person. It can notify the
+ * client of a logout for this time.
  */
 export const SIGN_IN_DAYS = 400;
 
 /**
  * Records, in the statement that writes grants, which client got a grant in which session. A
- * trigger keeps the newest 20 sessions of a person at a client. The time is renewed once an hour at
- * most, so that most grants of a session neither write nor lock a row here.
+ * trigger keeps the newest 20 sessions of a person at a client. The time is renewed at most once an
+ * hour, so that most grants of a session neither write nor lock a row here.
  */
 export const RECORDED_SIGN_IN = fragment`
   INSERT INTO client_sign_ins AS r (sid, client_id, user_id, session_key)
@@ -22,8 +22,8 @@ export const RECORDED_SIGN_IN = fragment`
   ON CONFLICT (sid, client_id) DO UPDATE SET last_at = now() WHERE r.last_at < now() - interval '1 hour'`;
 
 /**
- * Queues notices to the clients of sessions that now expire earlier. The trigger that usually
- * queues notices reacts only to deleted sessions.
+ * Returns the SQL that queues notices to the clients of sessions that now expire earlier. It is
+ * needed because the trigger that usually queues notices reacts only to deleted sessions.
  *
  * @param ended the name of a CTE with the column `sid`
  */

@@ -6,7 +6,8 @@ export const COUNTED_DAYS = 30;
 /**
  * Returns the SQL that counts the finished notices of each client, for use as a CTE.
  *
- * @param settled the name of a CTE with `client_id` and `self_registered`: one row for each notice
+ * @param settled the name of a CTE that has one row for each finished notice, with `client_id` and
+ *   `self_registered`
  */
 export function countedNotice(
   kind: string,

@@ -1,16 +1,19 @@
 import { OutboundFailed, OutboundRefused } from '#platform/outbound/outbound-http.service.js';
 
-/** Milliseconds for a whole request. */
+/** The milliseconds after which a request without a response is ended. */
 export const ANSWER_WITHIN = 5_000;
 
-/** The error of a request that was ended because another client waited for its place. */
+/**
+ * The error of a request that was ended before its response, so that a waiting request to another
+ * client could begin.
+ */
 export class GaveWay extends Error {
   constructor() {
     super('no answer within a second, while other applications waited');
   }
 }
 
-/** The words for an admin about a request without an answer that counts. The log has the cause. */
+/** Returns the words for an admin about a request that got no response. The log has the cause. */
 export function wordsOf(error: unknown): string {
   if (error instanceof GaveWay) return error.message;
   if (error instanceof OutboundRefused) return 'an address that is not allowed';

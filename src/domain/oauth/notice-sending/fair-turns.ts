@@ -1,51 +1,64 @@
-/** A client with a notice that is due. */
+/** A client with a notice that can be sent now. */
 export interface DueClient {
   readonly clientId: string;
   /**
-   * The organization or the owner of the client. For a client that registered itself, which has
-   * neither, it is the user of the notice.
+   * The tenants take turns in the sending of notices. The tenant of a client is its organization or
+   * its owner. For a client that registered itself, which has neither, it is the user of the
+   * notice.
    */
   readonly tenantId: string;
-  /** The time since when its oldest notice is due, in milliseconds. */
+  /** The time from which its oldest notice could be sent, in milliseconds. */
   readonly since: number;
-  /** True for a client that took a notice in the last 30 days. */
+  /** True for a client that accepted a notice in the last 30 days. */
   readonly hasTaken: boolean;
 }
 
 /**
- * A client that took its last notice, one that was not tried yet, or one that did not take its last
- * notice. The order is that of turns.
+ * The result of the last notice to a client. `taking`: the client accepted it. `untried`: none was
+ * sent yet. `failing`: the client did not accept it. Clients are served in this order.
  */
 export type Standing = 'taking' | 'untried' | 'failing';
 
 const RANKS: readonly Standing[] = ['taking', 'untried', 'failing'];
 
-/** A request that is under way. */
+/** A request that was sent and has no response yet. */
 export interface BusyRequest {
   readonly clientId: string;
   readonly tenantId: string;
-  /** True if the request has lasted so long that it gives its place to a client that waits. */
+  /** True if the request has lasted so long that it is ended if another client waits. */
   readonly isSlow: boolean;
 }
 
-/** The numbers of requests that may be under way in a lane. */
+/**
+ * The most requests of a queue that may be without a response at the same time: in all, to the
+ * clients of one tenant, and to one client. A lane is a part of a queue with limits of its own.
+ */
 export interface LaneLimits {
   readonly most: number;
   readonly ofTenant: number;
-  /** A client has one request at a time until it has taken a notice from this sender. */
+  /**
+   * The limit for one client. Until the client has accepted a notice from this sender, the limit is
+   * 1.
+   */
   readonly ofClient: number;
   /**
-   * Requests to clients that are untried or failing, in all and of a tenant: each may hang, and the
-   * rest is for clients that take notices.
+   * The most requests to clients that are untried or failing, in all and for one tenant. Such a
+   * request may hang, so the remaining requests are kept for clients that accept notices.
    */
   readonly unproven: number;
   readonly unprovenOfTenant: number;
-  /** Requests to failing clients: the rest of `unproven` is for clients that were not tried. */
+  /**
+   * The most requests to failing clients. The remaining ones of `unproven` are kept for clients
+   * that were not tried yet.
+   */
   readonly failing: number;
   readonly failingOfTenant: number;
 }
 
-/** The limits for the applications of organizations and users, of which each queue has a lane. */
+/**
+ * The limits for the applications of organizations and users. Each queue has a lane with these
+ * limits.
+ */
 export const REGISTERED_LIMITS: LaneLimits = {
   most: 16,
   ofTenant: 12,
@@ -56,45 +69,47 @@ export const REGISTERED_LIMITS: LaneLimits = {
   failingOfTenant: 4,
 };
 
-/** The number of clients whose last answer a sender remembers. */
+/** The number of clients for which a sender remembers if they accepted the last notice. */
 const MOST_REMEMBERED = 10_000;
 
-/** Remembers if a client took what was sent. A full memory is emptied first. */
+/** Remembers if a client accepted the last notice. If the memory is full, it is emptied first. */
 export function rememberAnswer(took: Map<string, boolean>, clientId: string, hasTaken: boolean) {
   if (took.size >= MOST_REMEMBERED) took.clear();
   took.set(clientId, hasTaken);
 }
 
-/** The state of a sender, which decides whose turn it is. */
+/** The state of a sender, from which it is decided whose notices are sent next. */
 export interface Turns<Busy extends BusyRequest> {
   readonly limits: LaneLimits;
-  /** The requests that are under way, the oldest first. */
+  /** The requests that have no response yet, the oldest first. */
   readonly busy: readonly Busy[];
-  /** The tenant whose turn was last. */
+  /** The tenant that was served last. */
   readonly last: string;
   /**
-   * Returns true if a client took the last notice that this sender sent it, and false if it did
-   * not. Undefined if this sender remembers none.
+   * Returns true if a client accepted the last notice from this sender, and false if it did not.
+   * Undefined if this sender remembers none.
    */
   tookLast(clientId: string): boolean | undefined;
 }
 
 /** The result of {@link chooseTurns}. */
 export interface Chosen<Busy extends BusyRequest> {
-  /** The clients whose notices are sent now, each with a number of notices. */
+  /** For each client, the number of its notices that are sent now. */
   readonly counts: ReadonlyMap<string, number>;
   readonly last: string;
-  /** The requests that end now, because other clients wait for their places. */
+  /** The requests that are ended now, because other clients wait. */
   readonly yielding: readonly Busy[];
 }
 
 /**
  * Chooses the clients whose notices are sent now. The tenants take turns, and each turn goes to one
- * client of the tenant. A client that takes notices comes first, then one that was not tried, then
- * one that did not take its last notice. Of equal clients, the one with the fewest requests comes
- * first, then the one that has waited longest. Clients that are not known to take notices share a
- * part of the requests, so that receivers that hang do not delay the others. Of those that are not
- * known to hang, a slow request gives its place to a client that has none.
+ * client of the tenant. A client that accepts notices comes first, then one that was not tried yet,
+ * then one that did not accept its last notice. Among equal clients, the one with the fewest
+ * requests comes first, then the one that has waited longest.
+ *
+ * Clients that are not known to accept notices share only a part of the requests, so that receivers
+ * that do not respond do not delay the others. Within this part, a slow request is ended if a
+ * client without a request waits, unless that client did not accept its last notice.
  */
 export function chooseTurns<Busy extends BusyRequest>(
   due: readonly DueClient[],
@@ -123,7 +138,7 @@ export function chooseTurns<Busy extends BusyRequest>(
 
 type Requested = Pick<BusyRequest, 'clientId' | 'tenantId'>;
 
-/** The requests that are under way or chosen, by the names that limits are about. */
+/** Counts the requests that are sent or chosen, for each name of a limit. */
 class Load {
   readonly #counts = new Map<string, number>();
   readonly #hasTaken: ReadonlyMap<string, boolean>;
@@ -142,7 +157,7 @@ class Load {
     }
   }
 
-  /** Returns the client of a tenant whose turn it is; undefined if none may have one. */
+  /** Returns the client of a tenant that is served next; undefined if the limits allow none. */
   next(clients: readonly DueClient[]): DueClient | undefined {
     const rank = (one: DueClient) => this.#rank(one);
     const requests = ({ clientId }: DueClient) => this.#of(`client ${clientId}`);
@@ -155,8 +170,8 @@ class Load {
   }
 
   /**
-   * Returns the slow requests that give their places to clients without a request, one for each
-   * such client. A failing client gets no such place.
+   * Returns the slow requests that are ended in favor of clients without a request, one for each
+   * such client. No request is ended in favor of a client that did not accept its last notice.
    */
   yielding<Busy extends BusyRequest>(due: readonly DueClient[], busy: readonly Busy[]): Busy[] {
     const slow = new Set(busy.filter(({ isSlow }) => isSlow));
@@ -179,7 +194,7 @@ class Load {
     return yielding;
   }
 
-  /** Returns the names of the limits that a further request would exceed. */
+  /** Returns the names of the limits that one more request would exceed. */
   #reached(request: Requested): string[] {
     return this.#limitsOf(request)
       .filter(([name, most]) => this.#of(name) >= most)
@@ -200,7 +215,7 @@ class Load {
     return took === true || this.#hasTaken.get(clientId) === true ? 'taking' : 'untried';
   }
 
-  /** Returns the limits that a request counts for, each with its name. */
+  /** Returns the limits to which a request counts, each with its name. */
   #limitsOf({ clientId, tenantId }: Requested): [name: string, most: number][] {
     const { limits } = this.turns;
     const standing = this.#standing(clientId);

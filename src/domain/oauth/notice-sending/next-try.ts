@@ -1,45 +1,49 @@
 import type { Random } from '#platform/clock/random.js';
 
-/** The pauses between two tries, in milliseconds: the first one, and the longest one. */
+/** The first and the longest pause between two attempts, in milliseconds. */
 const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 600_000;
 
-/** The share of a pause that is random, so that replicas do not try again at the same moment. */
+/** The fraction of a pause that is random, so that replicas do not try again at the same moment. */
 const JITTER = 0.25;
 
 /**
- * The pauses after answers of 400, in milliseconds. A receiver answers 400 also if its own logout
- * failed (OpenID Connect Back-Channel Logout §2.8).
+ * The pauses after responses with status 400, in milliseconds. They are tried again, because a
+ * receiver also responds with 400 if its own logout failed (OpenID Connect Back-Channel Logout
+ * §2.8).
  */
 const AFTER_REFUSALS = [1_000, 10_000, 60_000, 600_000, 3_600_000];
 
-/** The facts about a notice after a try that failed. */
+/** The facts about a notice after an attempt to send it failed. */
 export interface FailedTry {
-  /** The number of tries, one or more. */
+  /** The number of attempts so far, one or more. */
   readonly tries: number;
-  /** The number of answers 400, this one included; 0 if this try failed in another way. */
+  /**
+   * The number of responses with status 400 so far, including this one; 0 if this attempt failed in
+   * another way.
+   */
   readonly refusals: number;
   /**
-   * The milliseconds until `give_up_at`, after which no further try is made. The default
-   * of the column is 24 hours from the writing of the notice; a repeated dead letter gets 24 more.
+   * The milliseconds until `give_up_at`, after which the service does not try again. It is 24 hours
+   * after the notice was queued; a dead letter that an admin repeats gets 24 hours more.
    */
   readonly left: number;
-  /** The pause in seconds that the receiver asked for, if it did. */
+  /** The pause in seconds that the receiver asked for; undefined if it asked for none. */
   readonly told: number | undefined;
   /** A random number from 0 to 1. */
   readonly chance: number;
-  /** True if the request ended because another client waited for its place. */
+  /** True if the request was ended in favor of another client that waited. */
   readonly hasGivenWay?: boolean | undefined;
 }
 
-/** The longest pause that a receiver may ask for, in seconds. */
+/** The longest pause, in seconds, that the service accepts from a receiver. */
 const LONGEST_TOLD = 3_600;
 
 /**
- * Returns the milliseconds until the next try; undefined if the notice becomes a dead letter. A
- * pause that the receiver asks for delays a try, but not beyond `give_up_at`: the last try is made
- * when `left` is over. A request that gave its place to another client is repeated at once, because
- * its client may be healthy, and a busy machine slow.
+ * Returns the milliseconds until the next attempt; undefined if the notice is given up as a dead
+ * letter. A pause that the receiver asks for delays the attempt, but not beyond `give_up_at`: the
+ * last attempt is made when `left` is over. If the request was ended in favor of another client, it
+ * is repeated at once, because its client may be healthy, and a busy machine slow.
  */
 export function nextTry(failed: FailedTry): number | undefined {
   const { tries, refusals, left, told, chance } = failed;
@@ -53,27 +57,29 @@ export function nextTry(failed: FailedTry): number | undefined {
   return Math.min(left, Math.max(pause * (1 + JITTER * chance), asked));
 }
 
-/** The answer to a request: delivered, or the words about the failure. */
+/**
+ * The result of a request: if the notice was delivered, and otherwise the words about the failure.
+ */
 export interface Answer {
   readonly isDelivered: boolean;
   readonly status: number | undefined;
   readonly result: string;
-  /** The pause in seconds that the receiver asked for, if it did. */
+  /** The pause in seconds that the receiver asked for; undefined if it asked for none. */
   readonly told?: number | undefined;
-  /** True if the request ended because another client waited for its place. */
+  /** True if the request was ended in favor of another client that waited. */
   readonly hasGivenWay?: boolean;
 }
 
-/** A row of a queue that was tried. */
+/** A row of a queue after an attempt to send it. */
 export interface TriedRow {
   readonly tries: number;
-  /** The answers 400 before this try. */
+  /** The number of responses with status 400 before this attempt. */
   readonly refusals: number;
 }
 
 /**
- * Decides what follows an answer that did not deliver: what the row records of the failure, and the
- * milliseconds until the next try, undefined for a dead letter.
+ * Decides what follows a failed attempt. Returns the words that the row records, and the
+ * milliseconds until the next attempt, which are undefined for a dead letter.
  *
  * @param left the milliseconds until `give_up_at`
  */

@@ -15,76 +15,91 @@ import {
 } from './fair-turns.js';
 import { afterFailure, retryAfterOf, type Answer, type TriedRow } from './next-try.js';
 
-/** Milliseconds between two reads of the queue. A commit of any replica wakes it at once. */
+/**
+ * Milliseconds between two reads of the queue. If any replica commits a new row, the sender reads
+ * the queue at once.
+ */
 const POLL = 1_000;
 
 /**
- * The seconds for which only one sender works on a row, by the clock of the database, because the
- * clocks of replicas differ. They are longer than a signature and a request last, so that no row is
- * sent twice at once, and a sender that dies is replaced soon.
+ * The seconds for which a row is reserved for one sender, by the clock of the database, because the
+ * clocks of replicas differ. They are longer than a signature and a request last, so that no two
+ * senders send one row at the same time. They are short, so that another sender soon takes over
+ * from one that dies.
  */
 export const LEASE = 15;
 
-/** The latest beginning of a request after the row was taken, in milliseconds. */
+/**
+ * The milliseconds after the reservation of a row within which its request must begin, so that it
+ * ends within the lease.
+ */
 const SEND_WITHIN = LEASE * 1000 - 2 * ANSWER_WITHIN;
 
-/** The milliseconds after which a request gives its place to a client that waits. */
+/** The milliseconds after which a request may be ended in favor of a client that waits. */
 const SLOW = 750;
 
-/** A row of a queue that a sender has taken. */
+/** A row of a queue that a sender has reserved for itself. */
 export interface TakenRow extends TriedRow {
   readonly id: string;
   readonly clientId: string;
-  /** The milliseconds from the take until no further try is made. */
+  /** The milliseconds from the reservation until the service gives the row up. */
   readonly left: number;
 }
 
-/** The outcome of a try that failed. */
+/** The result of a failed attempt. */
 export interface Failure {
-  /** The words that an admin reads: the status of the answer, or that none came. */
+  /**
+   * The words that an admin reads: the status of the response, or the reason why there was none.
+   */
   readonly result: string;
-  /** The number of answers 400 so far. */
+  /** The number of responses with status 400 so far. */
   readonly refusals: number;
 }
 
 /** A part of a queue that has limits of its own. */
 export interface Lane<Row> {
   readonly limits: LaneLimits;
-  /** Lists the clients with a row that is due. */
+  /** Lists the clients that have a row which can be sent now. */
   due(tx: EntityManager): Promise<DueClient[]>;
-  /** Takes rows that are due, as many as each client gets, until the lease ends. */
+  /**
+   * Reserves rows that can be sent now, until the lease ends. `counts` has the number of rows for
+   * each client.
+   */
   take(tx: EntityManager, counts: ReadonlyMap<string, number>): Promise<Row[]>;
 }
 
-/** The request that a row becomes. */
+/** The request by which a row is sent. */
 export interface NoticeRequest extends Pick<OutboundRequest, 'headers' | 'body'> {
   readonly uri: string;
 }
 
 /** The differences between the queues of two kinds of notices. */
 export interface NoticeWork<Row extends TakenRow> {
-  /** The channel on which the database announces rows. */
+  /** The channel of LISTEN/NOTIFY on which the database announces new rows. */
   readonly channel: string;
   /** The queue as the subject of a log line, such as `The queue of logout notices`. */
   readonly name: string;
   readonly log: Logger;
   readonly lanes: readonly Lane<Row>[];
-  /** The answers that end a row. */
+  /** The status codes of responses by which a receiver accepts a row. */
   readonly taking: ReadonlySet<number>;
   tenantOf(row: Row): string;
-  /** Makes the request of a row for one try; undefined if the row is not sent any more. */
+  /**
+   * Makes the request for one attempt to send a row; undefined if the row is not to be sent any
+   * more.
+   */
   request(row: Row): Promise<NoticeRequest | undefined>;
-  /** Removes a row that its client took, and counts it. */
+  /** Deletes a row that its client accepted, and counts it. */
   deliver(tx: EntityManager, row: Row): Promise<void>;
-  /** Removes a row that is not sent any more. It is missing if every row is sent. */
+  /** Deletes a row that is not to be sent any more. The method is missing if every row is sent. */
   remove?(tx: EntityManager, row: Row): Promise<void>;
-  /** Puts a row back until its next try, after a pause in milliseconds. */
+  /** Releases a row until the next attempt, after a pause in milliseconds. */
   postpone(tx: EntityManager, row: Row, failure: Failure, pause: number): Promise<void>;
-  /** Makes a row a dead letter, and says so to operators. */
+  /** Gives a row up as a dead letter, and logs this for operators. */
   bury(tx: EntityManager, row: Row, failure: Failure): Promise<void>;
-  /** Learns that the database announced rows. */
+  /** Called if the database announced new rows. */
   onNews?(): void;
-  /** Does further work on the queue before each read of it. */
+  /** Called before each read of the queue, for further work on the queue. */
   beforeRead?(): Promise<void>;
 }
 
@@ -96,11 +111,14 @@ export interface SenderParts {
   readonly random: Random;
 }
 
-/** One try to send a row. The times are those of {@link Clock.monotonic}. */
+/** One attempt to send a row. The times are those of {@link Clock.monotonic}. */
 interface Try {
-  /** A time before the lease of the row began. */
+  /** A time before the row was reserved. */
   readonly takenAt: number;
-  /** The beginning of the request. Until then the row waits for the service, not for its client. */
+  /**
+   * The beginning of the request; undefined until then. Before it begins, the row waits for the
+   * service and not for its client.
+   */
   askedAt: number | undefined;
   readonly giveWay: AbortController;
 }
@@ -109,19 +127,25 @@ interface Try {
 interface UnderWay<Row> {
   readonly lane: Lane<Row>;
   readonly attempt: Try;
-  /** True if the client had not taken its last row: such a request may last until its end. */
+  /**
+   * True if the client did not accept its last row. Its request is then never ended in favor of
+   * another client.
+   */
   readonly isPatient: boolean;
   readonly done: Promise<void>;
 }
 
-/** Sends the rows of a queue to clients, and removes, postpones or buries each by the answer. */
+/**
+ * Sends the rows of a queue to clients. By the response, it deletes a row, releases it for another
+ * attempt, or gives it up as a dead letter.
+ */
 export class NoticeSender<Row extends TakenRow> {
-  /** The requests that are under way, the oldest first. */
+  /** The requests that have no response yet, the oldest first. */
   readonly #underWay = new Map<Row, UnderWay<Row>>();
-  /** For each client, true if it took the last row, and false if it did not. */
+  /** For each client, true if it accepted the last row, and false if it did not. */
   readonly #took = new Map<string, boolean>();
   readonly #last = new Map<Lane<Row>, string>();
-  /** The lanes that are read next; a poll reads all. */
+  /** The lanes (parts of the queue) that are read next. Once in {@link POLL} all lanes are read. */
   readonly #wanted = new Set<Lane<Row>>();
   #polledAt = Number.NEGATIVE_INFINITY;
   #listening: Listening | undefined;
@@ -149,7 +173,7 @@ export class NoticeSender<Row extends TakenRow> {
     this.#worker.start();
   }
 
-  /** Ends the sender, and waits for the requests that are under way. */
+  /** Stops the sender, and waits for the requests that are already sent. */
   async stop(): Promise<void> {
     const stopped = this.#worker.stop();
     await this.#listening?.stop();
@@ -167,7 +191,10 @@ export class NoticeSender<Row extends TakenRow> {
     this.#worker.wake();
   }
 
-  /** Takes due rows and begins their requests, as many as may be under way at the same time. */
+  /**
+   * Reserves rows that can be sent now and sends their requests, as many as the limits allow at the
+   * same time.
+   */
   async #begin(): Promise<void> {
     await this.work.beforeRead?.();
     for (const lane of this.#lanesToRead()) {
@@ -181,8 +208,8 @@ export class NoticeSender<Row extends TakenRow> {
   }
 
   /**
-   * Returns the lanes that have changed since the last read. Once in {@link POLL} it returns all
-   * lanes, because no event announces that a retry is due.
+   * Returns the lanes (parts of the queue) that have changed since the last read. Once in
+   * {@link POLL} it returns all lanes, because no event announces that a row can be sent again.
    */
   #lanesToRead(): readonly Lane<Row>[] {
     const now = this.parts.clock.monotonic();
@@ -235,8 +262,8 @@ export class NoticeSender<Row extends TakenRow> {
   }
 
   /**
-   * Sends a row, and removes or postpones it by the answer. If the database fails, a sender takes
-   * the row again after its lease.
+   * Sends a row, and deletes it or releases it for another attempt, by the response. If the
+   * database fails meanwhile, a sender reserves the row again after its lease.
    */
   async #settled(row: Row, attempt: Try): Promise<void> {
     try {
@@ -248,7 +275,10 @@ export class NoticeSender<Row extends TakenRow> {
     }
   }
 
-  /** Returns undefined for a row that is not sent any more. */
+  /**
+   * Sends a row and returns the result. Returns undefined for a row that is not to be sent any
+   * more.
+   */
   async #send(row: Row, attempt: Try): Promise<Answer | undefined> {
     const { clock, outboundHttp } = this.parts;
     const { signal } = attempt.giveWay;
@@ -256,7 +286,8 @@ export class NoticeSender<Row extends TakenRow> {
       const request = await this.work.request(row);
       if (!request) return undefined;
       attempt.askedAt = clock.monotonic();
-      if (attempt.askedAt - attempt.takenAt > SEND_WITHIN) throw new Error('the signature was late');
+      if (attempt.askedAt - attempt.takenAt > SEND_WITHIN)
+        throw new Error('the signature was late');
       const { uri, headers, body } = request;
       const options = { method: 'POST', headers, body, signal, within: ANSWER_WITHIN };
       const answer = await outboundHttp.fetch(uri, options);

@@ -19,7 +19,7 @@ const REMIND = 3_600_000;
 
 const UNIT = '{notice}';
 
-/** The gauges of the numbers of notices, which are exported by OTLP. */
+/** The gauges of the numbers of notices, which are exported by OTLP (OpenTelemetry). */
 const GAUGES = {
   'svc.notices.waiting': { description: 'Notices to applications that wait', unit: UNIT },
   'svc.notices.oldest': { description: 'The time for which the oldest notice waits', unit: 's' },
@@ -28,8 +28,8 @@ const GAUGES = {
 } as const;
 
 /**
- * Reads the numbers of the notices to applications once a minute. They are exported by OTLP, and
- * the log `security` gets a warning if notices wait for long.
+ * Reads the numbers of waiting, sent and failed notices to applications once a minute, and exports
+ * them by OTLP (OpenTelemetry). If notices wait for long, it logs a warning under `security`.
  */
 @Injectable()
 export class NoticeWatch implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -77,7 +77,7 @@ export class NoticeWatch implements OnApplicationBootstrap, BeforeApplicationShu
   }
 
   /**
-   * Logs a warning of notices that wait for long, at most once in {@link REMIND}. Notices to
+   * Logs a warning about notices that wait for long, at most once in {@link REMIND}. Notices to
    * clients that registered themselves are ignored, because one user could register many such
    * clients, and the warnings would hide others.
    */

@@ -19,7 +19,10 @@ export interface DeadSignal {
   readonly result: string | null;
 }
 
-/** The dead letters of an application, and its events that are not sent yet. */
+/**
+ * The dead letters (events that could not be delivered) of an application, and its events that are
+ * not sent yet.
+ */
 export interface SignalsOfClient {
   readonly waiting: number;
   /** The time of the oldest event that is not sent yet; null if there is none. */
@@ -28,8 +31,8 @@ export interface SignalsOfClient {
 }
 
 /**
- * Lists the dead letters of an application, the newest first, and counts the events that are not
- * sent yet.
+ * Lists the dead letters (events that could not be delivered) of an application, the newest first,
+ * and counts the events that are not sent yet.
  */
 export async function signalsOfClient(
   tx: EntityManager,
@@ -48,8 +51,8 @@ export async function signalsOfClient(
 }
 
 /**
- * Queues a dead letter again, so that its delivery is tried for another day. Returns false if there
- * is no such dead letter.
+ * Queues a dead letter (an event that could not be delivered) again, so that its delivery is tried
+ * for another day. Returns false if there is no such dead letter.
  */
 export async function repeatDeadSignal(
   tx: EntityManager,
@@ -67,7 +70,10 @@ export async function repeatDeadSignal(
   return repeated.length === 1;
 }
 
-/** Deletes a dead letter. Returns false if there is no such dead letter. */
+/**
+ * Deletes a dead letter (an event that could not be delivered). Returns false if there is no such
+ * dead letter.
+ */
 export async function dropDeadSignal(
   tx: EntityManager,
   clientId: string,

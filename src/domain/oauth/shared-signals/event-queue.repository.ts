@@ -9,10 +9,13 @@ import type { DueClient } from '../notice-sending/fair-turns.js';
 import { LEASE, type Failure, type TakenRow } from '../notice-sending/notice-sender.js';
 import type { QueuedSignal, SignalType } from './security-event.js';
 
-/** The kind of these notices in figures and logs. */
+/** The kind of these notices in statistics and logs. */
 export const KIND = 'shared-signals';
 
-/** The queue for the figures. A stream that is paused or polled waits for its receiver. */
+/**
+ * The queue of security events, from which the statistics count the waiting ones. Events of a
+ * paused or polled stream do not count, because they wait for their receiver.
+ */
 export const SIGNAL_QUEUE: NoticeQueue = {
   kind: KIND,
   waiting: fragment`
@@ -21,15 +24,15 @@ export const SIGNAL_QUEUE: NoticeQueue = {
     WHERE e.dead_at IS NULL AND s.method = 'push' AND s.status = 'enabled'`,
 };
 
-/** An event that one sender has taken, with the present address of its receiver. */
+/** An event that one sender has reserved for itself, with the present address of its receiver. */
 export interface TakenSignal extends QueuedSignal, TakenRow {
   readonly clientId: string;
   readonly orgId: string;
   readonly endpointUrl: string;
   readonly authorizationSealed: string | null;
   /**
-   * The number of the try to send the event. A try records its result only if the row still has
-   * this number, so that a slow try does not overwrite the result of a later one.
+   * The number of the attempt to send the event. An attempt records its result only if the row
+   * still has this number, so that a slow attempt does not overwrite the result of a later one.
    */
   readonly lease: number;
 }
@@ -54,17 +57,17 @@ interface Row {
   time_left: number;
 }
 
-/** A condition: the application of a stream `s` took an event lately. */
+/** The SQL condition that the application of a stream `s` accepted an event in the last 30 days. */
 const HAS_TAKEN = tookNotice(KIND, fragment`s.client_id`);
 
-/** The hours for which an event is tried. */
+/** The hours for which the service tries to deliver an event. */
 const TRIED_HOURS = 24;
 
 /**
- * Lists the applications with an event that may be pushed now: the first of its subject in its
- * stream, so that a receiver hears of a person in the order of time (SSF §8.1.2). A dead letter
- * holds up no other event. The clock of the database decides, because the clocks of replicas
- * differ.
+ * Lists the applications with an event that can be sent to them now: the oldest waiting event about
+ * its subject in its stream, so that a receiver gets the events about a person in the order of time
+ * (SSF §8.1.2). A dead letter (an event that could not be delivered) does not delay the later
+ * events. The clock of the database decides, because the clocks of replicas differ.
  */
 export async function listDueReceivers(tx: EntityManager): Promise<DueClient[]> {
   return sql<DueClient>(tx)`
@@ -75,10 +78,11 @@ export async function listDueReceivers(tx: EntityManager): Promise<DueClient[]> 
 }
 
 /**
- * Takes events that are due until the lease ends. No two senders take the same event: a sender
- * skips rows that another one has locked, and a taken row is not due before the end of its lease.
- * Another event of the same subject waits until the first one is settled. It is an issuance,
- * because a token follows: an unconfirmed server gives none.
+ * Reserves events that can be sent now, until the lease ends. No two senders reserve the same
+ * event: a sender skips rows that another one has locked, and a reserved row cannot be sent by
+ * others before the end of its lease. Another event about the same subject waits until the first
+ * one is finished. A database server that is not yet confirmed after a failover gives no events,
+ * because each becomes a signed token.
  */
 export async function takeSignals(
   tx: EntityManager,
@@ -98,7 +102,7 @@ export async function takeSignals(
   return rows.map(taken);
 }
 
-/** Removes an event that its receiver took, and counts it. */
+/** Deletes an event that its receiver accepted, and counts it. */
 export async function deliverTaken(
   tx: EntityManager,
   { id, lease, clientId }: TakenSignal,
@@ -111,8 +115,9 @@ export async function deliverTaken(
 }
 
 /**
- * Puts an event back for a number of milliseconds, and the later events of its subject with it, so
- * that the look for due events does not read them again and again.
+ * Releases an event for another attempt after a number of milliseconds. The later events about its
+ * subject are delayed, too, so that the search for events to send does not read them again and
+ * again.
  */
 export async function postponeTaken(
   tx: EntityManager,
@@ -132,8 +137,8 @@ export async function postponeTaken(
 }
 
 /**
- * Makes an event a dead letter, and records it in the same statement. The next event of its subject
- * may go out at once. Returns false if another try has taken the event.
+ * Gives an event up as a dead letter, and records this in the same statement. The next event about
+ * its subject may then be sent at once. Returns false if another sender has reserved the event.
  */
 export async function buryTaken(
   tx: EntityManager,
@@ -159,7 +164,8 @@ export async function buryTaken(
         origin: { requestId: newUuid(), ip: undefined, userAgent: undefined },
         details: { client_id: clientId, sub: subjectId, notice: type, result },
       },
-      // One event a day for each stream and subject: an end may have many events.
+      // Only one audit event a day is written for each stream and subject, because the end of an
+      // account may have many events.
       fragment`
         FROM buried b
         WHERE NOT EXISTS (
@@ -171,7 +177,10 @@ export async function buryTaken(
   return buried.length === 1;
 }
 
-/** Reads the oldest waiting events of a stream of kind poll, which is enabled. */
+/**
+ * Reads the oldest waiting events of an enabled stream whose receiver fetches the events itself
+ * (polls).
+ */
 export async function readWaiting(
   tx: EntityManager,
   streamId: string,
@@ -201,7 +210,10 @@ export async function acknowledge(
     ON CONFLICT (client_id, kind, day) DO UPDATE SET sent = c.sent + excluded.sent`;
 }
 
-/** An event that a receiver could not process (RFC 8936 §2.2), as {@link buryTaken} needs it. */
+/**
+ * Finds an event that a receiver could not process (RFC 8936 §2.2), in the form that
+ * {@link buryTaken} needs.
+ */
 export async function findWaiting(
   tx: EntityManager,
   streamId: string,
@@ -213,15 +225,19 @@ export async function findWaiting(
   return row;
 }
 
-/** The days for which a paused stream, or one that is not polled, keeps events. */
+/**
+ * The days for which events are kept in a paused stream, or in a stream that its receiver does not
+ * poll.
+ */
 export const KEPT_DAYS = 7;
 
-/** The reason of `stream-updated` after events were dropped. */
+/** The reason that the event `stream-updated` states after events were dropped. */
 const DROPPED = `Events that had waited for ${KEPT_DAYS} days were dropped.`;
 
 /**
- * Drops the events that a paused stream, or one that is not polled, has kept for 7 days, and queues
- * one `stream-updated` for each such stream. It drops a batch, and returns its size.
+ * Deletes events that have waited for 7 days in a paused stream, or in a stream that its receiver
+ * does not poll, and queues one `stream-updated` for each such stream. It deletes one batch, and
+ * returns the number of its events.
  */
 export async function dropStale(tx: EntityManager, most: number): Promise<number> {
   const [row] = await sql<{ n: number }>(tx)`

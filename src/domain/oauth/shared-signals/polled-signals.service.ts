@@ -36,13 +36,13 @@ export interface PolledEvents {
 
 const NO_EVENTS: PolledEvents = { sets: {}, hasMore: false };
 
-/** The reason why a poll stops to wait: there may be new events, or another poll replaces it. */
+/** The reason why a poll stops waiting: there may be new events, or another poll replaces it. */
 type News = 'news' | 'replaced';
 
 /**
  * Answers the polls of receivers with the oldest events of their streams. An event stays in the
- * queue until the receiver acknowledges it, so that a lost response loses no event, and the order
- * of events holds.
+ * queue until the receiver acknowledges it. So if a response is lost, no event is lost, and the
+ * events keep their order.
  */
 @Injectable()
 export class PolledSignals implements BeforeApplicationShutdown {
@@ -62,14 +62,14 @@ export class PolledSignals implements BeforeApplicationShutdown {
     for (const end of this.#waiting.values()) end('replaced');
   }
 
-  /** Makes the waiting polls read the queue, because there may be new events. */
+  /** Makes the waiting polls read the queue again, because there may be new events. */
   wake(): void {
     for (const look of this.#waiting.values()) look('news');
   }
 
   /**
-   * Removes the events that the receiver acknowledges or reports as faulty, and returns the next
-   * ones.
+   * Deletes the events that the receiver acknowledges, gives up those that it reports as faulty,
+   * and returns the next events.
    */
   async poll({ id }: SignalStream, owner: StreamOwner, poll: Poll): Promise<PolledEvents> {
     await this.#settle(id, owner, poll);

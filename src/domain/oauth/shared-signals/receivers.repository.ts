@@ -59,7 +59,7 @@ export async function allowReceiver(
 
 /**
  * Ends the permission of an application to receive security events, and deletes its stream and its
- * tokens for that. False if it had no permission.
+ * tokens for the stream. Returns false if it had no permission.
  */
 export async function withdrawReceiver(
   tx: EntityManager,

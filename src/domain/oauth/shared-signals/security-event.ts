@@ -50,8 +50,8 @@ export function deliveredEvents(requested: readonly string[] | null): PeopleEven
 }
 
 /**
- * An event in the queue. Its claims are made from these values alone, so that each try sends the
- * same claims.
+ * An event in the queue. Its claims are made from these values alone, so that each attempt to send
+ * the event has the same claims.
  */
 export interface QueuedSignal {
   readonly streamId: string;

@@ -23,10 +23,10 @@ import {
 import { PolledSignals } from './polled-signals.service.js';
 import { SignalTokens } from './signal-tokens.service.js';
 
-/** Milliseconds between two looks for events that were kept for too long. */
+/** Milliseconds between two searches for events that have waited for too long. */
 const TRIM = 600_000;
 
-/** The rows that one statement drops: a statement stays far below its time limit. */
+/** The most rows that one statement deletes, so that it stays far below its time limit. */
 const BATCH = 1_000;
 
 /** Pushes security event tokens to receivers (RFC 8935), from a queue in the database. */
@@ -49,9 +49,9 @@ export class SignalSender implements OnApplicationBootstrap, BeforeApplicationSh
       channel: 'signal_events',
       name: 'The queue of signals',
       log: new Logger('signals'),
-      // These requests are beside those of logout notices.
+      // The limits hold for security events alone; logout notices have limits of their own.
       lanes: [{ limits: REGISTERED_LIMITS, due: listDueReceivers, take: takeSignals }],
-      // RFC 8935 §2.2 names 202; some receivers answer 200 or 204.
+      // RFC 8935 §2.2 demands status 202, but some receivers respond with 200 or 204.
       taking: new Set([200, 202, 204]),
       tenantOf: ({ orgId }) => orgId,
       request: (signal) => this.#request(signal),
@@ -67,7 +67,7 @@ export class SignalSender implements OnApplicationBootstrap, BeforeApplicationSh
     this.#sender.start();
   }
 
-  /** Waits for the requests that are under way. */
+  /** Waits for the requests that are already sent. */
   async beforeApplicationShutdown(): Promise<void> {
     await this.#sender.stop();
   }
@@ -77,7 +77,10 @@ export class SignalSender implements OnApplicationBootstrap, BeforeApplicationSh
     this.#sender.wake();
   }
 
-  /** Drops what streams have kept for too long, in batches. Returns the number of events. */
+  /**
+   * Deletes the events that have waited in their streams for too long, in batches. Returns the
+   * number of events.
+   */
   async dropStale(): Promise<number> {
     let total = 0;
     for (let n = BATCH; n === BATCH && !this.#sender.isStopping; total += n) {
@@ -86,7 +89,7 @@ export class SignalSender implements OnApplicationBootstrap, BeforeApplicationSh
     return total;
   }
 
-  /** Drops stale events from time to time. */
+  /** Deletes events that have waited for too long, at most once in {@link TRIM}. */
   async #trim(): Promise<void> {
     const now = this.clock.monotonic();
     if (now - this.#trimmedAt < TRIM) return;

@@ -57,8 +57,8 @@ export interface StreamRequest {
 }
 
 /**
- * Creates, changes and deletes the stream of security events of an application. The program of the
- * application, the receiver, sends these requests itself.
+ * Creates, changes and deletes the stream of security events of an application. The receiver, which
+ * is the program of the application, sends these requests itself.
  */
 @Injectable()
 export class SignalStreams {
@@ -109,10 +109,10 @@ export class SignalStreams {
   }
 
   /**
-   * Changes the settings of a stream. If the change keeps the delivery, the address and its
-   * Authorization header stay as they are, even if another request has just changed them.
+   * Changes the settings of a stream. If the receiver does not change the delivery, the address and
+   * its Authorization header stay as they are, even if another request has just changed them.
    *
-   * @param change returns the settings that a stream gets
+   * @param change returns the new settings of a stream
    * @throws DomainError not_found, invalid_request
    */
   async update(
@@ -171,8 +171,8 @@ export class SignalStreams {
   }
 
   /**
-   * Adds a person to a stream or removes one. It also succeeds for a person who does not exist, so
-   * that a receiver cannot find out who exists. @throws DomainError not_found
+   * Adds a person to a stream, or removes a person from it. It also succeeds for a person who does
+   * not exist, so that a receiver cannot find out which people exist. @throws DomainError not_found
    */
   setSubject(
     { owner, streamId, origin }: StreamRequest,
@@ -194,7 +194,10 @@ export class SignalStreams {
     return this.#issuer;
   }
 
-  /** @throws DomainError invalid_request for an address that may not be called */
+  /**
+   * Checks the settings, and encrypts the Authorization header. @throws DomainError invalid_request
+   * for an address that may not be called
+   */
   async #settingsOf({ delivery, eventsRequested, description }: WantedSettings) {
     const rest = { eventsRequested, description };
     if (delivery.method === 'poll') {
@@ -230,7 +233,7 @@ export class SignalStreams {
   }
 }
 
-/** @throws DomainError not_found unless the stream has the id */
+/** Returns the stream if it has the id. @throws DomainError not_found otherwise */
 function known(stream: SignalStream | undefined, streamId: string): SignalStream {
   if (stream?.id !== streamId.toLowerCase()) {
     throw new DomainError('not_found', 'There is no such stream.');

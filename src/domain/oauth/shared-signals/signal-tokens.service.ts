@@ -7,7 +7,7 @@ import { SECURITY_EVENT_TYPE, securityEventClaims, type QueuedSignal } from './s
 import { listSealedHeaders, replaceSealedHeader } from './streams.repository.js';
 
 /**
- * The purpose from which the key is derived that encrypts the Authorization headers of receivers.
+ * The purpose from which the encryption key for the Authorization headers of receivers is derived.
  */
 const PURPOSE = 'Authorization header of a signal stream';
 

@@ -13,22 +13,22 @@ import { isUuid } from '#platform/text/single-line.js';
 
 const NOTHING: RevokedCounts = {};
 
-/** The reason in the event `stream-updated` after the database has lost commits. */
+/** The reason that the event `stream-updated` states after the database has lost commits. */
 const LOST =
   'The database of the transmitter was restored or lost its last changes. Events may be lost or told twice.';
 
 /**
- * Queues security events when an account or a security key ends. It runs before every other kind of
- * access ends. So the transaction already contains the cause and the author when database triggers
- * queue the events of the other kinds.
+ * Queues security events if an account or a security key ends. It runs before any kind of access
+ * ends, because database triggers queue further events when sessions end. The triggers read the
+ * cause and the author of the end, which this class stores in the transaction.
  */
 export class SignalledEnds implements Revocable {
   readonly revocationOrder = 3;
   readonly revocationScopes = EVERY_SCOPE;
 
   /**
-   * Queues an event for each application that ever got a grant of the users: their sessions have
-   * ended.
+   * Queues an event for each application that ever got a grant of the users. It says that the
+   * sessions of the user have ended.
    */
   async revoke(
     tx: EntityManager,
@@ -47,7 +47,7 @@ export class SignalledEnds implements Revocable {
   }
 
   /**
-   * Queues an event for each application that got a grant in a session that a security key of a
+   * Queues an event for each application that got a grant in a session that one security key of a
    * user opened.
    */
   async revokeOfKey(
@@ -72,8 +72,8 @@ export class SignalledEnds implements Revocable {
 }
 
 /**
- * Stores the cause of an end for the rest of a transaction, so that the triggers that queue events
- * for ended sessions can read it.
+ * Stores the cause of an end of access for the rest of a transaction, so that the triggers that
+ * queue events for ended sessions can read it.
  */
 export async function noteCause(tx: EntityManager, cause: RevocationCause): Promise<void> {
   await sql(tx)`SELECT end_signals(${causeOf([], cause)}::jsonb, '{}')::text`;

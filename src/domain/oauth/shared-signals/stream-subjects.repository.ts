@@ -1,13 +1,13 @@
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** A person as the request of a receiver names the person. */
+/** A person as a receiver names the person in a request. */
 export type NamedPerson = { readonly id: string } | { readonly email: string };
 
 /**
- * Removes a person of the organization from a stream, so that it gets no more events about the
- * person. Returns the id if the person was in the stream. The id is for the audit log alone,
- * because the receiver must not learn who exists (SSF §9.1).
+ * Removes a person of the organization from a stream, so that the stream gets no more events about
+ * the person. Returns the id if the person was in the stream. The id is only for the audit log,
+ * because the receiver must not learn which people exist (SSF §9.1).
  */
 export async function removeSubject(
   tx: EntityManager,
@@ -24,7 +24,7 @@ export async function removeSubject(
   return removed?.user_id;
 }
 
-/** Adds a person to a stream again who was removed from it. */
+/** Adds a person to a stream from which the person was removed before. */
 export async function addSubject(
   tx: EntityManager,
   streamId: string,

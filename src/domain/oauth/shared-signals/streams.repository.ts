@@ -21,7 +21,10 @@ export interface StreamSettings {
   readonly description: string | null;
 }
 
-/** The application whose program, the receiver, sends a request about its stream. */
+/**
+ * The application that has the stream. Its program, the receiver, sends the requests about the
+ * stream.
+ */
 export interface StreamOwner {
   readonly clientId: string;
   readonly orgId: string;
@@ -50,8 +53,9 @@ interface Row {
 }
 
 /**
- * Creates the stream of an application. The unique index decides between requests at the same time.
- * Undefined if the application has a stream already, or is no longer allowed to have one.
+ * Creates the stream of an application. If several requests do so at once, the unique index lets
+ * one succeed. Undefined if the application has a stream already, or is not allowed to have one any
+ * more.
  */
 export async function insertStream(
   tx: EntityManager,
@@ -127,8 +131,9 @@ export async function deleteStream(tx: EntityManager, id: string): Promise<void>
 }
 
 /**
- * Queues a verification event (SSF §8.1.4), unless one was queued within a number of seconds. One
- * statement decides between requests at the same time: false if the request came too early.
+ * Queues a verification event (SSF §8.1.4), unless one was queued in the last `seconds`. Returns
+ * false if the request came too early. One statement decides, so that of several requests at the
+ * same time one succeeds.
  */
 export async function queueVerification(
   tx: EntityManager,

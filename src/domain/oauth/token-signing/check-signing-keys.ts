@@ -5,8 +5,8 @@ import { purposeOf } from './token-signing-keys.service.js';
 import { peekKey } from './token-signing-keys.repository.js';
 
 /**
- * Checks that the next start can use the token-signing keys, and returns where they are stored. It
- * changes nothing.
+ * Checks that the service can use the token-signing keys at its next start, and returns where the
+ * keys are stored. It changes nothing.
  *
  * @throws Error for a stored key that the root secret does not decrypt
  */

@@ -10,8 +10,8 @@ import { sql } from '#platform/database/statements/sql.js';
 export type KeyKind = 'ec' | 'rsa';
 
 /**
- * Returns the encrypted key of a kind, because no configured key replaces it any more, and records
- * that it signs from now on. Undefined if none is stored.
+ * Returns the encrypted key of a kind, which signs because no key is configured, and records that
+ * no configured key replaces it. Undefined if none is stored.
  */
 export async function currentKey(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
   const [row] = await sql<{ sealed: string }>(tx)`
@@ -20,8 +20,8 @@ export async function currentKey(tx: EntityManager, kind: KeyKind): Promise<stri
 }
 
 /**
- * Returns the encrypted key of a kind without a change of its row, for a check; undefined if none
- * is stored.
+ * Returns the encrypted key of a kind and changes nothing, for a check; undefined if none is
+ * stored.
  */
 export async function peekKey(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
   const [row] = await sql<{ sealed: string }>(tx)`
@@ -31,8 +31,8 @@ export async function peekKey(tx: EntityManager, kind: KeyKind): Promise<string 
 
 /**
  * Records that a configured key has replaced the stored key of a kind. For a day after the first
- * such call it returns the encrypted stored key, so that tokens that it signed can be verified
- * until they expire.
+ * such call, it returns the encrypted stored key, because tokens that the stored key signed must be
+ * verifiable until they expire.
  */
 export async function supersedeKey(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
   const [row] = await sql<{ sealed: string; is_published: boolean }>(tx)`

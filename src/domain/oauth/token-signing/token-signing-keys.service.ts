@@ -50,11 +50,11 @@ interface KeySources {
 }
 
 /**
- * The keys that sign tokens, loaded once at start-up. Of each kind, the keys in KMS come first,
- * then the configured PEM keys, then the key in the database. The first key signs; the others are
- * published, so that a key can be replaced while its tokens are still valid. Without a configured
- * key, the first start generates a key and stores it encrypted, so that replicas and restarts use
- * the same key.
+ * The keys that sign tokens, loaded once at start-up. For each kind of key, the keys in KMS come
+ * first, then the configured PEM keys, then the key in the database. The first key signs. The
+ * others are only published, so that a key can be replaced while its tokens are still valid.
+ * Without a configured key, the first start generates a key and stores it encrypted, so that
+ * replicas and restarts use the same key.
  */
 export class TokenSigningKeys {
   readonly #signers: Readonly<Record<'ES256' | 'RS256', KeyedSigner>>;
@@ -65,10 +65,10 @@ export class TokenSigningKeys {
   }
 
   /**
-   * Loads the keys at start-up. If a kind has neither a configured nor a stored key, one is
+   * Loads the keys at start-up. If a kind has neither a configured nor a stored key, a key is
    * generated, and a warning is logged.
    *
-   * @throws ConfigProblems if neither root secret decrypts a stored key that has to sign
+   * @throws ConfigProblems if neither root secret decrypts a stored key that must sign
    */
   static async open(
     config: KeySources['config'],
@@ -79,8 +79,8 @@ export class TokenSigningKeys {
     const keys = new Map<string, TokenKey>();
     for (const kind of ['ec', 'rsa'] as const) {
       for (const key of await keysOf(kind, sources)) {
-        // a file often contains the public part of a key beside the private one, so a key may come
-        // twice
+        // A file often contains the public part of a key as well as the private part, so one key
+        // may occur twice.
         if (!keys.has(key.jwk.kid)) keys.set(key.jwk.kid, key);
       }
     }
@@ -121,7 +121,7 @@ export class TokenSigningKeys {
   }
 }
 
-/** Returns the keys of a kind. The first key is the one that signs. */
+/** Returns the keys of a kind, the one that signs first. */
 async function keysOf(kind: KeyKind, sources: KeySources): Promise<TokenKey[]> {
   const { config, kmsKeys } = sources;
   const { alg, variable } = KINDS[kind];
@@ -161,8 +161,8 @@ async function storedKey(kind: KeyKind, sources: KeySources): Promise<string> {
 
 /**
  * Returns the public part of the stored key that a configured key has replaced, for a day after the
- * replacement. If the root secret does not decrypt the stored key, it is left out. The start need
- * not fail then, because the key signs nothing.
+ * replacement. If the root secret does not decrypt the stored key, the result is empty. The start
+ * does not fail then, because the stored key signs nothing any more.
  */
 async function supersededKey(kind: KeyKind, sources: KeySources): Promise<TokenKey[]> {
   const { manager } = sources.dataSource;
@@ -191,7 +191,10 @@ async function opened(
   return secret?.text;
 }
 
-/** Returns the purpose from which the key is derived that encrypts the stored key of a kind. */
+/**
+ * Returns the purpose from which the encryption key is derived for the stored signing key of a
+ * kind.
+ */
 export function purposeOf(kind: KeyKind): string {
   return `token signing key ${kind}`;
 }

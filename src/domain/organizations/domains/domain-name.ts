@@ -15,7 +15,7 @@ const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /**
  * The most characters of a domain. A DNS name has at most 253 characters (RFC 1035 §2.3.4), and the
- * name of the TXT record that proves the domain has a label more.
+ * name of the TXT record that proves the domain is longer by one label.
  */
 const MOST_CHARACTERS = 253 - `${RECORD_LABEL}.`.length;
 
@@ -38,8 +38,8 @@ export function asciiDomain(text: string): string | undefined {
 /**
  * Reads a domain that an organization wants to prove, from the text of an admin.
  *
- * @throws DomainError invalid_request for a text that is no domain, and for a domain that strangers
- *   share
+ * @throws DomainError invalid_request for a text that is no domain, and for a domain whose
+ *   addresses belong to unrelated people, such as that of a mail service
  */
 export function parseDomain(text: string): string {
   const domain = asciiDomain(text);

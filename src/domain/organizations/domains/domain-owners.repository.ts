@@ -13,8 +13,8 @@ export interface DomainOwner {
 }
 
 /**
- * Finds the owner of a domain. The caller has locked the domain, so that the owner cannot change
- * meanwhile; only the proof can.
+ * Finds the owner of a domain. The caller has locked the domain, so that the owner stays the same
+ * until the transaction ends. The proof of the domain may still change.
  */
 export async function findOwner(
   tx: EntityManager,
@@ -28,7 +28,7 @@ export async function findOwner(
 }
 
 /**
- * Lists the organizations, except the given one, that own a domain or owned it in the past. Such an
+ * Lists the organizations that own a domain or owned it in the past, except the given one. Such an
  * organization may have members with an address in the domain.
  */
 export async function listOtherOwners(
@@ -43,7 +43,7 @@ export async function listOtherOwners(
 
 /**
  * Takes a domain from its owner; the row stays as an unverified domain. This is allowed if the
- * domain was never proven, or if the operator releases it.
+ * owner never proved the domain, or if the operator releases it.
  *
  * @returns false if the organization does not own the domain, or has proven it
  */
@@ -134,8 +134,9 @@ export async function lockUsersOfDomain(
 }
 
 /**
- * Unbinds locked users from the identities by which they signed in, and records an audit event for
- * each. So at their next sign-in they join the organization that owns the domain now.
+ * Removes the bindings of locked users to the identities by which they signed in, and records an
+ * audit event for each user. So at their next sign-in they join the organization that owns the
+ * domain now.
  */
 export async function unbindUsersOfDomain(
   tx: EntityManager,
@@ -177,9 +178,9 @@ export interface NamingProvider {
 }
 
 /**
- * Lists the primary domains for which the configuration has changed: the provider that founded the
- * organization names the domain now and did not before, or the reverse. If several configured
- * providers have the issuer, each must name the domain.
+ * Lists the primary domains for which the configuration has changed since it was recorded. The
+ * provider that founded the organization either names the domain now and did not before, or the
+ * reverse. If several configured providers have the same issuer, each must name the domain.
  */
 export async function listChangedVouching(
   tx: EntityManager,
@@ -204,7 +205,7 @@ export async function listChangedVouching(
 
 /**
  * Records if the provider that founded an organization names its primary domain. Returns false if
- * nothing changed: the same is recorded already, or the organization has lost the domain.
+ * nothing changed, because the same is recorded already or the organization has lost the domain.
  */
 export async function setVouched(
   tx: EntityManager,

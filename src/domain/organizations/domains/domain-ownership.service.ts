@@ -38,7 +38,7 @@ import {
   type OrganizationDomain,
 } from './organization-domains.repository.js';
 
-/** The most domains that an organization can have beside its primary domain. */
+/** The most domains that an organization can have in addition to its primary domain. */
 export const MOST_DOMAINS = 10;
 
 /** An act of an admin on a domain of the organization. */
@@ -49,15 +49,15 @@ export interface DomainChange {
   readonly origin: AuditOrigin;
 }
 
-/** The operator of the service, as an audit event names the operator. */
+/** The operator of the service, in the form in which an audit event names the operator. */
 export interface DomainOperator {
   readonly origin: AuditOrigin;
   readonly details: Readonly<Record<string, unknown>>;
 }
 
 /**
- * The origin of audit events that must not show a request. The daily check of domains has no
- * request, and an organization must not see the request of another organization.
+ * The origin of audit events that name no request. The daily check of domains is no request. If
+ * another organization caused the event, its request must stay hidden.
  */
 const NO_REQUEST: AuditOrigin = {
   requestId: 'daily-domain-check',
@@ -67,7 +67,8 @@ const NO_REQUEST: AuditOrigin = {
 
 /**
  * Changes the domains that organizations own, each change in the caller's transaction and with its
- * audit event. A transaction that takes a domain also ends what was issued because of the domain.
+ * audit event. A transaction that takes a domain away also ends what was issued because of the
+ * domain.
  */
 @Injectable()
 export class DomainOwnership {
@@ -82,8 +83,8 @@ export class DomainOwnership {
   ) {}
 
   /**
-   * Adds a pending domain, which is not proven yet. A domain can be pending for any number of
-   * organizations.
+   * Adds a domain as pending, which means that it is not proven yet. Any number of organizations
+   * can have the same pending domain.
    *
    * @throws DomainError domain_exists, limit_reached
    */
@@ -126,12 +127,12 @@ export class DomainOwnership {
   }
 
   /**
-   * Gives a domain to the organization that has proven it, and ends what users without an
-   * organization hold under the domain. If another organization owns the domain only because one of
-   * its users signed in with such an address, it loses the domain. The caller has locked the
-   * domain.
+   * Gives a domain to the organization that has proven it, and ends the access of users without an
+   * organization whose address is in the domain. Another organization may own the domain only
+   * because one of its users signed in with such an address; it then loses the domain. The caller
+   * has locked the domain.
    *
-   * @param token the token that the DNS showed
+   * @param token the token that the DNS record of the domain contains
    * @throws DomainError domain_taken, not_found
    */
   async prove(tx: EntityManager, act: DomainChange, token: string): Promise<OrganizationDomain> {
@@ -143,7 +144,8 @@ export class DomainOwnership {
     const [now, spread] = [this.clock.now(), this.random.bytes(1).readUInt8() / 255];
     if (!(await markProven(tx, { ...own, token }, now, nextDay(now, spread)))) throw domainTaken();
     if (claimed) {
-      // the counts of the organization that loses the domain are not shown to the new owner
+      // The event of the new owner does not contain the counts of the organization that loses the
+      // domain.
       const { ended } = await claimed();
       await this.#record(tx, 'org_domain_verified', act, { from: stateOf(before), ...ended });
     } else if (before.failures > 0) {
@@ -153,8 +155,9 @@ export class DomainOwnership {
   }
 
   /**
-   * Gives a domain to an organization because the operator decided so, as {@link prove} does, but
-   * without a DNS record and daily checks. The caller has locked the domain.
+   * Gives a domain to an organization because the operator decided so. It has the same effects as
+   * {@link prove}, but the domain needs no DNS record and has no daily checks. The caller has
+   * locked the domain.
    *
    * @returns the counts of what ended; undefined if the domain is already assigned to the
    *   organization
@@ -176,7 +179,7 @@ export class DomainOwnership {
   }
 
   /**
-   * Takes a domain from its owner because the operator decided so, and ends the items that needed
+   * Takes a domain from its owner because the operator decided so, and ends the access that needed
    * the domain. The caller has locked the domain.
    *
    * @throws DomainError not_found if no organization owns the domain
@@ -208,8 +211,8 @@ export class DomainOwnership {
   }
 
   /**
-   * Removes a domain from its organization and ends the access of the users with such an address.
-   * Their accounts stay. The caller has locked the domain.
+   * Removes a domain from its organization and ends the access of the users whose address is in the
+   * domain. Their accounts stay. The caller has locked the domain.
    *
    * @throws DomainError primary_domain, own_account, not_found
    */
@@ -245,9 +248,9 @@ export class DomainOwnership {
   }
 
   /**
-   * Ends the proof of a domain after its last failed check, and ends the access of its users. A
-   * primary domain stays with its organization, but without a proof: another organization can now
-   * prove it. The caller has locked the domain.
+   * Ends the proof of a domain because the last allowed check failed, and ends the access of its
+   * users. A primary domain stays with its organization without a proof, so that another
+   * organization can now prove it. The caller has locked the domain.
    *
    * @returns false if the domain was checked or removed meanwhile
    */
@@ -267,12 +270,11 @@ export class DomainOwnership {
   }
 
   /**
-   * Prepares the transaction for a new proof of a domain. It locks the users whose access ends. It
+   * Prepares the transaction for a new proof of a domain. It locks the users whose access ends, and
    * takes the domain from an organization that owns it without a proof.
    *
-   * @returns a function that the caller runs after the proof is recorded: it ends what is not
-   * allowed
-   *   any more, and counts what ended for the losing organization and for all others
+   * @returns a function that the caller runs after the proof is recorded. It ends the access that
+   *   is not allowed any more, and counts what ended for the losing organization and for all others
    * @throws DomainError domain_taken if another organization has proven the domain
    */
   async #claim(
@@ -301,9 +303,9 @@ export class DomainOwnership {
   }
 
   /**
-   * Ends the items that needed a domain in the organization that lost it, because another
-   * organization has proven it. The audit event does not name the other organization, which must
-   * stay unknown.
+   * Ends the access that needed a domain in the organization that lost it, because another
+   * organization has proven it. The audit event does not name the organization that has proven it,
+   * because that organization must stay unknown to the former owner.
    */
   async #endOfLoser(
     tx: EntityManager,
@@ -322,8 +324,9 @@ export class DomainOwnership {
   }
 
   /**
-   * Unbinds the users with an address in a domain from their identities, if their organization does
-   * not own the domain. At the next sign-in they can join the organization that owns it.
+   * Removes the bindings of users with an address in a domain to their identities, if their
+   * organization does not own the domain. At the next sign-in they can join the organization that
+   * owns it.
    */
   #unbind(tx: EntityManager, domain: string, users: readonly UserOfDomain[]): Promise<void> {
     const members = users.filter(({ orgId, inDomain }) => inDomain && orgId !== null);
@@ -331,8 +334,8 @@ export class DomainOwnership {
   }
 
   /**
-   * Ends the access of the users with an address in a domain, whose rows are locked, and every
-   * other item that needed the domain.
+   * Ends the access of the users with an address in a domain, whose rows are locked, and everything
+   * else that needed the domain.
    */
   async #endStanding(
     tx: EntityManager,

@@ -29,9 +29,9 @@ const INTERVAL = 600_000;
 const AT_ONCE = 32;
 
 /**
- * Checks the DNS record of each verified domain every day, in one replica at a time and on one
- * connection. The table stores when each check is due, so that a restart neither repeats nor misses
- * a check.
+ * Checks the DNS record of each verified domain every day, in one replica at a time. The time of
+ * the next check of a domain is stored in its row, so that a restart neither repeats nor misses a
+ * check.
  */
 @Injectable()
 export class DomainRechecks implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -120,8 +120,8 @@ export class DomainRechecks implements OnApplicationBootstrap, BeforeApplication
   }
 
   /**
-   * Records the result of a check. If that fails, the check stays due and is repeated. A check that
-   * the stop of the service interrupted has no result.
+   * Records the result of a check. If that fails, the check is repeated, because its time in the
+   * row stays the same. A check that was interrupted because the service stops has no result.
    */
   async #settle(tx: EntityManager, due: DueDomain, result: CheckResult): Promise<void> {
     if (this.#stopping.signal.aborted) return;

@@ -5,8 +5,8 @@ const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
 /**
- * Milliseconds since the record was last seen. During this time a fault of the DNS does not count
- * as a failed check.
+ * The milliseconds after the DNS record was last seen during which a fault of the DNS does not
+ * count as a failed check.
  */
 const FAULTS_FORGIVEN = 7 * DAY;
 
@@ -46,9 +46,9 @@ export interface Checked {
 
 /**
  * Returns the facts of a domain after a daily check. A missing record is a failure. After a fault
- * of the DNS the check is repeated in an hour. The fault counts as a failure only if the record was
- * not seen for seven days. So a short outage takes no domain, and a DNS zone that never responds
- * again keeps none.
+ * of the DNS, the check is repeated in an hour. The fault counts as a failure only if the record
+ * was not seen for seven days. So no domain is lost by a short outage, and none is kept if its DNS
+ * zone never responds again.
  *
  * @param spread a number from 0 to 1 that distributes the checks of many domains over an hour
  */
@@ -70,8 +70,8 @@ export function afterCheck(
 }
 
 /**
- * Returns a time 23 to 24 hours from now. So the checks of one domain are at most a day apart, and
- * those of many domains do not coincide.
+ * Returns a time 23 to 24 hours from now. So a domain is checked at least once a day, and the
+ * checks of many domains are not all at the same time.
  */
 export function nextDay(now: Date, spread: number): Date {
   return new Date(now.getTime() + DAY - spread * HOUR);

@@ -59,10 +59,7 @@ interface Row {
   failures: number;
 }
 
-/**
- * The columns of {@link Row}. A domain with a time for its next check is one that a DNS record
- * proves.
- */
+/** The columns of {@link Row}. Only a domain with a proof by DNS has a time for its next check. */
 const COLUMNS = fragment`domain, is_primary, token, added_by, created_at, verified_at, unverified_at, last_checked_at, failures,
     CASE WHEN verified_at IS NULL THEN NULL WHEN assigned_at IS NOT NULL THEN 'operator' WHEN next_check_at IS NOT NULL THEN 'dns'
          WHEN is_vouched THEN 'provider' END AS proof`;
@@ -108,9 +105,9 @@ export async function insertDomain(
 }
 
 /**
- * Deletes a domain that an admin removes from the organization. The primary domain stays. The
- * service remembers a domain that the operator assigned like one that was proven by DNS, so that no
- * sign-in founds an organization for it later.
+ * Deletes a domain that an admin removes from the organization. The primary domain stays. A domain
+ * that the operator assigned is remembered, like one that was proven by DNS, so that no later
+ * sign-in founds an organization for it.
  *
  * @returns false if the organization has no such domain
  */
@@ -131,8 +128,8 @@ export async function deleteDomain(
 }
 
 /**
- * Makes sure that a domain of an organization has a token for its DNS record. Returns the token;
- * undefined if the organization does not have the domain.
+ * Returns the token for the DNS record of a domain. If the domain has none, it stores the given
+ * one. Undefined if the organization does not have the domain.
  */
 export async function ensureToken(
   tx: EntityManager,
@@ -147,7 +144,7 @@ export async function ensureToken(
 
 /**
  * Records the proof of a domain, which its organization owns from then on. One statement with the
- * unique index of verified domains decides, so that of two organizations with a proof exactly one
+ * unique index of verified domains decides, so that if two organizations have a proof, only one
  * gets the domain.
  *
  * @returns false if another organization owns the domain, or the domain was removed since the
@@ -177,7 +174,7 @@ export async function markProven(
 
 /**
  * Lists verified domains whose check is due, in the order of their keys, after the given key. So
- * one run checks a domain once, even if its result could not be recorded.
+ * one run checks no domain twice, even if a result could not be recorded.
  */
 export async function listDue(
   tx: EntityManager,
@@ -228,9 +225,9 @@ export async function recordCheck(
 }
 
 /**
- * Records the check that ends the proof of a domain, if the domain is unchanged as for {@link
- * recordCheck}. A primary domain stays with its organization without a proof; every other domain
- * becomes unverified.
+ * Records the check that ends the proof of a domain, if the domain is unchanged as for
+ * {@link recordCheck}. A primary domain stays with its organization without a proof; any other
+ * domain becomes unverified.
  */
 export async function markUnverified(
   tx: EntityManager,

@@ -14,9 +14,9 @@ export interface PublishedIssuer {
 
 /**
  * Finds the token issuer of an organization by the label (first part) of its host name. Nothing is
- * cached: each request reads by a statement that began after the request, and simultaneous requests
- * share that statement. So the release of a label and the withdrawal of a key take effect with
- * their commit, on every replica.
+ * cached. A request reads by a statement that begins after the request, and simultaneous requests
+ * share that statement. So if a label is released or a key is withdrawn, this takes effect with the
+ * commit, on every replica.
  */
 export class IssuerHosts {
   readonly #baseUrl: string;
@@ -28,8 +28,8 @@ export class IssuerHosts {
   }
 
   /**
-   * Returns true for a text that has the form of a label, because other texts need no look-up in
-   * the database.
+   * Returns true for a text that has the form of a label. Other texts need no look-up in the
+   * database.
    */
   isLabel(text: string): boolean {
     return isIssuerLabel(text);

@@ -18,8 +18,8 @@ export type IssuerKeyState = 'next' | 'signing' | 'retired';
 export const PUBLISHED_BEFORE_HOURS = 24;
 
 /**
- * The minutes for which a key stays published after it has signed the last time. A token is valid
- * for 5 minutes; the rest is for wrong clocks and caches.
+ * The minutes for which a key stays published after it has signed for the last time. A token is
+ * valid for 5 minutes; the remaining minutes are for verifiers with wrong clocks or caches.
  */
 export const PUBLISHED_AFTER_MINUTES = 60;
 

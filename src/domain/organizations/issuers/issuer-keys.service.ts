@@ -25,8 +25,8 @@ const PATIENCE_MS = 20_000;
 const MOST_OPENED = 500;
 
 /**
- * The private keys of token issuers. A process keeps decrypted keys by their ids. It never keeps
- * which key signs, because the statement that records a token decides that.
+ * The private keys of token issuers. A process keeps decrypted keys in memory, by their ids. It
+ * does not remember which key signs, because the statement that records a token decides that.
  */
 export class IssuerKeys {
   readonly #opened = new Map<string, Promise<Signer>>();
@@ -74,8 +74,7 @@ export class IssuerKeys {
   }
 
   /**
-   * Signs the claims of a token (RS256) with the key that the statement which recorded the token
-   * has chosen.
+   * Signs the claims of a token (RS256). The statement that recorded the token has chosen the key.
    *
    * @throws DomainError issuers_not_configured, kms_unavailable
    */
@@ -101,7 +100,8 @@ export class IssuerKeys {
     const known = this.#opened.get(name);
     const opening = known ?? this.#open(orgId, issuer).then(localSigner);
     this.#opened.delete(name);
-    // moves the key to the end of the map, so that the least recently used key is dropped first
+    // This moves the key to the end of the map, so that the least recently used key is dropped
+    // first.
     this.#opened.set(name, opening);
     const [oldest] = this.#opened.keys();
     if (this.#opened.size > MOST_OPENED && oldest !== undefined) this.#opened.delete(oldest);

@@ -24,8 +24,8 @@ export function isReservedLabel(label: string): boolean {
 }
 
 /**
- * Returns the issuer of a label: the label before the host of the base URL, with the same scheme
- * and port.
+ * Returns the issuer identifier of a label: the label before the host of the base URL, with the
+ * same scheme and port.
  */
 export function issuerOfLabel(baseUrl: string, label: string): string {
   const { protocol, host } = new URL(baseUrl);

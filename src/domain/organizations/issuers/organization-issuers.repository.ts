@@ -81,8 +81,8 @@ export async function countOtherLabels(
 
 /**
  * Claims a label for an organization. The label must be new, or one that this organization
- * released. If several organizations claim a label at once, the first one to commit keeps it for
- * ever. Returns false if the label cannot be claimed.
+ * released. If several organizations claim a label at once, the first one to commit keeps it
+ * forever. Returns false if the label cannot be claimed.
  */
 export async function claimLabel(
   tx: EntityManager,
@@ -102,7 +102,7 @@ export async function claimLabel(
 }
 
 /**
- * Releases a label: its host and its keys end with the commit. The row stays, so that no other
+ * Releases a label. Its host and its keys end with the commit. The row stays, so that no other
  * organization can ever claim the label.
  */
 export async function releaseLabel(tx: EntityManager, orgId: string, label: string): Promise<void> {
@@ -129,7 +129,7 @@ export async function setIssuerActive(
   return changed.length === 1;
 }
 
-/** Adds a signing key that signs at once. */
+/** Adds a signing key that is used from now on. */
 export async function insertIssuerKey(tx: EntityManager, key: NewIssuerKey): Promise<void> {
   await sql(tx)`
     INSERT INTO organization_issuer_keys
@@ -139,8 +139,8 @@ export async function insertIssuerKey(tx: EntityManager, key: NewIssuerKey): Pro
 }
 
 /**
- * Adds the next signing key, which is published now and signs later. The present key gets the time
- * at which its publication ends. Returns false if a next key is there already.
+ * Adds the next signing key, which is published now and signs later. For the present key, it stores
+ * the time at which its publication ends. Returns false if there is a next key already.
  */
 export async function insertNextIssuerKey(tx: EntityManager, key: NewIssuerKey): Promise<boolean> {
   const added = await sql<{ kid: string }>(tx)`

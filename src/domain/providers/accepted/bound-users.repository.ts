@@ -35,8 +35,8 @@ export async function listBoundUsers(
 }
 
 /**
- * Returns those of some locked users who are bound to no identity of another provider that the
- * organization accepts. Without the given provider these users could not sign in.
+ * Returns those of some locked users who could not sign in without the given provider, because they
+ * are bound to no identity of another provider that the organization accepts.
  */
 export function withoutOtherProvider(
   tx: EntityManager,
@@ -55,8 +55,8 @@ export function withoutOtherProvider(
 }
 
 /**
- * The end of the bindings of users to one provider, by which they signed in, with the facts for the
- * audit events. The transaction has locked the rows of the users.
+ * The facts about the removal of users' bindings to one provider, for the audit events. The
+ * transaction has locked the rows of the users.
  */
 export interface EndOfBindings extends IssuerTenant {
   readonly orgId: string;

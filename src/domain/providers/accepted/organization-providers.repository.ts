@@ -23,17 +23,17 @@ interface Row {
 }
 
 /**
- * Makes acts of admins on the providers of one organization happen one after another until the
- * transaction ends. So the second of two withdrawals counts the providers that the first one left.
- * The lock comes before every row lock.
+ * Locks the list of providers of an organization until the transaction ends, so that acts of admins
+ * on it happen one after another. So if two admins withdraw a provider, the second act counts the
+ * providers that the first one left. A transaction takes this lock before every row lock.
  */
 export async function lockProviders(tx: EntityManager, orgId: string): Promise<void> {
   await sql(tx)`SELECT pg_advisory_xact_lock(hashtextextended('providers ' || ${orgId}, 0))`;
 }
 
 /**
- * Makes PostgreSQL plan each statement of the transaction for its own values. A plan that was made
- * for few users would be slow for many, because it compares every user with every identity.
+ * Makes PostgreSQL plan each statement of the transaction for its actual values. A plan that was
+ * made for few users would be slow for many, because it compares every user with every identity.
  */
 export async function planForManyUsers(tx: EntityManager): Promise<void> {
   await sql(tx)`SET LOCAL plan_cache_mode = force_custom_plan`;
@@ -49,8 +49,8 @@ export async function listProviders(tx: EntityManager, orgId: string): Promise<A
 
 /**
  * Locks a provider of an organization until the transaction ends, so that a sign-in through it
- * waits. Sign-ins that had begun are finished when this call returns. Undefined for an id of
- * another organization.
+ * waits. When this call returns, no earlier sign-in through it is still running. Undefined for an
+ * id of another organization.
  */
 export async function lockProvider(
   tx: EntityManager,

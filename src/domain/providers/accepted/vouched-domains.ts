@@ -49,8 +49,9 @@ export async function recordVouchedDomains(parts: VouchingParts): Promise<void> 
 }
 
 /**
- * Ends the items that needed the proof of a primary domain, because the configuration proves it no
- * longer. If DNS or the operator proves the domain too, nothing ends. Sessions stay.
+ * Ends the access that needed the proof of a primary domain, because the configuration does not
+ * prove the domain any more. If DNS or the operator also proves the domain, nothing ends. Sessions
+ * stay.
  */
 async function endUnproven(
   tx: EntityManager,

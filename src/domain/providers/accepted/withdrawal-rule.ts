@@ -21,8 +21,8 @@ export interface WithdrawalFacts {
 
 /**
  * Checks that an organization keeps a provider, and that the admin can still sign in. A provider
- * that is no longer in the configuration does not count as one that the organization keeps, because
- * no user can sign in through it.
+ * that is no longer in the configuration of the service is not counted, because no user can sign in
+ * through it.
  *
  * @throws DomainError last_provider, own_provider
  */

@@ -13,8 +13,8 @@ const MICROSOFT_HOSTS = new Set([
 const COMMON = /\/common\/v2\.0\/?$/i;
 const ORGANIZATIONS = /\/organizations(?=\/v2\.0$)/;
 /**
- * The id of the tenant that has all personal accounts of Microsoft. No organization vouches for
- * these users.
+ * The id of the tenant of all personal Microsoft accounts. No organization has verified these
+ * users.
  */
 const PERSONAL_ACCOUNTS = '9188040d-6c67-4c5b-b112-36a304b66dad';
 /** The names in a Microsoft issuer that stand for many tenants. */

@@ -12,8 +12,8 @@ import {
 import { fetchFault, type UpstreamHttp } from '#platform/outbound/upstream-http.js';
 
 /**
- * The signature algorithms with a public key. `none` and an HMAC with the client secret are not
- * among them, because they prove less.
+ * Matches the signature algorithms with a public key. `none` and HMAC with the client secret are
+ * left out, because they prove less.
  */
 const ASYMMETRIC = /^(?:RS|PS|ES)(?:256|384|512)$|^EdDSA$|^Ed25519$/;
 
@@ -114,8 +114,8 @@ function insecureEndpoint(document: ProviderMetadata): string | undefined {
 }
 
 /**
- * Fetches the discovery document of an issuer. The address of the document has the issuer without
- * its last slash (§4.1), but the `issuer` in the document keeps the slash.
+ * Fetches the discovery document of an issuer. The URL of the document is made without the last
+ * slash of the issuer (§4.1), although the `issuer` in the document has the slash.
  */
 async function fetchDocument(issuer: string, http: Pick<UpstreamHttp, 'fetch'>): Promise<unknown> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;

@@ -107,8 +107,8 @@ export class ProviderKeys {
 }
 
 /**
- * Returns true if a token may be signed by an unknown key, so that the key set is fetched again.
- * For a token without a `kid`, a wrong signature is the only sign of that.
+ * Returns true if an unknown key may have signed a token, so that the key set must be fetched
+ * again. If the token has no `kid`, only a wrong signature shows this.
  */
 function isOfUnknownKey(error: unknown, idToken: string): boolean {
   if (error instanceof errors.JWKSNoMatchingKey) return true;

@@ -41,13 +41,13 @@ const FORMATS: Readonly<Record<string, AssertedSubject['format']>> = {
 };
 const LONGEST_NAME_ID = 256; // in characters (SAML Core §8.3.7)
 /**
- * The conditions of an assertion that this service understands. A further condition makes an
- * assertion invalid (SAML Core §2.5.1).
+ * The conditions in an assertion that this service understands. If an assertion has another
+ * condition, it is invalid (SAML Core §2.5.1).
  */
 const CONDITIONS = new Set(['AudienceRestriction', 'OneTimeUse', 'ProxyRestriction']);
 
 /**
- * Parses the canonical bytes that a signature covers as an assertion.
+ * Parses bytes in canonical form, which a signature covers, as an assertion.
  *
  * @throws DomainError sign_in_failed if they are no assertion
  */
@@ -175,8 +175,8 @@ function readNameId(
   if (value === '' || value.length > LONGEST_NAME_ID || !isSingleLine(value)) {
     throw failed('Its assertion has a malformed NameID.');
   }
-  // A NameID with qualifiers is unique only together with them. So only a NameID of this provider
-  // for this service is accepted.
+  // A NameID that has qualifiers is unique only within them. So a NameID is accepted only if its
+  // qualifiers name this provider and this service.
   const [by = issuer, forService = audience] = ['NameQualifier', 'SPNameQualifier'].map((name) =>
     attributeOf(nameId, name),
   );

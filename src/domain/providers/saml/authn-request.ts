@@ -17,12 +17,12 @@ export interface AuthnRequest {
  * Returns the address at the provider with an authentication request (SAML Bindings §3.4,
  * HTTP-Redirect), signed by RSA-SHA256 if there is a key.
  *
- * This file alone imports node-saml, and only to write the request. The library reads no response,
- * because it takes the time from the system clock and accepts SHA-1. It also lets the signature of
- * a response stand for that of its assertion.
+ * Only this file imports node-saml, and only to write the request. The library is not used for
+ * responses, because it takes the time from the system clock and accepts SHA-1. It also accepts an
+ * assertion without a signature of its own if the response is signed.
  *
- * The request names no format of the NameID and no kind of authentication. Several providers refuse
- * a request that names another one than is configured there.
+ * The request states no format of the NameID and no kind of authentication, because several
+ * providers refuse a request that states another one than they are configured for.
  */
 export async function authnRequestUrl(request: AuthnRequest): Promise<URL> {
   const saml = new SAML({

@@ -40,8 +40,8 @@ const NO_XML_CHARACTER = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\
 
 /**
  * Checks that a text is plain and well-formed XML within the limits: one root, matching tags, no
- * document type, no own entity, no CDATA section and no processing instruction. The check runs
- * before any parser, so that no parser sees dangerous markup.
+ * document type, no entity of its own, no CDATA section and no processing instruction. The check
+ * runs before any parser, so that no parser sees dangerous markup.
  *
  * @throws DomainError sign_in_failed with a detail that quotes nothing of the text
  */

@@ -12,7 +12,7 @@ export interface ReceivedAssertion {
   readonly requestId: string;
   /**
    * The identity that a browser may collect. Null for a refused assertion, which is stored only so
-   * that it is spent.
+   * that it cannot be used again.
    */
   readonly collectable: {
     /** The SHA-256 of the random handle with which the browser collects the identity. */
@@ -22,12 +22,12 @@ export interface ReceivedAssertion {
 }
 
 /**
- * Spends an assertion, so that it is used once: true for exactly one caller, on any replica. The
- * primary key decides. An assertion stays spent if its sign-in fails later, because a new sign-in
- * brings a new assertion.
+ * Marks an assertion as used. Returns true for exactly one caller, on any replica, because the
+ * primary key of the row is a hash of the issuer and the id of the assertion. An assertion stays
+ * used if its sign-in fails later, because a new sign-in brings a new assertion.
  *
- * @param expiresAt the time after which no replica accepts the answered request; the clean-up
- *   deletes the row afterwards
+ * @param expiresAt the time after which every replica refuses the request that the assertion
+ *   answers; the clean-up deletes the row afterwards
  */
 export async function spendAssertion(
   tx: EntityManager,
@@ -48,7 +48,7 @@ export async function spendAssertion(
  * Returns the identity of an accepted assertion to the browser that began the sign-in. An identity
  * can be collected once, and only for the request that the assertion answered.
  *
- * @param now the time; an assertion that was not collected in time is lost
+ * @param now the present time; an assertion that has expired can no longer be collected
  */
 export async function collectIdentity(
   tx: EntityManager,
@@ -66,8 +66,8 @@ export async function collectIdentity(
 }
 
 /**
- * Deletes the identities that no browser has collected yet. Their assertions stay spent, so that
- * they cannot be used again.
+ * Deletes the identities that no browser has collected yet. Their assertions stay marked as used,
+ * so that they cannot be used again.
  */
 export async function forgetUncollected(tx: EntityManager): Promise<void> {
   await sql(tx)`

@@ -7,8 +7,8 @@ import { deriveKey } from '#platform/crypto/sealed-secret.js';
 /** The seconds for which a response to an authentication request is accepted. */
 export const REQUEST_TTL = 600;
 /**
- * The seconds by which the clocks of two replicas may differ, so that a request of one is accepted
- * by the other.
+ * The seconds by which the clocks of two replicas may differ. A replica accepts a request of
+ * another one whose time is this far in the future.
  */
 const REPLICA_SKEW = 60;
 

@@ -10,8 +10,8 @@ import {
 } from './xml-document.js';
 
 /**
- * A SAML response that has the expected structure. Nothing in it is verified, so it may only be
- * used to select the keys, or be refused.
+ * A SAML response that has the expected structure. Nothing in it is verified. So its content may
+ * only be used to select the keys that verify it, or to refuse it.
  */
 export interface SamlResponse {
   /** The text of the response. */
@@ -22,7 +22,7 @@ export interface SamlResponse {
   readonly inResponseTo: string;
 }
 
-/** The values that the response around an assertion must match. */
+/** The values that the SAML response, which contains the assertion, must match. */
 export interface ExpectedEnvelope {
   readonly acsUrl: string;
   readonly issuer: string;
@@ -50,7 +50,8 @@ const STATUS_TEXTS: Readonly<Record<string, string>> = {
 
 /**
  * Parses the posted response (SAML Bindings §3.5.4) and checks its structure: one unencrypted
- * assertion, which is a child of the response, no signature at another position, and no id twice.
+ * assertion, which is a child of the response, no signature at an unexpected position, and no id
+ * that occurs twice.
  *
  * @param encoded the field SAMLResponse of the form
  * @throws DomainError sign_in_failed
@@ -75,8 +76,8 @@ export function parseSamlResponse(encoded: string): SamlResponse {
 }
 
 /**
- * Compares the response around the assertion with the expected values. This part may be unsigned,
- * so its content can only lead to a refusal.
+ * Compares the values of the response outside its assertion with the expected values. These values
+ * may be unsigned, so they can only be a reason to refuse.
  *
  * @throws DomainError sign_in_failed
  */
@@ -128,8 +129,8 @@ function onlyAssertion(response: XmlElement, elements: readonly XmlElement[]): X
 }
 
 /**
- * Refuses further elements and ids with which an attacker could show a signed element and have
- * another one read (signature wrapping). @throws DomainError sign_in_failed
+ * Refuses a response that contains further elements or ids. An attacker could otherwise have one
+ * element verified and another one read (signature wrapping). @throws DomainError sign_in_failed
  */
 function assertOnePlace(
   response: XmlElement,
@@ -154,8 +155,8 @@ function assertOnePlace(
 }
 
 /**
- * Reads the id of the answered request from the assertion, because the attribute of the response is
- * optional.
+ * Reads the id of the request that the response answers. It is read from the assertion, because the
+ * attribute of the response is optional.
  */
 function requestIdOf(response: XmlElement, assertion: XmlElement): string {
   const ids = elementsIn(assertion)

@@ -4,17 +4,17 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { attributeOf, childrenOf, isElement, textOf, type XmlElement } from './xml-document.js';
 
 /**
- * This file alone imports xml-crypto, the signature library of node-saml. The library computes the
+ * Only this file imports xml-crypto, the signature library of node-saml. The library computes the
  * canonical form and the digest, and returns the bytes that the signature covers. It gets one
- * signature of a checked structure, tables with the allowed algorithms alone, and the keys of the
- * metadata; the key in the message is never read.
+ * signature, whose structure is checked before, a table of the allowed algorithms, and the keys of
+ * the provider's metadata. A key in the message is never used.
  */
 const ENVELOPED = 'http://www.w3.org/2000/09/xmldsig#enveloped-signature';
 const EXCLUSIVE_C14N = 'http://www.w3.org/2001/10/xml-exc-c14n#';
 
 /**
  * The allowed signature algorithms (RFC 9231 §2.3), each as a digest and the type of the key. SHA-1
- * and HMAC are not among them, because they are not safe here.
+ * and HMAC are left out: SHA-1 is broken, and HMAC needs a shared secret.
  */
 const SIGNATURES: Readonly<Record<string, { readonly hash: string; readonly type: 'rsa' | 'ec' }>> =
   {
@@ -38,9 +38,9 @@ const DIGESTS: Readonly<Record<string, string>> = {
  *
  * @param document the text that the element was parsed from
  * @param keys the signing keys of the metadata
- * @throws UnknownSigningKey if the element is as it was signed, but by no key of the metadata
+ * @throws UnknownSigningKey if the element was not changed, but no key of the metadata signed it
  * @throws DomainError sign_in_failed if the signature is absent or of another structure, or if the
- * element was changed after it was signed
+ *   element was changed after it was signed
  */
 export function verifiedBytes(
   document: string,
@@ -125,20 +125,19 @@ function algorithmOf(element: XmlElement, name: string): string | undefined {
 }
 
 /**
- * Verifies a signature by any of the keys. The canonical form of the message, which is the costly
- * part, is computed once for all keys. The library compares the digest first, and asks for the
- * signature only if the element is what was signed.
+ * Verifies a signature by any of the keys. The canonical form of the message, which is costly, is
+ * computed once for all keys. The library compares the digest first, and verifies the signature
+ * only if the element is unchanged.
  *
- * @throws UnknownSigningKey, or DomainError sign_in_failed for an element that is not what was
- *   signed
+ * @throws UnknownSigningKey, or DomainError sign_in_failed for an element that was changed
  */
 function verifyByAny(keys: readonly KeyObject[], signature: XmlElement, document: string): string {
-  // the library requires a key here, but the table of algorithms tries all keys
+  // The library requires a key here, but the table of algorithms below tries all keys.
   const [publicCert] = keys;
   if (publicCert === undefined) throw new Error('metadata without a key was accepted');
   let isIntact = false;
   const library = new SignedXml({ publicCert, getCertFromKeyInfo: () => null });
-  // only one name, because the library searches the whole message for each name
+  // There is only one name, because the library searches the whole message for each name.
   library.idAttributes = ['ID'];
   library.SignatureAlgorithms = signatureTable(keys, () => {
     isIntact = true;
@@ -163,11 +162,11 @@ function verifyByAny(keys: readonly KeyObject[], signature: XmlElement, document
 }
 
 /**
- * Returns the table of signature algorithms in the form of xml-crypto. The library knows one key,
- * so each algorithm in the table tries all keys of the metadata.
+ * Returns the table of signature algorithms in the form of xml-crypto. The library accepts only one
+ * key, so each algorithm in the table tries all keys of the metadata.
  *
- * @param reached is called before the keys are tried, which the library does for a right digest
- *   alone
+ * @param reached called before the keys are tried, which the library does only if the digest is
+ *   right
  */
 function signatureTable(
   keys: readonly KeyObject[],

@@ -7,7 +7,7 @@ export const DPOP_ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519', 'PS256'] as const;
 /** The seconds by which the clock of a client may differ from the clock of this service. */
 export const DPOP_WINDOW = 300;
 
-/** The request that a DPoP proof must be made for. */
+/** The request for which a DPoP proof must be made. */
 export interface ProvenRequest {
   readonly method: string;
   /**
@@ -75,7 +75,7 @@ async function verify(proof: string, now: number) {
     const { jwk } = protectedHeader;
     return jwk && { jkt: await calculateJwkThumbprint(jwk), claims: payload };
   } catch {
-    return undefined; // every error here means that the proof is not valid
+    return undefined; // Every error here means that the proof is not valid.
   }
 }
 

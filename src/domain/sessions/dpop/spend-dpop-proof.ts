@@ -5,7 +5,7 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import type { PresentedToken } from '#platform/http/access/access-policy.js';
 import { checkDpopProof, DPOP_ALGORITHMS, DPOP_WINDOW, type DpopProof } from './dpop-proof.js';
 
-/** The parts of the service that are needed to decide about a DPoP proof. */
+/** The parts of the service that are needed to verify and spend a DPoP proof. */
 export interface ProofParts {
   readonly config: Pick<Config, 'http'>;
   readonly clock: Clock;
@@ -25,11 +25,11 @@ export async function spendDpopProof(
   jkt: string,
 ): Promise<void> {
   const { iat, jti } = await checked(presented, jkt, originsOf(config), clock.seconds());
-  // The id of the proof is kept for twice the window. The proof may carry a time in the future, and
-  // the clock of another replica may be slow.
+  // The id of the proof is kept for twice {@link DPOP_WINDOW}, because the time in the proof may be
+  // in the future, and the clock of another replica may be slow.
   const forgotten = new Date((iat + 2 * DPOP_WINDOW) * 1000);
-  // The ids are stored for each key separately, so that another key cannot use up the id of this
-  // proof.
+  // The ids are stored for each key separately. Otherwise the proof of another key could use up the
+  // id of this proof.
   if (!(await batchedQueries.spend(`dpop ${jkt}`, jti, forgotten))) {
     throw refusal('The DPoP proof was used before.');
   }

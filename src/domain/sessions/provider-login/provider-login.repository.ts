@@ -12,12 +12,13 @@ const SIGN_IN_FIRST =
 const RECONCILED = fragment`SELECT reconciled_at FROM database_identity WHERE reconciled_at IS NOT NULL`;
 
 /**
- * Demands a sign-in at the identity provider beside the key, at the first login after all access
- * was ended because of lost commits.
+ * Demands a sign-in at the identity provider in addition to the key, at the first login of a user
+ * after all access was ended because of lost commits.
  *
- * A lost commit may have brought back the account and key of a user who left, and a directory does
- * not repeat a removal; but the provider refuses that user. A session that began since then proves
- * the provider, because no login opens one without it. The caller has locked the row of the user.
+ * The account and key of a user who left may exist again, because the removal is among the lost
+ * commits. The directory of the organization does not repeat a removal, but the identity provider
+ * refuses that user. A session that began since then proves the sign-in at the provider, because no
+ * login opens one without it. The caller has locked the row of the user.
  *
  * @param sessionId the session of the ceremony
  * @throws DomainError sign_in_required
@@ -37,8 +38,8 @@ export async function assertProviderSinceReconciliation(
 }
 
 /**
- * Records that a user enrolls a key in a session that the identity provider opened. For {@link
- * assertProviderSinceReconciliation} this counts as a login with both provider and key.
+ * Records that a user enrolls a key in a session that an upstream login opened.
+ * {@link assertProviderSinceReconciliation} counts this as a login with both provider and key.
  */
 export async function noteProviderLogin(
   tx: EntityManager,
@@ -49,8 +50,9 @@ export async function noteProviderLogin(
 }
 
 /**
- * Returns the SQL that records a login with both provider and key. It does so only if the session
- * of the ceremony is live and began after all access was last ended because of lost commits.
+ * Returns the SQL that records a login with both identity provider and key. It records the login
+ * only if the session of the ceremony is still valid and began after all access was last ended
+ * because of lost commits.
  */
 function noted(userId: string, sessionId: string | null) {
   return fragment`

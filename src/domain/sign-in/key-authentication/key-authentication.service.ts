@@ -50,9 +50,10 @@ export class KeyAuthentication {
   ) {}
 
   /**
-   * Verifies an assertion of a security key, then makes the session verified or opens a verified
-   * session. A change of level gives the session a new token and ends the old session. An assertion
-   * that changes no level only renews `auth_time`, and the token stays.
+   * Verifies an assertion (the signature of a security key in a login). It then makes the session
+   * verified, or opens a verified session. If the level of the session changes, the session is
+   * replaced by one with a new token. If the level stays, only `auth_time` is renewed, and the
+   * token stays.
    *
    * @returns the new session, or undefined if the present session stays
    * @throws DomainError assertion_rejected (audited), account_inactive, sign_in_refused,
@@ -63,8 +64,8 @@ export class KeyAuthentication {
     origin: AuditOrigin,
   ): Promise<OpenedSession | undefined> {
     const { key, assertion } = await this.#verify(presented, origin);
-    // If a key was enrolled without user verification, it proves presence only, even when it claims
-    // more.
+    // If a key was enrolled without user verification, it proves only that it was touched, even if
+    // its response claims more.
     const userVerified = assertion.userVerified && key.userVerification;
     const loggedIn = this.dataSource.transaction(async (tx) => {
       const { id, orgId, email } = await this.directory.lockActive(tx, key.userId);
@@ -87,8 +88,8 @@ export class KeyAuthentication {
       return session;
     });
     const outcome = await this.#recordingSignInFirst(loggedIn, key, origin);
-    // The error for a stuck counter is thrown after the transaction, because an error inside would
-    // roll back its audit event.
+    // The error for a counter that did not rise is thrown after the transaction, because an error
+    // inside would roll back its audit event.
     if (outcome === 'stuck') {
       this.#security.warn({ keyId: key.id, userId: key.userId }, 'signature counter did not grow');
       throw rejected(
@@ -120,8 +121,8 @@ export class KeyAuthentication {
   }
 
   /**
-   * Verifies an assertion of a security key (WebAuthn §7.2) and records a refusal. The caller
-   * checks the signature counter.
+   * Verifies an assertion of a security key (WebAuthn §7.2). If it is refused, the refusal is
+   * recorded. The caller must still check the signature counter.
    *
    * @throws DomainError assertion_rejected
    */
@@ -152,9 +153,9 @@ export class KeyAuthentication {
   }
 
   /**
-   * Runs a login. If it was refused because the user must first sign in at the identity provider,
-   * the refusal is recorded. The event is written after the login has rolled back, because the
-   * rollback would remove the event.
+   * Runs a login. If the login is refused because the user must first sign in at the identity
+   * provider, the refusal is recorded. The event is written after the transaction of the login,
+   * because its rollback would remove the event.
    */
   async #recordingSignInFirst<Result>(
     login: Promise<Result>,
@@ -213,8 +214,8 @@ export class KeyAuthentication {
 }
 
 /**
- * Describes a security key for the audit log. The event keeps the present name, because the user
- * can rename or remove the key.
+ * Describes a security key for the audit log. The event contains the present name, because the user
+ * can rename or remove the key later.
  */
 function detailsOf({ id, name, aaguid }: AssertingKey) {
   return { key_id: id, key_name: name, aaguid };

@@ -3,8 +3,8 @@ import type { LiveSession } from '#domain/sessions/session.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
 /**
- * An assertion of a security key as the client sends it, and the ceremony that the assertion
- * answers.
+ * An assertion (the signature of a security key in a login) as the client sends it, with the
+ * challenge that it must contain.
  */
 export interface PresentedAssertion {
   /** An `AuthenticationResponseJSON` that is not yet parsed. */
@@ -16,18 +16,18 @@ export interface PresentedAssertion {
    */
   readonly session: LiveSession | undefined;
   /**
-   * The origin in the client data of a native client such as a command line; undefined for a page
-   * of the service.
+   * The origin in the client data of a native client such as a command line; undefined if a page of
+   * the service asked for the assertion.
    */
   readonly nativeOrigin?: string;
-  /** The client that gets a session of its own, separate from the sessions of browsers. */
+  /** The client to which the new session belongs alone, separate from the sessions of browsers. */
   readonly clientId?: string;
 }
 
 /**
- * Checks that a key may log in. In a session, only a key of the user of the session may. Without a
- * session, only a key that can verify its user may, because possession alone would be enough
- * otherwise.
+ * Checks that a key may be used to log in. In a session, it must be a key of the user of the
+ * session. Without a session, it must be a key that verifies its user by a PIN or a fingerprint,
+ * because otherwise the possession of the key would be enough.
  *
  * @throws DomainError assertion_rejected
  */

@@ -17,7 +17,7 @@ import { DomainError } from '#platform/errors/domain-error.js';
 
 /**
  * The security keys of a user: the list, the names of the keys, and their removal with everything
- * that they opened.
+ * that was opened with them.
  */
 @Injectable()
 export class SecurityKeys {
@@ -44,17 +44,18 @@ export class SecurityKeys {
   }
 
   /**
-   * Counts what the removal of each key of a user would end. A key that opened nothing is not in
-   * the result.
+   * Counts the access that the removal of each key of a user would end. A key with which nothing
+   * was opened is not in the result.
    */
   countAccess(userId: string): Promise<ReadonlyMap<string, RevokedCounts>> {
     return this.accessRevocation.countByKey(this.dataSource.manager, userId);
   }
 
   /**
-   * Removes a key and everything that it opened, in one transaction: its sessions with their
-   * grants, codes and tokens, and the certificates. The row of the user is locked first, so that of
-   * two removals the second sees the first, and the last key stays.
+   * Removes a key and all access that was opened with it, in one transaction: its sessions with
+   * their grants, codes and tokens, and the certificates. The row of the user is locked first. So
+   * if two requests remove the last two keys at once, the second request fails and the last key
+   * stays.
    *
    * @returns the number of sessions that ended; the session of the request may be one of them
    * @throws DomainError not_found, last_key, account_inactive, unauthenticated
@@ -66,8 +67,8 @@ export class SecurityKeys {
       const key = isUuid(id) ? await this.keys.find(tx, user.id, id.toLowerCase()) : undefined;
       if (!key) throw noSuchKey();
       const cause = { reason: 'key removed', revokedBy: user.id };
-      // A foreign key deletes some items with their session, and then no count comes back. So they
-      // are counted before they end.
+      // Some items are deleted by a foreign key together with their session, and their number is
+      // not returned. So they are counted before they end.
       const opened = (await this.accessRevocation.countByKey(tx, user.id)).get(key.id);
       const ended = await this.accessRevocation.endOfKey(tx, user, key.id, cause);
       const counts = { ...opened, ...ended };

@@ -17,8 +17,8 @@ import { OrganizationsRepository } from '#domain/organizations/organizations.rep
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * An identity of an identity provider that may not sign in; `orgId` is the organization whose audit
- * log gets the refusal.
+ * An identity (account at an identity provider) that may not sign in. `orgId` is the organization
+ * whose audit log gets the refusal.
  */
 export interface RefusedIdentity {
   readonly kind: 'refused';
@@ -30,8 +30,9 @@ export interface RefusedIdentity {
 }
 
 /**
- * The result of linking an upstream identity. `known`: the identity belongs to a user. `new`: there
- * is no such user, and an enrollment may create one. `refused`: the sign-in is not allowed.
+ * The result of the search for the user of an identity (account at an identity provider). `known`:
+ * the identity belongs to a user. `new`: there is no such user, and an enrollment may create one.
+ * `refused`: the sign-in is not allowed.
  */
 export type LinkedIdentity =
   | { readonly kind: 'known'; readonly user: User }
@@ -44,7 +45,9 @@ const NOT_VOUCHED =
 const BOUND_TO_ANOTHER =
   'This account is bound to another sign-in. To add this one, log in with your security key, then sign in here within 5 minutes.';
 
-/** Finds or binds the user to whom an upstream identity belongs. */
+/**
+ * Finds the user of an identity (account at an identity provider), or binds the identity to a user.
+ */
 @Injectable()
 export class IdentityLinks {
   readonly #security = new Logger('security');
@@ -56,16 +59,18 @@ export class IdentityLinks {
   ) {}
 
   /**
-   * Finds the user of an identity at an identity provider. If the identity is bound to a user, that
-   * user gets the name from the identity, and also its e-mail address unless SCIM manages the user.
+   * Finds the user of an identity (account at an identity provider). If the identity is bound to a
+   * user, that user gets the name that the provider states, and also the e-mail address, unless
+   * SCIM manages the user.
    *
-   * {@link findRecordOfSignIn} finds the member to whom an unbound identity belongs, in the
-   * organization that owns the domain of its address. This call then binds the identity. A member
-   * who already has an identity of another provider gets a further one only with `proven`.
+   * For an identity that is not bound, {@link findRecordOfSignIn} finds the member in the
+   * organization that owns the domain of its address, and this method binds the identity to that
+   * member. If the member already has an identity of another provider, this is done only for the
+   * user `proven`.
    *
-   * @param proven the user who has just proven the own key in this browser
-   * @returns `new` if there is no such user and the identity may enroll as one; `refused` for a
-   * sign-in that is not allowed, without an error
+   * @param proven the user who has used the own security key in this browser a short time ago
+   * @returns `new` if there is no such user and an enrollment may create one; `refused`, which is
+   *   no error, for a sign-in that is not allowed
    */
   async link(
     tx: EntityManager,
@@ -76,15 +81,15 @@ export class IdentityLinks {
     const bound = await this.#findBound(tx, identity);
     if (!bound) return this.#linkUnbound(tx, identity, origin, proven);
     const { orgId } = bound;
-    // The provider is locked before the user, because a withdrawal of the provider locks in this
-    // order; the opposite order could deadlock.
+    // The provider is locked before the user, because a transaction that withdraws the provider
+    // locks in this order. The opposite order could deadlock.
     if (orgId !== null && !(await this.organizations.holdProvider(tx, orgId, identity))) {
       return { kind: 'refused', reason: OTHER_PROVIDER, user: bound, orgId };
     }
     const isNewAddress = !bound.scimManaged && bound.email !== identity.email;
     if (orgId !== null && isNewAddress) await this.organizations.lockDirectory(tx, orgId);
-    // The user is read again under the lock, because a removal or a deactivation may have come
-    // first.
+    // The user is read again under the lock, because the user may have been removed or deactivated
+    // meanwhile.
     const user = await this.users.lock(tx, bound.id);
     if (!user) return { kind: 'refused', reason: 'This account was removed.', orgId: bound.orgId };
     if (!user.active) return { kind: 'refused', reason: DEACTIVATED, user, orgId: user.orgId };
@@ -117,7 +122,7 @@ export class IdentityLinks {
         : { kind: 'refused', reason: refusal, orgId: null };
     }
     const orgId = organization.id;
-    // The facts that decide are read after the lock on the directory, so that no other sign-in
+    // The facts that decide are read after the directory is locked, so that no other sign-in
     // changes them meanwhile.
     await this.organizations.lockDirectory(tx, orgId);
     const found = await findRecordOfSignIn(this.users, tx, orgId, identity);
@@ -151,9 +156,9 @@ export class IdentityLinks {
 
   /**
    * Decides if a first user may found an organization for an e-mail domain. The caller has checked
-   * that no organization owns the domain. Returns the reason of a refusal: the domain needs a new
-   * proof by DNS, or lies below a domain that another organization has proven. Returns undefined if
-   * it is allowed.
+   * that no organization owns the domain. Returns undefined if it is allowed, and otherwise the
+   * reason of the refusal: the domain needs a new proof by DNS, or it lies below a domain that
+   * another organization has proven.
    */
   async #refusalOfNewOrganization(
     tx: EntityManager,

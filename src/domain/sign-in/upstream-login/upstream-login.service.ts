@@ -43,9 +43,10 @@ export class UpstreamLogin {
   ) {}
 
   /**
-   * Opens a bootstrap session for the user who returns from a provider, and ends the previous
-   * session of the browser. A verified session of the same user stays. If another site began the
-   * sign-in, it cannot end the session of another user.
+   * Opens a bootstrap session for the user who returns from an identity provider, and ends the
+   * previous session of the browser. If that session is a verified session of the same user, it
+   * stays. If a page of another site started the sign-in, the sign-in cannot end the session of
+   * another user.
    *
    * @param previous the session that the browser had until now
    * @throws DomainError sign_in_failed, sign_in_refused or upstream_unavailable, each with an audit
@@ -74,8 +75,8 @@ export class UpstreamLogin {
       this.#security.warn(about, `refused: ${reason}`);
       throw new DomainError('sign_in_refused', reason);
     }
-    // The previous session ends after the transaction, because it may belong to another user, and a
-    // transaction that locks two users can deadlock.
+    // The previous session ends after the transaction. It may belong to another user, and a
+    // transaction that locks the users in any order can deadlock.
     if (outcome.session && previous) {
       await this.sessions.end(this.dataSource.manager, previous.id);
     }
@@ -112,8 +113,8 @@ export class UpstreamLogin {
   }
 
   /**
-   * Refuses a sign-in that another site began, if it is for another user than the one who is logged
-   * in. Nothing has changed at this point.
+   * Refuses a sign-in that a page of another site started, if it is for another user than the one
+   * who is logged in. The transaction has changed nothing at this point.
    */
   async #refusedSwitch(
     tx: EntityManager,
@@ -132,7 +133,7 @@ export class UpstreamLogin {
     };
   }
 
-  /** Returns the user of a session in which the key was touched a short time ago. */
+  /** Returns the user of a session in which a security key was touched a short time ago. */
   #provenUser(previous: LiveSession | undefined): string | undefined {
     if (previous?.level !== 'verified') return undefined;
     const isRecent = this.sessions.isTouchedWithin(RECENT_TOUCH.admin, previous);
@@ -169,8 +170,8 @@ export class UpstreamLogin {
       details: { provider, issuer, email },
     });
     if (user && previous?.level === 'verified' && previous.user.id === user.id) {
-      // The session may have ended in this transaction, because the e-mail address of the user
-      // changed.
+      // The session may have ended in this transaction, because a new e-mail address of the user
+      // ends the user's sessions.
       if (await this.sessions.hold(tx, previous.id)) {
         return { kind: 'signed in', session: undefined, next: 'login' };
       }

@@ -13,11 +13,11 @@ export async function readKeyFile(path: string): Promise<string | undefined> {
 }
 
 /**
- * Writes a private key to a file, readable by its owner alone, if there is no file yet. The file
- * appears whole or not at all, and is on disk before the function returns. `link` never replaces a
- * file, so that of two processes that start at once only the first writes its key.
+ * Writes a private key to a file that only its owner can read, if there is no file yet. The file is
+ * never visible in part, and is on disk before the function returns. `link` never replaces a file.
+ * So if two processes start at once, only the first writes its key.
  *
- * @returns the text that is in the file now: the text of this process, or of the other one
+ * @returns the text that is in the file now, from this process or the other one
  */
 export async function createKeyFile(path: string, text: string): Promise<string> {
   const directory = dirname(path);

@@ -19,9 +19,10 @@ import {
 export type UnsignedCertificate = Omit<UserCertificate, 'nonce'>;
 
 /**
- * The deployment's SSH certificate authority: one key that signs, and further published keys that
- * hosts also trust because they have signed or will sign. {@link CertificateAuthority.open} opens
- * it once, at start. A key that this database does not know never signs.
+ * The deployment's SSH certificate authority: one key that signs, and further keys that are
+ * published because hosts must trust them, too: they signed before, or will sign later.
+ * {@link CertificateAuthority.open} opens it once, at start. A key that this database does not know
+ * never signs.
  */
 export class CertificateAuthority {
   readonly #signing: SigningKey;
@@ -48,9 +49,9 @@ export class CertificateAuthority {
   }
 
   /**
-   * Loads the keys, compares the signing key with the keys that the database has recorded, and
-   * records the published keys. A database without a key records the first one. A key that was
-   * never published must not sign, because no host could trust it.
+   * Loads the keys, checks that the database has recorded the signing key, and records the
+   * published keys. If the database has no key yet, the first signing key is recorded. A key that
+   * was never published must not sign, because no host trusts it yet.
    *
    * @param inKms the keys in KMS, which come before those of SVC_SSH_CA_KEY or of the file
    * @throws ConfigProblems, naming the variable and what is wrong with it, never the key
@@ -97,8 +98,8 @@ export class CertificateAuthority {
   }
 
   /**
-   * Signs a certificate that the database has already recorded. {@link signUserCertificate}
-   * describes the line that is returned.
+   * Signs a certificate that the database has already recorded. The result is a line as
+   * {@link signUserCertificate} describes it.
    */
   sign(certificate: UnsignedCertificate): Promise<string> {
     this.#listener?.(certificate.serial);
@@ -110,8 +111,8 @@ export class CertificateAuthority {
   }
 
   /**
-   * Logs a warning if the database has valid certificates of a key that is no longer published. A
-   * host that reads the present lines refuses these certificates.
+   * Logs a warning if certificates are still valid whose signing key is no longer published. A host
+   * that reads the present lines refuses these certificates.
    */
   async #warn(known: readonly RecordedAuthority[], tx: EntityManager): Promise<void> {
     const logger = new Logger('ssh-authority');
@@ -138,8 +139,8 @@ export class CertificateAuthority {
 }
 
 /**
- * Records the configured keys in the database. The signing key must be recorded there already, or
- * be the first key of the database; any other key might be a mistake.
+ * Records the configured keys in the database. The signing key must already be recorded there, or
+ * be the first key of the database, because any other key might be configured by mistake.
  */
 async function record(
   tx: EntityManager,

@@ -5,8 +5,8 @@ import { configuredKeys, keyVariable } from './configured-keys.js';
 import { knownAuthorities } from './ssh-authority.repository.js';
 
 /**
- * Compares the configured SSH authority with the keys in the database, for a check before a start.
- * It changes nothing, and makes no key file.
+ * Compares the configured SSH authority with the keys in the database, for a check before the
+ * service starts. It changes nothing, and makes no key file.
  *
  * @throws Error for a missing key, and for a key that this database does not know
  */

@@ -20,8 +20,8 @@ export interface ConfiguredKeys {
 
 /**
  * Reads the keys of the configuration. If there is a key in KMS, it signs, and the keys of
- * SVC_SSH_CA_KEY or of the file are only published. A missing key file is generated only if KMS has
- * no key and the database knows none.
+ * SVC_SSH_CA_KEY or of the file are only published. If the key file is missing, a key is generated
+ * only if KMS has no key and the database knows none.
  *
  * @param known the fingerprints in the database
  * @throws ConfigProblems, naming the variable and what is wrong with it, never the key
@@ -76,8 +76,8 @@ export function problem(line: string, cause?: unknown): ConfigProblems {
 }
 
 /**
- * Reads the text of the keys from the setting or the file. With a comment for a new key, a missing
- * file is generated.
+ * Reads the text of the keys from the setting or the file. If the file is missing and `comment` is
+ * given, a key with this comment is generated.
  */
 async function keyText(
   ssh: Config['ssh'],

@@ -1,6 +1,6 @@
 /**
- * The keys of the SSH certificate authority that this database has recorded. A start with any other
- * signing key fails.
+ * The keys of the SSH certificate authority that this database has recorded. The service does not
+ * start with any other signing key.
  */
 
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -18,21 +18,22 @@ export interface RecordedAuthority {
   readonly signsSince: Date | null;
 }
 
-/** The expiry of the valid certificate of a key that ends last. */
+/** The latest expiry among the valid certificates of one key. */
 export interface LastCertificate {
   readonly fingerprint: string;
   readonly validBefore: Date;
 }
 
 /**
- * The number of newest certificates that are searched for those of a retired key. A deployment
- * issues fewer within one session, so older ones have expired.
+ * The number of newest certificates among which those of a key that is no longer published are
+ * searched. A deployment issues fewer within the length of a session, so older certificates have
+ * expired.
  */
 const NEWEST = 200_000;
 
 /**
- * Takes a lock until the transaction ends, so that of several processes that start only one at a
- * time checks and records the keys.
+ * Takes a lock until the transaction ends, so that if several processes start, only one at a time
+ * checks and records the keys.
  */
 export async function lockAuthorities(tx: EntityManager): Promise<void> {
   await sql(tx)`SELECT pg_advisory_xact_lock(${ADVISORY_LOCKS.sshAuthority})`;
@@ -54,8 +55,8 @@ export async function knownAuthorities(tx: EntityManager): Promise<RecordedAutho
 }
 
 /**
- * Records that a key is published. A key that is recorded already keeps its times. If an earlier
- * version recorded it without its public half, the public half is added.
+ * Records that a key is published. If the key is recorded already, its times stay the same. If an
+ * earlier version recorded it without its public half, the public half is added.
  */
 export async function publishAuthority(
   tx: EntityManager,
@@ -70,6 +71,7 @@ export async function publishAuthority(
 
 /**
  * Records that a published key signs from now on, if that is not recorded yet.
+ *
  * @returns false for a key that the database does not know, and that must not sign
  */
 export async function startSigning(tx: EntityManager, fingerprint: string): Promise<boolean> {
@@ -80,8 +82,8 @@ export async function startSigning(tx: EntityManager, fingerprint: string): Prom
 }
 
 /**
- * Finds, for each of the given keys, its valid certificate that ends last. Keys without a valid
- * certificate are left out.
+ * Finds, for each of the given keys, the latest expiry of its valid certificates. Keys without a
+ * valid certificate are left out.
  */
 export async function lastCertificates(
   tx: EntityManager,

@@ -10,7 +10,10 @@ import { REVOCATION_ORDER } from '#domain/access-revocation/revocation-order.js'
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The facts that are recorded about the attestation of an SSH key in a security key. */
+/**
+ * The facts that are recorded about an SSH key whose attestation proves that it is inside a
+ * security key.
+ */
 export interface KeyAttestation {
   readonly aaguid: string | null;
   /**
@@ -24,9 +27,9 @@ export interface KeyAttestation {
 /**
  * Records the attestation of a user's SSH key. The caller has locked the row of the user, so that
  * the account cannot end meanwhile. If the key is recorded already, nothing changes, because a
- * security key attests an SSH key only once, when it makes the key.
+ * security key attests an SSH key only once, at its creation.
  *
- * @param keyFingerprint `SHA256:…`, which the column `public_key` holds
+ * @param keyFingerprint `SHA256:…`, which is stored in the column `public_key`
  */
 export async function recordAttestedKey(
   tx: EntityManager,
@@ -52,21 +55,21 @@ export async function isAttestedKey(
 }
 
 /**
- * Deletes the recorded attestations of a user's SSH keys, if all credentials of the user are
+ * Deletes the recorded attestations of a user's SSH keys if all credentials of the user are
  * revoked. If the account is deleted, a foreign key deletes them. If the account is deactivated,
- * they stay, as the enrolled security keys do.
+ * they stay, like the enrolled security keys.
  */
 export class AttestedKeyRevocation implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.attestedSshKeys;
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
   readonly endedByForeignKey = BY_DELETED_ROW;
   /**
-   * After the database has lost commits the attestations stay, because an attestation opens nothing
+   * The attestations stay after the database has lost commits, because an attestation opens nothing
    * without a session.
    */
   readonly revokeOnRecord = null;
 
-  /** Deletes all attestations of some users. Returns their number for the audit event, if any. */
+  /** Deletes all attestations of some users. The result contains their number if it is not zero. */
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
     const deleted = await sql<{ public_key: string }>(tx)`
       DELETE FROM ssh_attested_keys WHERE user_id = ANY (${idsOf(users)}::uuid[]) RETURNING public_key`;

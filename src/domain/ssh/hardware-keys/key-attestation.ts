@@ -38,8 +38,8 @@ const SECURITY_KEY_TYPES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns true if a public key is of a type for security keys. The type is only a claim of the
- * client, and only an attestation proves it.
+ * Returns true if a public key has a type for security keys. The client states the type, and only
+ * an attestation proves it.
  */
 export function isSecurityKey({ type }: Pick<SshPublicKey, 'type'>): boolean {
   return SECURITY_KEY_TYPES.has(type);
@@ -57,8 +57,8 @@ export interface ProvenKey {
 }
 
 /**
- * Decides whether an attestation file proves that an SSH key lives in a security key of the pinned
- * vendor.
+ * Decides if an attestation file proves that the private half of an SSH key is inside a security
+ * key of the pinned vendor.
  *
  * @param attestation the public key to certify, the bytes of the file, and the challenge that the
  *   file must answer
@@ -79,8 +79,9 @@ export function verifyKeyAttestation(
   const { aaguid, credentialId, publicKey } = credentialOf(data, key);
   checkFixedPart(data);
 
-  // The file does not name its format, so the AAGUID decides: a U2F key has none. A wrong choice
-  // fails, because the signed data of the two formats never begin with the same byte.
+  // The file does not name its format, so the AAGUID decides: that of a U2F key is all zeros. If a
+  // client forges it, the verification fails, because the signed data of the two formats never
+  // begin with the same byte.
   const format = aaguid.every((byte) => byte === 0) ? 'fido-u2f' : 'packed';
   const chain = completeChain(parseCertificate(certificate), trust.anchors);
   const model = verifyAttestation(
@@ -95,14 +96,14 @@ export function verifyKeyAttestation(
     },
     trust,
   );
-  // For a U2F key the flag proves nothing: the key signs no flags at its registration (WebAuthn
-  // §8.6), so the client could set any flag.
+  // A U2F key signs no flags at its registration (WebAuthn §8.6), so the client could set any flag.
+  // Therefore the flag is ignored for such a key.
   return { aaguid: model, verifyRequired: format === 'packed' && demandsVerification(data) };
 }
 
 /**
- * Refuses an SSH key of another application (relying party id). Such a key is made for another
- * server, and that server could have chosen this challenge.
+ * Refuses an SSH key that was made for another application (relying party id), because another
+ * server may have chosen the challenge of such a key.
  */
 function checkApplication(key: SshPublicKey): void {
   if (!isSecurityKey(key)) {
@@ -174,8 +175,8 @@ function isSameValue(value: unknown, expected: number | Buffer): boolean {
 }
 
 /**
- * Returns true if the security key signs only after a PIN or fingerprint. The signed data must say
- * so twice: by the flag UV, and by the level of protection (credProtect) of this key.
+ * Returns true if the security key signs only after a PIN or fingerprint. The signed data must
+ * state this twice: by the flag UV, and by the level of protection (credProtect) of the key.
  */
 function demandsVerification({ flags, extensions }: AuthenticatorData): boolean {
   const isVerified = (flags & FLAG.userVerified) !== 0;

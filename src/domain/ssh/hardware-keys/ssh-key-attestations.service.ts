@@ -14,7 +14,7 @@ import { verifyKeyAttestation } from './key-attestation.js';
 
 const PURPOSE = 'ssh-key-attestation';
 
-/** The payload of the sealed state that goes with a challenge. */
+/** The payload of the encrypted state that a client gets with a challenge and sends back. */
 interface ChallengeState {
   readonly challenge: string;
 }
@@ -39,8 +39,8 @@ export interface PresentedAttestation {
 }
 
 /**
- * Verifies that SSH keys live in security keys, by the same rules as the enrollment of a security
- * key: pinned vendor roots, and the models that the deployment allows.
+ * Verifies that SSH keys are inside security keys, by the same rules as the enrollment of a
+ * security key: pinned vendor roots, and the models that the deployment allows.
  */
 @Injectable()
 export class SshKeyAttestations {

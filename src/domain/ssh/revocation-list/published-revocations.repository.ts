@@ -20,7 +20,7 @@ export interface Publication {
 export interface RevokedSerials {
   /**
    * The keys of the authority in the SSH wire encoding, each with its revoked serials, ascending. A
-   * key without revoked serials is left out, unless there are ranges.
+   * key without revoked serials is left out, unless there are revoked ranges.
    */
   readonly authorities: readonly { readonly authority: Buffer; readonly serials: Float64Array }[];
   /**
@@ -52,9 +52,9 @@ interface PublicationRow {
 }
 
 /**
- * The bytes of serials in one row of the result. One large row would take longer to receive,
- * because the driver copies its growing buffer. Memory outside of the heap also makes the garbage
- * collector run over the whole heap.
+ * The bytes of serials in one row of the result. A single large row would take longer to receive,
+ * because the driver copies its buffer each time the buffer grows. Such memory outside of the heap
+ * also makes the garbage collector run over the whole heap.
  */
 const BYTES_A_ROW = 16_384;
 
@@ -77,16 +77,16 @@ interface RevokedPart {
  * reads every serial in the order of an index, and computes their digest. The serials are sent,
  * eight bytes each, only if the digest differs from that of the caller's set.
  *
- * Serials of later keys are sent once more, by their key; the others belong to the oldest key. The
- * revoked ranges are sent with the serials, once for each key. The time is that of the statement
- * and not of its transaction. So a transaction that waited for {@link lockPublication} sees nothing
- * older than the transactions before.
+ * The statement sends all serials as those of the oldest key, and sends the serials of each later
+ * key once more under that key. The revoked ranges are sent with the serials, once for each key.
+ * The time is that of the statement and not of its transaction. So a transaction that waited for
+ * {@link lockPublication} sees what the transactions before it saw.
  *
- * The arrays keep the planner's estimate low. The planner takes a table of one row that was never
- * analyzed for hundreds of rows, times a thousand for each set. PostgreSQL would then compile the
- * statement, which costs 0.3 s of CPU.
+ * The SQL uses arrays to keep the planner's estimate low. The planner assumes hundreds of rows for
+ * a table of one row that was never analyzed, times a thousand for each set. PostgreSQL would then
+ * compile the statement, which costs 0.3 s of CPU.
  *
- * @param known the set of the caller; the same object is returned while it has not changed
+ * @param known the set of the caller; the same object is returned if it has not changed
  */
 export async function listRevoked(tx: EntityManager, known?: RevokedSerials): Promise<Revoked> {
   const rows = await sql<RevokedRow>(tx)`
@@ -164,7 +164,7 @@ export async function publishList(tx: EntityManager, digest: Buffer): Promise<Pu
 
 /**
  * Returns true for a serial whose certificate was ever revoked, or that is in a revoked range. Such
- * a range holds serials whose certificates may have been issued although the database lost their
+ * a range has serials whose certificates may have been issued although the database lost their
  * rows. Returns false for every other serial, even if it was never issued.
  */
 export async function isRevokedSerial(tx: EntityManager, serial: bigint): Promise<boolean> {
@@ -199,7 +199,7 @@ function readRevoked(rows: readonly RevokedRow[]): Omit<RevokedSerials, 'digest'
 
 /**
  * Reads the revoked serials of each key of the authority. The rows of the oldest key contain all
- * serials, so the serials of later keys are removed from them.
+ * serials, so the serials of later keys are removed from these rows.
  */
 function readAuthorities(rows: readonly RevokedRow[]): RevokedSerials['authorities'] {
   const [oldest, ...later] = joinParts(rows).map(({ authority, bytes }) => ({
@@ -212,7 +212,7 @@ function readAuthorities(rows: readonly RevokedRow[]): RevokedSerials['authoriti
   return [{ ...oldest, serials: own }, ...later].filter(({ serials }) => serials.length > 0);
 }
 
-/** Joins the parts of each key's serials, which come in several rows, in the order of the rows. */
+/** Joins the serials of each key, which are in several rows, in the order of the rows. */
 function joinParts(rows: readonly RevokedRow[]): { authority: Buffer; bytes: Buffer }[] {
   const found = new Map<string, { authority: Buffer; parts: Buffer[] }>();
   for (const { authority, serials } of rows) {

@@ -21,9 +21,9 @@ const LARGEST_SERIAL = BigInt(Number.MAX_SAFE_INTEGER);
 
 /**
  * The revocation list of certificates for hosts. A request gets the result of a statement that
- * began after the request and read every serial. So a list that is requested after the commit of a
- * revocation contains the revocation, on every replica. Only the last set is kept, so that
- * PostgreSQL need not send it again: PostgreSQL compares its digest on each read.
+ * began after the request and read every serial. So if a revocation was committed before a list is
+ * requested, the list contains it, on every replica. The last set is kept in memory together with
+ * its digest. If the digest in the database is the same, PostgreSQL need not send the set again.
  */
 @Injectable()
 export class RevocationList {
@@ -43,9 +43,10 @@ export class RevocationList {
   ) {}
 
   /**
-   * Reads the revoked certificates, without those that expired more than an hour ago. While the set
-   * is the same, so are its number and its date. One request gives a new set its number; the others
-   * wait and read again. So an older set is never published under a later number.
+   * Reads the revoked certificates, without those that expired more than an hour ago. As long as
+   * the set is the same, its number and date are the same. If the set is new, one request gives it
+   * a number, and other requests wait and then read again. So an older set is never published under
+   * a later number.
    */
   list(): Promise<PublishedRevocations> {
     return this.#lists.load(undefined);
@@ -53,15 +54,15 @@ export class RevocationList {
 
   /**
    * Encodes the revocation list as a file for sshd's `RevokedKeys` (OpenSSH PROTOCOL.krl). The same
-   * list gives the same bytes, so that a host can see that nothing changed.
+   * list gives the same bytes, so that a host can notice that nothing changed.
    */
   encode(list: PublishedRevocations): Buffer {
     return encodeKeyRevocationList({ ...list, comment: this.authority.comment });
   }
 
   /**
-   * Returns true for a revoked serial, even if its certificate has expired and left the list.
-   * {@link isRevokedSerial} has the rule.
+   * Returns true for a revoked serial, even if its certificate has expired and is no longer in the
+   * list, by the rule of {@link isRevokedSerial}.
    */
   async isRevoked(serial: bigint): Promise<boolean> {
     if (serial > LARGEST_SERIAL) return false;

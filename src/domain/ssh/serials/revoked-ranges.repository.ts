@@ -2,8 +2,8 @@ import { fragment, type SqlFragment } from '#platform/database/statements/sql.js
 
 /**
  * Returns the SQL condition that a serial is in a revoked range. Hosts refuse the certificate with
- * this serial, although its own row is not marked as revoked. PostgreSQL reads the ranges once for
- * each statement.
+ * such a serial, although its own row is not marked as revoked. PostgreSQL reads the ranges once
+ * for each statement.
  */
 export function isInRevokedRange(serial: SqlFragment): SqlFragment {
   return fragment`${serial} <@ (
@@ -12,8 +12,8 @@ export function isInRevokedRange(serial: SqlFragment): SqlFragment {
 }
 
 /**
- * The SQL time since when a certificate `c` is in a revoked range; NULL if it was in none before it
- * expired.
+ * The SQL of the time from which a certificate `c` was in a revoked range; NULL if no range
+ * contained it before it expired.
  */
 export const IN_RANGE_SINCE = fragment`(
   SELECT min(recorded_at) FROM ssh_revoked_ranges

@@ -1,6 +1,6 @@
 /**
- * The facts that decide with which serial a database continues if it takes the place of another
- * one. Serials and times are microseconds since 1970.
+ * The facts that decide at which serial a database continues, if it replaces another database, for
+ * example after a failover. Serials and times are microseconds since 1970.
  */
 export interface FloorFacts {
   /** The highest serial that the database knows. */
@@ -20,25 +20,25 @@ export interface FloorFacts {
 }
 
 /**
- * The distance, in microseconds, that new serials keep from every serial that the other database
- * may have issued: 60 s, which is room for 5 hours at 3,000 serials a second.
+ * The distance, in microseconds, of new serials from every serial that the other database may have
+ * issued. It is 60 s, because 60 million serials are enough for 5 hours at 3,000 serials a second.
  */
 const MARGIN = 60_000_000n;
 
 /**
- * The distance, in microseconds, if no process of this service saw the database before the change.
- * Several changes just before may each have moved the serials 60 s ahead of the clock, and the
- * database may not know of them.
+ * The same distance if no process of this service saw the database before the change. It is longer,
+ * because several changes just before may each have moved the serials 60 s ahead of the clock, and
+ * the database may not know of them.
  */
 const MARGIN_WITHOUT_WITNESS = 600_000_000n;
 
 /**
- * Returns the last serial that another database may have issued, so that this database continues
- * after it and no serial is issued twice.
+ * Returns the last serial (the floor) that another database may have issued, so that this database
+ * continues after it and no serial is issued twice.
  *
- * While the serials are ahead of the clock, the floor grows by half of the time since the last
- * confirmed start. So two databases with the same past, which know nothing of each other, get
- * different floors. The distance of the floors is more serials than the first database issues.
+ * If the serials are ahead of the clock, half of the time since the last confirmed start is added
+ * to the floor. So two databases with the same past, which know nothing of each other, get
+ * different floors. The difference is more serials than the first database issues.
  */
 export function floorAfterChange({ highest, confirmedAt, highestSeen, now }: FloorFacts): bigint {
   const since = confirmedAt === undefined ? 0n : larger(now - confirmedAt, 0n);

@@ -10,15 +10,15 @@ export interface SerialRange {
 }
 
 /**
- * The highest serial of sequence and rows, because a copy of a database may have a sequence that is
- * older than its rows.
+ * The SQL of the highest serial, both of the sequence and of the rows, because in a copy of a
+ * database the sequence may be older than the rows.
  */
 const HIGHEST = fragment`greatest(
   (SELECT last_value FROM ssh_certificate_serial), (SELECT max(serial) FROM ssh_certificates))`;
 
 /**
- * The way in which the serials continue after a start of PostgreSQL. `clock` is the time of this
- * process, in milliseconds of the epoch.
+ * The facts that decide how the serials continue after a start of PostgreSQL. `clock` is the time
+ * of this process, in milliseconds since 1970.
  */
 export type SerialMove =
   | {
@@ -34,45 +34,47 @@ export type SerialMove =
       readonly kind: 'another';
       readonly clock: number;
       /**
-       * `first` revokes every serial so far, because a loss is proven, or no process of this
-       * service remembers the database. `unrecorded` revokes only the serials whose certificates
-       * may have been issued although the database lost their rows.
+       * `first` revokes every serial so far, because a loss of commits is proven, or because no
+       * process of this service remembers the database. `unrecorded` revokes only the serials whose
+       * certificates may have been issued although the database lost their rows.
        */
       readonly revokeFrom: 'first' | 'unrecorded';
       /**
-       * The highest serial or floor that a process of ours saw before the change ({@link
-       * highestSerial} after each confirmation, and each serial that it issued). Undefined only if
-       * no such process runs.
+       * The highest serial that a process of this service saw before the change. It is the result
+       * of {@link highestSerial} after each confirmation of the server, or a serial that the
+       * process itself issued. Undefined only if no such process runs.
        */
       readonly highestSeen: bigint | undefined;
       /**
-       * SVC_SESSION_HOURS, the longest validity of a certificate. The revocation list carries the
-       * ranges for an hour longer.
+       * SVC_SESSION_HOURS, the longest validity of a certificate. The revocation list contains the
+       * ranges for one hour longer.
        */
       readonly sessionHours: number;
     };
 
-/** The result of a move. */
+/** The result of {@link moveSerials}. */
 export interface MovedSerials {
-  /** Every serial from now on is higher. */
+  /** Every serial that is issued from now on is higher than this one. */
   readonly floor: bigint;
-  /** The revoked ranges, ascending; empty for the same database. */
+  /** The revoked ranges, ascending; empty if the database is still the same. */
   readonly ranges: readonly SerialRange[];
 }
 
 /**
- * The longest time in which two transactions may draw their serials in another order than they
- * began. The time limits of `connection.ts` end a transaction that draws a serial after a minute.
+ * The longest time in which two transactions may get their serials in another order than they
+ * began. The time limits in `connection.ts` end a transaction that gets a serial after at most a
+ * minute.
  */
 const LONGEST_ISSUANCE = '2 minutes';
 
 /**
- * Moves the sequence of serials ahead after a start of PostgreSQL, in the transaction that confirms
- * the start. It never moves back.
+ * Moves the sequence of serials forward after a start of PostgreSQL, in the transaction that
+ * confirms the start. It never moves the sequence back.
  *
- * The ALTER changes nothing, and only takes a lock. It waits for every open `nextval`, and keeps
- * others out until the commit. The ranges are written before `setval`, because `setval` survives a
- * rollback. So a retry finds the serials without a record again.
+ * The ALTER changes nothing, and only takes a lock. It waits for every open `nextval`, and makes
+ * others wait until the commit. The ranges are written before `setval`, because `setval` is not
+ * undone by a rollback. So if the transaction is repeated, it finds the same serials without a
+ * record.
  */
 export async function moveSerials(tx: EntityManager, move: SerialMove): Promise<MovedSerials> {
   await sql(tx)`SELECT pg_advisory_xact_lock(${ADVISORY_LOCKS.sshAuthority})`;
@@ -95,8 +97,8 @@ export async function moveSerials(tx: EntityManager, move: SerialMove): Promise<
 }
 
 /**
- * Reads the highest serial that the database knows. A process remembers it after each confirmation,
- * for `highestSeen`.
+ * Reads the highest serial that the database knows. A process reads it after each confirmation of
+ * the server and remembers it for `highestSeen`.
  */
 export async function highestSerial(tx: EntityManager): Promise<bigint> {
   const [row] = await sql<{ highest: string }>(tx)`SELECT ${HIGHEST}::text AS highest`;
@@ -117,7 +119,7 @@ async function readFacts(tx: EntityManager, clock: number) {
 }
 
 /**
- * Gives the next revocation list a number above every earlier one, in milliseconds. The server may
+ * Makes sure that the next revocation list gets a number above every earlier one. The server may
  * have lost a list that hosts already have, and hosts refuse a list with a lower number.
  */
 async function leaveListBehind(tx: EntityManager, floor: bigint): Promise<void> {
@@ -125,7 +127,7 @@ async function leaveListBehind(tx: EntityManager, floor: bigint): Promise<void> 
     UPDATE ssh_revocation_list SET digest = '', number = greatest(number, ${floor.toString()}::bigint / 1000)`;
 }
 
-/** Moves the sequence forward, never back. */
+/** Moves the sequence forward; a lower serial changes nothing. */
 async function setSerial(tx: EntityManager, serial: bigint): Promise<void> {
   const value = serial.toString();
   await sql(tx)`
@@ -134,9 +136,9 @@ async function setSerial(tx: EntityManager, serial: bigint): Promise<void> {
 }
 
 /**
- * Finds the serials up to the floor without a record, among the newest. A lost certificate may have
- * a serial below the sequence, because PostgreSQL logs the sequence 32 serials ahead, and because
- * transactions do not commit in the order of their serials.
+ * Finds the newest serials, up to the floor, that have no record. A lost certificate may have a
+ * serial below the value of the sequence, because PostgreSQL logs the sequence 32 serials ahead,
+ * and because transactions do not commit in the order of their serials.
  */
 async function unrecorded(tx: EntityManager, floor: bigint): Promise<SerialRange[]> {
   const rows = await sql<{ first: string; last: string }>(tx)`
@@ -159,7 +161,9 @@ async function unrecorded(tx: EntityManager, floor: bigint): Promise<SerialRange
   return rows.map(({ first, last }) => ({ first: BigInt(first), last: BigInt(last) }));
 }
 
-/** Records ranges. A range that begins at the same serial as an earlier one replaces it. */
+/**
+ * Records revoked ranges. If an earlier range begins at the same serial, the new range replaces it.
+ */
 async function recordRanges(
   tx: EntityManager,
   ranges: readonly SerialRange[],

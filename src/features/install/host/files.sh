@@ -1,7 +1,8 @@
 # shellcheck shell=sh
 
-# Makes the output of the command $3 … the content of the file $1, with the mode and owner $2 ("644 0:0"). A file that is so
-# already keeps its inode and its times. Sets `changed`.
+# Writes the output of the command $3 … into the file $1, with the mode and owner $2 ("644 0:0"). If
+# the file has this content, mode and owner already, it keeps its inode and its times. Sets
+# `changed` if they differ.
 put() {
   target=$1
   owner_of_target=$2
@@ -31,12 +32,13 @@ put_content() {
   say "wrote $1"
 }
 
-# Gives the file or folder $1 the label that SELinux has for its path, where SELinux is in use.
+# Gives the file or folder $1 the label that SELinux has for its path, if SELinux is in use.
 label() {
   if command -v restorecon >/dev/null 2>&1; then restorecon -R "$1" 2>/dev/null || true; fi
 }
 
-# Makes the folder $1, root's alone to write: sshd reads no principals below any other.
+# Makes the folder $1, in which only root may write, because sshd reads no principals from a folder
+# in which another user may write.
 make_folder() {
   [ ! -L "$1" ] || fail "$1 is a symbolic link. Remove it, and run this again."
   if [ -d "$1" ] && [ "$(stat -c '%a %u:%g' "$1")" = '755 0:0' ]; then return 0; fi
@@ -51,7 +53,7 @@ make_folder() {
   label "$1"
 }
 
-# Makes the folder $1 unless it is there, with any mode.
+# Makes the folder $1 if it does not exist. An existing folder may have any mode.
 make_folder_if_missing() { [ -d "$1" ] || make_folder "$1"; }
 
 # Deletes the file or link $1.
@@ -67,7 +69,8 @@ delete() {
   say "deleted $1"
 }
 
-# Notes before a change of sshd_config that sshd has to be reloaded, so that the next run does it where this one is killed.
+# Records, before a change of sshd_config, that sshd has to be reloaded. If this run is killed
+# before the reload, the next run reloads sshd.
 mark_reload() {
   if [ -n "$needs_reload" ]; then : >"$pending"; fi
 }

@@ -3,8 +3,9 @@
 #
 #   curl -fsS @BASE_URL@/install-host.sh | sh -s -- --account root --principal alice@example.com
 #
-# It may run again at any time; `--help` lists the options. At each moment of it, sshd has a configuration that works: the files
-# that sshd_config will name are whole before it names them, and each file is replaced by a rename.
+# It may run again at any time; `--help` lists the options. The configuration of sshd works at each
+# moment of a run: the files that sshd_config names are complete before it names them, and each file
+# is replaced by a rename.
 set -eu
 umask 022
 LC_ALL=C
@@ -29,7 +30,7 @@ fail() {
 #include remove.sh
 #include status.sh
 
-# Removes the temporary files. A signal ends the script by way of this function.
+# Removes the temporary files. The trap for EXIT calls it, also after a signal.
 clean_up() { rm -rf "${work:?}"; }
 
 main() {

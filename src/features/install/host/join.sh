@@ -1,6 +1,7 @@
 # shellcheck shell=sh
 
-# Joins the server. What can fail, fails before the first change.
+# Makes this host accept the certificates of the server. All checks run before the first change, so
+# that a failed check changes nothing.
 join() {
   choose_schedule
   refuse_other_server
@@ -41,8 +42,9 @@ fetch_authorities() {
   done <"$work/fingerprints"
 }
 
-# Fetches the list once into a temporary folder, by the program that will refresh it. The authorities come from the same server,
-# so the list need not name one of them: after a rotation it may be about a retired authority alone.
+# Fetches the list of revoked certificates once into a temporary folder, by the program that will
+# refresh it. The list need not name one of the fetched authorities, because both come from the same
+# server: after the key of the authority was replaced, the list may be about the old key only.
 try_list() {
   refresh_program >"$work/svc-refresh-krl"
   mkdir "$work/try"
@@ -50,8 +52,9 @@ try_list() {
     fail 'the list of revoked certificates could not be fetched. Nothing was changed.'
 }
 
-# Puts the list in its place, by the program that will refresh it. It comes before the authorities: a new one is trusted only
-# where its revocations are known.
+# Writes the list of revoked certificates to its path, by the program that will refresh it. The list
+# is written before the authorities, so that a new authority is trusted only after its revocations
+# are known.
 write_list() {
   if cmp -s "$work/try/revoked.krl" "$list"; then return 0; fi
   changed=yes
@@ -64,7 +67,7 @@ write_list() {
   say "fetched $list"
 }
 
-# Asks sshd about the configuration as it will be, from a temporary file.
+# Checks that sshd accepts the new configuration, which is still in a temporary file.
 try_config() {
   candidate_config >"$work/candidate"
   test_config "$work/candidate" || fail 'sshd refuses the new configuration, see above. Nothing was changed.'
@@ -76,7 +79,8 @@ try_config() {
   done
 }
 
-# Prints the configuration with our block. At the top it is outside of each Match block, and its values come first.
+# Prints the configuration with our block. The block is at the top, because there it is outside of
+# each Match block, and sshd uses the first value of a setting.
 candidate_config() {
   block
   plain_config
@@ -94,7 +98,8 @@ principals_file() {
   cat "$1"
 }
 
-# Makes sshd_config name our files, and reloads sshd. A configuration that sshd does not take is put back.
+# Makes sshd_config name our files, and reloads sshd. If sshd does not accept the new configuration,
+# the old one is restored.
 write_config() {
   earlier=$changed
   changed=
@@ -116,7 +121,7 @@ write_config() {
   changed=$earlier$changed
 }
 
-# Returns 0 if sshd takes the written configuration and uses it for each account.
+# Returns 0 if sshd accepts the written configuration and uses our settings for each account.
 config_works() {
   test_config "$config" || return 1
   for file in "$work/accounts/"*; do is_effective "$config" "${file##*/}" || return 1; done
@@ -129,7 +134,7 @@ put_back() {
   fail 'sshd did not take the new configuration: the former one is back.'
 }
 
-# Says what now holds, and warns of what would keep users out.
+# Prints the trusted authorities and the accounts, and warns of settings that would refuse users.
 show_result() {
   while read -r _ fingerprint rest; do say "authority $fingerprint $rest"; done <"$work/fingerprints"
   for file in "$work/accounts/"*; do
@@ -150,7 +155,7 @@ show_result() {
   fi
 }
 
-# Warns of settings by which sshd refuses certificates of the account $1.
+# Warns of settings because of which sshd would refuse the certificates of the account $1.
 warn_of_settings() {
   if grep -qx 'pubkeyauthentication no' "$work/effective"; then say "warning: PubkeyAuthentication is off for $1."; fi
   if [ "$1" = root ] && grep -qx 'permitrootlogin no' "$work/effective"; then

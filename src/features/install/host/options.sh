@@ -118,7 +118,8 @@ read_value() {
   esac
 }
 
-# Reads the option $1, a path. sshd_config, a unit and a line of cron give other characters a meaning.
+# Reads the option $1, whose value $2 must be a path. Only some characters are allowed, because
+# sshd_config, a unit of systemd and a line of cron give the others a meaning.
 read_path() {
   case $2 in
     */../* | */.. | *[!A-Za-z0-9._/@+-]*) reject "$1 '$2' has characters that sshd_config, systemd or cron would read in another way." ;;
@@ -135,7 +136,8 @@ read_path() {
   esac
 }
 
-# Begins the account $1. The name becomes the name of a file.
+# Reads the name of an account, $1. The options after it are about this account. The name is
+# checked, because it becomes the name of a file.
 begin_account() {
   case $1 in
     '' | [.-]* | *[!A-Za-z0-9._-]*) reject "--account '$1' is no account name: letters, digits, '.', '_' and '-' make one." ;;
@@ -145,7 +147,8 @@ begin_account() {
   : >>"$work/accounts/$account"
 }
 
-# Adds the principal $1 to the account. In the file of sshd, a space would turn it into options, and a line feed into two principals.
+# Adds the principal $1 to the account. It is checked, because in the file that sshd reads, a space
+# would make options of its first part, and a line feed would make two principals.
 add_principal() {
   [ -n "$account" ] || reject "--principal '$1' stands before any --account."
   case $1 in
@@ -156,10 +159,10 @@ add_principal() {
   add_line "$principal"
 }
 
-# Adds the line $1 to the principals of the account, once.
+# Adds the line $1 to the principals of the account, unless they have it already.
 add_line() { grep -qxF -e "$1" "$work/accounts/$account" || echo "$1" >>"$work/accounts/$account"; }
 
-# Adds the principals of the file $1: one a line, empty lines and comments aside.
+# Adds the principals in the file $1, one on each line. Empty lines and comments are skipped.
 add_principals_of() {
   [ -n "$account" ] || reject "--principals-file '$1' stands before any --account."
   if [ ! -f "$1" ] || [ ! -r "$1" ]; then reject "--principals-file '$1' cannot be read."; fi
@@ -178,8 +181,9 @@ read_organization() {
   organization=$1
 }
 
-# Prints the names of the list $2, the value of the option $1: each begins with one of the characters $3 and has those of $4. They
-# become lines of sshd's files and names of files.
+# Prints the names in the list $2, the value of the option $1. Each must begin with one of the
+# characters $3 and may contain those of $4, because the names become names of files and lines of
+# the files that sshd reads.
 names() {
   case $2 in
     '' | ,* | *, | *,,* | *[!,$4]*) reject "$1 '$2' is no list of names with commas." ;;
@@ -193,7 +197,7 @@ names() {
   done
 }
 
-# Makes the accounts of --login, with the principals of the groups and no other.
+# Makes the accounts that --login names. Their principals are those of the groups, and no others.
 add_logins() {
   [ -n "$organization$groups$logins" ] || return 0
   if [ "$mode" != remove ]; then
@@ -209,7 +213,7 @@ add_logins() {
   done
 }
 
-# Derives what the options leave open, and checks that they fit together.
+# Sets a default for each option that was not given, and checks that the options fit together.
 complete_options() {
   : "${config:=$etc/sshd_config}"
   data=$etc/svc

@@ -1,6 +1,7 @@
 # shellcheck shell=sh
 
-# Undoes everything, or takes the named accounts away. The configuration goes first: sshd without its list refuses every key.
+# Undoes everything, or removes only the named accounts. The configuration is removed first, because
+# sshd refuses every key if its configuration names a list that does not exist.
 remove() {
   refuse_other_server
   if [ -n "$account" ]; then
@@ -46,7 +47,7 @@ remove_config() {
   fi
 }
 
-# Deletes our files, and the folders unless they have others.
+# Deletes our files, and the folders if they contain no other files.
 remove_data() {
   [ -d "$data" ] || return 0
   if [ -z "$dry_run" ]; then

@@ -2,7 +2,7 @@
 
 unit=svc-refresh-krl
 
-# Decides how the list is refreshed, where no option does.
+# Decides whether systemd or cron refreshes the list, unless an option says it.
 choose_schedule() {
   [ -z "$schedule" ] || return 0
   if [ -d /run/systemd/system ]; then
@@ -21,7 +21,8 @@ service_unit() {
 END
 }
 
-# Prints the timer. One with an interval starts the program that many seconds after its last end.
+# Prints the timer of systemd. With an interval, it starts the program that many seconds after the
+# last run ended.
 timer_unit() {
   if [ -z "$interval" ] || [ "$interval" = 60 ]; then
     minutely_timer
@@ -36,7 +37,8 @@ minutely_timer() {
 END
 }
 
-# Prints the seconds that this host waits, below 50. Its name decides them, so that not all hosts ask at once.
+# Prints for how many seconds (below 50) this host waits before it asks for the list. The number
+# depends on the name of the host, so that not all hosts ask at the same time.
 delay_of_host() { uname -n | od -A n -v -t u1 | awk '{ for (i = 1; i <= NF; i++) sum += i * NR * $i } END { print sum % 50 }'; }
 
 # Prints the file for cron.
@@ -49,7 +51,8 @@ PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 END
 }
 
-# Prints the command that cron starts each minute. With an interval it goes on for this minute: the program runs once at a time.
+# Prints the command that cron starts each minute. With an interval, the command runs the program
+# again and again during this minute, one run after the other.
 cron_command() {
   if [ -z "$interval" ] || [ "$interval" = 60 ]; then
     echo "sleep $(delay_of_host); exec $refresh"
@@ -65,7 +68,7 @@ refresh_program() {
 END_OF_PROGRAM
 }
 
-# Prints what a host needs that is set up by hand.
+# Prints one of the files that an operator needs to set up a host without this script.
 print_part() {
   case $part in
     program) refresh_program ;;
@@ -100,7 +103,8 @@ write_schedule() {
   changed=$earlier$changed
 }
 
-# Does what `systemctl enable --now` does, and works in an image too, where systemd does not run.
+# Does the same as `systemctl enable --now`, but also works while a container image is built, when
+# systemd does not run.
 enable_timer() {
   link=$units/timers.target.wants/$unit.timer
   if [ "$(readlink "$link" || true)" != "$units/$unit.timer" ]; then
@@ -115,14 +119,14 @@ enable_timer() {
   fi
 }
 
-# Returns 0 if systemd runs and reads the units of this run.
+# Returns 0 if systemd runs and reads units from the folder to which this run writes them.
 is_systemd_here() { [ -d /run/systemd/system ] && [ "$units" = /etc/systemd/system ]; }
 
 remove_units() {
   [ -e "$units/$unit.timer" ] || [ -e "$units/$unit.service" ] || return 0
   if [ -z "$dry_run" ] && is_systemd_here; then systemctl stop "$unit.timer" "$unit.service" || true; fi
   delete "$units/timers.target.wants/$unit.timer"
-  if [ -z "$dry_run" ]; then rmdir "$units/timers.target.wants" 2>/dev/null || true; fi # where it is empty, as systemctl does
+  if [ -z "$dry_run" ]; then rmdir "$units/timers.target.wants" 2>/dev/null || true; fi # only if it is empty, as systemctl does
   delete "$units/$unit.timer"
   delete "$units/$unit.service"
   if [ -z "$dry_run" ] && is_systemd_here; then

@@ -1,7 +1,9 @@
 # shellcheck shell=sh
 
-# Prints the settings of the file $1 of sshd that matter here, and of the files that it includes, Match blocks and all:
-# one a line, as "keyword<tab>place<tab>value". The lines that this script wrote are left out. A subshell: it calls itself, $2 deep.
+# Prints the settings in the sshd configuration file $1, and in the files that it includes, that
+# could compete with ours. Match blocks are included. Each line is "keyword<tab>file and
+# line<tab>value". The lines that this script wrote are left out. The function runs in a subshell,
+# because it calls itself; $2 is the depth of the calls.
 settings_of() (
   [ "$2" -le 16 ] && [ -r "$1" ] && [ "$1" != "$drop_in" ] || exit 0
   awk '
@@ -29,7 +31,8 @@ settings_of() (
   done
 )
 
-# Prints the paths that the pattern $1 of an Include stands for: a relative one begins at /etc/ssh, with every configuration.
+# Prints the paths that match the pattern $1 of an Include. sshd resolves a relative pattern from
+# /etc/ssh, even if its configuration file is in another folder.
 in_etc_ssh() {
   # shellcheck disable=SC2086 # the shell is to expand the pattern
   case $1 in
@@ -38,7 +41,8 @@ in_etc_ssh() {
   esac
 }
 
-# Refuses a host whose configuration has one of our settings already: the first value of a setting wins, or that of a Match block.
+# Refuses a host whose configuration has one of our settings already, because sshd uses the first
+# value of a setting, or the value in a Match block, which may be the other one.
 refuse_other_settings() {
   settings_of "$config" 0 >"$work/settings"
   [ -s "$work/settings" ] || return 0
@@ -48,7 +52,8 @@ refuse_other_settings() {
 list and the principals to the files that they name: docs/operations/ssh.md, \"By hand\"."
 }
 
-# Refuses a host that has joined another server, which it would leave without a word.
+# Refuses a host that accepts the certificates of another server, because this script would replace
+# that server without a warning.
 refuse_other_server() {
   other=$(sed -n 's/^# BEGIN svc (\(.*\)): .*/\1/p' "$config" "$drop_in" 2>/dev/null | grep -vxF -e "$server" | head -n 1) || true
   [ -z "$other" ] || fail "this host has joined $other. Undo that first: curl -fsS $other/install-host.sh | sh -s -- --remove"

@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 
-# Checks the configuration file $1 with `sshd -t`, and prints what sshd says against it.
+# Checks the configuration file $1 with `sshd -t`, and prints the errors that sshd reports.
 test_config() {
   if said=$("$sshd" -t -f "$1" 2>&1 </dev/null); then return 0; fi
   folder=$(echo "$said" | sed -n 's/^Missing privilege separation directory: *//p' | head -n 1)
@@ -25,7 +25,8 @@ is_effective() {
     grep -qxF "authorizedprincipalsfile $data/principals/%u" "$work/effective"
 }
 
-# Checks that this host has what the script needs, and that no other run changes it meanwhile. Finds sshd.
+# Checks that this host has the programs that the script needs, and that no other run of the script
+# is changing it. Sets `sshd` to the path of sshd.
 check_host() {
   [ "$(uname -s)" = Linux ] || fail 'this script is for Linux.'
   for candidate in "$sshd" "$(command -v sshd || true)" /usr/sbin/sshd /usr/local/sbin/sshd /sbin/sshd; do
@@ -57,7 +58,7 @@ reload() {
   rm -f "$pending"
 }
 
-# Reloads sshd through systemd. Fails where systemd does not run it.
+# Reloads sshd by systemd. Fails if systemd does not run sshd.
 reload_unit() {
   [ -d /run/systemd/system ] && [ "$config" = "$(readlink -f /etc/ssh/sshd_config)" ] || return 1
   for service in ssh.service sshd.service; do
@@ -70,7 +71,7 @@ reload_unit() {
   return 1
 }
 
-# Sends SIGHUP to the sshd that reads our configuration. Fails where none runs.
+# Sends SIGHUP to each sshd that reads our configuration. Fails if none runs.
 reload_process() {
   running_sshd >"$work/running"
   [ -s "$work/running" ] || return 1
@@ -80,8 +81,8 @@ reload_process() {
   done <"$work/running"
 }
 
-# Prints the process ids of each sshd that listens and reads our configuration, as the PidFile or the command line says. Those of
-# containers have another view of the files.
+# Prints the process id of each sshd that listens and reads our configuration, according to the
+# PidFile or its command line. The sshd of a container is left out, because it sees other files.
 running_sshd() {
   pid_file=$(effective "$config" root | sed -n 's/^pidfile //p')
   { cat "$pid_file" 2>/dev/null || true; listening_sshd; } | grep -xE '[0-9]+' | sort -u | while read -r pid; do

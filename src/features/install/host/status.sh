@@ -1,6 +1,7 @@
 # shellcheck shell=sh
 
-# Shows what this host trusts. The exit status is 0 where sshd uses our settings and has a whole list.
+# Shows the authorities that this host trusts. The exit status is 0 if sshd uses our settings, and
+# this host has a complete list of revoked certificates and a schedule that refreshes it.
 show_status() {
   healthy=yes
   say "server $server"

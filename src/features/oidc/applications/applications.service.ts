@@ -88,8 +88,8 @@ export class Applications {
   }
 
   /**
-   * Changes the registration of an application, which applies to every later request. If it now
-   * authenticates by another method, its secrets are revoked.
+   * Changes the registration of an application. The change applies to every later request. If the
+   * application now authenticates by another method, its secrets are revoked.
    *
    * @throws DomainError not_found, invalid_request
    */
@@ -239,8 +239,9 @@ export class Applications {
   }
 
   /**
-   * Removes from the approval of an application the redirect URIs that a change removes. So an
-   * admin must approve a URI again if it is added later.
+   * An admin approves an application together with its redirect URIs. If a change of the
+   * application removes redirect URIs, this method removes them from the approval. So an admin must
+   * approve such a URI again if it is added later.
    *
    * @returns the details for the audit log
    */

@@ -54,7 +54,10 @@ function claimsOf(claims: string | undefined): string[] {
   return Object.keys({ ...idToken, ...userinfo });
 }
 
-/** Returns the scopes to which the claims belong that a request asks for one by one. */
+/**
+ * Returns the scopes that contain the claims which a request names one by one (OpenID Connect Core
+ * §5.5).
+ */
 function scopesOfClaims(claims: string | undefined): string[] {
   const names = new Set(claimsOf(claims));
   return Object.entries(CLAIMS_OF_SCOPES)

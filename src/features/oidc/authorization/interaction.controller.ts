@@ -22,8 +22,8 @@ export class InteractionController {
   ) {}
 
   /**
-   * Redirects to the login page or back to the client. Otherwise shows the consent page, or a page
-   * for a user whom the application does not admit.
+   * Redirects the browser to the login page or back to the client, or shows one of two pages: the
+   * consent page, or the page for a user whom the application does not admit.
    */
   @Get()
   @Route({ summary: 'Shows the login or the consent page of an authorization' })

@@ -215,8 +215,9 @@ export class Interactions extends PendingLogins {
   }
 
   /**
-   * Removes the account of another user, who has logged out, from the OAuth library's own session
-   * of the browser.
+   * The OAuth library keeps a session of its own for each browser. If that session still has the
+   * account of another user, who has logged out of this service, this method removes the account,
+   * because the library rejects a session whose account changes.
    */
   async #switchAccount(request: Request, { userId }: ResourceOwner): Promise<void> {
     const { provider } = this.oidcProvider;

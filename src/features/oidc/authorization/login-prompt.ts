@@ -19,10 +19,10 @@ interface AcrRequest {
 }
 
 /**
- * Returns true if the session of a user satisfies what a waiting authorization request asks for. If
- * it demands a new login, the touch of the key must be later than the request. For svc-cli, the
- * touch must also be another one than the last before the request, because times are compared in
- * whole seconds.
+ * Returns true if the login of the user satisfies what a waiting authorization request asks for. If
+ * the request demands a new login, the user must have touched the key after the request. For
+ * svc-cli that touch must also differ from the last one before the request (`touched_before`),
+ * because times are compared in whole seconds and both may lie in the same second.
  */
 export function isLoggedInFor({ prompt, iat }: Interaction, { authTime }: ResourceOwner): boolean {
   if (prompt.name !== 'login') return true;

@@ -3,8 +3,8 @@ import { systemRandom } from '#platform/clock/random.js';
 import type { Adapters } from '../storage/adapters.service.js';
 
 /**
- * The name under which a posted request is stored: that of a model, which is a kind of record of
- * the OAuth library.
+ * The model under which a posted request is stored. A model is a kind of record of the OAuth
+ * library.
  */
 const MODEL = 'PostedRequest';
 /**

@@ -55,8 +55,9 @@ export interface ApprovalPage {
   readonly address: string | null;
   readonly user: { readonly email: string };
   /**
-   * The id of the browser's session. The script of the page sends it with the decision, so that
-   * another user of the browser cannot approve by mistake.
+   * The id of the session for which the page was rendered. The script of the page sends it with the
+   * decision, so that a page which is still open after another user has logged in does not approve
+   * for that user.
    */
   readonly sessionId: string;
   readonly scopes: readonly string[];

@@ -49,14 +49,15 @@ import {
 } from './device-request.js';
 
 /**
- * The kind of session in which a request at `/device` is denied: that of a browser, in which the
- * user can touch the key again, unlike on a device.
+ * The session that the error of a denied request at `/device` describes. It is always a browser's
+ * session, because a user approves a device in a browser. There, unlike on the device, the user can
+ * touch the key again.
  */
 const BROWSER: DeniedSession = { isOfDevice: false, challenge: { scheme: 'Bearer' } };
 
 /**
  * The error if an application is not allowed to sign devices in. {@link refusedIssuance} makes it
- * of the denial `withheld`.
+ * if the SQL statement of the approval gives the reason `withheld`.
  */
 const WITHHELD = ['issuance_refused', 'This application may not sign devices in.'] as const;
 
@@ -108,7 +109,7 @@ export class Devices {
   /**
    * Refuses a device if its user is not assigned to the application, and returns true, so that the
    * device gets its answer at once. For any other user it returns false and changes nothing,
-   * because the approval decides then.
+   * because the approval makes the other checks later.
    */
   async refuseUnassigned(
     { sessionId, userId }: ResourceOwner,
@@ -122,8 +123,9 @@ export class Devices {
   }
 
   /**
-   * Approves a device, once. The login time in the tokens of the client is that of the touch of the
-   * key that the user made within the last minute.
+   * Approves a device. A second approval of the same code fails. In the tokens of the client, the
+   * login time is the time of the user's last touch of the key, which must be less than a minute
+   * ago.
    *
    * @param token the browser's session, hardware-verified or, in certification test mode, synthetic
    * @throws DomainError unauthenticated, insufficient_user_authentication, not_assigned, not_found,
@@ -169,7 +171,7 @@ export class Devices {
 
   /**
    * Records in the audit log that the application of a device does not admit the user. If the user
-   * is not assigned to it, the code is refused for good.
+   * is not assigned to it, the device is also refused, so that its code cannot be used any more.
    */
   async #refuseUnreached(
     userId: string,

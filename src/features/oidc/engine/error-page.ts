@@ -86,7 +86,10 @@ function logoutErrorPage(error: Error): ClientErrorPage {
   return { title: NOT_LOGGED_OUT, detail };
 }
 
-/** The errors of requests with `prompt=none`, which forbids any page, if they would need a page. */
+/**
+ * The errors of requests with `prompt=none`. With that parameter the client forbids every page, but
+ * the request cannot go on without one, such as the login page.
+ */
 const WITHOUT_A_PAGE: ReadonlySet<string> = new Set([
   'login_required',
   'consent_required',

@@ -162,8 +162,9 @@ function expectPublishedEndpoints({ OIDCContext }: Provider, endpointsOf: Endpoi
 type PromptRule = (ctx: KoaContextWithOIDC) => Promise<boolean>;
 
 /**
- * The rule that decides if the user must touch the security key, and the facts that are stored with
- * the waiting request for that.
+ * The rule that decides if the user must touch the security key for a request. The time of the last
+ * touch before the request is stored with the waiting request, so that the same touch does not
+ * later count as a new one.
  */
 interface TouchRule {
   readonly check: PromptRule;
@@ -173,7 +174,8 @@ interface TouchRule {
 }
 
 /**
- * The rules that decide if a client admits its user: by assignment, and by the touch of the key.
+ * The two rules that decide if a client admits its user: the user must be assigned to the client,
+ * and the last touch of the key must meet the conditions of the client.
  */
 interface ReachRules {
   readonly isNotAssigned: PromptRule;
@@ -181,14 +183,14 @@ interface ReachRules {
 }
 
 /**
- * The prompt, which is a reason to show a page, for a user who is not assigned to the client. The
- * page leads back to the client.
+ * The name of a prompt, which in the OAuth library is a reason to show a page to the user. The
+ * reason here is that the user is not assigned to the client. The page leads back to the client.
  */
 export const ASSIGNMENT_PROMPT = 'assignment';
 
 /**
- * The prompt, which is a reason to show a page, for a user whose touch of the key does not meet the
- * conditions of the client.
+ * The name of a prompt, which in the OAuth library is a reason to show a page to the user. The
+ * reason here is that the user's touch of the key does not meet the conditions of the client.
  */
 export const CONDITION_PROMPT = 'condition';
 

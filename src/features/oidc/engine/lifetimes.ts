@@ -30,9 +30,9 @@ const LONGEST = 3600;
 const LONGEST_OF_BOUND = 900;
 
 /**
- * Returns the lifetime of an ID token in seconds: what its client registered, but no longer than
- * the session. The lifetime is short, because a verifier that does not ask this server notices only
- * at its end that a user was deactivated.
+ * Returns the lifetime of an ID token in seconds: the value that its client registered, but at most
+ * the rest of the session. The lifetime is short, because a verifier that does not ask this server
+ * accepts the token until it expires, even if the user was deactivated.
  */
 export function idTokenLifetime(
   ctx: KoaContextWithOIDC,

@@ -70,9 +70,9 @@ function noteOAuthCaller(ctx: KoaContextWithOIDC): void {
 }
 
 /**
- * Records that a client has authenticated, so that the rows of its request are not anonymous. A
- * client that registered itself does not count, because any program can register any number of
- * clients.
+ * Records that a client has authenticated, so that the database rows of its request do not count
+ * against the limit of its network for anonymous requests. A client that registered itself does not
+ * count as authenticated here, because any program can register any number of clients.
  */
 function noteClientAuthentication(ctx: KoaContextWithOIDC): void {
   const client: (Client & OwnMetadata) | undefined = ctx.oidc.client;

@@ -269,7 +269,8 @@ export class ProviderOptions {
           assertRegisteredGrant(client);
         }
         const server = ofResource(ctx, resource, client);
-        // For a token, the SQL statement that issues it makes this check.
+        // `assertFree` refuses the resource of a registered Kubernetes cluster. At the token
+        // endpoint, the SQL statement that issues the token does that.
         if (ctx.oidc.route !== 'token') await this.resourceOwners.assertFree(resource);
         return server;
       },
@@ -289,8 +290,8 @@ export class ProviderOptions {
 }
 
 /**
- * Returns the address and the program of a device that requests a code. The approval page shows the
- * address.
+ * Returns the network address and the `User-Agent` of a device that requests a code. The approval
+ * page shows the address.
  */
 function deviceInfo(ctx: KoaContextWithOIDC): Record<string, unknown> {
   return {

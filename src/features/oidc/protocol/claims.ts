@@ -79,8 +79,8 @@ export function accountClaims(
 }
 
 /**
- * Returns the claims of an ID token: all claims about the account, and the id of the session. A
- * logout token names the session by that id when it ends (OpenID Connect Back-Channel Logout §2.1).
+ * Returns the claims of an ID token: all claims about the account, and the id of the session. When
+ * the session ends, a logout token names it by that id (OpenID Connect Back-Channel Logout §2.1).
  */
 export function idTokenClaims(
   resourceOwner: ResourceOwner,

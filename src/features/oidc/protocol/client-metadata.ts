@@ -9,8 +9,8 @@ import { OIDC_SCOPES, OWN_SCOPES } from './scopes.js';
 export const FAPI_ALGORITHMS = ['PS256', 'ES256', 'EdDSA', 'Ed25519'] as const;
 
 /**
- * The algorithms that any other client may sign with. RS256 is the default of OpenID Connect (Core
- * §15.1).
+ * The algorithms that a client without the FAPI profile may sign with. RS256 is the default of
+ * OpenID Connect (Core §15.1).
  */
 export const CLIENT_ALGORITHMS = [...FAPI_ALGORITHMS, 'RS256'] as const;
 

@@ -60,7 +60,8 @@ export function coversRequest(
 }
 
 /**
- * Returns true if a redirect URI is one of the registered URIs. The port of a native client's
+ * Returns true if a redirect URI is in a list, or if there is none. The list has the URIs for which
+ * an admin approved the application, or to which the user consented. The port of a native client's
  * loopback address is ignored, because the client chooses it.
  */
 function isCoveredUri(

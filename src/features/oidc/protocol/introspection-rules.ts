@@ -2,8 +2,8 @@ import type { OwnMetadata } from './client-metadata.js';
 import type { Client } from './library.js';
 
 /**
- * An application that a user or an organization registered, with the fields that decide which
- * tokens it may introspect (RFC 7662).
+ * An application that a user or an organization registered. Which other applications may introspect
+ * its tokens (RFC 7662) depends on these two fields.
  */
 export interface OwnedClient {
   readonly ownerId: string | null;

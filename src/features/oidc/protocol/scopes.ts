@@ -19,8 +19,9 @@ export const CREDENTIALS_SCOPE = 'svc:credentials';
 export const OWN_SCOPES = [CREDENTIALS_SCOPE, APPLICATIONS_SCOPE, ADMIN_SCOPE] as const;
 
 /**
- * Returns true if a scope belongs to this service: it has our prefix, which only svc-cli may
- * request, or is for signals, which an admin allows an application.
+ * Returns true if a scope belongs to this service. Scopes with the prefix `svc:` are for svc-cli
+ * only. Scopes for signals, which are security events about users, are for applications that an
+ * admin has allowed to receive them.
  */
 export function isOwnScope(scope: string): boolean {
   return scope.startsWith('svc:') || isSignalScope(scope);

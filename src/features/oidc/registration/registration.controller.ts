@@ -82,8 +82,8 @@ export class RegistrationController implements OnModuleInit {
 }
 
 /**
- * Removes the hashes, which are in the place of a secret, from a response. A new secret stays in
- * the response, because the client sees it only then.
+ * Removes from a response the hashes that the OAuth library has instead of a client's secret. A new
+ * secret stays in the response, because the client sees it only then.
  */
 function withholdSecrets(ctx: KoaContextWithOIDC): void {
   if (ctx.status !== 200) return;

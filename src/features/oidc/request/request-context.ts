@@ -42,8 +42,9 @@ export interface RequestContext {
   /** The tokens that this request has stored. */
   issued?: ArtifactKey[];
   /**
-   * The reason why the client does not admit the user of an authorization request. It may be looked
-   * up before the grant is saved, and then is only expected.
+   * The reason why the client does not admit the user of an authorization request. If it was looked
+   * up before the grant is saved, it is only expected: the database decides when the grant is
+   * saved.
    */
   refusedReach?: Denied | undefined;
   /**

@@ -63,7 +63,7 @@ export class ResourceOwners {
 
   /**
    * Finds a grant and its user by the id of the grant in the OAuth library's records. The result is
-   * kept for the rest of the request, which costs one query.
+   * kept for the rest of the request, so that one query is enough.
    */
   async findGrant(ctx: HasRequest, grantId: string): Promise<LiveGrant | undefined> {
     const context = requestContextOf(ctx);
@@ -82,8 +82,8 @@ export class ResourceOwners {
   }
 
   /**
-   * Finds the profile of a user; undefined if the request asks for no claim of the profile, because
-   * most requests do not.
+   * Finds the profile of a user. If the request asks for no claim of the profile, as most requests
+   * do, it returns undefined without a query.
    */
   async profileOf(
     { userId }: ResourceOwner,

@@ -31,8 +31,8 @@ import { GrantAdapter } from './grant-adapter.service.js';
 import { artifactOf, GONE, orIfGone } from './stored-payload.js';
 
 /**
- * The seconds after the first use of a code. In this time the first client may still wait for its
- * response.
+ * If a code is used again within so many seconds after its first use, the client may still wait for
+ * the response to that first use. So the grant of the code ends a little later, and not at once.
  */
 const AT_ONCE = 0.5;
 
@@ -210,8 +210,8 @@ export class Adapters {
   ): Promise<void> {
     const ctx = currentContext();
     if (!ctx) throw new Error('a token is issued outside a request');
-    // For a request without a DPoP proof, earlier steps have removed such scopes. This last check
-    // guards against a mistake in them.
+    // Earlier steps have removed the scopes that need a DPoP proof from a request without a proof.
+    // This last check refuses the token if one of these steps has a mistake.
     const scopes = scopeWords(payload.scope);
     if (boundScopes(scopes, payload.jkt !== undefined).length < scopes.length) {
       throw new errors.InvalidGrant(`${scopes.join(' ')} needs a DPoP proof`);

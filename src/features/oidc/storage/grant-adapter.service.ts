@@ -49,7 +49,7 @@ export class GrantAdapter {
 
   /**
    * Ends a grant after a short time, because its code was redeemed twice (RFC 6749 §4.1.2). The
-   * time is there so that the first client gets its response.
+   * delay lets the client that redeemed the code first receive its response.
    */
   endSoon(grantId: string): Promise<void> {
     return this.manager.transaction((tx) => endGrantSoon(tx, artifactId(grantId)));

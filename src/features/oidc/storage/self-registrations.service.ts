@@ -26,10 +26,10 @@ export interface SelfRegistration {
 }
 
 /**
- * Stores clients that register themselves (RFC 7591), and limits the number of those to which no
- * user has consented. They are counted under an advisory lock, so that the count is exact. At the
- * limit for all networks, the oldest of them is removed, so that no network can prevent
- * registrations of other networks.
+ * Stores clients that register themselves (RFC 7591), and limits how many of them may exist without
+ * the consent of any user. The count is exact, because it is made under an advisory lock. At the
+ * limit for all networks, the oldest client without consent is removed, so that no network can
+ * prevent the registrations of other networks.
  */
 @Injectable()
 export class SelfRegistrations {
@@ -157,8 +157,8 @@ export class SelfRegistrations {
 }
 
 /**
- * Returns true if a client authenticates with a secret, by its metadata. That is the default (RFC
- * 7591 §2).
+ * Returns true if a client authenticates with a secret, according to its metadata. Without metadata
+ * about it, a client does (RFC 7591 §2).
  */
 function needsSecret(metadata: object): boolean {
   const { token_endpoint_auth_method: method = 'client_secret_basic' } = metadata as {

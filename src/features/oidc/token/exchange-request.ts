@@ -29,7 +29,7 @@ export interface ExchangeRequest {
 /**
  * Parses a request to exchange an access token for another one. Actor tokens are not supported.
  *
- * @throws InvalidRequest for a missing parameter and for one that is not supported
+ * @throws InvalidRequest for a missing parameter, and for a parameter that is not supported
  */
 export function exchangeRequest(params: Readonly<Record<string, unknown>>): ExchangeRequest {
   const { subject_token: token, subject_token_type: type, requested_token_type: wanted } = params;

@@ -3,8 +3,8 @@ import { refOf } from '#domain/admin/access-rules/target.js';
 import { csvLine } from '#platform/text/csv.js';
 
 /**
- * The columns of the CSV of who can reach what, each with the function that returns the value of a
- * line.
+ * The columns of the CSV that lists which person can use which target (application, role of AWS,
+ * group of hosts, GitHub installation). Each has the function that returns its value in a line.
  */
 const COLUMNS: Readonly<Record<string, (line: ReachLine) => string | null>> = {
   kind: ({ target }) => (target.isCluster ? 'cluster' : target.kind),
@@ -20,12 +20,13 @@ const COLUMNS: Readonly<Record<string, (line: ReachLine) => string | null>> = {
   because: ({ because }) => because,
 };
 
-/** The first line of the CSV of who can reach what: the names of the columns. */
+/** The first line of the CSV that lists who can use which target: the names of the columns. */
 export const REACH_HEADER = `${Object.keys(COLUMNS).join(',')}\r\n`;
 
 /**
- * Returns a line of the CSV of who can reach what. The column `because` names the kind of rule,
- * never a group. A target for everyone has one line without a person.
+ * Returns a line of the CSV that lists who can use which target. The column `because` names the
+ * kind of rule, and never a group, because who is in a group may be confidential. A target for
+ * everyone has one line without a person.
  */
 export function reachLine(line: ReachLine): string {
   return csvLine(Object.values(COLUMNS).map((valueOf) => valueOf(line) ?? ''));

@@ -98,8 +98,9 @@ export class AccessController {
   }
 
   /**
-   * Exports who can reach what. It demands a recent touch of the key, because the people of a
-   * target with one assigned group show who is in that group.
+   * Exports who can use which target. The request needs a recent touch of the key, because the
+   * export can show who is in a group: if a target has only one assigned group, its people are that
+   * group.
    */
   @Get('export')
   @Route({

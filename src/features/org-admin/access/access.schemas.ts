@@ -26,7 +26,10 @@ export const TARGET_PATH = z.object({ kind: z.string(), id: z.string() });
 /** The path parameter of a role of AWS or a group of hosts. */
 export const MADE_PATH = z.object({ id: z.string() });
 
-/** The query of the request that asks whether a person can reach a target. */
+/**
+ * The query of the request that asks whether a person can use a target, such as an application or a
+ * group of hosts.
+ */
 export const CHECK_QUERY = z.strictObject({
   user: z.string().max(64),
   kind: z.string().max(64),
@@ -192,7 +195,7 @@ export const TARGETS_JSON = z.object({
 /** The type of a page of targets in the JSON of the API. */
 export type TargetsJson = z.output<typeof TARGETS_JSON>;
 
-/** The answer to the question whether a person can reach a target. */
+/** The answer to the question whether a person can use a target. */
 export const DECISION_JSON = z.object({
   allowed: z.boolean(),
   because: z.enum([
@@ -282,7 +285,7 @@ export function targetsJson({ targets, next }: TargetPage): TargetsJson {
   return { targets: targets.map(targetJson), next };
 }
 
-/** Renders the answer to the question whether a person can reach a target. */
+/** Renders the answer to the question whether a person can use a target. */
 export function decisionJson({ allowed, because }: ReachDecision): z.output<typeof DECISION_JSON> {
   return { allowed, because };
 }

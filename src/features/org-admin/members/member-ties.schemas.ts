@@ -45,8 +45,8 @@ export const PARTED_JSON = ENDED_MEMBER_JSON.extend({ parted_from: z.array(z.gui
 export type PartedJson = z.output<typeof PARTED_JSON>;
 
 /**
- * The answer for a SCIM record that got the address that it had as its userName, but could not sign
- * in with.
+ * The answer after an admin has given a SCIM record the address that is its userName. Until then
+ * the record could not sign in with the address, because another member (`taken_from`) had it.
  */
 export const GIVEN_ADDRESS_JSON = ENDED_MEMBER_JSON.extend({ taken_from: z.guid().nullable() });
 /** The type of the answer for a SCIM record that got its withheld address. */

@@ -34,7 +34,7 @@ export class MembersController {
 
   /**
    * Shows a member. The entity tag is only for `If-Match`. The response is never 304, because it
-   * also shows the member's sessions, with which the tag does not change.
+   * also shows the sessions of the member, and a change of the sessions does not change the tag.
    */
   @Get(':id')
   @Route({

@@ -34,8 +34,9 @@ export const MEMBER_JSON = z.object({
   /** The ids of the members who signed in with the address of this SCIM record, and end with it. */
   twins: z.array(z.guid()),
   /**
-   * The ids of SCIM records whose userName is the address of this member, or the reverse. If one of
-   * two linked accounts ends, the other is deactivated.
+   * The ids of the accounts that are linked to this one. Two accounts are linked if one is a SCIM
+   * record and its userName is the address of the other. If one of them ends, the other is
+   * deactivated.
    */
   linked_to: z.array(z.guid()),
   /**

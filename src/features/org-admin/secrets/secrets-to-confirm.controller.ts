@@ -17,7 +17,8 @@ import {
 
 /**
  * `/api/v1/org/secrets-to-confirm`: SCIM tokens and client secrets whose creation or end the
- * database may have lost. For each, an admin confirms that it is as it should be.
+ * database may have lost. For each of them, an admin confirms that it still exists, or that it has
+ * ended, as it should.
  */
 @Controller('api/v1/org/secrets-to-confirm')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })

@@ -19,8 +19,9 @@ const TEXTS: Readonly<Record<KeyForm, string>> = {
 };
 
 /**
- * The shapes by words in the name of a model. The order decides, because the first match counts. A
- * name is that of a series, so that some shapes are not known.
+ * The shapes of keys by words in the names of their models. The first match counts, so the order
+ * matters. Many names belong to a whole series of keys with different shapes, so that the shape of
+ * some models is not known.
  */
 const FORMS: readonly (readonly [words: RegExp, form: KeyForm])[] = [
   [/\bBio\b/, 'fingerprint'],

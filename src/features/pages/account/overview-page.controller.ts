@@ -40,7 +40,9 @@ export class OverviewPageController {
       return {
         server: this.config.http.baseUrl,
         open,
-        // The script also shows the outcome of the last act, beside which no notice is left.
+        // True if the page loads the script of its forms. Only a user without an organization
+        // repeats undelivered notices on this page. The script is loaded even if no such notice is
+        // left, because it also shows the outcome of the last form.
         hasOwn: session.user.orgId === null,
         letters: letters.map((letter) => ({
           ...letter,

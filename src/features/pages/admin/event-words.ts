@@ -133,8 +133,8 @@ export function sentenceOf(row: EventFacts): SentencePart[] {
 }
 
 /**
- * The sentences for signals that an application did not take, by the type of the signal. The
- * others, and logout notices, tell the end of an access.
+ * The sentences for signals (security events about users) that an application did not accept, by
+ * the type of the signal. All other signals, and the logout notices, say that an access has ended.
  */
 const UNHEARD: Readonly<Record<string, string>> = {
   'credential-change': '{client} did not hear that a security key of {subject} changed[: {result}]',
@@ -218,7 +218,7 @@ function provisioningTemplate({ operation, resource_type: type }: EventFacts['de
   return `The identity provider ${verb} the ${thing}[ {subject}][ {display_name}]`;
 }
 
-/** Returns the thing that an event is about: an application, a credential, or a key. */
+/** Returns in words the object of an event: an application, a credential, or a key. */
 export function thingOf(row: EventFacts): string {
   const names = namesOf(row);
   const { client, key } = names;

@@ -17,7 +17,7 @@ for (const form of document.querySelectorAll('form[data-user-code]')) {
     run: async (_fields, { value: decision }) => {
       const body = { user_code: form.dataset.userCode };
       await withTouch(status, () => sendJson('POST', `/device/${decision}`, body));
-      form.querySelector('[data-actions]').remove(); // a code has one decision
+      form.querySelector('[data-actions]').remove(); // a code can be decided only once
       return DONE[decision];
     },
     explain,

@@ -69,10 +69,11 @@ function inCircles(
   const open: BulkOperation[] = [];
   const isOpen = new Set<BulkOperation>();
   /**
-   * Visits an operation and the operations to which it refers.
-   * @returns the number of the earliest operation that can be reached and whose visit has not
-   *   ended;
-   *   operations are numbered in the order of their visits
+   * Visits an operation and the operations to which it refers. Operations are numbered in the order
+   * of their visits.
+   *
+   * @returns the lowest number of an operation that can be reached from this one and whose visit
+   *   has not ended
    */
   const visit = (operation: BulkOperation): number => {
     const place = visited.size;

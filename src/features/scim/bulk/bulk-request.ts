@@ -70,8 +70,8 @@ function readOperation(raw: unknown): BulkOperation {
 }
 
 /**
- * Returns the data of an operation without the list around them. In the examples of RFC 7644
- * §3.7.3, a resource or PATCH operations are in a list.
+ * Returns the data of an operation. If a list is around the data, it is removed, because the
+ * examples of RFC 7644 §3.7.3 have a resource, or PATCH operations, in a list.
  */
 function dataOf(method: string, data: unknown): unknown {
   if (!Array.isArray(data)) return data;

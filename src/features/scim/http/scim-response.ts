@@ -36,7 +36,7 @@ export async function streamJson(
       for await (const piece of pieces) if (!(await isRead(response, piece))) return;
     }
   } catch (error) {
-    response.destroy(); // no client takes a part for the whole
+    response.destroy(); // so that the client does not take the part for the whole document
     throw error;
   }
   response.end();
@@ -66,8 +66,8 @@ export function listHead({ totalResults, startIndex, nextCursor }: ListHead): st
 }
 
 /**
- * Returns the text of a list response after its resources. It has their number, which is known only
- * then.
+ * Returns the text of a list response after its resources. It contains the number of the resources,
+ * which is known only after all of them were rendered.
  */
 export function listTail(itemsPerPage: number): string {
   return `],"itemsPerPage":${itemsPerPage}}`;

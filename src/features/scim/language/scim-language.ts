@@ -67,8 +67,9 @@ export function domainErrorOf(error: ScimError): DomainError {
 }
 
 /**
- * Wraps the error that an earlier attempt to write got because another resource has the same name,
- * so that the package `scim-language` accepts it; undefined if there was no such error.
+ * Wraps the error of an earlier attempt at a write, which failed because another resource has the
+ * same name, so that the package `scim-language` accepts the error; undefined if there was no such
+ * attempt.
  */
 function scimErrorOf(taken: DomainError | undefined): ScimError | undefined {
   return taken && new ScimError('uniqueness', taken.detail, { cause: taken });
@@ -96,7 +97,9 @@ export const parseProjection = translated(language.parseProjection);
 
 /**
  * Parses the body of a PUT of a user.
- * @param taken the error of an earlier attempt to write, because another user has the same name
+ *
+ * @param taken the error of an earlier attempt at this PUT, which failed because another user has
+ *   the same name
  */
 export const readReplacement = translated(
   (body: unknown, current: StoredUser, taken?: DomainError) =>
@@ -105,7 +108,9 @@ export const readReplacement = translated(
 
 /**
  * Applies a PATCH to a user.
- * @param taken the error of an earlier attempt to write, because another user has the same name
+ *
+ * @param taken the error of an earlier attempt at this PATCH, which failed because another user has
+ *   the same name
  */
 export const patchUser = translated(
   (current: StoredUser, operations: readonly language.PatchOperation[], taken?: DomainError) =>
@@ -114,7 +119,9 @@ export const patchUser = translated(
 
 /**
  * Parses the body of a PUT of a group.
- * @param taken the error of an earlier attempt to write, because another group has the same name
+ *
+ * @param taken the error of an earlier attempt at this PUT, which failed because another group has
+ *   the same name
  */
 export const readGroupReplacement = translated((body: unknown, taken?: DomainError) =>
   language.readGroupReplacement(body, scimErrorOf(taken)),
@@ -122,7 +129,9 @@ export const readGroupReplacement = translated((body: unknown, taken?: DomainErr
 
 /**
  * Converts a PATCH of a group to changes.
- * @param taken the error of an earlier attempt to write, because another group has the same name
+ *
+ * @param taken the error of an earlier attempt at this PATCH, which failed because another group
+ *   has the same name
  */
 export const patchGroup = translated(
   (operations: readonly language.PatchOperation[], taken?: DomainError) =>

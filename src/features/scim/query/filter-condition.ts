@@ -27,7 +27,7 @@ export interface Condition {
  * because an index serves `lower(user_name COLLATE "C") = $1` but not `(…) IS TRUE`.
  *
  * @param first the number of the first placeholder
- * @throws DomainError `invalid_filter` for an attribute that has no place in the database
+ * @throws DomainError `invalid_filter` for an attribute that the database does not store
  */
 export function conditionOf(filter: Filter, fields: FilterFields, first = 1): Condition {
   const writer = new ConditionWriter(fields, first);
@@ -35,8 +35,8 @@ export function conditionOf(filter: Filter, fields: FilterFields, first = 1): Co
 }
 
 /**
- * Says where the attributes of one level are in SQL. A level is the resource itself, a JSON element
- * of it, or a related row.
+ * Says where the SQL finds the attributes of one level. A level is the resource itself, a JSON
+ * element of it, or a related row.
  */
 interface Level {
   /** The column of an attribute; undefined for an attribute in JSON. */
@@ -59,7 +59,7 @@ const ELEMENT = 'scim_element';
 const TEXT = 'scim_text';
 
 /**
- * Matches texts that are spelled like an id. A value that is not cannot equal an id, so it is not
+ * Matches texts that are spelled like a UUID. Any other value cannot equal an id, so it is not
  * compared.
  */
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
@@ -193,8 +193,8 @@ class ConditionWriter {
   }
 
   /**
-   * Binds the value as a uuid so that an index serves the comparison. A value that is not spelled
-   * like an id matches nothing.
+   * Binds the value as a uuid, so that an index serves the comparison. A value that is not spelled
+   * like a UUID matches nothing.
    */
   #equalsUuid(expression: string, value: string): string {
     return UUID.test(value) ? `(${expression} = ${this.#bind(value)}::uuid)` : 'false';
@@ -253,7 +253,7 @@ class ConditionWriter {
   }
 
   /**
-   * Returns additional conditions that an index can find, so that the database reads the JSON of
+   * Returns additional conditions for which the database has an index, so that it reads the JSON of
    * only a few rows.
    */
   #narrowed(where: Filter): string[] {

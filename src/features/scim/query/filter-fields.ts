@@ -1,8 +1,9 @@
 import type { ResourceSchema } from '../language/scim-language.js';
 
 /**
- * Where an attribute is stored outside of the JSON, as SQL: in a column or in related rows. The
- * expressions come from a repository, never from a client.
+ * Says where an attribute is stored if it is not in the JSON: in a column or in related rows, as
+ * SQL expressions. These come from a repository and never from a client, so that they are safe to
+ * execute.
  */
 export type Field =
   | {
@@ -20,7 +21,7 @@ export type Field =
       readonly fields: Readonly<Record<string, Field>>;
     };
 
-/** Where each attribute of a resource is stored in the database. */
+/** Says where each attribute of a resource is stored in the database. */
 export interface FilterFields {
   readonly resource: ResourceSchema;
   /**
@@ -33,10 +34,10 @@ export interface FilterFields {
    */
   readonly attributes?: string;
   /**
-   * Returns, for a sub-attribute such as `emails.value`, a condition that an index can find. It is
-   * true for every resource that has an element with the value. It is needed because no index
-   * serves the condition on the JSON itself. The value is bound, in ASCII lower case if the
-   * attribute compares without case.
+   * Returns, for a sub-attribute such as `emails.value`, an additional condition for which the
+   * database has an index, because no index serves the condition on the JSON itself. The additional
+   * condition is true for every resource that has an element with the value. The value is bound, in
+   * ASCII lower case if the attribute compares without case.
    */
   readonly narrowing?: Readonly<Record<string, (value: string) => string>>;
 }

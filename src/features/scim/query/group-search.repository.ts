@@ -20,7 +20,10 @@ const TAG = `(g.version || coalesce('-' || nullif(${MEMBER_VERSION}, 0), ''))`;
 /** The SQL of the display name of a member of a group. */
 const MEMBER_NAME = `(SELECT coalesce(gu.name, gu.user_name, gu.email, gu.id::text) FROM users gu WHERE gu.id = gm.user_id)`;
 
-/** Where the attributes of a group are stored, for filters and for the order of results. */
+/**
+ * The columns and expressions in which the attributes of a group are stored. Filters and the order
+ * of results use them.
+ */
 const FIELDS: FilterFields = {
   resource: GROUP_SCHEMA,
   columns: {

@@ -56,7 +56,7 @@ export interface SearchedTable<Row, Resource> {
    * their places. `$1` is the organization.
    */
   readonly show: string;
-  /** The columns of that statement, if it reads from the table directly. */
+  /** The columns that a search for one resource reads directly from the table, without `show`. */
   readonly columns: string;
   readonly read: (row: Row) => Resource;
 }

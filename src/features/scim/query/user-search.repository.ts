@@ -22,8 +22,8 @@ import {
 export interface ListedUser {
   readonly id: string;
   /**
-   * The user; undefined if the users before this one already have as much text as one statement
-   * reads.
+   * The user; undefined if the users before this one already have as much text as one statement may
+   * read. A later statement then reads this user.
    */
   readonly user: DirectoryUser | undefined;
 }
@@ -106,7 +106,10 @@ const KEYS: ReadonlySet<string> = new Set(['externalId', 'emails.value', 'groups
  * `users_email_values`.
  */
 const EMAIL_VALUES = `lower(jsonb_path_query_array(u.attributes, '$.emails[*].value')::text COLLATE "C")::jsonb`;
-/** Where the attributes of a user are stored, for filters and for the order of results. */
+/**
+ * The columns and expressions in which the attributes of a user are stored. Filters and the order
+ * of results use them.
+ */
 const FIELDS: FilterFields = {
   resource: USER_SCHEMA,
   columns: {

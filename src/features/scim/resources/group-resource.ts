@@ -135,8 +135,9 @@ function patchedGroup(
 }
 
 /**
- * Returns the state of a group after a PUT. The members, and attributes that the PUT does not
- * mention, remain.
+ * Returns the state of a group after a PUT, which replaces the members and the attributes of the
+ * group. If the name or the `externalId` in the body cannot be applied, the group keeps its present
+ * one.
  */
 function replacedGroup(current: DirectoryGroup, group: ReplacedGroup): NextGroup {
   const { members, leftOut } = group;

@@ -11,7 +11,9 @@ import { entityTag, type Tagged } from './resource-json.js';
 /**
  * Computes the state of a resource after a write from its present state. It throws if the write
  * cannot be applied.
- * @param taken the error of an earlier attempt to write, because another resource has the same name
+ *
+ * @param taken the error of an earlier attempt at this write, which failed because another resource
+ *   has the same name
  */
 export type Compute<Stored, Next> = (current: Stored, taken?: DomainError) => Next;
 
@@ -21,8 +23,8 @@ export interface NextState {
 }
 
 /**
- * Reports the parts of a write that were not applied. Such a write is applied in part only because
- * it ends access.
+ * Reports the parts of a write that were not applied. Most writes with such a part are refused as a
+ * whole. A write that ends access is applied without the part, so that the access ends.
  */
 export type OnLeftOut = (
   actor: ScimActor,

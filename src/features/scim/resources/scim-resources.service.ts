@@ -51,8 +51,8 @@ export class ScimResources {
   }
 
   /**
-   * Logs and records the parts of a write that were not applied. The write is applied in part only
-   * because it ends access.
+   * Logs and records the parts of a write that were not applied. The other parts were applied all
+   * the same, because the write ends access.
    */
   #reportLeftOut(
     ...[actor, resourceType, resourceId, leftOut]: Parameters<OnLeftOut>

@@ -13,7 +13,7 @@ import * as readable from '#platform/tls/pem-shapes.js';
 
 export { tlsCertificates, tlsKey } from '#platform/tls/pem-shapes.js';
 
-/** The key models that may be enrolled: any with a valid chain, a named table, or AAGUIDs. */
+/** The key models that may be enrolled: all with a valid chain, a built-in table, or AAGUIDs. */
 export type AaguidPolicy =
   | { readonly kind: 'any' }
   | { readonly kind: 'fips-only' | 'yubikey-5' }

@@ -45,7 +45,7 @@ export const secret = <Shape extends z.ZodType>(name: string, shape: Shape) =>
 export const kmsKey = <Shape extends z.ZodType>(use: KmsKeyUse, name: string, shape: Shape) =>
   new Variable(name, shape, false, use);
 
-/** Variables at their places in the configuration; a nested table is a nested object. */
+/** A tree of variables. It is nested in the same way as the configuration that is read from it. */
 export interface Table {
   readonly [key: string]: Variable | Table;
 }

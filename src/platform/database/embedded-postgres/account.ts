@@ -10,8 +10,9 @@ const run = promisify(execFile);
 const OVERFLOW_UID = 65534;
 
 /**
- * The user ids for a server that root starts: the first one without an entry in /etc/passwd. Other
- * services use the user id 65534 too, and could otherwise read the files of the cluster.
+ * A range of user ids. If this process is root, the server runs under the first id of the range
+ * that has no entry in /etc/passwd. It does not run as the user id 65534, because other services
+ * use that id too and could read the files of the cluster.
  */
 const OWN_UIDS = { first: 61_700, last: 61_799 } as const;
 

@@ -7,7 +7,7 @@ export interface Binaries {
 /**
  * Finds the programs of PostgreSQL in the optional package of this platform. The package is loaded
  * only on demand, and production images do not have it.
- * @throws Error that names SVC_DATABASE_URL, which is the other way to have a database
+ * @throws Error that names SVC_DATABASE_URL, because the operator can use a database server instead
  */
 export async function locateBinaries(): Promise<Binaries> {
   const platform = `${process.platform}-${process.arch}`;

@@ -77,7 +77,10 @@ export async function startEmbeddedPostgres(
   };
 }
 
-/** Finds or makes the cluster, and gives it a user id of its own if root can choose one. */
+/**
+ * Finds or makes the cluster. If this process is root, the cluster also gets an owner with a user
+ * id that no other service uses.
+ */
 async function prepareCluster(
   { dataDir, log }: EmbeddedPostgresOptions,
   binaries: Binaries,

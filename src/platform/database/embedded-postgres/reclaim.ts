@@ -8,9 +8,9 @@ import { SOCKET_DIR_PREFIX } from './socket-directory.js';
 import { takeSupervisorLock } from './supervisor-lock.js';
 
 /**
- * The milliseconds after which a supervisor's lock that is still taken belongs to a live
- * supervisor. Before, it may belong to a supervisor that was just killed, because the server needs
- * time to notice that.
+ * A supervisor's lock that is still taken after so many milliseconds belongs to a live supervisor.
+ * Before that, it may belong to a supervisor that was just killed, because the server needs time to
+ * notice the end of its connection.
  */
 const SURELY_TAKEN_AFTER = 2_000;
 /**
@@ -74,8 +74,9 @@ export async function reclaimDirectory(
 }
 
 /**
- * Returns the state of the supervisor of a server, by taking the supervisor's lock. If the lock was
- * free, the session that took it ends with the server.
+ * Returns the state of the supervisor of a server by trying to take the supervisor's lock. If the
+ * lock is free, the supervisor has ended. The session that took the lock stays open until the
+ * server ends.
  */
 async function stateOf(postmaster: Postmaster): Promise<'orphan' | 'supervised' | 'not answering'> {
   try {

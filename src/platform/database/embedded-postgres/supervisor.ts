@@ -10,7 +10,7 @@ import { ensureSocketDirectory } from './socket-directory.js';
 import { takeSupervisorLock, type SocketAddress } from './supervisor-lock.js';
 import { startWatched, type WatchedServer } from './watchdog.js';
 
-/** The pauses between attempts in milliseconds: the first one, and the longest. */
+/** The pauses between repeated attempts, in milliseconds: the first pause, and the longest. */
 export interface Pace {
   readonly first: number;
   readonly longest: number;

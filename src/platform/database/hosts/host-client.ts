@@ -14,12 +14,13 @@ import { HostSearch, NoFittingHost } from './host-search.js';
  */
 const ANSWER_WITHIN = 2_000;
 
-/** The URL of a database, and the class of clients that connects to it. */
+/** The address of a database that is given as a URL. */
 export interface UrlAddress {
   readonly connectionString: string;
   /**
-   * The class of clients for a URL that names several hosts, or demands a server that takes writes.
-   * Undefined for a single host in any state, because the driver's own client can connect to it.
+   * The class of clients that connects to one of several hosts of the URL, or only to a server that
+   * takes writes. It is undefined if the URL names a single host in any state, because the driver's
+   * own client can connect to that.
    */
   readonly Client?: typeof Client;
 }
@@ -86,7 +87,8 @@ async function assertFit(url: string, target: TargetSession = 'any'): Promise<vo
     connectionTimeoutMillis: ANSWER_WITHIN,
     query_timeout: ANSWER_WITHIN,
   });
-  client.on('error', () => undefined); // the statement or the connection rejects too
+  // the promise of the connection or of the statement rejects as well
+  client.on('error', () => undefined);
   try {
     await client.connect();
     if (target === 'any') return;

@@ -3,7 +3,7 @@ import { UNCONFIRMED } from '#platform/database/statements/faults.js';
 
 /**
  * Refuses new connections to a PostgreSQL that this service has not confirmed since PostgreSQL
- * started: after a failover such a server may lack commits, for example the end of a session. One
+ * started. After a failover such a server may lack commits, for example the end of a session. One
  * check for each connection is enough, because a connection stays with its server, unless a pooler
  * is between them.
  */
@@ -11,8 +11,8 @@ export class ConfirmationGate {
   readonly #listeners: (() => void)[] = [];
 
   /**
-   * Registers a function that is called each time a connection was refused. The function confirms
-   * the server without delay.
+   * Registers a function that is called each time a connection was refused. The function should
+   * confirm the server without delay, so that the next connections are accepted.
    */
   onRefusal(listener: () => void): void {
     this.#listeners.push(listener);

@@ -1,10 +1,10 @@
 import { fragment } from '#platform/database/statements/sql.js';
 
 /**
- * A condition for a statement that issues or looks up a credential. It is true on a confirmed
- * server, and on any other server the statement fails with the SQLSTATE `UNCONFIRMED`. So a
- * promoted standby or a restored backup, which may lack commits, issues no credential, even behind
- * a pooler.
+ * A condition for a statement that issues or looks up a credential. It is true on a server of
+ * PostgreSQL that this service has confirmed since the server started (docs/decisions/0020). On any
+ * other server the statement fails with the SQLSTATE `UNCONFIRMED`. So a promoted standby or a
+ * restored backup, which may lack commits, issues no credential, even behind a pooler.
  *
  * It is a SELECT of its own, so that PostgreSQL evaluates it once for each statement and before the
  * first row. A condition on a row would not be evaluated if no row is found: an unconfirmed server

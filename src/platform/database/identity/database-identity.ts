@@ -8,8 +8,9 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * The identity of a database. A restart changes the start time alone. A promotion also changes the
- * timeline. A restored backup changes the timeline, the system identifier or the oid.
+ * The identity of a database, by which a change of its server is noticed. A restart changes the
+ * start time alone. A promotion also changes the timeline. A restored backup changes the timeline,
+ * the system identifier or the oid.
  */
 export interface DatabaseIdentity {
   /** The start of the server, `pg_postmaster_start_time()`, in microseconds since 1970. */

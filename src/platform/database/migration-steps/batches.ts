@@ -6,8 +6,8 @@ import { withShortLocks } from './short-locks.js';
 
 /**
  * The number of rows in one batch of a migration. A COMMIT of any request waits until all that was
- * written before it is on the disk, so a batch is small, and the next batch begins after a pause as
- * long as the batch took.
+ * written before it is on the disk. So that no request waits long, a batch is small, and a pause as
+ * long as the batch follows it.
  */
 const ROWS = 250;
 
@@ -55,8 +55,8 @@ export async function runInBatches(
 }
 
 /**
- * Returns the first and last key of the next batch as text: of the rows after the key `behind`, or
- * of the first rows of the table.
+ * Returns the first and the last key of the next batch, as text. The batch has the rows after the
+ * key `behind`, or the first rows of the table if `behind` is undefined.
  */
 async function nextKeys(
   manager: EntityManager,

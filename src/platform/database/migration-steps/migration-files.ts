@@ -8,8 +8,8 @@ import { readFile, readdir } from 'node:fs/promises';
 export const MIGRATIONS = new URL('../../../../migrations/', import.meta.url);
 
 /**
- * The rows that a migration in batches works on: those of a table in the order of a key, 250 in
- * each transaction.
+ * The rows that a migration in batches works on: the rows of one table in the order of one column.
+ * Each transaction works on 250 of them.
  */
 export interface Batches {
   readonly table: string;
@@ -42,14 +42,14 @@ export interface Migration {
  * each text to the same schema, which a test compares.
  */
 const EARLIER_TEXTS: Readonly<Record<string, readonly string[]>> = {
-  // Earlier texts locked rows of a large database for seconds, so that sign-ins and credentials
-  // waited. In 0.10.0, one transaction kept the rows of all users from a de-provisioning for 3.3 s,
-  // with 100,000 users.
+  // Earlier texts locked rows of a large database for seconds, so that sign-ins and the issuing of
+  // credentials waited. In 0.10.0, one transaction locked the rows of all 100,000 users for 3.3 s,
+  // so that none of them could be de-provisioned.
   '1763790010100-addresses-of-records.sql': [
     '67f41ec5ad665325ada189839b79cfe36dbd69aaa5a663e4746b28ef3b012f67',
   ],
-  // In 0.10.0, one transaction locked the rows of all twins, so that no credential was issued to
-  // them for 2.6 s, with 20,000 twins.
+  // Twins are members who signed in with an address of a SCIM user. In 0.10.0, one transaction
+  // locked the rows of all twins, so that none of 20,000 twins got a credential for 2.6 s.
   '1763790010200-twins.sql': ['f4f50be0062cb430d93b9ff0415ed4e33bb9b5522bf9e8fec2c4d36433efdc38'],
   // In 0.10.0, no statement could read `sessions` for 3.5 s, with 100,000 sessions and 300,000
   // tokens.

@@ -16,8 +16,8 @@ interface WaitingAct {
 const WAITING = 'svc acts after commit';
 
 /**
- * The data sources that already call the waiting functions at a commit, so that none is prepared
- * twice.
+ * The data sources on which `watch` has already installed the calls at a commit, so that it
+ * installs them once for each data source.
  */
 const watched = new WeakSet<object>();
 

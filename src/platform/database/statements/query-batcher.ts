@@ -40,8 +40,8 @@ export class QueryBatcher<Key, Answer> {
    * Loads the result of a key by a statement that begins after this call.
    *
    * @throws the error of the statement. If another key of the same statement may have caused the
-   *   error,
-   *   the key is loaded by a statement of its own, and the error is that of this second statement
+   *   error, the key is loaded again by a statement of its own, and the error of that statement is
+   *   thrown
    */
   async load(key: Key): Promise<Answer> {
     const batch = this.#gathering();

@@ -40,8 +40,8 @@ let generation = 0;
  * `query` returns `[rows, count]` for UPDATE and DELETE). Every interpolated value becomes a bind
  * parameter:
  *
- *     const [winner] = await sql<{ id: string
- *     }>(tx)`UPDATE codes SET … WHERE id = ${id} RETURNING id`;
+ *     const [winner] = await sql<{ id: string }>(tx)`
+ *       UPDATE codes SET … WHERE id = ${id} RETURNING id`;
  *
  * @param tx the transaction, or the data source's own manager for a statement that stands alone
  * @throws QueryFailedError as PostgreSQL reports it, with the SQLSTATE in `code`

@@ -33,8 +33,8 @@ export class TenantShares {
    * @param tenant the id of the organization
    * @param patience how long it may wait, in milliseconds
    * @returns the function that ends the piece of work, to be called once
-   * @throws DomainError rate_limited if the tenant's other work takes its limit for that long,
-   *   unavailable if the work of all tenants does
+   * @throws DomainError rate_limited if other work of the tenant takes all permits of the tenant
+   *   for that long; unavailable if the work of all tenants takes all permits of the process
    */
   async take(tenant: string, patience: number): Promise<() => void> {
     const own = this.#byTenant.get(tenant) ?? new Semaphore(this.ofOne);

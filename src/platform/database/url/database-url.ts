@@ -122,7 +122,10 @@ function urlOf(login: string, path: string, host: string, port: number, rest: UR
   return `postgres://${login}${path}?${query.toString()}`;
 }
 
-/** Returns true if a URL can be parsed. Like the driver, it accepts an empty host. */
+/**
+ * Returns true if a URL can be parsed. As the driver does, it accepts a URL with an empty host, for
+ * which it tries a placeholder.
+ */
 function isParsed(url: string): boolean {
   return URL.canParse(url) || URL.canParse(url.replace('@/', '@host/'));
 }

@@ -6,8 +6,8 @@ const CLIENT = Symbol('authenticated client');
 type Noted = IncomingMessage & { [ROW]?: true; [CLIENT]?: true };
 
 /**
- * Records on a request that it inserts a row into the database, or begins a sign-in that inserts
- * one at its end. The rate limit counts such requests if they are anonymous.
+ * Records that a request inserts a row into the database, or begins a sign-in that inserts a row at
+ * its end. The rate limit counts such requests if they are anonymous.
  */
 export function noteRow(request: Noted): void {
   request[ROW] = true;

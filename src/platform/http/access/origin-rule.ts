@@ -6,12 +6,13 @@ import type { OriginRule } from '#platform/http/routing/route-policy.js';
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
- * Makes the check against cross-site request forgery. A write that a cookie may authorize must come
- * from our own origin, or on routes of the UI from an origin of SVC_CORS_ORIGINS. A request with a
- * token in its header and without a cookie passes, because a browser adds only cookies by itself.
+ * Makes the check against cross-site request forgery. If a cookie may authorize a write, the write
+ * must come from our own origin, or, on routes of the UI, from an origin of SVC_CORS_ORIGINS. A
+ * request with a token in its header and without a cookie passes, because a browser never adds such
+ * a header by itself.
  *
- * @returns a function that throws DomainError invalid_origin if the origin of a request may not
- *   write
+ * @returns a function that throws DomainError invalid_origin if a write from the origin of the
+ *   request is not allowed
  */
 export function originCheck({ baseUrl, corsOrigins }: Config['http']) {
   const ui: ReadonlySet<string> = new Set([baseUrl, ...corsOrigins]);

@@ -20,7 +20,8 @@ export function bearerSecret({ headers }: Pick<IncomingMessage, 'headers'>): str
  * token of its own never acts by a cookie.
  *
  * @param cookie the token of the session cookie, if there is one
- * @throws DomainError unauthenticated for an Authorization header that carries neither scheme
+ * @throws DomainError unauthenticated for an Authorization header of any scheme other than `Bearer`
+ *   and `DPoP`
  */
 export function presentedToken(
   request: Request,

@@ -8,8 +8,8 @@ import { readCookie, readCookieValues, setCookie } from './cookies.js';
 /** The name of the cookie with the access token of a session. */
 const SESSION = 'svc_session';
 /**
- * The name of the cookie that binds a sign-in or a login to the browser that began it, because no
- * session exists yet.
+ * The name of the cookie that recognizes the browser in which a sign-in or a login began. It is
+ * needed because no session exists yet at that time.
  */
 const BROWSER = 'svc_browser';
 /**
@@ -71,8 +71,8 @@ export class SessionCookies {
   }
 
   /**
-   * Returns every session token of a request under either name, because a logout ends the sessions
-   * of all of them.
+   * Returns the session tokens of a request from the cookies of both names, because a logout ends
+   * the sessions of all of them.
    */
   everyToken(request: Request): string[] {
     return [...new Set(this.#names.flatMap((name) => readCookieValues(request, name)))];

@@ -49,9 +49,9 @@ export function readBody(
     const finish = () => settle(held.subarray(0, length));
     const cutOff = () => settle('cut-off');
 
-    // The client has disconnected, or the deadline has already responded. No listener for the
-    // request's errors is added, because they say nothing more; and after it were removed, an error
-    // would end the process.
+    // The response closes early if the client has disconnected, or if the deadline has already sent
+    // a response. The request's event `error` has no listener, because it says nothing more than
+    // `close`. After such a listener was removed, an error would end the process.
     response.once('close', cutOff);
     request.on('data', take).once('end', finish);
     if (response.closed) cutOff();

@@ -31,8 +31,8 @@ const AUTHORITY = /^(?:\[[\da-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[\da-f]{2})+)?(?::\
 type OwnAuthority = (authority: string) => boolean;
 
 /**
- * Makes the check that accepts the authority of the base URL, and that of the mutual-TLS listener
- * beside it.
+ * Makes the check that accepts the authority of the base URL. If the service terminates TLS, it
+ * also accepts the same host with the port of the mutual-TLS listener.
  */
 export function ownAuthorities({ baseUrl, tls, mtls }: Config['http']): OwnAuthority {
   const { host, hostname, protocol } = new URL(baseUrl);
@@ -82,10 +82,7 @@ export function hostRule(isOwn: OwnAuthority, options: HostRuleOptions): EdgeSte
   };
 }
 
-/**
- * A request at a host that may be that of a tenant, which is an organization with a host of its
- * own.
- */
+/** A request whose host may belong to a tenant, which is an organization with a host of its own. */
 interface TenantRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -157,8 +154,8 @@ function tenantLabel(
 }
 
 /**
- * Returns the authority (host and port) that a request names, in lower case. That of an absolute
- * target wins over `Host` (RFC 9112 §3.2.2).
+ * Returns the authority (host and port) that a request names, in lower case. If the target of the
+ * request is a whole URL, the authority in it wins over the header `Host` (RFC 9112 §3.2.2).
  *
  * @returns an empty string if a request of HTTP/1.0 names none; undefined if the authority is
  *   missing, occurs twice or is malformed

@@ -90,8 +90,9 @@ export function responseHeaders(
 type Pair = readonly [name: string, value: OutgoingHttpHeader | undefined];
 
 /**
- * Sets the headers that were passed to `writeHead`. Node accepts three forms: an object, pairs, or
- * names and values in turn. In the last two forms a name may come twice, as `Set-Cookie` does.
+ * Sets the headers that were passed to `writeHead`. Node accepts three forms: an object, a list of
+ * pairs, or a list in which names and values alternate. In a list, a name may come twice, as
+ * `Set-Cookie` does.
  */
 function setAll(response: ServerResponse, headers: unknown): void {
   if (typeof headers !== 'object' || headers === null) return;

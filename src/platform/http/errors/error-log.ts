@@ -5,8 +5,8 @@ import type { DomainError } from '#platform/errors/domain-error.js';
 const logger = new Logger('errors');
 
 /**
- * Logs an error: an error of the client (4xx, or 501 for a feature that the service does not have)
- * as a warning, and an error of the service (5xx) as an error, with its cause.
+ * Logs an error. An error of the client (4xx, or 501 for a feature that the service does not have)
+ * is logged as a warning. An error of the service (5xx) is logged as an error, with its cause.
  */
 export function logError(error: DomainError): void {
   if (error.status < 500 || error.code === 'not_implemented') {

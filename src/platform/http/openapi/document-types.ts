@@ -15,10 +15,12 @@ export interface ParameterObject {
   readonly schema: JsonSchema;
 }
 
-/** Bodies by media type. */
+/** The bodies of a request or response, by their media types. */
 export type ContentObject = Readonly<Record<string, { readonly schema: JsonSchema }>>;
 
-/** A response of an operation. */
+/**
+ * A response of an operation (the Response Object of OpenAPI 3.1), with the codes of its errors.
+ */
 export interface ResponseObject {
   readonly description: string;
   readonly headers?: Readonly<Record<string, Reference>>;
@@ -39,13 +41,13 @@ export interface OperationObject {
   readonly responses: Readonly<Record<string, ResponseObject | Reference>>;
 }
 
-/** A tag: a group of operations. */
+/** A tag, by which the document groups operations. */
 export interface TagObject {
   readonly name: string;
   readonly description: string;
 }
 
-/** The reusable parts of the document. */
+/** The parts of the document to which its operations refer by `$ref`. */
 export interface ComponentsObject {
   readonly schemas: Readonly<Record<string, JsonSchema>>;
   readonly responses: Readonly<Record<string, ResponseObject>>;

@@ -3,8 +3,8 @@ import { isIP, type Socket } from 'node:net';
 import proxyAddr from 'proxy-addr';
 
 /**
- * The largest number of peers, which are addresses at the other end of connections, in the cache of
- * trusted proxies.
+ * The largest number of entries in the cache of trusted proxies. Its keys are peers, which are the
+ * addresses at the other end of connections.
  */
 const MOST_PEERS = 1000;
 
@@ -22,7 +22,7 @@ export type ClientAddressResolver = (request: IncomingMessage) => string | undef
  * Makes the function that finds the client's address, for a list of trusted proxies
  * (SVC_TRUSTED_PROXIES). It reads X-Forwarded-For from the right to the first address that is no
  * trusted proxy. If there is none, or if an entry is malformed, the result is the address at the
- * other end of the connection, so that a client cannot claim another client's address. IPv4-mapped
+ * other end of the connection. So a client cannot claim another client's address. IPv4-mapped
  * addresses become IPv4 addresses.
  */
 export function clientAddressResolver(trustedProxies: readonly string[]): ClientAddressResolver {

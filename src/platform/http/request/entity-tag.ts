@@ -27,8 +27,8 @@ export function assertMatches(ifMatch: string | undefined, tag: string): void {
 }
 
 /**
- * Refuses a write as {@link assertMatches} does, and also a request without `If-Match` (RFC 6585
- * §3), because such a write could undo a change that the client has not seen.
+ * Refuses a write as {@link assertMatches} does. It also refuses a request without `If-Match` (RFC
+ * 6585 §3), because such a write could undo a change that the client has not seen.
  *
  * @throws DomainError precondition_required, precondition_failed
  */

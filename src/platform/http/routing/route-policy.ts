@@ -25,9 +25,9 @@ export type Audience = 'api' | 'ui' | 'navigation';
 export type ErrorFormat = 'problem' | 'oauth' | 'scim' | 'html';
 
 /**
- * The origins from which a browser may send a write. `own`: our own origin, if the caller is known
- * by a cookie. `strict`: our own origin in every case. `ui`: as `own`, and the origins of
- * SVC_CORS_ORIGINS. `any`: every origin, since the route reads no cookie.
+ * The origins from which a browser may send a write. `own`: our own origin, if a cookie
+ * authenticates the request. `strict`: our own origin in every case. `ui`: as `own`, and the
+ * origins of SVC_CORS_ORIGINS. `any`: every origin, since the route reads no cookie.
  */
 export type OriginRule = 'own' | 'strict' | 'ui' | 'any';
 
@@ -36,10 +36,11 @@ export type OriginRule = 'own' | 'strict' | 'ui' | 'any';
  *
  * - `none`: the service looks up no session, and there is no caller.
  * - `optional`: a live session, or undefined if the request carries no token.
- * - `any`: a live session of either level.
- * - `verified`: a session that a security key verified.
+ * - `any`: a live session, with or without a login by security key.
+ * - `verified`: a live session in which the user logged in with a security key.
  * - `provisioner`: the identity provider of an organization, by its SCIM token.
- * - `client`: an OAuth client itself, by a token of client credentials with the scope.
+ * - `client`: an OAuth client itself, by a token of the client credentials grant (RFC 6749 §4.4)
+ *   that has the scope of the rule.
  */
 export type AuthRule =
   | (Unscoped & { readonly session: 'none' | 'optional' | 'any'; readonly origin: OriginRule })
@@ -60,8 +61,8 @@ export type AuthRule =
        */
       readonly scope?: string;
       /**
-       * The largest age, in seconds, of the last touch of the security key. If it is older, the
-       * response is a step-up challenge (RFC 9470 §3).
+       * The largest age, in seconds, of the last touch of the security key. If the last touch is
+       * older, the response is a step-up challenge (RFC 9470 §3).
        */
       readonly touchedWithinSeconds?: number;
       /**
@@ -149,8 +150,9 @@ export interface RoutePolicy {
    */
   readonly goesFirst: boolean;
   /**
-   * A status of the response, beyond those that always count, that counts as a failed attempt of
-   * the client's network.
+   * A status that this route adds to those that always count as a failed attempt to authenticate
+   * (`platform/rate-limit/failed-attempt.ts`). Failed attempts are counted for each network of
+   * clients.
    */
   readonly failureStatus: number | undefined;
   /**

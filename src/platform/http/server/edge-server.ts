@@ -31,8 +31,8 @@ const MOST_HEADERS = 16 * 1024;
 const CHECK_EVERY = 1000;
 
 /**
- * The milliseconds by which Node's own time limit of a request exceeds ours, so that it applies
- * only if ours has failed.
+ * Node also has a time limit for a request. It is this number of milliseconds longer than ours, so
+ * that it applies only if ours has failed.
  */
 const GRACE = 5000;
 

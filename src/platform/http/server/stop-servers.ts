@@ -11,7 +11,7 @@ const QUIET_MS = 1000;
  * The longest time in milliseconds for which a stopping server waits until no new requests come.
  */
 const DRAIN_MS = 10_000;
-/** The milliseconds in which the newest connection can still send its request. */
+/** The milliseconds for which a stopping server waits for the first request of a new connection. */
 const LAST_CALL_MS = 500;
 const POLL_MS = 20;
 

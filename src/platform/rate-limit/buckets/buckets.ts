@@ -10,11 +10,18 @@ export interface Hit {
   readonly bucket: string;
   readonly tier: string;
   readonly rate: Rate;
-  /** Returns the request as the holder of a booking is written: its credential, method and path. */
+  /**
+   * Returns the text that names this request as the holder of a booking, which reserves the moment
+   * at which a refused client may try again. The text has hashes of the credential, and of the
+   * method and path.
+   */
   readonly holder: () => string;
 }
 
-/** The credential in the holder of bookings for requests without a credential. */
+/**
+ * Takes the place of the credential in the text of a booking's holder, for requests without a
+ * credential.
+ */
 export const NO_CREDENTIAL = '';
 
 /**
@@ -41,7 +48,7 @@ export abstract class Buckets implements ThrottlerStorage {
    */
   abstract charge(hit: Hit): void;
 
-  /** Decides about a request without a credential, in the way in which `@nestjs/throttler` asks. */
+  /** Decides about a request without a credential. `@nestjs/throttler` calls this method. */
   async increment(
     key: string,
     ttl: number,

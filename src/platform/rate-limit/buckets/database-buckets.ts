@@ -28,10 +28,10 @@ const CLEAR_AT_ONCE = 10_000;
  * The buckets of the rate limits that all replicas share in the database, with the bookings of
  * refused clients.
  *
- * A denial is cached until it is over, and the number of concurrent statements for one bucket is at
- * most its burst, so that a flood of requests costs the database nothing. While the database cannot
- * be reached, this process's own buckets decide, beginning with the database's last answers, so
- * that a limit is never off.
+ * A flood of requests must cost the database nothing. So a denial is cached until it is over, and
+ * the number of concurrent statements for one bucket is at most its burst. While the database
+ * cannot be reached, this process's own buckets decide, beginning with the database's last answers,
+ * so that a limit is never off.
  */
 export class DatabaseBuckets extends Buckets {
   readonly #local: LocalBuckets;

@@ -10,9 +10,9 @@ import { LONGEST_STATE } from './tiers.js';
 const MOST = 100_000;
 
 /**
- * The milliseconds for which a client without a booking is refused from the cache if all bookings
- * of its bucket are taken. A booking that another replica makes meanwhile is never due earlier,
- * because no response states a wait of less than a second.
+ * The milliseconds for which the cache refuses a client without a booking, if all bookings of its
+ * bucket are taken. A booking that another replica makes in this time is not due before the end of
+ * this time, because no response states a wait of less than a second.
  */
 const HOLD = 990;
 

@@ -5,8 +5,8 @@ import { GRACE, longestDebt, type Rate } from '#platform/gcra/gcra.js';
 import { TIERS } from './tiers.js';
 
 /**
- * The longest time in seconds between the end of a bucket's debt and the expiry of its last
- * booking.
+ * A bucket's last booking may expire later than the bucket's debt ends. This is the longest time in
+ * seconds between the two.
  */
 const LONGEST_LAPSE = Math.max(
   ...Object.values(TIERS).map(({ interval }) => (LAPSE_INTERVALS * interval) / 1000),
@@ -23,7 +23,10 @@ export interface DecidedRow {
   readonly bookings: readonly Booking[];
 }
 
-/** Reads and writes the buckets that all replicas share. The clock of the database counts. */
+/**
+ * Reads and writes the buckets that all replicas share. All times are by the clock of the database,
+ * so that the replicas agree on them.
+ */
 export class RateLimitsRepository {
   /**
    * Decides about one request, as `takeOrBook` does, in one statement. The lock of the row

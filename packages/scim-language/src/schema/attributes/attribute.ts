@@ -66,7 +66,10 @@ export function complex(
   return attribute('complex', name, description, { subAttributes, ...traits });
 }
 
-/** Makes a multi-valued attribute. Beside `value`, it has the sub-attributes of RFC 7643 §2.4. */
+/**
+ * Makes a multi-valued attribute. Its elements have the given `value`, and the other sub-attributes
+ * of RFC 7643 §2.4.
+ */
 export function list(
   name: string,
   description: string,

@@ -19,12 +19,14 @@ import { recordReport, withdrawConfirmation } from '../replicas.repository.js';
 const LONGEST_SESSION_HOURS = 12;
 
 /**
- * Does at the operator's command what the service does after a proven loss of commits. It ends all
- * access, revokes every certificate so far, and demands provider and key at the next login.
+ * Ends all access, because the operator commands it, as the service itself does after a proven loss
+ * of commits. All certificates so far are revoked, and the next login of each user needs both the
+ * identity provider and the security key.
  *
- * One transaction withdraws the confirmation of the database server and reports a loss. So a
- * running service issues nothing meanwhile, and one process ends everything. If the command is
- * killed, the report stays, and the service or the next command continues.
+ * The service uses a database server only after it has confirmed that the server lost no commits.
+ * One transaction withdraws this confirmation and reports a loss, so that a running service issues
+ * nothing until one process has ended everything. If the command is killed, the report stays, and
+ * the service or the next command continues.
  *
  * @throws Error in a database that no service of this version has started on
  */
@@ -45,7 +47,8 @@ export async function reconcileNow(
     endEverything: (dataSource: Parameters<typeof endEverything>[0]) =>
       endEverything(dataSource, log),
     listSecrets: listKeptSecrets,
-    // does nothing, because the running processes of the service repeat the acts that they remember
+    // This does nothing, because the running processes of the service repeat the acts that they
+    // remember.
     redo: () => Promise.resolve(),
   };
   await new Confirmation(parts, memory).run();

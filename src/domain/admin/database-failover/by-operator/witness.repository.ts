@@ -3,9 +3,10 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { COMMIT_WITHIN } from '../replicas.repository.js';
 
 /**
- * Checks the heartbeats that the processes of the service write into the database, after a commit
- * of the operator. `isSeen`: a process wrote one after the commit, so that it has read the audit
- * events. `isRunning`: a process wrote one at most 30 seconds before the commit, or later.
+ * Checks if a process of the service wrote its heartbeat into the database around the time of a
+ * commit by the operator. `isSeen`: a process wrote one after the commit, so that it has read the
+ * operator's audit events. `isRunning`: a process wrote one at most 30 seconds before the commit,
+ * or later.
  *
  * @param committedAt the time that {@link commitTime} returned
  */
@@ -21,8 +22,8 @@ export async function findWitness(
 }
 
 /**
- * Returns a time after the commit of audit events. Returns undefined if the commit took so long
- * that the processes of the service may not read the events.
+ * Returns a time that is after the commit of some audit events. Returns undefined if the commit
+ * took so long that the processes of the service may miss the events.
  */
 export async function commitTime(
   tx: EntityManager,

@@ -3,15 +3,16 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { commitTime, findWitness } from './witness.repository.js';
 
 /**
- * The longest wait for a heartbeat of the service, and the pause between two looks for one, in
- * milliseconds.
+ * The longest wait for a heartbeat of the service, and the pause between two reads of the
+ * heartbeats, in milliseconds.
  */
 const PATIENCE = 3_000;
 const POLL = 50;
 
 /**
- * Waits until a process of the service has read audit events of the operator. From then on the
- * process notices if a failover of the database loses them, and repeats the acts.
+ * Waits until a process of the service has read audit events that the operator's command wrote.
+ * From then on, the process notices if a failover of the database loses these events, and repeats
+ * the acts.
  *
  * @returns false if no process runs, or none has read the events within 3 s
  */

@@ -17,15 +17,15 @@ export const LOST_COMMITS = {
 const WARN_EVERY = 10_000;
 
 /**
- * Ends everything that gives access: sessions, grants, tokens, codes, interactions and passes. It
- * marks every valid certificate as revoked, and queues GitHub tokens for revocation. Keys and
- * accounts stay.
+ * Ends everything that gives access: sessions, grants, tokens, codes, interactions and
+ * re-enrollment passes. It marks every valid certificate as revoked, and queues GitHub tokens for
+ * revocation. Security keys and accounts stay.
  *
- * Each batch is a transaction of its own, in the order of locks of the service. If a run is killed,
- * the next run ends the rest.
+ * Each batch is a transaction of its own, and locks rows in the same order as the rest of the
+ * service. If a run is killed, the next run ends the rest.
  *
  * @param dataSource of a server that may be unconfirmed, with a free connection in its pool
- * @returns the numbers of the items that were live
+ * @returns the numbers of the items that were valid
  */
 export async function endEverything(dataSource: DataSource, log: Logger): Promise<RevokedCounts> {
   for (const table of ENDED_TABLES) await waitTelling(dataSource, table, log);

@@ -17,8 +17,8 @@ export const ENDED_TABLES = [
 
 /**
  * Waits for the transactions that are writing to a table, because they may still issue credentials.
- * They began when the server was confirmed; later statements find it unconfirmed and issue nothing.
- * Each wait locks one table only, so that no two waits block each other.
+ * They began while the server counted as confirmed; later statements find it unconfirmed and issue
+ * nothing. Each wait locks one table only, so that no two waits block each other.
  */
 export async function waitForWriters(
   tx: EntityManager,

@@ -15,9 +15,9 @@ export async function findLost(
 }
 
 /**
- * Claims the acts of a lost audit event, so that only one process repeats them: true for exactly
- * one caller. The primary key decides. If the claim is rolled back, the next caller can claim the
- * acts.
+ * Claims the acts of a lost audit event, so that only one process repeats them. Returns true for
+ * exactly one caller, because the id of the event is the primary key of the claims. If the claim is
+ * rolled back, the next caller can claim the acts.
  */
 export async function claimLost(tx: EntityManager, auditId: string): Promise<boolean> {
   const claimed = await sql<{ audit_id: string }>(tx)`
@@ -29,8 +29,9 @@ export async function claimLost(tx: EntityManager, auditId: string): Promise<boo
 }
 
 /**
- * Adds a secret to the list that the admins of an organization must confirm. If the secret is on
- * the list as not lost, and turns out to be lost, it must be confirmed again.
+ * Adds a secret to the list that the admins of an organization must confirm after a loss of
+ * commits. If the secret is on the list as not lost, and turns out to be lost, it must be confirmed
+ * again.
  */
 export async function listSecret(
   tx: EntityManager,

@@ -13,8 +13,8 @@ const MOST = 100_000;
 const WARN_EVERY = 60_000;
 
 /**
- * The acts of one audit event that this process committed, and the time at which the commit
- * returned.
+ * The acts of one audit event, such as the removal of a user, that this process committed, and the
+ * time at which the commit returned.
  */
 export interface RecentEnd extends CommittedActs {
   readonly at: Date;

@@ -10,12 +10,12 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { hasKeyLeft } from './lost-acts.repository.js';
 import type { RedoParts } from './redo-parts.js';
 
-/** The revoker in the records of SCIM. */
+/** The value of `revokedBy` for revocations by SCIM. */
 const SCIM = 'scim';
 
 type ActOf<Kind extends NotedAct['kind']> = Extract<NotedAct, { readonly kind: Kind }>;
 
-/** A lost act, with the transaction that repeats it. */
+/** An act that the database server has lost, and that is repeated. */
 interface LostAct<Act extends NotedAct = NotedAct> {
   readonly act: Act;
   /** The id of the audit row that the server lost. */
@@ -23,8 +23,8 @@ interface LostAct<Act extends NotedAct = NotedAct> {
 }
 
 /**
- * Repeats a lost act, with a new audit row that has no actor. If its effect is there already,
- * nothing happens.
+ * Repeats an act that the database server has lost, and writes a new audit row without an actor. If
+ * the effect of the act is there already, nothing happens.
  *
  * @returns true if something changed
  */
@@ -51,14 +51,15 @@ export async function redoAct(
       return endSecret(tx, parts, { act, auditId });
     case 'user_activated':
     case 'secret_made':
-      break; // these acts gave access, and their loss leaves none to end
+      break; // These acts gave access. If they are lost, there is no access to end.
   }
   return false;
 }
 
 /**
- * Ends a user with the twins and links of the user. The locks have the same order as in the first
- * act: the directory, then users by id.
+ * Ends a user again, together with the accounts that end with the user: the members who signed in
+ * with an address of the SCIM record (twins), and linked records. It locks in the same order as the
+ * first act: the directory, then users by id.
  */
 async function endUser(
   tx: EntityManager,
@@ -112,7 +113,8 @@ async function revokeCredentials(
   const details = { email: user.email, ...lostDetails(auditId, revokedBy) };
   const audit = { type: 'admin_revoke_credentials', ...noActor(), details } as const;
   await directory.revokeCredentials(tx, user, { reason, revokedBy, audit });
-  // The lost pass does not come back. An admin must give another one.
+  // The re-enrollment pass that the server lost cannot be made again, because only its hash was
+  // stored. An admin must give another one.
   if (demandsPass) await passes.demand(tx, userId);
   return true;
 }
@@ -127,8 +129,8 @@ async function removeKey(
   const key = user && (await keys.find(tx, userId, keyId));
   if (!key) return false;
   const counts = await accessRevocation.endOfKey(tx, user, keyId, { reason, revokedBy });
-  // The server may also have lost the registration of the user's other key. Then a sign-in at the
-  // provider alone must not enroll a key.
+  // The server may also have lost the registration of another key of the user. The user then has no
+  // key, and an upstream login alone must not be enough to enroll one.
   const isLast = !(await hasKeyLeft(tx, userId));
   if (isLast) await passes.demand(tx, userId);
   const details = {
@@ -144,7 +146,10 @@ async function removeKey(
   return true;
 }
 
-/** Takes the role of admin from a user again, unless the organization would have no admin then. */
+/**
+ * Takes the role of admin from a user again, because the server lost the first such act. The user
+ * stays an admin if the organization would have no admin otherwise.
+ */
 async function demote(
   tx: EntityManager,
   { users, organizations, audit }: RedoParts,
@@ -173,7 +178,10 @@ async function removeApplication(
   return true;
 }
 
-/** Ends the permission of an application to receive signals, with its stream and its tokens. */
+/**
+ * Ends the permission of an application to receive signals (security events of OpenID Shared
+ * Signals), with its stream and its tokens.
+ */
 async function withdrawSignals(
   tx: EntityManager,
   { audit }: RedoParts,
@@ -188,7 +196,7 @@ async function withdrawSignals(
   return true;
 }
 
-/** Ends a secret that the server shows as valid again. */
+/** Ends a secret again that is valid on the server, because the server lost its end. */
 async function endSecret(
   tx: EntityManager,
   { clients, audit }: RedoParts,
@@ -214,14 +222,14 @@ async function endSecret(
 }
 
 /**
- * Returns the origin of an event without a request and an actor. An event still needs an id of its
- * own.
+ * Returns the origin of an event that no request and no actor caused. Its request id is new,
+ * because every event needs one.
  */
 function noActor(): Pick<AuditEvent, 'actorId' | 'origin'> {
   return { actorId: null, origin: { requestId: newUuid(), ip: undefined, userAgent: undefined } };
 }
 
-/** Returns the details that show in the audit log that the act was repeated. */
+/** Returns the details by which the audit log shows that the act repeats a lost one. */
 function lostDetails(auditId: string, revokedBy?: string) {
   const first = revokedBy === undefined ? {} : { first_revoked_by: revokedBy };
   return { by: 'reconciliation', database_lost: auditId, ...first };

@@ -23,10 +23,10 @@ export interface Redone {
 }
 
 /**
- * Repeats the acts of the last hour by which this process ended access and which the database
- * server has lost, in their first order. It also lists the secrets that an admin has to confirm.
- * Each act is a transaction of its own, and only one of several processes repeats it. If an act
- * fails, a `security` line names it, and the others are still done.
+ * Repeats the acts of the last hour by which this process ended access, if the database server has
+ * lost them, in their first order. It also lists the secrets that an admin has to confirm. Each act
+ * is a transaction of its own, and only one of several processes repeats it. If an act fails, a log
+ * line under `security` names it, and the remaining acts are still repeated.
  *
  * @param dataSource of a server that may be unconfirmed, with a free connection in its pool
  * @throws the driver's error if the server becomes unreachable

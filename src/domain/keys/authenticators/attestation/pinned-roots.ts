@@ -1,6 +1,6 @@
 /**
- * The root certificate of a vendor of security keys, and the SHA-256 of its DER, so that neither
- * can be changed without the other.
+ * The root certificate of a vendor of security keys, and the SHA-256 of its DER. The two must
+ * match, so that neither can be changed without the other.
  */
 export interface PinnedRoot {
   readonly name: string;

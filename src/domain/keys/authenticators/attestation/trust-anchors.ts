@@ -4,9 +4,9 @@ import { YUBICO_ROOTS } from './pinned-roots.js';
 import { VENDOR_INTERMEDIATES } from './vendor-intermediates.js';
 
 /**
- * The injection token of the list of `TrustAnchor`s. The composition root provides the list.
- * Production gives {@link PINNED_ROOTS} and nothing can add to them; the demo and the tests add a
- * root for the software keys of their own run.
+ * The injection token of the list of `TrustAnchor`s. Production provides {@link PINNED_ROOTS}, and
+ * no setting can add to them. The demo and the tests add a root for the software keys of their own
+ * run.
  */
 export const TRUST_ANCHORS = Symbol('TrustAnchors');
 

@@ -4,8 +4,9 @@ import { systemRandom, type Random } from '#platform/clock/random.js';
 export const CEREMONY_SECONDS = 300;
 
 /**
- * The seconds for which a client waits for a touch. They are fewer than the lifetime of the state,
- * so that the client can still report the end of its wait with the same state.
+ * The seconds for which a client waits for the user to touch the key. They are fewer than the
+ * lifetime of the state, so that the client can still report the end of its wait with the same
+ * state.
  */
 export const TOUCH_SECONDS = 270;
 

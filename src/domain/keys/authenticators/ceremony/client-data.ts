@@ -1,8 +1,8 @@
 import { Refusal } from '@svc/webauthn-policy';
 
 /**
- * The members of client data that the checks of this service read (WebAuthn §5.8.1), as the client
- * sent them.
+ * The members of the client data (WebAuthn §5.8.1) that this service checks. A client sent them,
+ * and their types are not checked yet.
  */
 export interface ClientData {
   readonly type?: unknown;
@@ -23,7 +23,8 @@ export function readClientData(clientDataJSON: Buffer): ClientData {
   try {
     clientData = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(clientDataJSON));
   } catch {
-    // The refusal has no cause, because the cause would write the client's text into the log.
+    // The refusal does not keep the error as its cause, because the text of the client would then
+    // be in the log.
     throw new Refusal('The client data is not JSON.');
   }
   if (typeof clientData !== 'object' || clientData === null) {

@@ -14,8 +14,8 @@ const FORMATS_OF_DEVICES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns true if a response says that it does not come from a separate security key. A client can
- * claim this falsely, so the claim only explains a refusal and never causes one.
+ * Returns true if a response states that it does not come from a separate security key. A client
+ * can lie about this, so the result only explains a refusal and never causes one.
  */
 function isOfDevice({ authenticatorAttachment, response }: RegistrationResponse): boolean {
   const { transports } = response;
@@ -50,8 +50,8 @@ export function verifyFormat(
 }
 
 /**
- * Runs the checks of a registration. If they refuse a response that says that no separate security
- * key made it, the client gets that as the reason.
+ * Runs the checks of a registration. If they refuse a response that states that no separate
+ * security key made it, the client is told that this is the reason.
  *
  * @throws Refusal
  */

@@ -10,7 +10,10 @@ import type { ClientData } from './client-data.js';
 const FLAGS_AT = 32;
 const COUNTER_AT = 33;
 
-/** The values that an assertion must match, and the stored facts of the key that made it. */
+/**
+ * The values that an assertion (the signature of a security key in a login) must match, and the
+ * stored facts of the key that made it.
+ */
 export interface ExpectedAssertion {
   readonly origin: string;
   readonly rpId: string;

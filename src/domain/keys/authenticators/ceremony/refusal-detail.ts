@@ -56,8 +56,8 @@ export function refusalDetail(error: unknown): string {
 }
 
 /**
- * Runs a ceremony and turns every error into a refusal of the client's response, with one error
- * code and the reason.
+ * Runs a WebAuthn ceremony. If it throws any error, the client's response is refused with the given
+ * error code and the reason.
  */
 export async function refusedAs<Result>(
   code: ErrorCode,

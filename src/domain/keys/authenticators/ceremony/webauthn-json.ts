@@ -1,14 +1,14 @@
 import { z } from 'zod';
 
 /**
- * The ways in which a browser can reach a key (WebAuthn §5.8.4). Unknown ones from a client are
- * dropped.
+ * The ways in which a browser can communicate with a key (WebAuthn §5.8.4). Unknown ones from a
+ * client are dropped.
  */
 const TRANSPORTS = ['usb', 'nfc', 'ble', 'smart-card', 'hybrid', 'internal'] as const;
 
 /**
- * A schema for base64url of `minimum` to `maximum` bytes. Only the one canonical spelling is
- * accepted, but with or without padding, because older clients send it.
+ * A schema for base64url of `minimum` to `maximum` bytes. Only the canonical spelling is accepted,
+ * with or without padding, because older clients send padding.
  */
 const base64url = (minimum: number, maximum: number) =>
   z
@@ -72,10 +72,16 @@ export const AUTHENTICATION_RESPONSE = credentialOf(
   }),
 );
 
-/** An assertion as the client sent it, with its base64url decoded and nothing verified. */
+/**
+ * An assertion (the signature of a security key in a login) as the client sent it, with its
+ * base64url decoded and nothing verified.
+ */
 export type AuthenticationResponse = z.output<typeof AUTHENTICATION_RESPONSE>;
 
-/** A registration as the client sent it, with its base64url decoded and nothing verified. */
+/**
+ * A registration (the new credential of a security key) as the client sent it, with its base64url
+ * decoded and nothing verified.
+ */
 export type RegistrationResponse = z.output<typeof REGISTRATION_RESPONSE>;
 
 /** Says if a ceremony demands that the key verifies its user by a PIN or a fingerprint. */

@@ -2,13 +2,14 @@ import { fragment, sql, type SqlFragment } from '#platform/database/statements/s
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * A document key, which encrypts the private keys of issuers, in the encrypted form in which KMS
- * returned it.
+ * A document key, which encrypts the private keys of token issuers. KMS has encrypted (wrapped) the
+ * document key itself.
  */
 export interface WrappedDocumentKey {
   readonly id: string;
   /**
-   * The id of the KMS key that wrapped the document key, as SVC_DOCUMENT_KEY_KMS_KEY_ID named it.
+   * The id of the KMS key that encrypted (wrapped) the document key, as SVC_DOCUMENT_KEY_KMS_KEY_ID
+   * named it.
    */
   readonly kmsKeyId: string;
   readonly wrapped: Buffer;
@@ -37,7 +38,7 @@ export function documentKeysInUse(tx: EntityManager): Promise<WrappedDocumentKey
     WHERE EXISTS (SELECT FROM organization_issuer_keys y WHERE y.document_key_id = d.id)`;
 }
 
-/** Finds the document key that was wrapped by a key of KMS. */
+/** Finds the document key that a KMS key has encrypted (wrapped). */
 export function findDocumentKey(
   tx: EntityManager,
   kmsKeyId: string,
@@ -45,7 +46,7 @@ export function findDocumentKey(
   return documentKeyWhere(tx, fragment`kms_key_id = ${kmsKeyId}`);
 }
 
-/** Reads a document key by its id. It encrypts the private keys of issuers. */
+/** Reads a document key, which encrypts the private keys of token issuers, by its id. */
 export function readDocumentKey(
   tx: EntityManager,
   id: string,
@@ -79,7 +80,7 @@ export async function recordDocumentKey(
   return row;
 }
 
-/** Lists the encrypted private keys that need another document key than the given one. */
+/** Lists the private keys that are encrypted under another document key than the given one. */
 export function sealedByOthers(
   tx: EntityManager,
   documentKeyId: string,

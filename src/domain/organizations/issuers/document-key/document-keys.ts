@@ -20,7 +20,7 @@ import { openPrivateKey, sealPrivateKey } from './sealed-key.js';
 
 const VARIABLE = 'SVC_DOCUMENT_KEY_KMS_KEY_ID';
 
-/** A document key in plain bytes, as KMS unwrapped it. */
+/** A document key in plain bytes, as KMS decrypted (unwrapped) it. */
 export interface DocumentKey {
   readonly id: string;
   readonly dataKey: Buffer;
@@ -30,10 +30,10 @@ export interface DocumentKey {
 export type DocumentKeyConfig = Pick<Config, 'documentKey' | 'relyingParty'>;
 
 /**
- * The document keys of this deployment, which encrypt the private keys of issuers, unwrapped by KMS
- * at start-up. New private keys are encrypted under the document key of the first configured KMS
- * key; the other document keys only decrypt. A document key that another replica made after the
- * start is unwrapped when a row needs it.
+ * The document keys of this deployment, which encrypt the private keys of token issuers. KMS
+ * decrypts (unwraps) them at start-up. New private keys are encrypted under the document key of the
+ * first configured KMS key; the other document keys only decrypt. If another replica makes a
+ * document key later, this process unwraps it as soon as a row needs it.
  */
 export class DocumentKeys {
   readonly #opened = new Map<string, Promise<Buffer>>();
@@ -46,12 +46,12 @@ export class DocumentKeys {
   ) {}
 
   /**
-   * Unwraps the document keys that stored private keys need, and the one that encrypts new ones.
-   * The first start with a new KMS key makes its document key, and encrypts every stored private
-   * key again under it.
+   * Unwraps the document keys that stored private keys need, and the one that encrypts new private
+   * keys. If a KMS key is new, the first start makes a document key for it, and encrypts every
+   * stored private key again under that document key.
    *
    * @throws ConfigProblems if an organization has an issuer and no document key is configured, or
-   *   if one cannot be unwrapped
+   *   if a document key cannot be unwrapped
    */
   static async open(
     config: DocumentKeyConfig,
@@ -100,8 +100,8 @@ export class DocumentKeys {
   }
 
   /**
-   * Encrypts new private keys under the document key of a KMS key from now on, and encrypts stored
-   * private keys again under it.
+   * Encrypts new private keys under the document key of a KMS key from now on, and encrypts the
+   * stored private keys again under it.
    */
   async #useKeyOf(kmsKeyId: string): Promise<void> {
     const found = (await findDocumentKey(this.manager, kmsKeyId)) ?? (await this.#make(kmsKeyId));
@@ -130,7 +130,7 @@ export class DocumentKeys {
     if (!this.config.documentKey.kmsKeyIds.includes(kmsKeyId)) throw notConfigured();
     const opening = this.kms.decryptDataKey(kmsKeyId, wrapped, this.#context());
     this.#opened.set(id, opening);
-    // forgets a failed attempt, so that the next caller asks KMS again
+    // A failed attempt is forgotten, so that the next caller asks KMS again.
     opening.catch(() => this.#opened.delete(id));
     return opening;
   }

@@ -18,8 +18,8 @@ import {
 export interface IdpMetadata {
   readonly entityId: string;
   /**
-   * The address to which a browser brings the request (the single sign-on service with the
-   * HTTP-Redirect binding).
+   * The address to which the browser takes the request of this service (the single sign-on service
+   * with the HTTP-Redirect binding).
    */
   readonly ssoUrl: string;
   /** The public keys that verify assertions: RSA of 2048 bits or more, or EC. */
@@ -160,8 +160,8 @@ function singleSignOnUrl(provider: XmlElement, url: string): string {
 }
 
 /**
- * Collects the keys of the provider that sign. A KeyDescriptor without `use` is for signing, too
- * (SAML Metadata §2.4.1.1).
+ * Collects the keys with which the provider signs. A KeyDescriptor without `use` is for signing,
+ * too (SAML Metadata §2.4.1.1).
  */
 function signingKeys(provider: XmlElement): KeyObject[] {
   const certificates = childrenOf(provider, 'metadata', 'KeyDescriptor')

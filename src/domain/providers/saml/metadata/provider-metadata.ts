@@ -27,23 +27,23 @@ interface MetadataParts {
 }
 
 /**
- * The metadata of one SAML provider, as this process knows it. The metadata is read again if its
- * cacheDuration is over, and if an unknown key made a signature. If a fetch fails, or the document
- * names another provider, the present metadata stays in use until its validUntil.
+ * The metadata of one SAML provider, as this process knows it. It is read again if its
+ * cacheDuration is over, and if a response is signed by an unknown key. If a fetch fails, or the
+ * document names another provider, the present metadata stays in use until its validUntil.
  */
 export class SamlMetadata {
   readonly entityId: string;
   /**
-   * The origin of the provider's single sign-on service. The header Content-Security-Policy names
-   * it, so that it must be known from the start on.
+   * The origin of the provider's single sign-on service. It must be known from the start on,
+   * because the header Content-Security-Policy names it.
    */
   readonly origin: string;
   readonly #log = new Logger('upstream');
   #fetching: Promise<void> | undefined;
   #fetchedAt: number;
   /**
-   * The time of the last fetch, without the one at the start. The fetch at the start does not
-   * count, so that it does not delay a fetch because of an unknown key.
+   * The time of the last fetch after the one at the start. The fetch at the start is not counted,
+   * so that it does not delay a fetch because of an unknown key.
    */
   #fetchedAgainAt = Number.NEGATIVE_INFINITY;
   #hasFailed = false;
@@ -70,18 +70,19 @@ export class SamlMetadata {
   }
 
   /**
-   * Returns the metadata. If it is due to be read again, that is done before. @throws DomainError
+   * Returns the metadata, and reads it again before if that is due. @throws DomainError
    * upstream_unavailable if it has expired
    */
   async fresh(): Promise<IdpMetadata> {
-    // After a failed read, sign-ins do not wait for the next one, because it may fail as slowly.
+    // After a failed read, sign-ins do not wait for another read, because it may take as long to
+    // fail.
     if (!this.#hasFailed) await this.refreshIfDue();
     return this.valid();
   }
 
   /**
-   * Returns the metadata without a fetch. @throws DomainError upstream_unavailable if it has
-   * expired
+   * Returns the metadata without a fetch, unless it has expired. @throws DomainError
+   * upstream_unavailable if it has expired and cannot be fetched
    */
   async valid(): Promise<IdpMetadata> {
     if (this.#hasEnded()) await this.#ask();
@@ -92,7 +93,7 @@ export class SamlMetadata {
   }
 
   /**
-   * Reads the metadata again, because none of its keys made a signature. In one process, all
+   * Reads the metadata again, because a response is signed by none of its keys. In one process, all
    * requests share one fetch, at most once a minute.
    *
    * @returns the metadata if it has a key that `known` lacks; otherwise undefined

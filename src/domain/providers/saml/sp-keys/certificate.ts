@@ -30,8 +30,8 @@ export interface CertifiedKey {
 }
 
 /**
- * Makes an RSA key of 3072 bits with a self-signed certificate. SAML providers import keys as
- * certificates; the certificate proves nothing.
+ * Makes an RSA key of 3072 bits with a self-signed certificate. The certificate proves nothing; it
+ * exists because SAML providers import keys as certificates.
  */
 export async function makeCertifiedKey(dates: {
   readonly name: string;

@@ -26,8 +26,7 @@ export const CERTIFICATE_LIFETIME = 1096 * DAY;
  */
 export const PUBLISHED_BEFORE = 7 * DAY;
 /**
- * Milliseconds between the first signature of the next key and the expiry of the certificate before
- * it.
+ * Milliseconds from the first signature of the next key to the expiry of the previous certificate.
  */
 const OVERLAP = 30 * DAY;
 

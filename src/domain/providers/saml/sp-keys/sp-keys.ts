@@ -24,8 +24,8 @@ interface OpenedKey extends StoredKey {
 
 /**
  * The keys with which this service signs SAML requests. The service makes them itself and stores
- * them encrypted, so that all replicas and restarts use the same ones. The time alone decides which
- * key signs, so that replicas agree without a message.
+ * them encrypted, so that all replicas and restarts use the same ones. Which key signs depends only
+ * on the time, so that replicas need not tell each other.
  */
 export class SpKeys {
   private constructor(
@@ -34,7 +34,7 @@ export class SpKeys {
   ) {}
 
   /**
-   * Loads the keys, and makes the first one in a database without any.
+   * Loads the keys. If the database has none, the first one is made.
    *
    * @throws ConfigProblems if neither root secret decrypts a stored key
    */

@@ -1,7 +1,8 @@
 # shellcheck shell=sh
 
-# Fetches the address $1 into the file $2 and sets `status`. It follows no redirect. A server that has the version $3 (an
-# entity tag) answers 304. GNU Wget or curl only: the one of busybox does not verify the certificate of the server.
+# Fetches the URL $1 into the file $2 and sets `status`. It follows no redirect. If the server still
+# has the version $3 (an entity tag), it answers 304. Only curl and GNU Wget are used, because the
+# wget of busybox does not verify the certificate of the server.
 fetch() {
   scheme=${1%%:*}
   exit_status=0

@@ -1,6 +1,7 @@
 # shellcheck shell=sh
 
-# Prints the number of the list $1 as 16 hexadecimal digits. It fails where the file is no whole list.
+# Prints the number of the revocation list $1 as 16 hexadecimal digits. It fails if the file is not
+# a complete list.
 number_of() {
   [ -f "$1" ] || return 1
   header=$(od -A n -v -t x1 -N 20 "$1" | tr -d ' \n')

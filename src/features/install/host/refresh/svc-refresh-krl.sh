@@ -2,8 +2,9 @@
 # Fetches the list of revoked SSH certificates, the RevokedKeys of sshd, from @BASE_URL@.
 # Usage: svc-refresh-krl URL LIST [AUTHORITIES]
 #
-# On any failure the present list stays, one line of standard error says why, and the exit status is not 0.
-# Written by install-host.sh, which also writes it again.
+# On any failure the present list stays, one line of standard error says why, and the exit status is
+# not 0.
+# This file was written by install-host.sh, and the next run of install-host.sh replaces it.
 set -eu
 umask 022
 LC_ALL=C
@@ -17,13 +18,16 @@ fail() {
 #include refresh/fetch.sh
 #include refresh/list.sh
 
-# Names the authorities that the list $1 is about, one a line.
+# Prints the fingerprints of the authorities whose revocations the list $1 contains, one on each
+# line.
 authorities_of() {
   ssh-keygen -Q -l -f "$1" </dev/null 2>/dev/null |
     sed -n 's/^# CA key [^ ]* \(SHA256:[^ ]*\).*/\1/p' | sort -u
 }
 
-# Sets ours and unknown to an authority of the file $2, and to another one, that the list $1 is about.
+# Compares the authorities whose revocations the list $1 contains with the trusted authorities in
+# the file $2. Sets `ours` to one that is trusted, and `unknown` to one that is not; empty if there
+# is none.
 sort_authorities() {
   authorities_of "$1" >"$work/authorities"
   ssh-keygen -l -f "$2" </dev/null 2>/dev/null >"$work/trusted"
@@ -34,9 +38,12 @@ sort_authorities() {
   done <"$work/authorities"
 }
 
-# Checks that the list $1 is about an authority of the file $2, or about none while nothing is revoked: the list of another
-# authority does not have the revocations of ours. During a rotation the list is about several, and this host may not know all.
-# After one it may be about a retired authority alone. It is taken then where the present list $3 has no revocation of ours.
+# Checks that the list $1 is about a trusted authority, one of the file $2, because the list of
+# another authority does not contain the revocations of ours. A list about no authority revokes
+# nothing, and is accepted. While the key of the authority is being replaced, the list is about
+# several authorities, and this host may not know all of them. Afterwards the list may be about the
+# old one only. Such a list is accepted only if there is a present list $3, and it has no revocation
+# of a trusted authority.
 is_about() {
   [ -n "$2" ] || return 0
   if [ -n "$present" ]; then
@@ -50,7 +57,7 @@ is_about() {
   [ -z "$unknown" ] || [ -z "$ours" ] || echo "svc-refresh-krl: the list is also about $unknown, which this host does not trust: run install-host.sh again." >&2
 }
 
-# Removes the temporary files. A signal ends the program by way of this function.
+# Removes the temporary files. The trap for EXIT calls it, also after a signal.
 clean_up() { rm -rf "${work:?}"; }
 
 main() {

@@ -30,7 +30,8 @@ export function resourceProblem(
   }
   if (resource.includes('#')) return 'resource: must have no fragment';
   if (url.username !== '' || url.password !== '') return 'resource: must have no user information';
-  // The issuers of organizations have hosts below that of the service, and are no clusters.
+  // An organization may have an issuer of its own, whose host is a subdomain of the service's host.
+  // Such an issuer is no cluster.
   const isIssuer = url.hostname.endsWith(`.${new URL(own.baseUrl).hostname}`);
   if (isIssuer || isOwnOrigin(url, own)) return 'resource: must not be this service';
   const key = resourceKey(resource);

@@ -75,8 +75,9 @@ export async function checkedMetadata(
 }
 
 /**
- * Returns the text of the fault with the names of our API. It does not show the whole error,
- * because that may contain a private key that was sent by mistake.
+ * Returns a text about the fault, in which the settings have the names of our API and not those of
+ * the OAuth library. It does not show the whole error, because that may contain a private key that
+ * was sent by mistake.
  */
 function detailOf({
   error_description: description = '',

@@ -11,8 +11,9 @@ const BASIC_CONSTRAINTS = '2.5.29.19';
 const KEY_USAGE = '2.5.29.15';
 const EXTENDED_KEY_USAGE = '2.5.29.37';
 /**
- * The extension Name Constraints. A certificate with this extension is refused, because this file
- * does not evaluate it, although it must be critical (RFC 5280 §4.2.1.10).
+ * The extension Name Constraints. A certificate with this extension is refused, even if the
+ * extension is not marked as critical: this file does not evaluate it, and RFC 5280 §4.2.1.10 says
+ * that it must be critical.
  */
 const NAME_CONSTRAINTS = '2.5.29.30';
 /**
@@ -77,8 +78,8 @@ export function leadsToAuthority(
 }
 
 /**
- * Lists the issuers' certificates that a client presented with its own. Returns undefined if there
- * are too many.
+ * Lists the certificates of issuers that a client sent together with its own certificate. Returns
+ * undefined if there are too many.
  */
 function presentedBehind(leaf: X509Certificate): X509Certificate[] | undefined {
   const presented: X509Certificate[] = [];

@@ -108,7 +108,7 @@ function afterTouch({ req }: Response, ref: TargetRef): string {
   return req.originalUrl.length > LONGEST_RETURN ? targetAddress(ref) : req.originalUrl;
 }
 
-/** The text in the place of a number that an admin may see only after a touch of the key. */
+/** The text that replaces a number if the admin has not touched the security key recently. */
 const HIDDEN = 'shown after a touch';
 
 /**

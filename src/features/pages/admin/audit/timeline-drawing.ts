@@ -37,7 +37,7 @@ export interface TimelineDrawing {
 
 /**
  * Draws a timeline of events: a bar for each section of time, with a part for each kind of events.
- * Undefined for a timeline without sections.
+ * Returns undefined for a timeline without sections.
  */
 export function drawingOf(timeline: Timeline): TimelineDrawing | undefined {
   const { sections, kinds, isCut } = timeline;

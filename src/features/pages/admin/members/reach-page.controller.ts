@@ -35,8 +35,9 @@ export class MemberReachPageController {
   ) {}
 
   /**
-   * Shows an admin the targets that a member reaches, such as applications, groups of hosts and
-   * AWS roles.
+   * Shows an admin the targets that a member can use, such as applications, groups of hosts and AWS
+   * roles.
+   *
    * @throws DomainError admin_required, invalid_request, not_found
    */
   @Get(':id/reach')

@@ -16,8 +16,8 @@ import { moment } from '../../shell/moment.js';
 import { showToAdmin } from '../../shell/show-page.js';
 
 /**
- * Serves `/admin/settings`: the name, the membership mode, the device codes and the issuer of an
- * organization.
+ * Serves `/admin/settings`: the name and the issuer of an organization, who becomes a member, and
+ * whether members may sign devices in with a code.
  */
 @Controller('admin/settings')
 @Route(PAGE_ROUTE)

@@ -56,7 +56,7 @@ function renameKey(key, status) {
 
 function removeKey(key, status) {
   const form = key.querySelector('form[data-remove]');
-  if (!form) return; // the only key
+  if (!form) return; // the only key cannot be removed, so it has no form
   const send = () => sendJson('DELETE', form.dataset.remove);
   onSubmit(form, {
     status,

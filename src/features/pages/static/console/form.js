@@ -2,13 +2,16 @@
 //
 // data-send      the method and the path
 // data-done      the text after success; what the response lists under `ended` is added
-// data-next the page to open then; by default this page again. `{name}` stands for a member of the
-// response data-secret the field of the response that is shown once, in the form's `[data-result]`,
-// and no page is opened data-open the field of the response whose address is opened: a page of
-// another service data-if-match the entity tag of what the page shows (RFC 9110 §13.1.1)
+// data-next      the page that opens after success; by default this page again. `{name}` stands for
+//                a member of the response
+// data-secret    the field of the response that is shown once, in the form's `[data-result]`; then
+//                no page opens
+// data-open      the field of the response that has the address of a page of another service, which
+//                opens
+// data-if-match  the entity tag of what the page shows (RFC 9110 §13.1.1)
 //
-// The comment of fields.js says how a field becomes a member of the JSON body. The form's live
-// region is `[data-status]`.
+// The comment of fields.js says how a field becomes a member of the JSON body. The element
+// `[data-status]` of the form shows the outcome; assistive technology reads it aloud.
 
 import { onSubmit, sendJson } from './api.js';
 import { explain, withTouch } from './ceremony.js';

@@ -27,7 +27,7 @@ async function look(timer) {
   if (added && added.last_used_at === null) return;
   clearInterval(timer);
   if (!added) {
-    location.reload(); // it ended meanwhile
+    location.reload(); // the new token has ended meanwhile
     return;
   }
   document.querySelector('[data-unused]')?.remove();
