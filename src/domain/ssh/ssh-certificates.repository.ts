@@ -142,8 +142,9 @@ const FOR_EVERY_KEY: CertificateSql = {
 };
 
 /**
- * The parts for a key that is in no security key, if both lists of principals are equal. The
- * statement is then shorter, because such a key has no attestation and no list has to be chosen.
+ * The parts of the statement for a plain SSH key, which is not inside a security key, if
+ * `principals` and `principals_elsewhere` are equal. The statement is then shorter, because such a
+ * key has no attestation, and the organization of the user makes no difference to the principals.
  */
 const FOR_PLAIN_KEY: CertificateSql = {
   attestation: fragment`NULL::jsonb`,

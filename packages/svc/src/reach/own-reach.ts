@@ -46,8 +46,9 @@ export interface ListedReach {
 export const REACH_NOTE = 'access';
 
 /**
- * The record of `svc setup` for each server: the time of the list of targets by which it set up
- * this machine.
+ * For each server, by its URL: the `changed_at` time of the list of targets that the last `svc
+ * setup` without named parts used. At a later login another time means that the list has changed,
+ * and `svc` advises the user to run `svc setup` again.
  */
 export type ReachNote = Readonly<Record<string, string>>;
 

@@ -6,11 +6,13 @@ import { CliFailure, errorCode, STATUS } from '../program/failure.js';
 import { SSH_FILES } from './certificate-cache.js';
 
 /**
- * Returns the public key of this machine for the server of the folder. If there is no pair, this
- * call makes one; a pair in a security key is made by `svc setup ssh --sk` alone. The caller must
- * hold the lock of the folder.
+ * Returns the public key of the SSH key pair that this machine uses with one svc server. `folder`
+ * holds the secrets for that server. If the folder has no key pair, this call makes one with
+ * `ssh-keygen`. It never makes a pair in a security key, because that needs a PIN and a touch: only
+ * `svc setup ssh --sk` does that. The caller must hold the lock of `folder`.
  *
- * @throws CliFailure if the pair in the security key is missing
+ * @param isInSecurityKey true if `svc setup ssh --sk` was chosen for this server
+ * @throws CliFailure if the pair in the security key is missing, or `ssh-keygen` makes no pair
  */
 export async function publicKeyOf(
   folder: PrivateFolder,

@@ -167,7 +167,7 @@ const REPOSITORY_RULE: RowBehind = {
 };
 
 /**
- * Returns the row of the session that a request depends on.
+ * Returns the SQL that finds and locks the session that a request depends on.
  *
  * @param withTouches true to read the touches of security keys in the session, too, because the
  *   conditions of targets are about them
@@ -186,8 +186,11 @@ function sessionBehind(where: SqlFragment, withTouches: boolean): RowBehind {
 }
 
 /**
- * Returns the row of the grant that a request depends on. The lock on a parent grant also blocks a
- * change of its expiry. So the later of two transactions sees the expiry that the earlier one set.
+ * Returns the SQL that finds and locks the grant that a request depends on.
+ *
+ * @param isParent true if the request writes a new grant by token exchange (RFC 8693), and this is
+ *   the grant of the exchanged token. The new grant ends no later than this one. So FOR SHARE
+ *   blocks its deletion and also a change of its expiry, and the new grant gets the present expiry.
  */
 function grantBehind(isParent: boolean): RowBehind {
   return {

@@ -37,7 +37,10 @@ export interface FailoverDecision {
    * server, and so is another one.
    */
   readonly isAnother: boolean;
-  /** True if a process proved that the database lost commits. */
+  /**
+   * True if a report says that the database lost commits. A process of the service reports this if
+   * the server lacks something that it committed; `reconcile` of the operator also reports it.
+   */
   readonly isProved: boolean;
   /**
    * True if a process that ran before the change compared the server with the commits that it

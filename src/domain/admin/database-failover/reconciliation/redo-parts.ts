@@ -9,7 +9,7 @@ import { ClientsRepository } from '#domain/oauth/clients/clients.repository.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import { everyRevocation } from '../../revocation-kinds/every-revocation.js';
 
-/** The parts of the domain that are needed to repeat lost acts. */
+/** The repositories and services that `redoAct` needs. */
 export interface RedoParts {
   readonly accessRevocation: AccessRevocation;
   readonly audit: AuditLog;
@@ -23,7 +23,9 @@ export interface RedoParts {
 }
 
 /**
- * Makes the parts of the domain that are needed to repeat lost acts, without the Nest container.
+ * Makes the repositories and services that `redo` needs to repeat acts, such as the removal of a
+ * user, whose commits the database server lost in a failover. It does not use the Nest container,
+ * because no other part of the service may run on a server that is not confirmed yet.
  */
 export function redoParts(): RedoParts {
   const accessRevocation = everyRevocation();
