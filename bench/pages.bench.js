@@ -94,6 +94,7 @@ const PAGES = [
   ['an event', (n) => `/admin/audit/${eventId(n * 1000)}`],
   ['saved questions', () => '/admin/audit/questions'],
   ['SCIM tokens', () => '/admin/scim-tokens'],
+  ['API tokens', () => '/admin/api-tokens'],
   ['applications', () => '/admin/applications'],
   ['targets', () => '/admin/access'],
   ['targets, by name', (n) => `/admin/access?q=application%20${n}`],

@@ -2,6 +2,7 @@ import { feedDelay } from '#domain/audit/feed/audit-feed.repository.js';
 import { LONG_DELAY } from '#domain/audit/feed/feed-watch.js';
 import { checkProviders } from '#domain/providers/check-providers.js';
 import { checkAuthority } from '#domain/ssh/authority/check-authority.js';
+import { countExpiringTokens } from '#domain/directory/api-tokens/api-tokens.repository.js';
 import { listTwins } from '#domain/admin/operator-access/twins.repository.js';
 import { COUNTED_DAYS } from '#domain/oauth/notice-figures/notice-counts.repository.js';
 import {
@@ -42,6 +43,9 @@ const SKEW = 5;
  * comes from a `Date` header: that counts whole seconds, and the response travelled for a while.
  */
 const SKEW_OF_PROVIDER = 30;
+
+/** The milliseconds before the end of an API token during which the command warns. */
+const URGENT = 7 * 86_400_000;
 
 /**
  * Checks what a start of the service needs, and changes nothing. Returns 1 if the service could not
@@ -163,6 +167,7 @@ async function checkParts(
   if (database) await checkTwins(findings, database);
   if (database) await checkNotices(findings, database);
   if (database) await checkFeed(findings, database);
+  if (database) await checkApiTokens(findings, database);
   if (kms && database) await checkKeys(findings, config, kms, database);
   else findings.skip(['token-signing keys', 'SSH authority'], 'KMS or the database cannot be used');
   for (const { slug, problem, date } of await checkProviders(config.upstream)) {
@@ -232,6 +237,21 @@ async function checkFeed(
   if (delay !== undefined && delay >= LONG_DELAY) {
     findings.warn('audit feed', 'waits for an open transaction (docs/guides/monitoring.md)');
   }
+}
+
+/** Reports the API tokens that expire within 30 days, and warns in the last 7. */
+async function checkApiTokens(
+  findings: Findings,
+  { dataSource: { manager } }: InstalledDatabase,
+): Promise<void> {
+  const soon = await findings.of(
+    'API tokens',
+    () => countExpiringTokens(manager, 30),
+    ({ count }) => `${count} expire within 30 days without a successor`,
+  );
+  if (!soon?.first || soon.first.getTime() - systemClock.milliseconds() > URGENT) return;
+  const text = `the first one expires at ${soon.first.toISOString()}: an admin has to rotate it`;
+  findings.warn('API tokens', text);
 }
 
 function describeFigures({ kind, isSelfRegistered, ...figures }: NoticeFigures): string {

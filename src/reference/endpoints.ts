@@ -57,6 +57,7 @@ const CALLERS = {
   verified: 'verified session',
   provisioner: 'SCIM token',
   client: 'token of an application itself',
+  program: 'API token',
 } as const satisfies Record<AuthRule['session'], string>;
 
 function bodyOf({ body: { kind, max } }: RoutePolicy): string {

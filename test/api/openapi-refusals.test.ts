@@ -7,6 +7,9 @@ import { newAddress } from '../support/client.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startDatabaseProxy, type DatabaseProxy } from '../support/database-proxy.js';
 import { parseAnswer, rawExchange, requestBytes, type RawAnswer } from '../support/raw-http.js';
+import { API_SCOPES } from '../../src/domain/directory/api-tokens/api-tokens.repository.js';
+import { madeApiToken, TEST_NETWORKS } from '../support/api-tokens.js';
+import { orgApi } from '../support/org-api.js';
 import { foundOrganization } from '../support/scim-organization.js';
 import type { Described } from '../support/traffic/comparison.js';
 
@@ -36,10 +39,19 @@ interface Change {
 /** The values of path parameters that nothing has. */
 const NOTHING: Readonly<Record<string, string>> = { serial: '1', domain: 'nobody.example' };
 
+/** An API token for a SCIM token that nothing has. */
+const NEW_API_TOKEN = JSON.stringify({
+  name: 'x',
+  scopes: ['scim-tokens:rotate'],
+  allowed_cidrs: ['192.0.2.0/24'],
+  scim_token_ids: ['00000000-0000-7000-8000-000000000000'],
+});
+
 /** Bodies that pass validation, by the end of the operation. */
 const BODIES: readonly (readonly [RegExp, string])[] = [
   [/^POST \/api\/v1\/org\/members\/readmit$/, '{"email":"bob@acme.example"}'],
   [/^POST \/api\/v1\/org\/scim-tokens$/, '{"description":"x","replaces":"none"}'],
+  [/^POST \/api\/v1\/org\/api-tokens$/, NEW_API_TOKEN],
   [/^PATCH \/v1\/keys\//, '{"name":"a key"}'],
   [/^PATCH \/scim/, '{"Operations":[{"op":"replace","value":{"displayName":"x"}}]}'],
   [/^(?:POST|PUT) \/scim\/v2\/Users/, '{"userName":"a@b.example"}'],
@@ -89,7 +101,9 @@ function operationsOf({ paths, components }: Described): Operation[] {
 
 const usesSession = ({ security }: Operation) => security.some((one) => 'sessionCookie' in one);
 const usesScim = ({ security }: Operation) => security.some((one) => 'scimToken' in one);
-const isNoAuth = (one: Operation) => !usesSession(one) && !usesScim(one) && !isHeaderOnly(one);
+const usesApiToken = ({ security }: Operation) => security.some((one) => 'apiToken' in one);
+const isNoAuth = (one: Operation) =>
+  !usesSession(one) && !usesScim(one) && !usesApiToken(one) && !isHeaderOnly(one);
 const isHeaderOnly = ({ label }: Operation) => label === 'GET /v1/credentials/aws/token';
 
 /** The application and the credentials with which operations are tried. */
@@ -97,21 +111,30 @@ interface Stage {
   readonly app: TestApp;
   readonly admin: EnrolledUser;
   readonly scimToken: string;
+  /** An API token with every scope. */
+  readonly apiToken: string;
   readonly operations: readonly Operation[];
 }
 
 async function newStage(options: Parameters<typeof startTestApp>[0] = {}): Promise<Stage> {
   const app = await startTestApp(options);
   const { admin, token } = await foundOrganization(app, 'acme.example');
+  const { tokens } = (await orgApi(admin.client, 'GET', '/scim-tokens')).json;
+  const { token: apiToken } = await madeApiToken(admin.client, API_SCOPES, {
+    allowed_cidrs: TEST_NETWORKS,
+    scim_token_ids: [tokens[0].id],
+  });
   const { json } = await app.client().get('/openapi.json');
-  return { app, admin, scimToken: token, operations: operationsOf(json as Described) };
+  const operations = operationsOf(json as Described);
+  return { app, admin, scimToken: token, apiToken, operations };
 }
 
 /** The bytes of the usual request of an operation, with changes. */
 function requestOf(stage: Stage, operation: Operation, change: Change = {}): string {
-  const { app, admin, scimToken } = stage;
+  const { app, admin, scimToken, apiToken } = stage;
   const session = `Bearer ${admin.client.cookie('svc_session')}`;
-  const own = usesScim(operation) ? `Bearer ${scimToken}` : session;
+  const ofProgram = usesApiToken(operation) ? `Bearer ${apiToken}` : session;
+  const own = usesScim(operation) ? `Bearer ${scimToken}` : ofProgram;
   const credential = change.credential ?? (isNoAuth(operation) ? wrongProof(operation) : own);
   const usual = bodyOf(operation);
   const body = change.body ?? usual?.body ?? '';
@@ -371,7 +394,7 @@ describe('the faults that the document states are met at every operation', () =>
     for (let i = 0; i < late.length; i += LATE) {
       const runner = stage.app.dataSource.createQueryRunner();
       await runner.startTransaction();
-      await runner.query('LOCK TABLE sessions, scim_tokens IN ACCESS EXCLUSIVE MODE');
+      await runner.query('LOCK TABLE sessions, scim_tokens, api_tokens IN ACCESS EXCLUSIVE MODE');
       const some = late.slice(i, i + LATE).map(async (operation) => {
         const change = isNoAuth(operation) ? { length: 5000 } : {};
         const bytes = requestOf(stage, operation, change);

@@ -7,7 +7,7 @@ import { newAddress } from '../support/client.js';
 import { untilWaiting } from '../support/lock-waiters.js';
 import { OauthRows } from '../support/oauth-rows.js';
 import { postForm } from '../support/oauth-flow.js';
-import { idOf } from '../support/org-api.js';
+import { idOf, orgApi } from '../support/org-api.js';
 import { passFor, startWith } from '../support/passes.js';
 import { RecordingLog } from '../support/recording-log.js';
 import { auditOf, count, rows } from '../support/rows.js';
@@ -52,6 +52,7 @@ describe('the end of everything on record', () => {
     ssh_certificates: 'ssh_certificates WHERE revoked_at IS NULL AND valid_before > now()',
     github_tokens: "github_tokens WHERE next_attempt_at IS DISTINCT FROM '-infinity'",
     enrollment_passes: 'enrollment_passes WHERE hash IS NOT NULL',
+    api_tokens: 'api_tokens WHERE revoked_at IS NULL',
   };
   const live = async () =>
     Object.fromEntries(
@@ -121,12 +122,19 @@ describe('the end of everything on record', () => {
        VALUES ($1, 1, 'acme', $2, $3, $4, 'x', '{}', now() + interval '1 hour')`,
       [randomUUID(), user.id, user.orgId, randomUUID()],
     );
+    const made = { name: 'SIEM', scopes: ['audit:read'] };
+    expect((await orgApi(ada, 'POST', '/api-tokens', made)).status).toBe(201);
     const before = await live();
     expect(Object.values(before).every((number) => number > 0)).toBe(true);
     const kept = 'users u JOIN authenticators k ON k.user_id = u.id';
     const keys = await count(app.dataSource, kept);
     const ended = await end();
-    expect(ended).toMatchObject({ enrollment_passes: 1, github_tokens: 1, grants: 1 });
+    expect(ended).toMatchObject({
+      api_tokens: 1,
+      enrollment_passes: 1,
+      github_tokens: 1,
+      grants: 1,
+    });
     expect(ended['sessions']).toBeGreaterThanOrEqual(4);
     expect(Object.values(await live())).toEqual(Object.keys(before).map(() => 0));
     expect(await count(app.dataSource, kept)).toBe(keys);

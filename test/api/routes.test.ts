@@ -45,6 +45,8 @@ GET    /admin/github                              general        none   256 ui  
 GET    /admin/providers                           general        none   256 ui         html       optional
 GET    /admin/providers/:id                       general        none   256 ui         html       optional
 GET    /admin/settings                            general        none   256 ui         html       optional
+GET    /admin/api-tokens                          general        none   256 ui         html       optional
+GET    /admin/api-tokens/:id/rotate               general        none   256 ui         html       optional
 GET    /admin/scim-tokens                         general        none   256 ui         html       optional
 GET    /admin/scim-tokens/:id/rotate              general        none   256 ui         html       optional
 GET    /docs/api                                  general        none   256 ui         html       optional
@@ -202,6 +204,17 @@ DELETE /api/v1/org/members/:id/keys/:key_id       general        none   256 api 
 GET    /api/v1/org/providers                      general        none   256 api        problem    verified    svc:admin
 POST   /api/v1/org/providers                      general        json   256 api        problem    verified    svc:admin touch:300
 DELETE /api/v1/org/providers/:id                  general        none   256 api        problem    verified    svc:admin touch:300
+GET    /api/v1/org/api-tokens                     general        none   256 api        problem    verified    svc:admin
+POST   /api/v1/org/api-tokens                     general        json   256 api        problem    verified    svc:admin touch:300
+DELETE /api/v1/org/api-tokens/:id                 general        none   256 api        problem    verified    svc:admin
+POST   /api/v1/org/api-tokens/:id/rotate          general        json   256 api        problem    verified    svc:admin touch:300
+GET    /api/v1/programs/audit-events              general        none   256 api        problem    program     from:any audit:read header-only
+GET    /api/v1/programs/members                   general        none   256 api        problem    program     from:any members:read header-only
+GET    /api/v1/programs/access                    general        none   256 api        problem    program     from:any access:read header-only
+GET    /api/v1/programs/access/:kind/:id          general        none   256 api        problem    program     from:any access:read header-only
+GET    /api/v1/programs/applications              general        none   256 api        problem    program     from:any applications:read header-only
+GET    /api/v1/programs/applications/:id          general        none   256 api        problem    program     from:any applications:read header-only
+POST   /api/v1/programs/scim-tokens/:id/rotate    general        json   256 api        problem    program     from:any scim-tokens:rotate header-only
 POST   /api/v1/org/scim-tokens                    general        json   256 api        problem    verified    svc:admin touch:300
 GET    /api/v1/org/scim-tokens                    general        none   256 api        problem    verified    svc:admin
 DELETE /api/v1/org/scim-tokens/:id                general        none   256 api        problem    verified    svc:admin
@@ -405,7 +418,9 @@ describe('every route without a session', () => {
       const cors = answer.headers.get('access-control-allow-origin');
       expect([of, cors]).toEqual([of, audience === 'api' ? '*' : null]);
       if (template.startsWith('/oauth/')) continue; // these routes check their own tokens
-      const refused = ['any', 'verified', 'provisioner', 'client'].includes(auth.session);
+      const refused = ['any', 'verified', 'provisioner', 'client', 'program'].includes(
+        auth.session,
+      );
       expect([of, answer.status === 401]).toEqual([of, refused]);
     }
   });

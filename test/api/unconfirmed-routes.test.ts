@@ -4,6 +4,7 @@ import { RoutePolicies, type CompiledRoute } from '#platform/http/routing/route-
 import type { EnrolledUser, TestApp } from '../support/app.js';
 import { newAddress, type Answer } from '../support/client.js';
 import { FailoverWorld } from '../support/failover-world.js';
+import { asProgram, madeApiToken } from '../support/api-tokens.js';
 import { addTenant, type ScimTenant } from '../support/scim.js';
 
 describe('a PostgreSQL that is not confirmed', () => {
@@ -11,12 +12,14 @@ describe('a PostgreSQL that is not confirmed', () => {
   let app: TestApp;
   let user: EnrolledUser;
   let tenant: ScimTenant;
+  let apiToken: string;
 
   beforeAll(async () => {
     world = await FailoverWorld.open();
     app = await world.start();
     user = await app.enrolled('ada@example.com');
     tenant = await addTenant(app);
+    ({ token: apiToken } = await madeApiToken(user.client));
     await world.addSilentReplica();
     await world.promote();
   });
@@ -30,6 +33,7 @@ describe('a PostgreSQL that is not confirmed', () => {
   function send({ method, template, policy }: CompiledRoute): Promise<Answer> {
     const path = template.replaceAll(/:\w+/g, randomUUID());
     const body = method === 'GET' || method === 'DELETE' ? {} : { body: {} };
+    if (policy.auth.session === 'program') return asProgram(app, apiToken, method, path, body);
     if (policy.auth.session === 'provisioner') {
       return tenant.send(method, path.replace('/scim/v2', ''), body.body);
     }
@@ -41,7 +45,7 @@ describe('a PostgreSQL that is not confirmed', () => {
   it('gives 503 with retry-after on every route that needs a credential', async () => {
     await expect.poll(readiness).toBe(503);
     // The GET of a token for AWS takes no cookie, so that it looks nothing up here.
-    const needing = routes('any', 'verified', 'provisioner').filter(
+    const needing = routes('any', 'verified', 'provisioner', 'program').filter(
       ({ method, template }) => `${method} ${template}` !== 'GET /v1/credentials/aws/token',
     );
     expect(needing.length).toBeGreaterThan(60);

@@ -50,10 +50,12 @@ const planted = (text: string): SourceFile => ({
 describe('access revocation', () => {
   it('is the only caller of what revokes sessions, certificates, keys and application tokens', () => {
     expect(classes.toSorted()).toEqual([
+      'ApiTokenRevocation',
       'AttestedKeyRevocation',
       'AuthenticatorsRepository',
       'CertificateRevocation',
       'ClientsRepository',
+      'DemotedApiTokens',
       'EndedAccounts',
       'EnrollmentPassesRepository',
       'GitHubTokenRevocation',

@@ -16,6 +16,7 @@ const CALLER_TYPE: Readonly<Record<AuthRule['session'], string | undefined>> = {
   verified: 'VerifiedSession',
   provisioner: 'Provisioner',
   client: 'ClientItself',
+  program: 'Program',
 };
 
 interface DeclaredCaller {

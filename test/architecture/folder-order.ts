@@ -65,6 +65,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'providers',
     'providers/accepted',
     'directory',
+    'directory/api-tokens',
     'directory/scim-tokens',
     'directory/provisioning',
     'oauth/token-signing',

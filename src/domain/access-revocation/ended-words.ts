@@ -15,6 +15,8 @@ export const ENDED_WORDS: Readonly<Record<string, readonly [one: string, many: s
   github_tokens: ['GitHub token', 'GitHub tokens'],
   secrets: ['secret', 'secrets'],
   applications: ['registered application', 'registered applications'],
+  api_tokens: ['API token', 'API tokens'],
+  api_tokens_ending: ['API token that ends in 7 days', 'API tokens that end in 7 days'],
   enrollment_passes: ['re-enrollment pass', 're-enrollment passes'],
 };
 

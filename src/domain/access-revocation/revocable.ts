@@ -2,7 +2,8 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
  * The events that end access of users, such as a removed account. `domain-lost`: the organization
- * does not own the domain of the user's e-mail address any more.
+ * does not own the domain of the user's e-mail address any more. `admin-demoted`: the user lost the
+ * role of admin, and stays a member with the own credentials.
  */
 export type RevocationScope =
   | 'account-deleted'
@@ -10,7 +11,8 @@ export type RevocationScope =
   | 'credentials-revoked'
   | 'email-changed'
   | 'domain-lost'
-  | 'provider-withdrawn';
+  | 'provider-withdrawn'
+  | 'admin-demoted';
 
 /** A user whose access ends. The transaction has locked the row of the user. */
 export interface LockedUser {
@@ -171,7 +173,10 @@ export function idsOf(users: readonly LockedUser[]): string[] {
   return users.map(({ id }) => id);
 }
 
-/** All events, for a kind of access that ends whenever a user loses access. */
+/**
+ * All events at which a user loses access as a person, for a kind of access that ends with them. A
+ * demoted admin stays a member.
+ */
 export const EVERY_SCOPE: ReadonlySet<RevocationScope> = new Set([
   'account-deleted',
   'account-deactivated',

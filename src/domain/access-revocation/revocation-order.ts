@@ -19,6 +19,8 @@ export const REVOCATION_ORDER = {
    */
   applications: 30,
   clusters: 31,
+  apiTokens: 33,
+  demotedApiTokens: 34,
   enrollmentPasses: 35,
   securityKeys: 40,
 } as const;

@@ -49,10 +49,10 @@ export type NotedAct =
     }
   | NotedSecret;
 
-/** A SCIM token or a secret of an application that was made, or that ended. */
+/** A SCIM token, an API token or a secret of an application that was made, or that ended. */
 export interface NotedSecret {
   readonly kind: 'secret_made' | 'secret_ended';
-  readonly secret: 'scim_token' | 'client_secret';
+  readonly secret: 'scim_token' | 'api_token' | 'client_secret';
   readonly secretId: string;
   /**
    * The organization of the token or application; null for an application of a user without an
@@ -68,6 +68,23 @@ export interface NotedSecret {
    * replaces it. Without it, the secret ends at once.
    */
   readonly endsAt?: Date;
+}
+
+/** A token of an organization, as an act names it. */
+interface NamedToken {
+  readonly id: string;
+  /** The description of a SCIM token, or the name of an API token. */
+  readonly name: string;
+}
+
+/** Returns the act that made or ended a token of an organization. */
+export function notedToken(
+  kind: NotedSecret['kind'],
+  secret: 'scim_token' | 'api_token',
+  orgId: string,
+  { id: secretId, name }: NamedToken,
+): NotedSecret {
+  return { kind, secret, secretId, orgId, name };
 }
 
 /** The acts of an audit row whose commit has returned. */

@@ -1,7 +1,10 @@
 import { Module } from '@nestjs/common';
 import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
+import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
 import { AuditModule } from '#domain/audit/audit.module.js';
 import { OrganizationsModule } from '#domain/organizations/organizations.module.js';
+import { ApiTokenRevocation, DemotedApiTokens } from './api-tokens/ended-api-tokens.repository.js';
 import { MemberTies } from './member-ties.service.js';
 import { Members } from './members.service.js';
 import { GroupProvisioning } from './provisioning/group-provisioning.service.js';
@@ -36,4 +39,9 @@ import { UsersRepository } from './users.repository.js';
     UsersRepository,
   ],
 })
-export class DirectoryModule {}
+export class DirectoryModule {
+  constructor(revocation: AccessRevocation, auditLog: AuditLog) {
+    revocation.register(new ApiTokenRevocation(auditLog));
+    revocation.register(new DemotedApiTokens(auditLog));
+  }
+}

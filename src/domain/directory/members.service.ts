@@ -69,15 +69,36 @@ export class Members {
 
   /** Makes a member an admin. @throws DomainError admin_required, not_found, own_account */
   promote(act: MemberAct): Promise<Member> {
-    return this.#setAdmin(act, true);
+    return this.#change(act, false, async (tx, { id, email }) => {
+      const { orgId } = act.admin;
+      if (!(await this.users.setAdmin(tx, { id, orgId }, true))) return;
+      await this.audit.record(tx, {
+        ...auditOf(act, { email }, 'admin_promote'),
+        subjectId: id,
+        orgId,
+      });
+    });
   }
 
   /**
-   * Takes the role of admin from a member. @throws DomainError admin_required, not_found,
-   * own_account, last_admin
+   * Takes the role of admin from a member, and narrows the API tokens that the member made. @throws
+   * DomainError admin_required, not_found, own_account, last_admin
    */
   demote(act: MemberAct): Promise<Member> {
-    return this.#setAdmin(act, false);
+    return this.#change(act, true, async (tx, { id, email }) => {
+      const { id: adminId, orgId } = act.admin;
+      const cause = { reason: 'demoted by an admin', revokedBy: adminId };
+      const ended = await this.directory.demote(tx, { id, orgId }, cause);
+      if (!ended) return;
+      const { details, ...audit } = auditOf(act, { email }, 'admin_demote');
+      await this.audit.record(tx, {
+        ...audit,
+        subjectId: id,
+        orgId,
+        details: { ...details, ...ended },
+        acts: [{ kind: 'admin_demoted', userId: id, orgId }],
+      });
+    });
   }
 
   /**
@@ -192,19 +213,6 @@ export class Members {
     const member = await this.#lock(tx, act, false, others);
     if (others.includes(act.admin.id)) throw ownAccount();
     return member;
-  }
-
-  #setAdmin(act: MemberAct, isOrgAdmin: boolean): Promise<Member> {
-    return this.#change(act, !isOrgAdmin, async (tx, member) => {
-      const { orgId } = act.admin;
-      if (!(await this.users.setAdmin(tx, { id: member.id, orgId }, isOrgAdmin))) return;
-      await this.audit.record(tx, {
-        ...auditOf(act, member, isOrgAdmin ? 'admin_promote' : 'admin_demote'),
-        subjectId: member.id,
-        orgId,
-        ...(isOrgAdmin ? {} : { acts: [{ kind: 'admin_demoted', userId: member.id, orgId }] }),
-      });
-    });
   }
 
   /**

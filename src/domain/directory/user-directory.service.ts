@@ -3,6 +3,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
 import {
   sumOf,
+  type RevocationCause,
   type RevocationScope,
   type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
@@ -147,6 +148,19 @@ export class UserDirectory {
     deprovisioning: Deprovisioning,
   ): Promise<RevokedCounts> {
     return this.#endAccess(tx, user, 'credentials-revoked', deprovisioning);
+  }
+
+  /**
+   * Takes the role of admin from a member, whose row is locked, and narrows the API tokens that the
+   * member made. Returns the counts of what ended; undefined if the member was no admin.
+   */
+  async demote(
+    tx: EntityManager,
+    member: { readonly id: string; readonly orgId: string },
+    cause: RevocationCause,
+  ): Promise<RevokedCounts | undefined> {
+    if (!(await this.users.setAdmin(tx, member, false))) return undefined;
+    return this.accessRevocation.end(tx, [member], 'admin-demoted', cause);
   }
 
   /**

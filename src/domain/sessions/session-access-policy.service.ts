@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
+import type { Program } from '#domain/directory/api-tokens/api-tokens.repository.js';
 import { authenticateScimToken } from '#domain/directory/scim-tokens/scim-tokens.repository.js';
 import { BatchedQueries } from '#domain/oauth/grants/batched-queries.service.js';
 import { Clock } from '#platform/clock/clock.js';
@@ -16,6 +17,7 @@ import {
 } from '#platform/http/access/access-policy.js';
 import type { AuthRule } from '#platform/http/routing/route-policy.js';
 import { clientItself, type ClientItself } from './client-itself.js';
+import { programItself } from './program-itself.js';
 import { ADMIN_SCOPE, assertOpens, challengeOf, refusedToken } from './access-token.js';
 import type { LiveSession, SessionUser } from './session.js';
 import { Sessions } from './sessions.service.js';
@@ -36,14 +38,15 @@ export interface Provisioner {
   readonly orgId: string;
 }
 
-/** A caller that may use a route: a user, an identity provider or an application. */
-type Caller = LiveSession | Provisioner | ClientItself;
+/** A caller that may use a route: a user, an identity provider, an application or a program. */
+type Caller = LiveSession | Provisioner | ClientItself | Program;
 
 /**
  * Decides if a request may use a route, by the session to which its token belongs. The own token of
  * a session has all permissions of the user. An access token of the command-line client has the
- * permissions of its scope. A SCIM token identifies an identity provider. A token of the client
- * credentials grant opens the stream of security events of its client.
+ * permissions of its scope. A SCIM token identifies an identity provider, and an API token a
+ * program. A token of the client credentials grant opens the stream of security events of its
+ * client.
  */
 @Injectable()
 export class SessionAccessPolicy extends AccessPolicy<Caller> {
@@ -63,6 +66,9 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
     requirement: AuthRule,
   ): Promise<Caller | undefined> {
     if (requirement.session === 'provisioner') return this.#provisioner(presented);
+    if (requirement.session === 'program') {
+      return programItself(this.manager, presented, requirement.scope);
+    }
     if (requirement.session === 'client') {
       return clientItself(this, this.manager, presented, requirement.scope);
     }

@@ -2,9 +2,10 @@ import { Module } from '@nestjs/common';
 import { AdminModule } from '#domain/admin/admin.module.js';
 import { AuditLogController } from './audit-log.controller.js';
 import { AuditQuestionsController } from './audit-questions.controller.js';
+import { ProgramAuditController } from './program-audit.controller.js';
 
 @Module({
   imports: [AdminModule],
-  controllers: [AuditLogController, AuditQuestionsController],
+  controllers: [AuditLogController, AuditQuestionsController, ProgramAuditController],
 })
 export class AuditLogModule {}

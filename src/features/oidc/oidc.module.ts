@@ -16,6 +16,7 @@ import { ApplicationNoticesController } from './applications/application-notices
 import { ApplicationSecretsController } from './applications/application-secrets.controller.js';
 import { ApplicationSignalsController } from './applications/application-signals.controller.js';
 import { ApplicationsController } from './applications/applications.controller.js';
+import { ProgramApplicationsController } from './applications/program-applications.controller.js';
 import { Applications } from './applications/applications.service.js';
 import { Clusters } from './applications/clusters.service.js';
 import { AuthorizationController } from './authorization/authorization.controller.js';
@@ -81,6 +82,7 @@ const NAVIGATION = { tier: 'general', audience: 'navigation', errors: 'html' } a
     ApplicationSecretsController,
     ApplicationSignalsController,
     ApplicationsController,
+    ProgramApplicationsController,
     AuthorizationController,
     DeviceAuthorizationController,
     DeviceController,

@@ -94,6 +94,16 @@ export const API: ApiDescription = {
       paths: ['/api/v1/org/scim-tokens*'],
     },
     {
+      name: 'API tokens',
+      description: 'The tokens by which programs of an organization read, and rotate SCIM tokens.',
+      paths: ['/api/v1/org/api-tokens*'],
+    },
+    {
+      name: 'Programs',
+      description: 'What programs of an organization read and rotate by an API token.',
+      paths: ['/api/v1/programs*'],
+    },
+    {
       name: 'Secrets to confirm',
       description:
         'The SCIM tokens and secrets that an admin compares after the database has lost commits.',

@@ -6,6 +6,7 @@ import { KeysModule } from '#domain/keys/keys.module.js';
 import { DirectoryModule } from '#domain/directory/directory.module.js';
 import { AccessController } from './access/access.controller.js';
 import { MadeTargetsController } from './access/made-targets.controller.js';
+import { ApiTokensController } from './api-tokens.controller.js';
 import { DomainsController } from './domains/domains.controller.js';
 import { EnrollmentPassesController } from './members/enrollment-passes.controller.js';
 import { IssuerController } from './issuer/issuer.controller.js';
@@ -13,15 +14,18 @@ import { MemberActsController } from './members/member-acts.controller.js';
 import { MemberTiesController } from './members/member-ties.controller.js';
 import { MembersController } from './members/members.controller.js';
 import { OrganizationController } from './organization.controller.js';
+import { ProgramReadsController } from './program-reads.controller.js';
+import { ProgramRotationController } from './program-rotation.controller.js';
 import { ProvidersController } from './providers/providers.controller.js';
 import { ScimTokensController } from './scim-tokens.controller.js';
 import { SecretsToConfirmController } from './secrets/secrets-to-confirm.controller.js';
 
-@UnmatchedPaths({ '/api/v1/org/*': { tier: 'general' } })
+@UnmatchedPaths({ '/api/v1/org/*': { tier: 'general' }, '/api/v1/programs/*': { tier: 'general' } })
 @Module({
   imports: [AuditModule, AdminModule, DirectoryModule, KeysModule],
   controllers: [
     AccessController,
+    ApiTokensController,
     MadeTargetsController,
     DomainsController,
     EnrollmentPassesController,
@@ -30,6 +34,8 @@ import { SecretsToConfirmController } from './secrets/secrets-to-confirm.control
     MemberTiesController,
     MembersController,
     OrganizationController,
+    ProgramReadsController,
+    ProgramRotationController,
     ProvidersController,
     ScimTokensController,
     SecretsToConfirmController,

@@ -12,6 +12,7 @@ import { DomainsPageController } from './admin/settings/domains-page.controller.
 import { GitHubPageController } from './admin/settings/github-page.controller.js';
 import { ProvidersPageController } from './admin/settings/providers-page.controller.js';
 import { SettingsPageController } from './admin/settings/settings-page.controller.js';
+import { ApiTokensPageController } from './admin/tokens/api-tokens-page.controller.js';
 import { TokensPageController } from './admin/tokens/tokens-page.controller.js';
 
 /** The folders of the templates of these pages. */
@@ -30,6 +31,7 @@ const VIEWS = [
   imports: [OAuthModule, GitHubModule, HttpModule, AdminModule],
   controllers: [
     AccessPageController,
+    ApiTokensPageController,
     ChangePageController,
     TargetPageController,
     ApplicationsPageController,

@@ -5,15 +5,20 @@ import { systemRandom } from '#platform/clock/random.js';
  * A bearer secret, and the hash of it. The secret goes to its owner, and only the hash is stored.
  */
 export interface OpaqueToken {
-  /** 256 random bits, base64url. */
+  /** 256 random bits, base64url, behind a prefix if the kind of the token has one. */
   readonly token: string;
   /** The SHA-256 of the token, by which the database finds it. */
   readonly hash: Buffer;
 }
 
-/** Makes a new bearer secret of 256 random bits. */
-export function mintOpaqueToken(): OpaqueToken {
-  const token = systemRandom.token();
+/**
+ * Makes a new bearer secret of 256 random bits.
+ *
+ * @param prefix a text in front of the random bits, by which a secret scanner recognizes the kind
+ *   of the secret; the hash covers it too
+ */
+export function mintOpaqueToken(prefix = ''): OpaqueToken {
+  const token = prefix + systemRandom.token();
   return { token, hash: hashOpaqueToken(token) };
 }
 

@@ -196,6 +196,7 @@ export const CATALOGUE = {
   label_taken: { status: 409, title: 'Label taken', oauth: 'invalid_request' },
   issuer_exists: { status: 409, title: 'An issuer exists', oauth: 'invalid_request' },
   rotation_pending: { status: 409, title: 'A rotation is pending', oauth: 'invalid_request' },
+  token_rotated: { status: 409, title: 'Token already rotated', oauth: 'invalid_request' },
   issuers_not_configured: {
     status: 503,
     title: 'Issuers are not configured',

@@ -325,8 +325,13 @@ export const EXPLANATIONS: Readonly<Record<ErrorCode, Explanation>> = {
     remedy: 'Release its label first.',
   },
   rotation_pending: {
-    cause: 'The next key of the issuer is published already and does not sign yet.',
-    remedy: 'Wait until it signs, or rotate in an emergency.',
+    cause: 'A new key or token replaces this one already, and this one is still in use.',
+    remedy:
+      'End the old token first. A key of an issuer: wait until the new one signs, or rotate in an emergency.',
+  },
+  token_rotated: {
+    cause: 'The program named a SCIM token that was rotated before.',
+    remedy: 'Use the id in the detail. If the secret of that token was lost, rotate it again.',
   },
   issuers_not_configured: {
     cause: 'The operator has not configured the key that protects the keys of issuers.',

@@ -62,7 +62,7 @@ describe('every write of the service', () => {
     places = { ...(await ownThings()), ...(await thingsOfTheOrganization(grace.client)) };
     written = app.nest.get(RoutePolicies).routes.filter(({ method }) => WRITES.has(method));
     routes = written.filter(
-      ({ policy }) => policy.auth.session !== 'provisioner' && policy.auth.session !== 'client',
+      ({ policy }) => !['provisioner', 'client', 'program'].includes(policy.auth.session),
     );
   });
   afterAll(() => app.close());
@@ -149,6 +149,7 @@ describe('every write of the service', () => {
   async function thingsOfTheOrganization(grace: Client) {
     const org = '/api/v1/org';
     const { id: token } = await made(`${org}/scim-tokens`, { description: 'Okta' });
+    const api = await made(`${org}/api-tokens`, { name: 'SIEM', scopes: ['audit:read'] });
     const { id: question } = await made(`${org}/audit-questions`, { name: 'Who', person: 'grace' });
     await made(`${org}/domains`, { domain: 'lab-every-write.example' });
     const { providers } = (await orgApi(browser, 'GET', '/providers')).json;
@@ -172,7 +173,8 @@ describe('every write of the service', () => {
       'members/:id': `members/${await idOf(app, MEMBER)}`,
       ':session_id': await sessionOf(MEMBER),
       ':key_id': (await keysOf(app, MEMBER))[1]?.id ?? '',
-      'scim-tokens/:id': `scim-tokens/${token}`,
+      'org/scim-tokens/:id': `org/scim-tokens/${token}`,
+      'api-tokens/:id': `api-tokens/${api['id']}`,
       'audit-questions/:id': `audit-questions/${question}`,
       ':domain': 'lab-every-write.example',
       'providers/:id': `providers/${(providers as { id: string }[])[0]?.id}`,
@@ -234,8 +236,10 @@ describe('every write of the service', () => {
     expect(ofProvisioners.every(({ template }) => template.startsWith('/scim/v2/'))).toBe(true);
     const ofClients = withoutCookie.filter(({ policy }) => policy.auth.session === 'client');
     expect(ofClients.every(({ template }) => template.startsWith('/ssf/'))).toBe(true);
+    const ofPrograms = withoutCookie.filter(({ policy }) => policy.auth.session === 'program');
+    expect(ofPrograms.map(nameOf)).toEqual(['POST /api/v1/programs/scim-tokens/:id/rotate']);
     const others = withoutCookie.filter(
-      (route) => !ofProvisioners.includes(route) && !ofClients.includes(route),
+      (route) => ![ofProvisioners, ofClients, ofPrograms].some((some) => some.includes(route)),
     );
     expect(others.map(nameOf).toSorted()).toEqual(Object.keys(WITHOUT_COOKIE).toSorted());
     expect(others.map(({ policy }) => policy.auth.session)).toEqual(others.map(() => 'none'));
@@ -298,12 +302,13 @@ describe('every write of the service', () => {
     await touchedAgo(app, ADMIN, 0);
   });
 
-  it('demands a recent touch for every write of an admin but the deletion of a SCIM token', () => {
+  it('demands a recent touch for every write of an admin but the deletion of a token', () => {
     const without = routes.filter(
       ({ template, policy }) =>
         template.startsWith('/api/v1/org') && !policy.auth.touchedWithinSeconds,
     );
     expect(without.map(({ method, template }) => `${method} ${template}`)).toEqual([
+      'DELETE /api/v1/org/api-tokens/:id',
       'DELETE /api/v1/org/scim-tokens/:id',
     ]);
   });

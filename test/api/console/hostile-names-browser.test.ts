@@ -339,6 +339,18 @@ requires('chromium').describe('a hostile name in Chromium', () => {
       store: ['UPDATE scim_tokens SET description = $1', HOSTILE],
       pages: ['/admin/scim-tokens'],
     }),
+    'of an API token': () => ({
+      enter: () => statusOf('/api/v1/org/api-tokens', { name: HOSTILE, scopes: ['audit:read'] }),
+      answers: [400],
+      store: [
+        `INSERT INTO api_tokens (id, org_id, hash, name, scopes, scim_token_ids, allowed_cidrs, lifetime_days, created_by, expires_at)
+         SELECT gen_random_uuid(), org_id, 'x', $1, '{audit:read}', '{}', '{}', 90, id, now() + interval '1 day'
+         FROM users WHERE email = $2`,
+        HOSTILE,
+        ADMIN,
+      ],
+      pages: ['/admin/api-tokens'],
+    }),
     'of a question to the audit log': () => ({
       enter: () => statusOf('/api/v1/org/audit-questions', { name: HOSTILE, person: 'bob' }),
       answers: [400],

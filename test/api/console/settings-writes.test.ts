@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { madeApiToken } from '../../support/api-tokens.js';
 import { link, startGitHubApplication, type GitHubApplication } from '../../support/github.js';
 import { newAddress, type Client } from '../../support/client.js';
 import { touchedAgo } from '../../support/keys.js';
@@ -12,6 +13,7 @@ const TABLES = [
   'organization_providers',
   'organization_issuers',
   'scim_tokens',
+  'api_tokens',
   'oauth_clients',
   'oauth_client_secrets',
   'github_installations',
@@ -21,7 +23,7 @@ let service: GitHubApplication;
 let admin: Client;
 let eve: Client;
 /** What the organization has, by its part of a path. */
-let ids: Record<'token' | 'provider' | 'application' | 'secret' | 'installation', string>;
+let ids: Record<'token' | 'api' | 'provider' | 'application' | 'secret' | 'installation', string>;
 beforeAll(async () => {
   service = await startGitHubApplication();
   admin = service.organization.admin.client;
@@ -34,6 +36,7 @@ beforeAll(async () => {
   await orgApi(admin, 'POST', '/domains', { domain: 'octo-lab.example' });
   ids = {
     token: (await get('/api/v1/org/scim-tokens')).tokens[0].id,
+    api: (await madeApiToken(admin)).id,
     provider: (await get('/api/v1/org/providers')).providers[0].id,
     application: made.client_id as string,
     secret: (await get(`/api/v1/applications/${made.client_id}/secrets`)).secrets[0].id,
@@ -46,6 +49,8 @@ afterAll(() => service.close());
 const writes = (): [method: string, path: string, body?: object][] => [
   ['PATCH', '/api/v1/org', { name: 'Changed', membership: 'open' }],
   ['POST', '/api/v1/org/scim-tokens', { description: 'x', replaces: ids.token }],
+  ['POST', '/api/v1/org/api-tokens', { name: 'x', scopes: ['audit:read'] }],
+  ['POST', `/api/v1/org/api-tokens/${ids.api}/rotate`, {}],
   ['POST', '/api/v1/org/domains', { domain: 'octo-new.example' }],
   ['DELETE', '/api/v1/org/domains/octo-lab.example'],
   ['DELETE', `/api/v1/org/providers/${ids.provider}`],
@@ -56,6 +61,7 @@ const writes = (): [method: string, path: string, body?: object][] => [
 /** Writes that demand no recent touch: they reduce access, or concern an application alone. */
 const untouched = (): [method: string, path: string, body?: object][] => [
   ['DELETE', `/api/v1/org/scim-tokens/${ids.token}`],
+  ['DELETE', `/api/v1/org/api-tokens/${ids.api}`],
   ['PATCH', `/api/v1/applications/${ids.application}`, { name: 'Changed' }],
   ['DELETE', `/api/v1/applications/${ids.application}`],
 ];
@@ -117,6 +123,7 @@ describe('the writes of the pages of settings, on things that exist', () => {
     expect(new Set(codes)).toEqual(new Set(['404 not_found']));
     const paths = [
       `/admin/scim-tokens/${ids.token}/rotate`,
+      `/admin/api-tokens/${ids.api}/rotate`,
       '/admin/domains/octo-lab.example',
       `/admin/providers/${ids.provider}`,
       `/admin/applications/${ids.application}`,

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { EnrolledUser } from '../../support/app.js';
 import type { BrowserProfile } from '../../support/browser.js';
+import { asProgram, madeApiToken } from '../../support/api-tokens.js';
 import { newAddress } from '../../support/client.js';
 import {
   consoleSetUp,
@@ -64,7 +65,7 @@ requires('chromium').describe('the pages of SCIM tokens in Chromium', () => {
   /** A secret is not in the page, its address, its history or its storage, and not in the log. */
   async function expectNowhere({ profile }: { profile: BrowserProfile }, secret: string) {
     const { page } = profile;
-    const part = secret.replace('svc_scim_', '');
+    const part = secret.replace(/^svc_[a-z]+_/, '');
     for (const visit of [() => page.reload(), () => page.goBack(), () => page.goForward()]) {
       await visit();
       expect(await page.content()).not.toContain(part);
@@ -178,6 +179,68 @@ requires('chromium').describe('the pages of SCIM tokens in Chromium', () => {
     await checkPage(second, path);
     await orgApi(admin.client, 'POST', '/scim-tokens', { description: 'Next', replaces: old.id });
     await checkPage(second, path, (page) => page.locator('[data-unused]').waitFor());
+    expect(second.pageErrors).toEqual([]);
+    await second.leave();
+  });
+
+  const asked = (token: string) => asProgram(pages.app, token, 'GET', 'audit-events');
+
+  it('makes and rotates an API token by keyboard alone at 390 px, and shows each secret once', async () => {
+    const admin = await pages.newAdmin();
+    const { page, pageErrors } = admin.profile;
+    const walk = await KeyboardWalk.begin(page, '/admin/api-tokens');
+    await walk.fill('#name', 'SIEM');
+    await walk.press('input[value="audit:read"]', 'Space');
+    await walk.press('form[data-secret] button');
+    await page.locator('[data-result]:not([hidden])').waitFor();
+    const old = (await page.locator('#new-token').textContent()) ?? '';
+    expect(old).toMatch(/^svc_api_[\w-]{43}$/);
+    expect((await asked(old)).status).toBe(200);
+    await walk.press('[data-onward]');
+    await page.locator('[data-token]').waitFor();
+    await walk.press('a[href$="/rotate"]');
+    await page.waitForURL('**/rotate');
+    await walk.press('form[data-secret] button');
+    await page.locator('[data-result]:not([hidden])').waitFor();
+    const token = (await page.locator('#new-token').textContent()) ?? '';
+    expect(token).not.toBe(old);
+    await walk.press('[data-onward]');
+    await page.getByText('Waiting for the first use of the new token.').waitFor();
+    expect((await asked(token)).status).toBe(200);
+    await page.getByText('The new token is in use. You can end the old one.').waitFor();
+    const forms = page.locator('form[data-send^="DELETE"]');
+    await walk.press(`form[data-send="${await forms.last().getAttribute('data-send')}"] button`);
+    await page.getByText('The old token has ended. The rotation is complete.').first().waitFor();
+    expect([(await asked(old)).status, (await asked(token)).status]).toEqual([401, 200]);
+    await expectNowhere(admin, token);
+    expect(pageErrors).toEqual([]);
+    await admin.profile.leave();
+  });
+
+  it('makes the successor of an API token without its maker in one press, and is accessible and small', async () => {
+    const admin = await pages.newAdmin();
+    const { profile } = admin;
+    await checkPage(profile, '/admin/api-tokens');
+    const lost = await madeApiToken(admin.client, ['audit:read'], { name: 'lost' });
+    await madeApiToken(admin.client, ['members:read'], { name: 'kept' });
+    await rows(
+      pages.app.dataSource,
+      'UPDATE api_tokens SET revoked_at = now(), is_orphan = true WHERE id = $1',
+      [lost.id],
+    );
+    await checkPage(profile, '/admin/api-tokens', (page) => page.locator('[data-lost]').waitFor());
+    await profile.leave();
+    const second = await openAs(pages.browser, pages.app, admin);
+    const { page } = second;
+    const path = `/admin/api-tokens/${lost.id}/rotate`;
+    await checkPage(second, path);
+    await page.goto('/admin/api-tokens');
+    await page.getByRole('button', { name: 'Make the successor' }).click();
+    const place = page.locator(`#successor-${lost.id}`);
+    await place.waitFor();
+    expect((await asked((await place.textContent()) ?? '')).status).toBe(200);
+    await page.goto('/admin/api-tokens');
+    expect(await page.locator('[data-lost]').count()).toBe(0);
     expect(second.pageErrors).toEqual([]);
     await second.leave();
   });

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { ReachDecision } from '#domain/access/reach/decision.js';
 import { AccessEndings } from '#domain/access-revocation/ended-reach/access-endings.service.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
+import { checkReader, type Reader } from '#domain/directory/api-tokens/reader.js';
 import { Members } from '#domain/directory/members.service.js';
 import type { Admin } from '#domain/directory/users.repository.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
@@ -122,18 +123,18 @@ export class AccessRules {
   ) {}
 
   /** Lists targets by kind and name. @throws DomainError admin_required */
-  list(admin: Admin, query: TargetQuery): Promise<TargetPage> {
-    return this.#read(admin, async (tx) => {
-      const rows = await listTargets(tx, admin.orgId, { ...query, limit: query.limit + 1 });
+  list(reader: Reader, query: TargetQuery): Promise<TargetPage> {
+    return this.#read(reader, async (tx) => {
+      const rows = await listTargets(tx, reader.orgId, { ...query, limit: query.limit + 1 });
       const { shown, next } = pageOf(rows, query.limit);
       return { targets: shown.map(target), next };
     });
   }
 
   /** Returns a target with its assignments. @throws DomainError admin_required, not_found */
-  show(admin: Admin, ref: TargetRef): Promise<TargetDetails> {
-    return this.#read(admin, async (tx) => {
-      const found = await this.#found(tx, admin, ref);
+  show(reader: Reader, ref: TargetRef): Promise<TargetDetails> {
+    return this.#read(reader, async (tx) => {
+      const found = await this.#found(tx, reader, ref);
       return { target: found, assignments: await listAssignments(tx, found) };
     });
   }
@@ -144,12 +145,12 @@ export class AccessRules {
    *
    * @throws DomainError admin_required, not_found
    */
-  check(admin: Admin, userId: string, ref: TargetRef): Promise<ReachDecision> {
-    return this.#read(admin, async (tx) => {
-      const found = await this.#found(tx, admin, ref);
-      const facts = isUuid(userId) && (await readFacts(tx, admin.orgId, found, userId));
+  check(reader: Reader, userId: string, ref: TargetRef): Promise<ReachDecision> {
+    return this.#read(reader, async (tx) => {
+      const found = await this.#found(tx, reader, ref);
+      const facts = isUuid(userId) && (await readFacts(tx, reader.orgId, found, userId));
       if (!facts) throw noMember();
-      return decisionOf(admin.orgId, found, facts);
+      return decisionOf(reader.orgId, found, facts);
     });
   }
 
@@ -405,7 +406,11 @@ export class AccessRules {
     if (!(await holdGroups(tx, orgId, groups))) throw noGroup();
   }
 
-  async #found(tx: EntityManager, { orgId }: Admin, ref: TargetRef): Promise<Target> {
+  async #found(
+    tx: EntityManager,
+    { orgId }: Pick<Admin, 'orgId'>,
+    ref: TargetRef,
+  ): Promise<Target> {
     const found = isTargetId(ref) && (await findTarget(tx, orgId, ref));
     if (!found) throw noTarget();
     return found;
@@ -422,15 +427,15 @@ export class AccessRules {
    * @throws DomainError admin_required
    */
   #read<Found>(
-    admin: Admin,
+    reader: Reader,
     work: (tx: EntityManager) => Promise<Found>,
     patience?: number,
   ): Promise<Found> {
     const read = async (tx: EntityManager) => {
-      await this.members.checkAdmin(tx, admin);
+      await checkReader(tx, this.members, reader);
       return work(tx);
     };
-    return this.work.costly(admin.orgId, read, patience);
+    return this.work.costly(reader.orgId, read, patience);
   }
 }
 

@@ -21,6 +21,7 @@ import {
   type FeedPlace,
   type FeedRow,
 } from '#domain/audit/feed/audit-feed.repository.js';
+import { checkReader, type Reader } from '#domain/directory/api-tokens/reader.js';
 import { Members } from '#domain/directory/members.service.js';
 import type { Admin } from '#domain/directory/users.repository.js';
 import { Clock } from '#platform/clock/clock.js';
@@ -104,7 +105,10 @@ const OF_ONE_REQUEST = 20;
 /** The number of events on a page without `limit`. */
 const USUAL_PAGE = 100;
 
-/** Reads the audit log of an organization for its admins, the newest events first. */
+/**
+ * Reads the audit log of an organization for its admins and programs, the newest events first, or
+ * in the order of the feed.
+ */
 @Injectable()
 export class AuditEvents {
   constructor(
@@ -114,11 +118,14 @@ export class AuditEvents {
   ) {}
 
   /** Returns one page of the matching events. @throws DomainError admin_required, too_many */
-  async page(admin: Admin, { search, after, limit = USUAL_PAGE }: AuditQuery): Promise<AuditPage> {
-    return this.#read(admin, async (tx) => {
-      const filter = await filterOf(tx, admin.orgId, search);
+  async page(
+    reader: Reader,
+    { search, after, limit = USUAL_PAGE }: AuditQuery,
+  ): Promise<AuditPage> {
+    return this.#read(reader, async (tx) => {
+      const filter = await filterOf(tx, reader.orgId, search);
       const range = { after, limit: limit + 1 };
-      return pageOf(await listAuditEvents(tx, admin.orgId, filter, range), limit);
+      return pageOf(await listAuditEvents(tx, reader.orgId, filter, range), limit);
     });
   }
 
@@ -170,18 +177,18 @@ export class AuditEvents {
    *   still become the status code of the response
    */
   async batches(
-    admin: Admin,
+    reader: Reader,
     { search, after, limit }: AuditQuery,
   ): Promise<AsyncGenerator<readonly AuditRow[]>> {
-    const filter = await this.#read(admin, (tx) => filterOf(tx, admin.orgId, search));
+    const filter = await this.#read(reader, (tx) => filterOf(tx, reader.orgId, search));
     const range = { after, limit: limit ?? Number.POSITIVE_INFINITY };
-    const first = await this.#batch(admin, filter, range);
-    return this.#from(first, admin, filter, range);
+    const first = await this.#batch(reader, filter, range);
+    return this.#from(first, reader, filter, range);
   }
 
   async *#from(
     first: AuditFound,
-    admin: Admin,
+    reader: Reader,
     filter: AuditFilter,
     range: AuditRange,
   ): AsyncGenerator<readonly AuditRow[]> {
@@ -193,7 +200,7 @@ export class AuditEvents {
       left -= rows.length;
       const after = rows.length === BATCH ? rows.at(-1)?.place : end;
       if (!after || left <= 0) return;
-      batch = await this.#batch(admin, filter, { after, limit: left }, PATIENCE_DURING_RESPONSE);
+      batch = await this.#batch(reader, filter, { after, limit: left }, PATIENCE_DURING_RESPONSE);
     }
   }
 
@@ -204,18 +211,18 @@ export class AuditEvents {
    * `after` then. @throws DomainError admin_required, feed_restarted
    */
   async feed(
-    admin: Admin,
+    reader: Reader,
     { after, limit = USUAL_PAGE, types }: FeedQuery,
   ): Promise<{ readonly events: readonly FeedRow[]; readonly next: string }> {
-    const start = await this.#placeOf(admin, after);
-    const events = await this.#feedAfter(admin, start, limit);
+    const start = await this.#placeOf(reader, after);
+    const events = await this.#feedAfter(reader, start, limit);
     const next = writeFeedCursor(events.at(-1)?.feedPlace ?? start);
     return { events: ofTypes(events, types), next };
   }
 
-  #placeOf(admin: Admin, after: FeedQuery['after']): Promise<FeedPlace> {
+  #placeOf(reader: Reader, after: FeedQuery['after']): Promise<FeedPlace> {
     if (after !== LATEST) return Promise.resolve(after ?? FIRST_PLACE);
-    return this.#read(admin, (tx) => endOfFeed(tx, admin.orgId));
+    return this.#read(reader, (tx) => endOfFeed(tx, reader.orgId));
   }
 
   /**
@@ -223,17 +230,17 @@ export class AuditEvents {
    * DomainError admin_required, feed_restarted
    */
   async feedBatches(
-    admin: Admin,
+    reader: Reader,
     { after, limit = Number.POSITIVE_INFINITY, types }: FeedQuery,
   ): Promise<AsyncGenerator<readonly FeedRow[]>> {
-    const start = await this.#placeOf(admin, after);
-    const first = await this.#feedAfter(admin, start, Math.min(FEED_BATCH, limit));
-    return this.#feedFrom(first, admin, limit, types);
+    const start = await this.#placeOf(reader, after);
+    const first = await this.#feedAfter(reader, start, Math.min(FEED_BATCH, limit));
+    return this.#feedFrom(first, reader, limit, types);
   }
 
   async *#feedFrom(
     first: readonly FeedRow[],
-    admin: Admin,
+    reader: Reader,
     limit: number,
     types: FeedQuery['types'],
   ): AsyncGenerator<readonly FeedRow[]> {
@@ -244,49 +251,54 @@ export class AuditEvents {
       const after = batch.at(-1)?.feedPlace;
       if (!after || batch.length < FEED_BATCH || left <= 0) return;
       const most = Math.min(FEED_BATCH, left);
-      batch = await this.#feedAfter(admin, after, most, PATIENCE_DURING_RESPONSE);
+      batch = await this.#feedAfter(reader, after, most, PATIENCE_DURING_RESPONSE);
     }
   }
 
-  #feedAfter(admin: Admin, after: FeedPlace, limit: number, patience?: number): Promise<FeedRow[]> {
+  #feedAfter(
+    reader: Reader,
+    after: FeedPlace,
+    limit: number,
+    patience?: number,
+  ): Promise<FeedRow[]> {
     const read = async (tx: EntityManager) => {
-      const restart = await restartOfFeed(tx, admin.orgId, after);
+      const restart = await restartOfFeed(tx, reader.orgId, after);
       if (restart) {
         const detail =
           'The database never had the place of this cursor. Go on with the cursor of this answer.';
         throw new DomainError('feed_restarted', detail, { cursor: writeFeedCursor(restart) });
       }
-      return listFeed(tx, admin.orgId, after, limit);
+      return listFeed(tx, reader.orgId, after, limit);
     };
-    return this.#read(admin, read, patience);
+    return this.#read(reader, read, patience);
   }
 
   #batch(
-    admin: Admin,
+    reader: Reader,
     filter: AuditFilter,
     { after, limit }: AuditRange,
     patience?: number,
   ): Promise<AuditFound> {
     const range = { after, limit: Math.min(BATCH, limit) };
-    const read = (tx: EntityManager) => listAuditEvents(tx, admin.orgId, filter, range);
-    return this.#read(admin, read, patience);
+    const read = (tx: EntityManager) => listAuditEvents(tx, reader.orgId, filter, range);
+    return this.#read(reader, read, patience);
   }
 
   /**
-   * Runs a read of the log, after a check that the reader is still an admin. The read counts toward
+   * Runs a read of the log, after a check that the caller may still read. The read counts toward
    * the limit on the database connections and time of one organization. @throws DomainError
-   * admin_required
+   * admin_required, unauthenticated
    */
   #read<Found>(
-    admin: Admin,
+    reader: Reader,
     work: (tx: EntityManager) => Promise<Found>,
     patience?: number,
   ): Promise<Found> {
     const read = async (tx: EntityManager) => {
-      await this.members.checkAdmin(tx, admin);
+      await checkReader(tx, this.members, reader);
       return work(tx);
     };
-    return this.work.costly(admin.orgId, read, patience);
+    return this.work.costly(reader.orgId, read, patience);
   }
 }
 

@@ -5,6 +5,7 @@ import {
   type BeforeApplicationShutdown,
   type OnApplicationBootstrap,
 } from '@nestjs/common';
+import { warnOfExpiry } from '#domain/directory/api-tokens/expiry-warning.js';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
@@ -56,7 +57,7 @@ export class CleanUp implements OnApplicationBootstrap, BeforeApplicationShutdow
   }
 
   /**
-   * Deletes all expired rows once.
+   * Deletes all expired rows once, and warns of API tokens that expire soon.
    *
    * @returns undefined if another process is cleaning up
    */
@@ -65,6 +66,7 @@ export class CleanUp implements OnApplicationBootstrap, BeforeApplicationShutdow
     try {
       if (!(await lockCleanUp(runner.manager))) return undefined;
       try {
+        await warnOfExpiry(runner.manager);
         return await this.#deleteAll(runner.manager);
       } finally {
         await unlockCleanUp(runner.manager);

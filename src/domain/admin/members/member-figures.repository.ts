@@ -1,4 +1,8 @@
 import type { EventFacts } from '#domain/audit/audit-filter.js';
+import {
+  countExpiringTokens,
+  type ExpiringApiTokens,
+} from '#domain/directory/api-tokens/api-tokens.repository.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
@@ -22,6 +26,8 @@ export interface MemberFigures {
   readonly expiringTokens: number;
   /** The expiry of the token that expires first; null if there is none. */
   readonly firstExpiry: Date | null;
+  /** The valid API tokens that expire within 30 days. */
+  readonly apiTokens: ExpiringApiTokens;
 }
 
 /** An administrative event of the audit log, as the overview page lists it. */
@@ -30,10 +36,11 @@ export interface AdminEvent extends EventFacts {
   readonly at: Date;
 }
 
-/** Reads the numbers for the overview page of an organization in one statement. */
+/** Reads the numbers for the overview page of an organization in two statements. */
 export async function readFigures(tx: EntityManager, orgId: string): Promise<MemberFigures> {
+  const apiTokens = await countExpiringTokens(tx, NOTICE_DAYS, orgId);
   const most = MOST_COUNTED_MEMBERS + 1;
-  const [row] = await sql<MemberFigures>(tx)`
+  const [row] = await sql<Omit<MemberFigures, 'apiTokens'>>(tx)`
     SELECT (SELECT count(*)::int FROM (SELECT FROM users WHERE org_id = ${orgId} LIMIT ${most}) m) AS members,
            (SELECT count(*)::int FROM (SELECT FROM users WHERE org_id = ${orgId} AND key_count = 0
                                        LIMIT ${most}) m) AS "withoutKey",
@@ -44,7 +51,7 @@ export async function readFigures(tx: EntityManager, orgId: string): Promise<Mem
           WHERE org_id = ${orgId} AND revoked_at IS NULL AND expires_at > now()
             AND expires_at < now() + make_interval(days => ${NOTICE_DAYS})) t`;
   if (!row) throw new Error('SELECT returned no row');
-  return row;
+  return { ...row, apiTokens };
 }
 
 /** Lists the latest administrative events of an organization, the newest first. */

@@ -6,6 +6,10 @@ import { RecordEnds, type EndKind } from '#domain/directory/record-ends.service.
 import type { Admin, Member } from '#domain/directory/users.repository.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
+import {
+  listTokensOfMaker,
+  type ApiToken,
+} from '#domain/directory/api-tokens/api-tokens.repository.js';
 import { readDetails, type MemberDetails } from './member-details.repository.js';
 import {
   listAdminEvents,
@@ -59,6 +63,8 @@ export interface MemberRecord extends MemberDetails {
   readonly endingOfTies: EndingOfTies;
   /** Other accounts that belong to the same person, or to another person with the same address. */
   readonly related: readonly RelatedMember[];
+  /** The valid API tokens that the member made, which end or are narrowed with the member. */
+  readonly apiTokens: readonly ApiToken[];
 }
 
 /** Reads what the admins of an organization can see of its members. */
@@ -85,7 +91,7 @@ export class MemberRecords {
   }
 
   /** Returns a page of the members that match a search. */
-  async list({ orgId }: Admin, query: MemberQuery): Promise<MemberPage> {
+  async list({ orgId }: Pick<Admin, 'orgId'>, query: MemberQuery): Promise<MemberPage> {
     const found = await this.work.costly(orgId, (tx) => searchMembers(tx, orgId, query));
     const members = found.members.slice(0, query.limit);
     const last = members.at(-1);
@@ -111,6 +117,7 @@ export class MemberRecords {
         member,
         ...details,
         related,
+        apiTokens: await listTokensOfMaker(tx, member.id),
         ending: {
           deactivate: await withMember('deactivate'),
           revoke_credentials: own[SCOPE_OF_ACT.revoke_credentials],

@@ -1,3 +1,4 @@
+import { IS_VALID_TOKEN } from '#domain/directory/api-tokens/api-tokens.repository.js';
 import { isInRevokedRange } from '#domain/ssh/serials/revoked-ranges.repository.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -39,6 +40,7 @@ export async function previewEnd(
               AND t.consumed_at IS NULL AND t.expires_at > now())
          + (SELECT count(*)::int FROM oauth_clients c JOIN oauth_artifacts t ON t.client_id = c.id
             WHERE c.owner_id = ${ids} AND t.model = 'ClientCredentials' AND t.expires_at > now()) AS tokens,
-           (SELECT count(*)::int FROM github_tokens WHERE user_id = ${ids} AND expires_at > now()) AS github_tokens`;
+           (SELECT count(*)::int FROM github_tokens WHERE user_id = ${ids} AND expires_at > now()) AS github_tokens,
+           (SELECT count(*)::int FROM api_tokens t WHERE t.created_by = ${ids} AND ${IS_VALID_TOKEN}) AS api_tokens`;
   return { users: userIds.length, counts: { ...counts } };
 }

@@ -3,7 +3,7 @@ import { DataSource, type EntityManager } from '#platform/database/statements/ty
 import { validate as isUuid } from 'uuid';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
-import type { NotedSecret } from '#domain/audit/noted-act.js';
+import { notedToken, type NotedSecret } from '#domain/audit/noted-act.js';
 import { Members, adminRequired } from '#domain/directory/members.service.js';
 import type { Admin } from '#domain/directory/users.repository.js';
 import type { Membership } from '#domain/organizations/membership.js';
@@ -25,8 +25,10 @@ import {
   type ScimToken,
   type TokenRotation,
 } from '#domain/directory/scim-tokens/scim-tokens.repository.js';
+import { followScimToken } from '#domain/directory/api-tokens/api-tokens.repository.js';
 import { endDevicesOfOrganization } from '#domain/oauth/grants/device-codes.repository.js';
 import { expiresSoon } from '#domain/directory/scim-tokens/token-expiry.js';
+import { ApiTokens } from './api-tokens.js';
 import { Clock } from '#platform/clock/clock.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import {
@@ -37,6 +39,13 @@ import {
 
 /** The most valid SCIM tokens that an organization can have. */
 const MOST_TOKENS = 100;
+
+/** The name of the id of a secret, by its kind, in the audit log. */
+const ID_OF_SECRET = {
+  scim_token: 'scim_token_id',
+  api_token: 'api_token_id',
+  client_secret: 'secret_id',
+} as const satisfies Record<ListedSecret['secret'], string>;
 
 /** The most refused SCIM writes that a list shows. */
 const MOST_REFUSALS = 50;
@@ -72,13 +81,18 @@ export interface NewToken {
  */
 @Injectable()
 export class OrganizationAdmin {
+  /** The acts on the API tokens of organizations. */
+  readonly apiTokens: ApiTokens;
+
   constructor(
     private readonly dataSource: DataSource,
     private readonly members: Members,
     private readonly organizations: OrganizationsRepository,
     private readonly audit: AuditLog,
     private readonly clock: Clock,
-  ) {}
+  ) {
+    this.apiTokens = new ApiTokens({ dataSource, members, organizations, audit, clock });
+  }
 
   /** Returns the settings of the organization. @throws DomainError admin_required */
   async show({ orgId }: Admin): Promise<OrganizationSettings> {
@@ -178,7 +192,8 @@ export class OrganizationAdmin {
         expires_at: scimToken.expiresAt.toISOString(),
         ...(replaces === null ? {} : { replaces }),
       };
-      const made = noted('secret_made', orgId, scimToken.id, description);
+      const named = { id: scimToken.id, name: description };
+      const made = notedToken('secret_made', 'scim_token', orgId, named);
       await this.#record(tx, 'scim_token_created', admin, origin, details, [made]);
       if (before !== membership) {
         const change = { membership: { from: before, to: membership } };
@@ -189,7 +204,8 @@ export class OrganizationAdmin {
   }
 
   /**
-   * Revokes a SCIM token at once. If several requests revoke it, one succeeds.
+   * Revokes a SCIM token at once. If several requests revoke it, one succeeds. API tokens that may
+   * rotate it may then rotate the token that replaces it.
    *
    * @throws DomainError admin_required; not_found for a token that is not, or no longer, a token of
    *   the organization
@@ -199,7 +215,10 @@ export class OrganizationAdmin {
       await this.members.holdAdmin(tx, admin);
       const revoked = isUuid(id) && (await revokeScimToken(tx, admin.orgId, id));
       if (!revoked) throw noToken();
-      const ended = noted('secret_ended', admin.orgId, revoked.id, revoked.description);
+      const named = { id: revoked.id, name: revoked.description };
+      const ended = notedToken('secret_ended', 'scim_token', admin.orgId, named);
+      const { replacement } = (await findTokenRotation(tx, admin.orgId, revoked.id)) ?? {};
+      if (replacement) await followScimToken(tx, admin.orgId, revoked.id, replacement.id);
       const details = { scim_token_id: revoked.id };
       await this.#record(tx, 'scim_token_revoked', admin, origin, details, [ended]);
     });
@@ -228,7 +247,7 @@ export class OrganizationAdmin {
         throw new DomainError('not_found', 'Your organization has no such secret to confirm.');
       }
       const { secret, secretId, clientId, act, isLost } = confirmed;
-      const about = secret === 'scim_token' ? { scim_token_id: secretId } : { secret_id: secretId };
+      const about = { [ID_OF_SECRET[secret]]: secretId };
       const client = clientId === null ? {} : { client_id: clientId };
       const details = { ...about, ...client, act, database_lost: isLost };
       await this.#record(tx, 'secret_confirmed', admin, origin, details);
@@ -268,15 +287,6 @@ function assertMayCreate(valid: readonly ScimToken[], replaces: string | null): 
       'A new token replaces this one already. Use it and end this one, or end the new one first.',
     );
   }
-}
-
-function noted(
-  kind: NotedSecret['kind'],
-  orgId: string,
-  secretId: string,
-  name: string,
-): NotedSecret {
-  return { kind, secret: 'scim_token', secretId, orgId, name };
 }
 
 function noToken(): DomainError {

@@ -2,6 +2,10 @@ import { AccessRevocation } from '#domain/access-revocation/access-revocation.se
 import type { Revocable } from '#domain/access-revocation/revocable.js';
 import { RegisteredResources } from '#domain/oauth/applications/registered-resources.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
+import {
+  ApiTokenRevocation,
+  DemotedApiTokens,
+} from '#domain/directory/api-tokens/ended-api-tokens.repository.js';
 import { AuthenticatorsRepository } from '#domain/keys/authenticators/authenticators.repository.js';
 import { EnrollmentPassesRepository } from '#domain/keys/enrollment-passes/enrollment-passes.repository.js';
 import { GitHubTokenRevocation } from '#domain/github/tokens/github-token-revocation.repository.js';
@@ -32,6 +36,8 @@ const KINDS: readonly (() => Revocable)[] = [
   () => new GitHubTokenRevocation(ASLEEP),
   () => new ClientsRepository(),
   () => new RegisteredResources(new AuditLog()),
+  () => new ApiTokenRevocation(new AuditLog()),
+  () => new DemotedApiTokens(new AuditLog()),
   () => new EnrollmentPassesRepository(),
   () => new AuthenticatorsRepository(),
 ];

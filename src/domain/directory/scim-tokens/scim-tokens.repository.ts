@@ -6,11 +6,7 @@
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { newUuid } from '#platform/clock/random.js';
-import {
-  hashOpaqueToken,
-  mintOpaqueToken,
-  type OpaqueToken,
-} from '#platform/crypto/opaque-token.js';
+import { mintOpaqueToken, type OpaqueToken } from '#platform/crypto/opaque-token.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 
 /** The prefix of a SCIM token, by which a secret scanner recognizes it. */
@@ -20,8 +16,7 @@ export const SCIM_TOKEN_PREFIX = 'svc_scim_';
  * Makes a SCIM token of 256 random bits. The stored hash covers the whole token with its prefix.
  */
 export function mintScimToken(): OpaqueToken {
-  const token = SCIM_TOKEN_PREFIX + mintOpaqueToken().token;
-  return { token, hash: hashOpaqueToken(token) };
+  return mintOpaqueToken(SCIM_TOKEN_PREFIX);
 }
 
 /** A valid SCIM token, without its secret. */
@@ -87,6 +82,100 @@ export async function insertScimToken(tx: EntityManager, token: NewScimToken): P
     RETURNING ${COLUMNS}`;
   if (!row) throw new Error('INSERT returned no row');
   return scimToken(row);
+}
+
+/** The values of a SCIM token that a program puts in the place of another one. */
+export interface RotatedScimToken {
+  readonly orgId: string;
+  readonly hash: Buffer;
+  readonly createdBy: string;
+  /** The id of the token to replace, which must be valid and have no valid replacement. */
+  readonly replaces: string;
+  /** The latest time at which the new token ends. */
+  readonly notAfter: Date;
+}
+
+/**
+ * Adds the replacement of a SCIM token, by one statement. It has the description of the old token,
+ * and is valid at most as long as the old token was made for. Undefined if the old token is not
+ * valid, belongs to another organization, or has a valid replacement already.
+ */
+export async function insertReplacement(
+  tx: EntityManager,
+  { orgId, hash, createdBy, replaces, notAfter }: RotatedScimToken,
+): Promise<ScimToken | undefined> {
+  const [row] = await sql<Row>(tx)`
+    INSERT INTO scim_tokens (id, org_id, hash, description, created_by, created_by_email, expires_at, replaces)
+    SELECT ${newUuid()}::uuid, o.org_id, ${hash}::bytea, o.description, ${createdBy}::uuid,
+           (SELECT email FROM users WHERE id = ${createdBy}),
+           least(now() + (o.expires_at - o.created_at), ${notAfter}::timestamptz), o.id
+    FROM scim_tokens o
+    WHERE o.id = ${replaces} AND o.org_id = ${orgId} AND o.revoked_at IS NULL AND o.expires_at > now()
+      AND NOT EXISTS (SELECT FROM scim_tokens n WHERE n.replaces = o.id AND n.revoked_at IS NULL AND n.expires_at > now())
+    RETURNING ${COLUMNS}`;
+  return row && scimToken(row);
+}
+
+/**
+ * Revokes the valid tokens that a token of an organization replaced, directly or through others,
+ * and returns them.
+ */
+export function revokeReplaced(
+  tx: EntityManager,
+  orgId: string,
+  id: string,
+): Promise<{ readonly id: string; readonly description: string }[]> {
+  return sql<{ id: string; description: string }>(tx)`
+    WITH RECURSIVE before AS (
+      SELECT replaces AS id FROM scim_tokens WHERE id = ${id} AND org_id = ${orgId} AND replaces IS NOT NULL
+      UNION
+      SELECT t.replaces FROM scim_tokens t JOIN before b ON b.id = t.id
+      WHERE t.org_id = ${orgId} AND t.replaces IS NOT NULL
+    )
+    UPDATE scim_tokens t SET revoked_at = now() FROM before b
+    WHERE t.id = b.id AND t.org_id = ${orgId} AND t.revoked_at IS NULL AND t.expires_at > now()
+    RETURNING t.id, t.description`;
+}
+
+/**
+ * Makes a SCIM token end after some hours, unless it ends earlier. No hours end it at once. Returns
+ * its end.
+ */
+export async function endScimTokenAfter(
+  tx: EntityManager,
+  id: string,
+  hours: number,
+): Promise<Date> {
+  const [row] = await sql<{ ends_at: Date }>(tx)`
+    UPDATE scim_tokens
+    SET expires_at = least(expires_at, now() + make_interval(hours => ${hours}::int)),
+        revoked_at = CASE WHEN ${hours}::int = 0 THEN now() ELSE revoked_at END
+    WHERE id = ${id}
+    RETURNING least(revoked_at, expires_at) AS ends_at`;
+  if (!row) throw new Error('a locked SCIM token is gone');
+  return row.ends_at;
+}
+
+/**
+ * Returns that one of some SCIM tokens which replaces a token, directly or through others;
+ * undefined if none does.
+ */
+export async function replacementAmong(
+  tx: EntityManager,
+  orgId: string,
+  ids: readonly string[],
+  id: string,
+): Promise<string | undefined> {
+  const [row] = await sql<{ newest: string }>(tx)`
+    WITH RECURSIVE before AS (
+      SELECT t.replaces AS id, t.id AS newest FROM scim_tokens t
+      WHERE t.id = ANY (${ids}::uuid[]) AND t.org_id = ${orgId} AND t.replaces IS NOT NULL
+      UNION
+      SELECT t.replaces, b.newest FROM scim_tokens t JOIN before b ON b.id = t.id
+      WHERE t.org_id = ${orgId} AND t.replaces IS NOT NULL
+    )
+    SELECT newest FROM before WHERE id = ${id} LIMIT 1`;
+  return row?.newest;
 }
 
 /** Lists the valid tokens of an organization, the newest first. */

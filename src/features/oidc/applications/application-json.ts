@@ -86,6 +86,11 @@ const CLUSTER_JSON = z
  * and its dates.
  */
 export const APPLICATION_JSON = z.union([CLIENT_JSON, CLUSTER_JSON]).meta({ id: 'Application' });
+/** A page of applications in the JSON of the API. */
+export const APPLICATIONS_JSON = z.object({
+  applications: z.array(APPLICATION_JSON),
+  next: z.string().nullable(),
+});
 /** The type of an application in the JSON of the API. */
 export type ApplicationJson = z.output<typeof APPLICATION_JSON>;
 

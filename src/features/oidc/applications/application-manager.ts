@@ -1,3 +1,4 @@
+import type { Program } from '#domain/directory/api-tokens/api-tokens.repository.js';
 import type { ApplicationManager } from '#domain/oauth/applications/applications.repository.js';
 import { ADMIN_SCOPE, APPLICATIONS_SCOPE } from '#domain/sessions/access-token.js';
 import { RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
@@ -17,6 +18,14 @@ export const APPLICATION_WRITES = {
   ...APPLICATION_READS,
   touchedWithinSeconds: RECENT_TOUCH.admin,
 } as const;
+
+/** The id of no user, for a program, which owns no application itself. */
+const NO_USER = '00000000-0000-0000-0000-000000000000';
+
+/** Returns the manager as whom a program reads: it sees what the admins of the organization see. */
+export function managerOfProgram({ orgId }: Program): ApplicationManager {
+  return { userId: NO_USER, orgId, isAdmin: true, isOrgAdmin: true, sessionId: NO_USER };
+}
 
 /**
  * Returns the user who manages applications by this request. If the request has an OAuth access

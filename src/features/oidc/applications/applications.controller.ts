@@ -27,6 +27,7 @@ import { Route } from '#platform/http/routing/route.js';
 import {
   APPLICATION_JSON,
   applicationJson,
+  APPLICATIONS_JSON,
   NEW_APPLICATION_JSON,
   type ApplicationJson,
 } from './application-json.js';
@@ -83,9 +84,7 @@ export class ApplicationsController {
   @Route({
     auth: APPLICATION_READS,
     summary: 'Lists the applications of the caller',
-    answers: {
-      200: z.object({ applications: z.array(APPLICATION_JSON), next: z.string().nullable() }),
-    },
+    answers: { 200: APPLICATIONS_JSON },
   })
   async list(
     @Caller() session: VerifiedSession,

@@ -17,6 +17,8 @@ export const NEW_PASS_JSON = z.object({
     /** The number of ended SSH keys that had been proven to be in a security key. */
     ssh_keys: z.int().optional(),
     enrollment_passes: z.int().optional(),
+    /** The number of ended API tokens that the member made. */
+    api_tokens: z.int().optional(),
   }),
 });
 /** The type of the answer with a new pass. */

@@ -74,6 +74,8 @@ export const ENDED_JSON = z.object({
   /** The number of applications that the member registered. */
   applications: z.int().optional(),
   enrollment_passes: z.int().optional(),
+  /** The number of API tokens that the member made. */
+  api_tokens: z.int().optional(),
 });
 
 /** A member after a change, and the numbers of what the change ended. */
@@ -155,6 +157,18 @@ export const MEMBER_RECORD_JSON = MEMBER_JSON.extend({
       expires_at: time,
     }),
   ),
+  /**
+   * The API tokens that the member made. They end with the account or its access; when the member
+   * is demoted, they rotate nothing more and end after 7 days.
+   */
+  api_tokens: z.array(
+    z.object({
+      id: z.guid(),
+      name: z.string(),
+      scopes: z.array(z.string()),
+      expires_at: time,
+    }),
+  ),
   /** The numbers of sessions, certificates and so on that each of these changes would end now. */
   ending: z.object({ deactivate: ENDED_JSON, revoke_credentials: ENDED_JSON, remove: ENDED_JSON }),
 });
@@ -225,6 +239,12 @@ export function memberRecordJson(record: MemberRecord): MemberRecordJson {
     github_tokens: record.githubTokens.map((token) => ({
       ...token,
       repositories: token.repositories && [...token.repositories],
+    })),
+    api_tokens: record.apiTokens.map(({ id, name, scopes, expiresAt }) => ({
+      id,
+      name,
+      scopes: [...scopes],
+      expires_at: expiresAt.toISOString(),
     })),
     ending,
   };

@@ -11,15 +11,15 @@ export const LISTED_ID = z.object({ id: z.string() });
 export const SECRET_TO_CONFIRM_JSON = z
   .object({
     id: z.string().meta({ description: 'The id of the entry, by which it is confirmed.' }),
-    kind: z.enum(['scim_token', 'client_secret']),
+    kind: z.enum(['scim_token', 'api_token', 'client_secret']),
     secret_id: z.string(),
     client_id: z
       .string()
       .nullable()
-      .meta({ description: 'The application of a secret; null for a SCIM token.' }),
-    name: z
-      .string()
-      .meta({ description: 'The description of the token, or the name of the application.' }),
+      .meta({ description: 'The application of a secret; null for a token.' }),
+    name: z.string().meta({
+      description: 'The description or name of the token, or the name of the application.',
+    }),
     act: z.enum(['made', 'ended']),
     lost: z.boolean().meta({
       description:

@@ -37,6 +37,8 @@ export class AdminOverviewController {
         withOneKey: counted(figures.withOneKey),
         expiringTokens: figures.expiringTokens,
         firstExpiry: figures.firstExpiry && moment(figures.firstExpiry),
+        expiringApiTokens: figures.apiTokens.count,
+        firstApiExpiry: figures.apiTokens.first && moment(figures.apiTokens.first),
         events: events.map((event) => ({
           id: event.id,
           at: moment(event.at),

@@ -141,6 +141,7 @@ const CREDENTIALS: Readonly<Record<string, string>> = {
   bearer: 'Bearer token',
   dpop: 'DPoP token',
   scimToken: 'SCIM token',
+  apiToken: 'API token',
   registrationToken: 'registration token',
   clientSecretBasic: 'client authentication',
   mutualTls: 'client certificate',

@@ -18,6 +18,8 @@ export interface PresentedToken {
    * without a certificate.
    */
   readonly certificate: string | undefined;
+  /** The address of the client; undefined after the client has disconnected. */
+  readonly address: string | undefined;
 }
 
 /** The caller of a request for the log, also if the request was refused. */

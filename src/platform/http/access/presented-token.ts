@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Request } from 'express';
 import { DomainError } from '#platform/errors/domain-error.js';
+import { clientAddressOf } from '#platform/http/request/client-origin.js';
 import { clientCertificateOf } from '#platform/http/request/client-certificate.js';
 import { requestPath } from '#platform/http/contract/request-path.js';
 import type { PresentedToken } from './access-policy.js';
@@ -55,5 +56,6 @@ function present(
     method: request.method,
     path: requestPath(request),
     certificate: certificate && hash('sha256', certificate.raw, 'base64url'),
+    address: clientAddressOf(request),
   };
 }

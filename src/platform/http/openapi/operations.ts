@@ -52,10 +52,11 @@ function operationIdOf({ method, template }: CompiledRoute): string {
 }
 
 function describe({ tier, auth, query, body }: RoutePolicy): string {
-  const { scope, touchedWithinSeconds, headerOnly } = auth;
+  const { session, scope, touchedWithinSeconds, headerOnly } = auth;
+  const token = session === 'program' ? 'The API token' : 'An access token';
   const lines = [
     `Rate limit: ${tier}.`,
-    scope === undefined ? '' : `An access token needs the scope \`${scope}\`.`,
+    scope === undefined ? '' : `${token} needs the scope \`${scope}\`.`,
     headerOnly === true ? 'No cookie opens this address.' : '',
     touchedWithinSeconds === undefined
       ? ''
@@ -128,6 +129,7 @@ function requestBodyOf(
 function securityOf({ auth, asks }: RoutePolicy): OperationObject['security'] {
   if (auth.session === 'none') return asks.proof === undefined ? [] : PROOFS[asks.proof];
   if (auth.session === 'provisioner') return [{ scimToken: [] }];
+  if (auth.session === 'program') return [{ apiToken: [auth.scope] }];
   return sessionSchemes(auth);
 }
 
@@ -170,6 +172,11 @@ export const SECURITY_SCHEMES: Readonly<Record<string, object>> = {
     type: 'http',
     scheme: 'bearer',
     description: 'A SCIM token, which an admin of the organization made.',
+  },
+  apiToken: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'An API token of a program, which an admin of the organization made.',
   },
   registrationToken: {
     type: 'http',

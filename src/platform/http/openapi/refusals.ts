@@ -38,6 +38,7 @@ function ofCaller(auth: AuthRule): readonly ErrorCode[] {
   if (auth.session === 'none') return [];
   const faults = ['timed_out', 'internal', 'unavailable'] as const;
   if (auth.session === 'provisioner') return ['unauthenticated', ...faults];
+  if (auth.session === 'program') return ['unauthenticated', 'insufficient_scope', ...faults];
   if (auth.session === 'client') {
     return ['unauthenticated', 'invalid_dpop_proof', 'insufficient_scope', ...faults];
   }

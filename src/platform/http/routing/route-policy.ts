@@ -41,12 +41,13 @@ export type OriginRule = 'own' | 'strict' | 'ui' | 'any';
  * - `provisioner`: the identity provider of an organization, by its SCIM token.
  * - `client`: an OAuth client itself, by a token of the client credentials grant (RFC 6749 §4.4)
  *   that has the scope of the rule.
+ * - `program`: a program of an organization, by its API token that has the scope of the rule.
  */
 export type AuthRule =
   | (Unscoped & { readonly session: 'none' | 'optional' | 'any'; readonly origin: OriginRule })
   | (Unscoped & { readonly session: 'provisioner'; readonly origin: 'any' })
   | {
-      readonly session: 'client';
+      readonly session: 'client' | 'program';
       readonly origin: 'any';
       readonly scope: string;
       readonly touchedWithinSeconds?: undefined;

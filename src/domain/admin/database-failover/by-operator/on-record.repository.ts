@@ -12,6 +12,7 @@ export async function countOnRecord(tx: EntityManager): Promise<RevokedCounts> {
            (SELECT count(*)::int FROM ssh_certificates WHERE revoked_at IS NULL AND valid_before > now()) AS certificates,
            (SELECT count(*)::int FROM github_tokens WHERE expires_at > now()) AS github_tokens,
            (SELECT count(*)::int FROM enrollment_passes
-            WHERE hash IS NOT NULL AND expires_at > now()) AS enrollment_passes`;
+            WHERE hash IS NOT NULL AND expires_at > now()) AS enrollment_passes,
+           (SELECT count(*)::int FROM api_tokens WHERE revoked_at IS NULL AND expires_at > now()) AS api_tokens`;
   return { ...row };
 }

@@ -13,6 +13,7 @@ export const ENDED_TABLES = [
   'ssh_certificates',
   'github_tokens',
   'enrollment_passes',
+  'api_tokens',
 ] as const;
 
 /**

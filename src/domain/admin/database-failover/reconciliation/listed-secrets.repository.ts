@@ -10,7 +10,7 @@ const MOST_LISTED = 200;
  */
 export interface ListedSecret {
   readonly id: string;
-  readonly secret: 'scim_token' | 'client_secret';
+  readonly secret: 'scim_token' | 'api_token' | 'client_secret';
   readonly secretId: string;
   readonly clientId: string | null;
   /** The description of the SCIM token, or the name of the application. */
@@ -25,7 +25,7 @@ export interface ListedSecret {
 
 interface Row {
   id: string;
-  secret: 'scim_token' | 'client_secret';
+  secret: 'scim_token' | 'api_token' | 'client_secret';
   secret_id: string;
   client_id: string | null;
   name: string;
@@ -42,6 +42,8 @@ export async function listUnconfirmed(tx: EntityManager, orgId: string): Promise
            CASE s.secret
              WHEN 'scim_token' THEN EXISTS (SELECT FROM scim_tokens t WHERE t.id = s.secret_id
                                             AND t.revoked_at IS NULL AND t.expires_at > now())
+             WHEN 'api_token' THEN EXISTS (SELECT FROM api_tokens t WHERE t.id = s.secret_id
+                                           AND t.revoked_at IS NULL AND t.expires_at > now())
              ELSE EXISTS (SELECT FROM oauth_client_secrets k WHERE k.id = s.secret_id
                           AND (k.expires_at IS NULL OR k.expires_at > now())) END AS is_valid
     FROM secrets_to_confirm s

@@ -49,7 +49,8 @@ export async function listSecret(
 
 /**
  * Adds the secrets that were made or ended within the last hour, according to the audit log of this
- * server, to the list for admins. These acts were not lost.
+ * server, to the list for admins. These acts were not lost. An API token that ended with the access
+ * of its maker is not on the list, because an admin sees it on the page of the tokens.
  *
  * @returns the number of the secrets
  */
@@ -57,16 +58,21 @@ export async function listKeptSecrets(tx: EntityManager): Promise<number> {
   const listed = await sql<{ id: string }>(tx)`
     INSERT INTO secrets_to_confirm (id, org_id, secret, secret_id, client_id, name, act, is_lost, happened_at)
     SELECT gen_random_uuid(), e.org_id, k.secret, (e.details ->> k.id_in)::uuid, e.details ->> 'client_id',
-           coalesce(t.description, e.client_name, ''), k.act, false, e.created_at
+           coalesce(t.description, a.name, e.client_name, ''), k.act, false, e.created_at
     FROM audit_events e
     JOIN (VALUES ('scim_token_created', 'scim_token', 'made', 'scim_token_id'),
                  ('scim_token_revoked', 'scim_token', 'ended', 'scim_token_id'),
+                 ('api_token_created', 'api_token', 'made', 'api_token_id'),
+                 ('api_token_rotated', 'api_token', 'made', 'api_token_id'),
+                 ('api_token_revoked', 'api_token', 'ended', 'api_token_id'),
                  ('oauth_secret_added', 'client_secret', 'made', 'secret_id'),
                  ('oauth_secret_revoked', 'client_secret', 'ended', 'secret_id')) AS k (type, secret, act, id_in)
       ON k.type = e.type
     LEFT JOIN scim_tokens t ON t.id::text = e.details ->> 'scim_token_id'
+    LEFT JOIN api_tokens a ON a.id::text = e.details ->> 'api_token_id'
     WHERE e.class = 'admin' AND e.created_at > now() - interval '1 hour' AND e.org_id IS NOT NULL
       AND e.details ->> k.id_in IS NOT NULL
+      AND NOT (k.secret = 'api_token' AND e.details ? 'revoked_by')
     ON CONFLICT (secret, secret_id, act) DO NOTHING
     RETURNING id`;
   return listed.length;

@@ -3,6 +3,7 @@ import type { EndKind, RecordEnd } from '#domain/directory/record-ends.service.j
 import type { User } from '#domain/directory/users.repository.js';
 import type { AuditEvent } from '#domain/audit/audit-event.js';
 import type { NotedAct, NotedSecret } from '#domain/audit/noted-act.js';
+import { revokeApiToken } from '#domain/directory/api-tokens/api-tokens.repository.js';
 import { revokeScimToken } from '#domain/directory/scim-tokens/scim-tokens.repository.js';
 import { withdrawReceiver } from '#domain/oauth/shared-signals/receivers.repository.js';
 import { newUuid } from '#platform/clock/random.js';
@@ -152,14 +153,16 @@ async function removeKey(
  */
 async function demote(
   tx: EntityManager,
-  { users, organizations, audit }: RedoParts,
+  { users, directory, organizations, audit }: RedoParts,
   { act, auditId }: LostAct<ActOf<'admin_demoted'>>,
 ): Promise<boolean> {
   const { userId, orgId } = act;
   const user = await users.lock(tx, userId);
   if (!user || !(await organizations.hasOtherAdmin(tx, orgId, userId))) return false;
-  if (!(await users.setAdmin(tx, { id: userId, orgId }, false))) return false;
-  const details = { email: user.email, ...lostDetails(auditId) };
+  const cause = { reason: 'demoted by an admin', revokedBy: 'reconciliation' };
+  const ended = await directory.demote(tx, { id: userId, orgId }, cause);
+  if (!ended) return false;
+  const details = { email: user.email, ...ended, ...lostDetails(auditId) };
   const about = { subjectId: userId, orgId };
   await audit.record(tx, { type: 'admin_demote', ...noActor(), ...about, details });
   return true;
@@ -204,6 +207,12 @@ async function endSecret(
 ): Promise<boolean> {
   const { secret, secretId, orgId, clientId, endsAt } = act;
   const about = { ...noActor(), subjectId: null, orgId };
+  if (secret === 'api_token') {
+    if (orgId === null || !(await revokeApiToken(tx, orgId, secretId))) return false;
+    const details = { api_token_id: secretId, ...lostDetails(auditId) };
+    await audit.record(tx, { type: 'api_token_revoked', ...about, details });
+    return true;
+  }
   if (secret === 'scim_token') {
     if (orgId === null || !(await revokeScimToken(tx, orgId, secretId))) return false;
     const details = { scim_token_id: secretId, ...lostDetails(auditId) };

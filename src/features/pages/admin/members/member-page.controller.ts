@@ -127,6 +127,7 @@ function shown(record: MemberRecord) {
       used: at(application.last_granted_at),
     })),
     owned: record.owned,
+    apiTokens: record.apiTokens.map(({ name }) => name),
     githubTokens: record.githubTokens.map((token) => ({
       ...token,
       issued: at(token.issued_at),

@@ -84,6 +84,12 @@ export class TokensPageController {
   }
 }
 
+const KINDS_OF_SECRETS = {
+  scim_token: 'SCIM token',
+  api_token: 'API token',
+  client_secret: 'Secret of an application',
+} as const satisfies Record<ListedSecret['secret'], string>;
+
 /** Prepares for a template a secret that an admin has to confirm. */
 function shownSecret({
   id,
@@ -97,7 +103,7 @@ function shownSecret({
 }: ListedSecret) {
   return {
     id,
-    what: secret === 'scim_token' ? 'SCIM token' : 'Secret of an application',
+    what: KINDS_OF_SECRETS[secret],
     name,
     applicationId: clientId,
     act: act === 'made' ? 'Made' : 'Ended',

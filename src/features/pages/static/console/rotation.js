@@ -1,5 +1,5 @@
-// The script of the page on which an admin replaces a SCIM token. It shows when the identity
-// provider uses the new token. Without this script the admin clicks "Look again".
+// The script of the pages on which an admin replaces a SCIM token or an API token. It shows when
+// the new token is used. Without this script the admin clicks "Look again".
 
 import { say, sendJson } from './api.js';
 import { localTime } from './page.js';
@@ -18,7 +18,7 @@ if (status) {
 async function look(timer) {
   let tokens;
   try {
-    ({ tokens } = await sendJson('GET', '/api/v1/org/scim-tokens'));
+    ({ tokens } = await sendJson('GET', status.dataset.tokens));
   } catch {
     return; // The next look may succeed; the link on the page works in any case.
   }

@@ -1,0 +1,265 @@
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import type { AuditLog } from '#domain/audit/audit.repository.js';
+import { notedToken } from '#domain/audit/noted-act.js';
+import {
+  API_SCOPES,
+  endApiTokenAfter,
+  findApiToken,
+  insertApiToken,
+  listApiTokens,
+  listOrphans,
+  mintApiToken,
+  revokeApiToken,
+  type ApiScope,
+  type ApiToken,
+  type NewApiToken,
+  type Program,
+} from '#domain/directory/api-tokens/api-tokens.repository.js';
+import type { Members } from '#domain/directory/members.service.js';
+import { listScimTokens } from '#domain/directory/scim-tokens/scim-tokens.repository.js';
+import { expiresSoon } from '#domain/directory/scim-tokens/token-expiry.js';
+import type { Admin } from '#domain/directory/users.repository.js';
+import type { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import type { Clock } from '#platform/clock/clock.js';
+import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { isUuid } from '#platform/text/single-line.js';
+import { rotateByProgram, type RotatedByProgram } from './rotation-by-program.js';
+
+/** The most valid API tokens that an organization can have. */
+const MOST_TOKENS = 100;
+
+/** The days for which the list shows tokens that ended with their makers. */
+const DAYS_OF_ORPHANS = 30;
+
+/** The properties that an admin chooses for a new API token. */
+export interface WantedApiToken {
+  readonly name: string;
+  readonly scopes: readonly ApiScope[];
+  readonly expiresInDays: number;
+  readonly allowedCidrs: readonly string[];
+  /** The ids of the SCIM tokens that the token may rotate, as the request states them. */
+  readonly scimTokenIds: readonly string[];
+}
+
+/** The properties of the rotation of an API token. */
+export interface WantedRotation {
+  /** The days until the new token expires; by default those for which the old one was made. */
+  readonly expiresInDays?: number | undefined;
+  /** The hours after which the old token ends, if it is still valid. */
+  readonly overlapHours: number;
+}
+
+/**
+ * A new API token. Only this result contains its secret, because the database has the hash alone.
+ */
+export interface MadeApiToken {
+  readonly apiToken: ApiToken;
+  readonly secret: string;
+}
+
+/** An API token in a list of tokens. */
+export interface ListedApiToken extends ApiToken {
+  /** True if the token expires within 30 days, so that a page warns of it. */
+  readonly expiresSoon: boolean;
+}
+
+/** The API tokens of an organization. */
+export interface ListedApiTokens {
+  readonly valid: readonly ListedApiToken[];
+  /** The tokens that ended with the access of their makers and have no successor yet. */
+  readonly orphans: readonly ApiToken[];
+}
+
+/** The parts of the domain that the acts on API tokens need. */
+export interface ApiTokenParts {
+  readonly dataSource: DataSource;
+  readonly members: Members;
+  readonly organizations: OrganizationsRepository;
+  readonly audit: AuditLog;
+  readonly clock: Clock;
+}
+
+/** The API tokens of organizations, as their admins read and change them, and programs use them. */
+export class ApiTokens {
+  constructor(private readonly parts: ApiTokenParts) {}
+
+  /** Lists the API tokens of the organization, the newest first. */
+  async list({ orgId }: Admin): Promise<ListedApiTokens> {
+    const { manager } = this.parts.dataSource;
+    const now = this.parts.clock.now();
+    const valid = await listApiTokens(manager, orgId);
+    return {
+      valid: valid.map((token) => ({ ...token, expiresSoon: expiresSoon(token, now) })),
+      orphans: await listOrphans(manager, orgId, DAYS_OF_ORPHANS),
+    };
+  }
+
+  /**
+   * Returns an API token and the valid token that replaces it. @throws DomainError not_found for an
+   * ended token that no valid one replaces, and for a token of another organization
+   */
+  async find(
+    { orgId }: Admin,
+    id: string,
+  ): Promise<{ readonly token: ApiToken; readonly successor: ApiToken | undefined }> {
+    const found = isUuid(id) && (await findApiToken(this.parts.dataSource.manager, orgId, id));
+    if (!found || !(mayBeReplaced(found.token) || found.successor)) throw noToken();
+    return found;
+  }
+
+  /**
+   * Creates an API token. The SCIM tokens that it may rotate must be valid tokens of the
+   * organization.
+   *
+   * @throws DomainError admin_required, limit_reached, not_found
+   */
+  create(admin: Admin, wanted: WantedApiToken, origin: AuditOrigin): Promise<MadeApiToken> {
+    return this.#act(admin, async (tx) => {
+      await assertBelowLimit(tx, admin.orgId);
+      const named = wanted.scimTokenIds.map((id) => id.toLowerCase());
+      const valid = named.length === 0 ? [] : await listScimTokens(tx, admin.orgId);
+      if (named.some((id) => !valid.some((token) => token.id === id))) {
+        throw new DomainError('not_found', 'Your organization has no such SCIM token.');
+      }
+      const { name, scopes, allowedCidrs, expiresInDays: lifetimeDays } = wanted;
+      const token = { name, scopes: inOrder(scopes), allowedCidrs, lifetimeDays };
+      const given = { ...token, scimTokenIds: named, replaces: null };
+      return this.#insert(tx, admin, given, 'api_token_created', origin);
+    });
+  }
+
+  /**
+   * Makes the successor of an API token, with the same scopes and a new secret. The old token may
+   * have ended with the access of its maker. Otherwise it ends after the overlap, or when an admin
+   * revokes it. A token has at most one valid successor.
+   *
+   * @throws DomainError admin_required, limit_reached, not_found, rotation_pending
+   */
+  rotate(
+    admin: Admin,
+    id: string,
+    { expiresInDays, overlapHours }: WantedRotation,
+    origin: AuditOrigin,
+  ): Promise<MadeApiToken> {
+    return this.#act(admin, async (tx) => {
+      const found = isUuid(id) ? await findApiToken(tx, admin.orgId, id.toLowerCase()) : undefined;
+      if (!found || !(mayBeReplaced(found.token) || found.successor)) throw noToken();
+      if (found.successor) {
+        throw new DomainError(
+          'rotation_pending',
+          'A new token replaces this one already. Use it and end this one, or end the new one first.',
+        );
+      }
+      await assertBelowLimit(tx, admin.orgId);
+      const { token } = found;
+      await endApiTokenAfter(tx, token.id, overlapHours);
+      const lifetimeDays = expiresInDays ?? token.lifetimeDays;
+      const given = { ...token, lifetimeDays, replaces: token.id };
+      return this.#insert(tx, admin, given, 'api_token_rotated', origin);
+    });
+  }
+
+  /**
+   * Revokes an API token at once. If several requests revoke it, one succeeds.
+   *
+   * @throws DomainError admin_required; not_found for a token that is not, or no longer, a token of
+   *   the organization
+   */
+  async revoke(admin: Admin, id: string, origin: AuditOrigin): Promise<void> {
+    await this.#act(admin, async (tx) => {
+      const revoked = isUuid(id) && (await revokeApiToken(tx, admin.orgId, id));
+      if (!revoked) throw noToken();
+      await this.parts.audit.record(tx, {
+        type: 'api_token_revoked',
+        actorId: admin.id,
+        subjectId: null,
+        orgId: admin.orgId,
+        origin,
+        details: { api_token_id: revoked.id, name: revoked.name },
+        acts: [notedToken('secret_ended', 'api_token', admin.orgId, revoked)],
+      });
+    });
+  }
+
+  /**
+   * Rotates a SCIM token for a program, by the rights of its API token.
+   *
+   * @throws DomainError unauthenticated, not_found, token_rotated, rotation_pending
+   */
+  rotateScimToken(
+    program: Program,
+    id: string,
+    overlapHours: number,
+    origin: AuditOrigin,
+  ): Promise<RotatedByProgram> {
+    const { dataSource, organizations, audit } = this.parts;
+    return dataSource.transaction((tx) =>
+      rotateByProgram(tx, { organizations, audit }, { program, id, overlapHours, origin }),
+    );
+  }
+
+  /**
+   * Runs an act in a transaction that locks the admin and then the organization, so that the acts
+   * on the tokens of one organization follow each other.
+   */
+  #act<Done>(admin: Admin, act: (tx: EntityManager) => Promise<Done>): Promise<Done> {
+    const { dataSource, members, organizations } = this.parts;
+    return dataSource.transaction(async (tx) => {
+      await members.holdAdmin(tx, admin);
+      await organizations.lockSettings(tx, admin.orgId);
+      return act(tx);
+    });
+  }
+
+  async #insert(
+    tx: EntityManager,
+    { id: createdBy, orgId }: Admin,
+    given: Omit<NewApiToken, 'orgId' | 'hash' | 'createdBy'>,
+    type: 'api_token_created' | 'api_token_rotated',
+    origin: AuditOrigin,
+  ): Promise<MadeApiToken> {
+    const { token: secret, hash } = mintApiToken();
+    const apiToken = await insertApiToken(tx, { ...given, orgId, hash, createdBy });
+    const { id, name, scopes, scimTokenIds, allowedCidrs, expiresAt, replaces } = apiToken;
+    await this.parts.audit.record(tx, {
+      type,
+      actorId: createdBy,
+      subjectId: null,
+      orgId,
+      origin,
+      details: {
+        api_token_id: id,
+        name,
+        scopes,
+        allowed_cidrs: allowedCidrs,
+        scim_token_ids: scimTokenIds,
+        expires_at: expiresAt.toISOString(),
+        ...(replaces === null ? {} : { replaces }),
+      },
+      acts: [notedToken('secret_made', 'api_token', orgId, { id, name })],
+    });
+    return { apiToken, secret };
+  }
+}
+
+/** Returns true for a token that is valid, or that ended because of its maker. */
+function mayBeReplaced({ endedAt, isOrphan, isRevoked, makerDemotedAt }: ApiToken): boolean {
+  return endedAt === null || isOrphan || (makerDemotedAt !== null && !isRevoked);
+}
+
+async function assertBelowLimit(tx: EntityManager, orgId: string): Promise<void> {
+  if ((await listApiTokens(tx, orgId)).length < MOST_TOKENS) return;
+  throw new DomainError(
+    'limit_reached',
+    `An organization can have ${MOST_TOKENS} API tokens. Revoke one that is not needed first.`,
+  );
+}
+
+function inOrder(scopes: readonly ApiScope[]): ApiScope[] {
+  return API_SCOPES.filter((scope) => scopes.includes(scope));
+}
+
+function noToken(): DomainError {
+  return new DomainError('not_found', 'Your organization has no such API token.');
+}

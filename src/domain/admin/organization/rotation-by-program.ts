@@ -1,0 +1,140 @@
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import type { AuditLog } from '#domain/audit/audit.repository.js';
+import { notedToken } from '#domain/audit/noted-act.js';
+import {
+  followScimToken,
+  holdMaker,
+  lockForRotation,
+  type HeldApiToken,
+  type Program,
+} from '#domain/directory/api-tokens/api-tokens.repository.js';
+import {
+  endScimTokenAfter,
+  findTokenRotation,
+  insertReplacement,
+  mintScimToken,
+  replacementAmong,
+  revokeReplaced,
+  type ScimToken,
+} from '#domain/directory/scim-tokens/scim-tokens.repository.js';
+import type { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { isUuid } from '#platform/text/single-line.js';
+
+/** A SCIM token that a program rotates. */
+export interface AskedRotation {
+  readonly program: Program;
+  /** The id of the SCIM token, as the request states it. */
+  readonly id: string;
+  /** The hours after which the old token ends; 0 ends it at once. */
+  readonly overlapHours: number;
+  readonly origin: AuditOrigin;
+}
+
+/** The new SCIM token with its secret, and the end of the old one. */
+export interface RotatedByProgram {
+  readonly scimToken: ScimToken;
+  readonly secret: string;
+  readonly oldEndsAt: Date;
+}
+
+interface Parts {
+  readonly organizations: Pick<OrganizationsRepository, 'lockSettings'>;
+  readonly audit: AuditLog;
+}
+
+/**
+ * Replaces a SCIM token that the API token of a program names. The new token ends no later than the
+ * API token, and is valid no longer than the old one was made for. The API token then names the new
+ * token. Older tokens of the chain end, so that at most two are valid.
+ *
+ * The locks have the order of an admin's acts: the maker of the API token, the organization, the
+ * API token. So of several requests that name one SCIM token, one succeeds.
+ *
+ * @throws DomainError unauthenticated, not_found, token_rotated, rotation_pending
+ */
+export async function rotateByProgram(
+  tx: EntityManager,
+  { organizations, audit }: Parts,
+  { program, id, overlapHours, origin }: AskedRotation,
+): Promise<RotatedByProgram> {
+  const { orgId, apiTokenId } = program;
+  const mayRotate = await holdMaker(tx, apiTokenId);
+  await organizations.lockSettings(tx, orgId);
+  const held = mayRotate ? await lockForRotation(tx, program) : undefined;
+  if (!held) throw new DomainError('unauthenticated', 'The API token has ended.');
+  const oldId = await namedToken(tx, orgId, held, id);
+  const { token: secret, hash } = mintScimToken();
+  const { createdBy, expiresAt: notAfter, name } = held;
+  const token = { orgId, hash, createdBy, replaces: oldId, notAfter };
+  const scimToken = await insertReplacement(tx, token);
+  if (!scimToken) throw await refusal(tx, orgId, oldId);
+  const oldest = await revokeReplaced(tx, orgId, oldId);
+  const oldEndsAt = await endScimTokenAfter(tx, oldId, overlapHours);
+  await followScimToken(tx, orgId, oldId, scimToken.id);
+
+  const by = { api_token_id: apiTokenId, api_token: name };
+  const event = { actorId: null, subjectId: null, orgId, origin };
+  const { description, expiresAt } = scimToken;
+  await audit.record(tx, {
+    ...event,
+    type: 'scim_token_created',
+    details: {
+      scim_token_id: scimToken.id,
+      description,
+      expires_at: expiresAt.toISOString(),
+      replaces: oldId,
+      replaced_ends_at: oldEndsAt.toISOString(),
+      ...by,
+    },
+    acts: [notedToken('secret_made', 'scim_token', orgId, { id: scimToken.id, name: description })],
+  });
+  const ended = overlapHours === 0 ? [...oldest, { id: oldId, description }] : oldest;
+  for (const each of ended) {
+    await audit.record(tx, {
+      ...event,
+      type: 'scim_token_revoked',
+      details: { scim_token_id: each.id, ...by },
+      acts: [
+        notedToken('secret_ended', 'scim_token', orgId, { id: each.id, name: each.description }),
+      ],
+    });
+  }
+  return { scimToken, secret, oldEndsAt };
+}
+
+/**
+ * Returns the id of the SCIM token of a request, if the API token names it now.
+ *
+ * @throws DomainError token_rotated with the present id, if the API token named it before;
+ *   not_found for every other id
+ */
+async function namedToken(
+  tx: EntityManager,
+  orgId: string,
+  { scimTokenIds }: HeldApiToken,
+  text: string,
+): Promise<string> {
+  const id = text.toLowerCase();
+  if (scimTokenIds.includes(id)) return id;
+  const present = isUuid(id) ? await replacementAmong(tx, orgId, scimTokenIds, id) : undefined;
+  if (present === undefined) throw noToken();
+  throw new DomainError(
+    'token_rotated',
+    `This SCIM token was rotated before. The present one is ${present}: rotate that one if you lack its secret.`,
+  );
+}
+
+async function refusal(tx: EntityManager, orgId: string, id: string): Promise<DomainError> {
+  const found = await findTokenRotation(tx, orgId, id);
+  if (!found || found.oldEndedAt !== null || found.replacement === null) return noToken();
+  return new DomainError(
+    'rotation_pending',
+    'An admin replaces this SCIM token at the moment. Try again when the old token has ended.',
+  );
+}
+
+function noToken(): DomainError {
+  return new DomainError('not_found', 'The API token names no such valid SCIM token.');
+}

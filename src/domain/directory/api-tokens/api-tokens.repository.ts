@@ -1,0 +1,367 @@
+/**
+ * The API tokens of organizations, with which their programs authenticate. A token is valid only
+ * while the admin who made it is an active admin, and for some days after a demotion.
+ */
+
+import { newUuid } from '#platform/clock/random.js';
+import { mintOpaqueToken, type OpaqueToken } from '#platform/crypto/opaque-token.js';
+import { CONFIRMED } from '#platform/database/identity/confirmed.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/** The prefix of an API token, by which a secret scanner recognizes it. */
+const API_TOKEN_PREFIX = 'svc_api_';
+
+/** The scope that lets a program rotate the SCIM tokens that its API token names. */
+export const ROTATE_SCOPE = 'scim-tokens:rotate';
+
+/** The scopes of API tokens: each opens one kind of request. */
+export const API_SCOPES = [
+  'audit:read',
+  'members:read',
+  'applications:read',
+  'access:read',
+  ROTATE_SCOPE,
+] as const;
+
+/** A scope of API tokens. */
+export type ApiScope = (typeof API_SCOPES)[number];
+
+/** Makes an API token of 256 random bits. The hash covers the whole token with its prefix. */
+export function mintApiToken(): OpaqueToken {
+  return mintOpaqueToken(API_TOKEN_PREFIX);
+}
+
+/** A program of an organization, which a request identified by its API token. */
+export interface Program {
+  readonly apiTokenId: string;
+  readonly orgId: string;
+}
+
+/** An API token, without its secret. */
+export interface ApiToken {
+  readonly id: string;
+  readonly name: string;
+  readonly scopes: readonly ApiScope[];
+  /** The SCIM tokens that the token may rotate. */
+  readonly scimTokenIds: readonly string[];
+  /** The networks from which the token is accepted; empty for every address. */
+  readonly allowedCidrs: readonly string[];
+  /** The days for which the token was made. */
+  readonly lifetimeDays: number;
+  /** The admin who made the token. The admin may have been removed since. */
+  readonly createdBy: string;
+  readonly createdByEmail: string | null;
+  readonly createdAt: Date;
+  /** The time of the last use, accurate to the minute; null if the token was never used. */
+  readonly lastUsedAt: Date | null;
+  readonly expiresAt: Date;
+  /** The time at which its maker lost the role of admin; null while the maker has it. */
+  readonly makerDemotedAt: Date | null;
+  /** True if the token ended because the access of its maker ended. */
+  readonly isOrphan: boolean;
+  /** The id of the token whose successor this one is; null if there is none. */
+  readonly replaces: string | null;
+  /** True if the token was revoked, and did not only expire. */
+  readonly isRevoked: boolean;
+  /** The time at which the token ended; null while it is valid. */
+  readonly endedAt: Date | null;
+}
+
+/** The values of a new API token. */
+export interface NewApiToken {
+  readonly orgId: string;
+  readonly hash: Buffer;
+  readonly name: string;
+  readonly scopes: readonly ApiScope[];
+  readonly scimTokenIds: readonly string[];
+  readonly allowedCidrs: readonly string[];
+  readonly lifetimeDays: number;
+  readonly createdBy: string;
+  readonly replaces: string | null;
+}
+
+interface Row {
+  id: string;
+  name: string;
+  scopes: ApiScope[];
+  scim_token_ids: string[];
+  allowed_cidrs: string[];
+  lifetime_days: number;
+  created_by: string;
+  created_by_email: string | null;
+  created_at: Date;
+  last_used_at: Date | null;
+  expires_at: Date;
+  maker_demoted_at: Date | null;
+  is_orphan: boolean;
+  replaces: string | null;
+  is_revoked: boolean;
+  ended_at: Date | null;
+}
+
+const COLUMNS = fragment`
+  t.id, t.name, t.scopes, t.scim_token_ids, t.allowed_cidrs::text[] AS allowed_cidrs, t.lifetime_days, t.created_by,
+  t.created_by_email, t.created_at, t.last_used_at, t.expires_at, t.maker_demoted_at, t.is_orphan, t.replaces,
+  t.revoked_at IS NOT NULL AS is_revoked,
+  CASE WHEN t.expires_at <= now() THEN least(t.revoked_at, t.expires_at) ELSE t.revoked_at END AS ended_at`;
+
+/** The condition that a token `t` has not ended. */
+export const IS_VALID_TOKEN = fragment`t.revoked_at IS NULL AND t.expires_at > now()`;
+
+/**
+ * The condition that a token `t` is accepted, by the present state of the user `u` who made it. The
+ * ends of accounts revoke tokens too; this condition holds even if one of them did not.
+ */
+const IS_ACCEPTED = fragment`${IS_VALID_TOKEN} AND u.id = t.created_by AND u.org_id = t.org_id AND u.active
+  AND (t.maker_demoted_at IS NOT NULL OR is_acting_admin(u.org_id, u.email, u.is_org_admin, u.active))
+  AND ${CONFIRMED}`;
+
+/** Adds an API token. */
+export async function insertApiToken(tx: EntityManager, token: NewApiToken): Promise<ApiToken> {
+  const [row] = await sql<Row>(tx)`
+    WITH t AS (
+      INSERT INTO api_tokens (id, org_id, hash, name, scopes, scim_token_ids, allowed_cidrs, lifetime_days, created_by,
+                              created_by_email, expires_at, replaces)
+      VALUES (${newUuid()}, ${token.orgId}, ${token.hash}, ${token.name}, ${token.scopes}::text[],
+              ${token.scimTokenIds}::uuid[], ARRAY(SELECT network(c::inet) FROM unnest(${token.allowedCidrs}::text[]) c),
+              ${token.lifetimeDays}, ${token.createdBy}, (SELECT email FROM users WHERE id = ${token.createdBy}),
+              now() + make_interval(hours => 24 * ${token.lifetimeDays}::int), ${token.replaces})
+      RETURNING *)
+    SELECT ${COLUMNS} FROM t`;
+  if (!row) throw new Error('INSERT returned no row');
+  return apiToken(row);
+}
+
+/** Lists the valid API tokens of an organization, the newest first. */
+export async function listApiTokens(tx: EntityManager, orgId: string): Promise<ApiToken[]> {
+  const rows = await sql<Row>(tx)`
+    SELECT ${COLUMNS} FROM api_tokens t WHERE t.org_id = ${orgId} AND ${IS_VALID_TOKEN} ORDER BY t.id DESC`;
+  return rows.map(apiToken);
+}
+
+/** Lists the valid API tokens that a user made, the newest first. */
+export async function listTokensOfMaker(tx: EntityManager, userId: string): Promise<ApiToken[]> {
+  const rows = await sql<Row>(tx)`
+    SELECT ${COLUMNS} FROM api_tokens t WHERE t.created_by = ${userId} AND ${IS_VALID_TOKEN} ORDER BY t.id DESC`;
+  return rows.map(apiToken);
+}
+
+/**
+ * Lists the tokens of an organization that ended with the access of their makers in the last days,
+ * and that have no successor yet, the newest first.
+ */
+export async function listOrphans(
+  tx: EntityManager,
+  orgId: string,
+  days: number,
+): Promise<ApiToken[]> {
+  const rows = await sql<Row>(tx)`
+    SELECT ${COLUMNS} FROM api_tokens t
+    WHERE t.org_id = ${orgId} AND NOT (${IS_VALID_TOKEN}) AND (t.is_orphan OR t.maker_demoted_at IS NOT NULL AND t.revoked_at IS NULL)
+      AND least(t.revoked_at, t.expires_at) > now() - make_interval(days => ${days})
+      AND NOT EXISTS (SELECT FROM api_tokens n WHERE n.replaces = t.id)
+    ORDER BY t.id DESC`;
+  return rows.map(apiToken);
+}
+
+/** Finds an API token of an organization, valid or not, with the valid token that replaces it. */
+export async function findApiToken(
+  tx: EntityManager,
+  orgId: string,
+  id: string,
+): Promise<{ readonly token: ApiToken; readonly successor: ApiToken | undefined } | undefined> {
+  const rows = await sql<Row>(tx)`
+    SELECT ${COLUMNS} FROM api_tokens t
+    WHERE t.org_id = ${orgId} AND (t.id = ${id} OR (t.replaces = ${id} AND ${IS_VALID_TOKEN}))`;
+  const token = rows.find((row) => row.id === id);
+  const successor = rows.find((row) => row.replaces === id);
+  return token && { token: apiToken(token), successor: successor && apiToken(successor) };
+}
+
+/**
+ * Revokes an API token of an organization at once. One statement decides, so that of two admins who
+ * revoke the token only one gets it returned. Undefined for an ended token, and for a token of
+ * another organization.
+ */
+export async function revokeApiToken(
+  tx: EntityManager,
+  orgId: string,
+  id: string,
+): Promise<{ readonly id: string; readonly name: string } | undefined> {
+  const [revoked] = await sql<{ id: string; name: string }>(tx)`
+    UPDATE api_tokens t SET revoked_at = now() WHERE t.id = ${id} AND t.org_id = ${orgId} AND ${IS_VALID_TOKEN}
+    RETURNING t.id, t.name`;
+  return revoked;
+}
+
+/** Makes a token end after some hours, unless it ends earlier. No hours end it at once. */
+export async function endApiTokenAfter(
+  tx: EntityManager,
+  id: string,
+  hours: number,
+): Promise<void> {
+  await sql(tx)`
+    UPDATE api_tokens t
+    SET expires_at = least(expires_at, now() + make_interval(hours => ${hours}::int)),
+        revoked_at = CASE WHEN ${hours}::int = 0 THEN now() END
+    WHERE t.id = ${id} AND ${IS_VALID_TOKEN}`;
+}
+
+/** An API token that a request presented, and what the request may do with it. */
+export interface PresentedApiToken extends Program {
+  readonly name: string;
+  readonly scopes: readonly string[];
+  /** True if the token is accepted from the address of the request. */
+  readonly isAllowedHere: boolean;
+}
+
+/**
+ * Finds a valid API token by its hash. It records the time of the use as the SCIM tokens do: at
+ * most once a minute, outside any transaction, and only for an address that the token allows.
+ */
+export async function authenticateApiToken(
+  tx: EntityManager,
+  hash: Buffer,
+  address: string | undefined,
+): Promise<PresentedApiToken | undefined> {
+  const [row] = await sql<PresentedApiToken>(tx)`
+    WITH good AS MATERIALIZED (
+      SELECT t.id, t.org_id, t.name, t.last_used_at,
+             CASE WHEN t.maker_demoted_at IS NULL THEN t.scopes ELSE array_remove(t.scopes, ${ROTATE_SCOPE}) END AS scopes,
+             (t.allowed_cidrs = '{}' OR coalesce(${address ?? null}::inet <<= ANY (t.allowed_cidrs), false)) AS is_allowed
+      FROM api_tokens t CROSS JOIN users u
+      WHERE t.hash = ${hash} AND ${IS_ACCEPTED}
+    ), stale AS MATERIALIZED (
+      SELECT t.id FROM api_tokens t JOIN good g ON g.id = t.id
+      WHERE g.is_allowed AND (t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute')
+      FOR NO KEY UPDATE OF t SKIP LOCKED
+    ), touched AS (
+      UPDATE api_tokens t SET last_used_at = now() FROM stale s WHERE t.id = s.id
+    )
+    SELECT id AS "apiTokenId", org_id AS "orgId", name, scopes, is_allowed AS "isAllowedHere" FROM good`;
+  return row;
+}
+
+/** Returns true if an API token is accepted now. Nothing is locked. */
+export async function isApiTokenAccepted(tx: EntityManager, id: string): Promise<boolean> {
+  const found = await sql<{ id: string }>(tx)`
+    SELECT t.id FROM api_tokens t CROSS JOIN users u WHERE t.id = ${id} AND ${IS_ACCEPTED}`;
+  return found.length === 1;
+}
+
+/** An API token that a transaction holds while it rotates a SCIM token. */
+export interface HeldApiToken {
+  readonly name: string;
+  readonly createdBy: string;
+  readonly expiresAt: Date;
+  readonly scimTokenIds: readonly string[];
+}
+
+/**
+ * Locks the admin who made an API token, so that the end of the admin waits for the transaction or
+ * comes before it. Returns false if the admin has ended or is no admin.
+ */
+export async function holdMaker(tx: EntityManager, apiTokenId: string): Promise<boolean> {
+  const held = await sql<{ id: string }>(tx)`
+    SELECT u.id FROM users u
+    WHERE u.id = (SELECT created_by FROM api_tokens WHERE id = ${apiTokenId})
+      AND is_acting_admin(u.org_id, u.email, u.is_org_admin, u.active)
+    FOR SHARE`;
+  return held.length === 1;
+}
+
+/**
+ * Locks an API token that may rotate SCIM tokens. Undefined if the token has ended or lost the
+ * scope. The caller holds its maker and the row of the organization.
+ */
+export async function lockForRotation(
+  tx: EntityManager,
+  { apiTokenId, orgId }: Program,
+): Promise<HeldApiToken | undefined> {
+  const [held] = await sql<HeldApiToken>(tx)`
+    SELECT t.name, t.created_by AS "createdBy", t.expires_at AS "expiresAt", t.scim_token_ids AS "scimTokenIds"
+    FROM api_tokens t
+    WHERE t.id = ${apiTokenId} AND t.org_id = ${orgId} AND ${IS_VALID_TOKEN} AND t.maker_demoted_at IS NULL
+      AND ${ROTATE_SCOPE} = ANY (t.scopes)
+    FOR NO KEY UPDATE`;
+  return held;
+}
+
+/**
+ * Puts the id of a new SCIM token in the place of the one that it replaces, in each API token of
+ * the organization that names it.
+ */
+export async function followScimToken(
+  tx: EntityManager,
+  orgId: string,
+  oldId: string,
+  newId: string,
+): Promise<void> {
+  await sql(tx)`
+    UPDATE api_tokens SET scim_token_ids = array_replace(scim_token_ids, ${oldId}::uuid, ${newId}::uuid)
+    WHERE org_id = ${orgId} AND ${oldId}::uuid = ANY (scim_token_ids)`;
+}
+
+/** An API token that expires soon, for the log. */
+export interface ExpiringApiToken {
+  readonly id: string;
+  readonly orgId: string;
+  readonly name: string;
+  readonly expiresAt: Date;
+}
+
+/**
+ * Returns the valid tokens that expire within some days and have no valid successor, each once: the
+ * statement notes them.
+ */
+export function noteExpiringTokens(tx: EntityManager, days: number): Promise<ExpiringApiToken[]> {
+  return sql<ExpiringApiToken>(tx)`
+    UPDATE api_tokens t SET expiry_noted_at = now()
+    WHERE ${IS_VALID_TOKEN} AND t.expires_at < now() + make_interval(days => ${days}) AND t.expiry_noted_at IS NULL
+      AND NOT EXISTS (SELECT FROM api_tokens n
+                      WHERE n.replaces = t.id AND n.revoked_at IS NULL AND n.expires_at > t.expires_at)
+    RETURNING t.id, t.org_id AS "orgId", t.name, t.expires_at AS "expiresAt"`;
+}
+
+/** The valid API tokens that expire soon: their number, and the first end. */
+export interface ExpiringApiTokens {
+  readonly count: number;
+  readonly first: Date | null;
+}
+
+/** Counts the valid API tokens that expire within some days, of one organization or of all. */
+export async function countExpiringTokens(
+  tx: EntityManager,
+  days: number,
+  orgId?: string,
+): Promise<ExpiringApiTokens> {
+  const [row] = await sql<ExpiringApiTokens>(tx)`
+    SELECT count(*)::int AS count, min(t.expires_at) AS first FROM api_tokens t
+    WHERE ${IS_VALID_TOKEN} AND t.expires_at < now() + make_interval(days => ${days})
+      AND (${orgId ?? null}::uuid IS NULL OR t.org_id = ${orgId ?? null}::uuid)
+      AND NOT EXISTS (SELECT FROM api_tokens n
+                      WHERE n.replaces = t.id AND n.revoked_at IS NULL AND n.expires_at > t.expires_at)`;
+  return row ?? { count: 0, first: null };
+}
+
+function apiToken(row: Row): ApiToken {
+  return {
+    id: row.id,
+    name: row.name,
+    scopes: row.scopes,
+    scimTokenIds: row.scim_token_ids,
+    allowedCidrs: row.allowed_cidrs,
+    lifetimeDays: row.lifetime_days,
+    createdBy: row.created_by,
+    createdByEmail: row.created_by_email,
+    createdAt: row.created_at,
+    lastUsedAt: row.last_used_at,
+    expiresAt: row.expires_at,
+    makerDemotedAt: row.maker_demoted_at,
+    isOrphan: row.is_orphan,
+    replaces: row.replaces,
+    isRevoked: row.is_revoked,
+    endedAt: row.ended_at,
+  };
+}

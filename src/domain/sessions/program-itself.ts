@@ -1,0 +1,58 @@
+import { Logger } from '@nestjs/common';
+import {
+  authenticateApiToken,
+  type ApiScope,
+  type Program,
+} from '#domain/directory/api-tokens/api-tokens.repository.js';
+import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import type { PresentedToken } from '#platform/http/access/access-policy.js';
+import { challengeOf, refusedToken } from './access-token.js';
+
+/**
+ * Returns the access rule of a route for programs. No cookie opens it, and so no page of a browser
+ * acts by it.
+ */
+export function forPrograms(scope: ApiScope) {
+  return { session: 'program', origin: 'any', scope, headerOnly: true } as const;
+}
+
+const security = new Logger('security');
+
+/**
+ * Finds the program whose API token a request has. The token must be valid, be allowed from the
+ * address of the request, and have the scope of the route. The refusal is the same for a wrong
+ * token and a wrong address, so that a thief does not learn that a stolen token is valid; the log
+ * names it.
+ *
+ * @throws DomainError unauthenticated, insufficient_scope
+ */
+export async function programItself(
+  manager: EntityManager,
+  presented: PresentedToken | undefined,
+  scope: string,
+): Promise<Program> {
+  const { scheme, token, address } = presented ?? {};
+  const found =
+    scheme === 'Bearer' && token !== undefined
+      ? await authenticateApiToken(manager, hashOpaqueToken(token), address)
+      : undefined;
+  if (found?.isAllowedHere !== true) {
+    if (found) {
+      const { apiTokenId, orgId, name } = found;
+      const text = 'an API token was presented from an address that it does not allow';
+      security.warn({ apiTokenId, orgId, name, address }, text);
+    }
+    throw refusedToken(
+      'Bearer',
+      'The API token is invalid, has ended, or is not allowed from this address.',
+    );
+  }
+  const { apiTokenId, orgId, scopes } = found;
+  if (!scopes.includes(scope)) {
+    const challenge = { ...challengeOf('Bearer'), scope };
+    throw new DomainError('insufficient_scope', `This needs the scope ${scope}.`, { challenge });
+  }
+  return { apiTokenId, orgId };
+}

@@ -1,0 +1,66 @@
+import { Body, Controller, HttpCode, Param, Post } from '@nestjs/common';
+import { z } from 'zod';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { OrganizationAdmin } from '#domain/admin/organization/organization-admin.service.js';
+import { ROTATE_SCOPE, type Program } from '#domain/directory/api-tokens/api-tokens.repository.js';
+import { forPrograms } from '#domain/sessions/program-itself.js';
+import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { Caller } from '#platform/http/access/caller.js';
+import { Route } from '#platform/http/routing/route.js';
+import { OVERLAP_HOURS } from './api-tokens.schemas.js';
+import { TOKEN_ID } from './scim-tokens.schemas.js';
+
+/** The body of `POST /api/v1/programs/scim-tokens/{id}/rotate`. */
+const ROTATE_SCIM_TOKEN = z.strictObject({ overlap_hours: OVERLAP_HOURS });
+
+/** The new SCIM token with its secret. Only this answer contains the secret. */
+const ROTATED_JSON = z
+  .object({
+    id: z.string(),
+    token: z.string(),
+    description: z.string(),
+    created_at: z.iso.datetime(),
+    expires_at: z.iso.datetime(),
+    replaces: z.string(),
+    replaced_ends_at: z.iso
+      .datetime()
+      .meta({ description: 'The time at which the replaced token ends.' }),
+  })
+  .meta({ id: 'RotatedScimToken' });
+
+/**
+ * `POST /api/v1/programs/scim-tokens/{id}/rotate`: a program replaces a SCIM token that its API
+ * token names.
+ */
+@Controller('api/v1/programs/scim-tokens')
+@Route({ tier: 'general', audience: 'api', errors: 'problem', auth: forPrograms(ROTATE_SCOPE) })
+export class ProgramRotationController {
+  constructor(private readonly organizationAdmin: OrganizationAdmin) {}
+
+  @Post(':id/rotate')
+  @Route({
+    summary: 'Replaces a SCIM token for a program',
+    answers: { 201: ROTATED_JSON },
+    refusals: ['not_found', 'rotation_pending', 'token_rotated'],
+  })
+  @HttpCode(201)
+  async rotate(
+    @Caller() program: Program,
+    @Param({ schema: TOKEN_ID }) { id }: { id: string },
+    @Body({ schema: ROTATE_SCIM_TOKEN }) body: z.output<typeof ROTATE_SCIM_TOKEN>,
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<z.output<typeof ROTATED_JSON>> {
+    const { apiTokens } = this.organizationAdmin;
+    const rotated = await apiTokens.rotateScimToken(program, id, body.overlap_hours, origin);
+    const { scimToken, secret, oldEndsAt } = rotated;
+    return {
+      id: scimToken.id,
+      token: secret,
+      description: scimToken.description,
+      created_at: scimToken.createdAt.toISOString(),
+      expires_at: scimToken.expiresAt.toISOString(),
+      replaces: scimToken.replaces ?? id,
+      replaced_ends_at: oldEndsAt.toISOString(),
+    };
+  }
+}

@@ -1,0 +1,507 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { operatorAccess } from '../../../src/domain/admin/operator-access/compose-access.js';
+import { warnOfExpiry } from '../../../src/domain/directory/api-tokens/expiry-warning.js';
+import { hashOpaqueToken } from '../../../src/platform/crypto/opaque-token.js';
+import { RoutePolicies } from '../../../src/platform/http/routing/route-policies.js';
+import {
+  asProgram,
+  furtherAdmin,
+  madeApiToken,
+  TEST_NETWORKS,
+  type CreatedApiToken,
+} from '../../support/api-tokens.js';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { newAddress, type Client } from '../../support/client.js';
+import { touchedAgo } from '../../support/keys.js';
+import { idOf, orgApi } from '../../support/org-api.js';
+import { count, rows } from '../../support/rows.js';
+
+const READS = ['audit:read', 'members:read', 'applications:read', 'access:read'] as const;
+const ROTATES = 'scim-tokens:rotate';
+const PATCH = { schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'] };
+
+let app: TestApp;
+/** Ada founded her organization; eve is the admin of another. */
+let ada: Client;
+let eve: Client;
+/** The token of ada's identity provider. */
+let scimToken: { id: string; token: string };
+beforeAll(async () => {
+  app = await startTestApp();
+  ({ client: ada } = await app.enrolled('ada@programs.example'));
+  ({ client: eve } = await app.enrolled('eve@elsewhere.example'));
+  scimToken = (await orgApi(ada, 'POST', '/scim-tokens', { description: 'Okta' })).json;
+  await orgApi(ada, 'PATCH', '', { membership: 'open' });
+});
+afterAll(() => app.close());
+
+const status = async (token: string, path = 'audit-events', method = 'GET') =>
+  (await asProgram(app, token, method, path)).status;
+const listed = async (admin: Client) => (await orgApi(admin, 'GET', '/api-tokens')).json;
+const newScimToken = async (admin: Client, days = 90) =>
+  (await orgApi(admin, 'POST', '/scim-tokens', { description: 'Entra', expires_in_days: days }))
+    .json as { id: string; token: string };
+const rotating = (admin: Client, ids: readonly string[], more: object = {}) =>
+  madeApiToken(admin, [ROTATES, 'audit:read'], {
+    allowed_cidrs: TEST_NETWORKS,
+    scim_token_ids: ids,
+    ...more,
+  });
+const rotated = (token: string, id: string, hours = 24) =>
+  asProgram(app, token, 'POST', `scim-tokens/${id}/rotate`, { body: { overlap_hours: hours } });
+const scim = (token: string, method: string, path: string, body?: unknown) =>
+  asProgram(app, token, method, `/scim/v2${path}`, { body });
+const auditOfToken = (id: string) =>
+  rows<{ type: string; class: string; details: Record<string, unknown> }>(
+    app.dataSource,
+    `SELECT type, class, details FROM audit_events WHERE details ->> 'api_token_id' = $1 ORDER BY id`,
+    [id],
+  );
+
+describe('an API token', () => {
+  it('is shown once, has 256 random bits, is stored as its SHA-256, and is in no log', async () => {
+    const { id, token, ...rest } = await madeApiToken(ada);
+    expect(rest).toMatchObject({ name: 'SIEM', scopes: ['audit:read'], allowed_cidrs: [] });
+    expect(token).toMatch(/^svc_api_[\w-]{43}$/);
+    const [row] = await rows(app.dataSource, 'SELECT hash FROM api_tokens WHERE id = $1', [id]);
+    expect(row).toEqual({ hash: hashOpaqueToken(token) });
+    expect(await status(token)).toBe(200);
+    expect(await status(`${token}x`)).toBe(401);
+    const secret = token.slice('svc_api_'.length);
+    for (const text of [
+      (await orgApi(ada, 'GET', '/api-tokens')).text,
+      (await ada.get('/admin/api-tokens')).text,
+      app.log.join(''),
+      JSON.stringify(await auditOfToken(id)),
+    ]) {
+      expect(text).not.toContain(secret);
+    }
+    expect(await auditOfToken(id)).toMatchObject([{ type: 'api_token_created', class: 'admin' }]);
+  });
+
+  it('is made and rotated by a recent touch, and revoked without one', async () => {
+    const { id } = await madeApiToken(ada);
+    await touchedAgo(app, 'ada@programs.example', 301);
+    const body = { name: 'SIEM', scopes: ['audit:read'] };
+    for (const answer of [
+      await orgApi(ada, 'POST', '/api-tokens', body),
+      await orgApi(ada, 'POST', `/api-tokens/${id}/rotate`, {}),
+    ]) {
+      expect(answer.json).toMatchObject({ code: 'insufficient_user_authentication' });
+    }
+    expect((await orgApi(ada, 'DELETE', `/api-tokens/${id}`)).status).toBe(204);
+    await touchedAgo(app, 'ada@programs.example', 0);
+    expect((await orgApi(ada, 'DELETE', `/api-tokens/${id}`)).status).toBe(404);
+  });
+
+  it.each([
+    ['no scope', { scopes: [] }],
+    ['an unknown scope', { scopes: ['svc:admin'] }],
+    ['a rotation from every address', { scopes: [ROTATES], scim_token_ids: ['ID'] }],
+    ['a rotation of no token', { scopes: [ROTATES], allowed_cidrs: ['192.0.2.0/24'] }],
+    ['tokens without the scope', { scopes: ['audit:read'], scim_token_ids: ['ID'] }],
+    ['nearly every address', { scopes: ['audit:read'], allowed_cidrs: ['128.0.0.0/1'] }],
+    ['a network that is none', { scopes: ['audit:read'], allowed_cidrs: ['10.0.0.0/33'] }],
+    ['366 days', { scopes: ['audit:read'], expires_in_days: 366 }],
+  ])('is not made for %s', async (_, wanted) => {
+    const text = JSON.stringify({ name: 'x', ...wanted }).replace('ID', scimToken.id);
+    const answer = await orgApi(ada, 'POST', '/api-tokens', JSON.parse(text));
+    expect([answer.status, answer.json.code]).toEqual([400, 'invalid_request']);
+  });
+
+  it('opens the reads of its scopes, each alone, for its own organization', async () => {
+    const paths = ['audit-events', 'members', 'applications', 'access'];
+    for (const [n, scope] of READS.entries()) {
+      const { token } = await madeApiToken(ada, [scope]);
+      for (const [m, path] of paths.entries()) {
+        const answer = await asProgram(app, token, 'GET', path);
+        expect([scope, path, answer.status]).toEqual([scope, path, n === m ? 200 : 403]);
+        if (n !== m) expect(answer.json.code).toBe('insufficient_scope');
+      }
+    }
+    const { token } = await madeApiToken(eve, READS);
+    const members = await asProgram(app, token, 'GET', 'members');
+    expect(members.json.members).toMatchObject([{ email: 'eve@elsewhere.example' }]);
+    const foreign = (await ada.get('/api/v1/org/access')).json.targets?.[0];
+    if (foreign) {
+      const answer = await asProgram(app, token, 'GET', `access/${foreign.kind}/${foreign.id}`);
+      expect(answer.status).toBe(404);
+    }
+    const events = (await asProgram(app, token, 'GET', 'audit-events')).text;
+    expect(events).not.toContain('programs.example');
+  });
+
+  it('reads the log in the order and the forms that an admin gets', async () => {
+    const { token } = await madeApiToken(ada, READS);
+    for (const query of [
+      'order=asc&limit=1000',
+      'order=asc&format=ndjson',
+      'order=asc&format=ocsf',
+      'format=ocsf&type=api_token_created',
+      'type=api_token_created&limit=2',
+    ]) {
+      const ours = await orgApi(ada, 'GET', `/audit-events?${query}`);
+      const theirs = await asProgram(app, token, 'GET', `audit-events?${query}`);
+      expect([query, theirs.status, theirs.text]).toEqual([query, 200, ours.text]);
+    }
+  });
+
+  it('opens nothing else of all routes of the service', async () => {
+    const { token } = await rotating(ada, [scimToken.id], { scopes: [...READS, ROTATES] });
+    const wrong: unknown[] = [];
+    let guarded = 0;
+    for (const { method, template, policy } of app.nest.get(RoutePolicies).routes) {
+      if (policy.auth.session === 'program') continue;
+      const path = template.replaceAll(/:\w+/g, scimToken.id);
+      const answer = await asProgram(app, token, method, path);
+      if (policy.auth.session === 'none') {
+        const without = await app.client().send(method, path, { headers: { origin: '' } });
+        // The OAuth endpoints read the header as that of a client, and find none.
+        const isRefused = template.startsWith('/oauth/') && answer.status === 400;
+        if (answer.status !== without.status && !isRefused)
+          wrong.push([method, template, answer.status]);
+        continue;
+      }
+      guarded += 1;
+      if (![401, 403].includes(answer.status)) wrong.push([method, template, answer.status]);
+    }
+    expect(wrong).toEqual([]);
+    expect(guarded).toBeGreaterThan(150);
+  });
+
+  it('is the only token that opens the routes of programs', async () => {
+    for (const token of [scimToken.token, 'svc_api_', '']) expect(await status(token)).toBe(401);
+    expect((await ada.get('/api/v1/programs/members')).status).toBe(401);
+    expect((await ada.get('/api/v1/programs/nothing')).status).toBe(404);
+  });
+
+  it('is refused from another address like a wrong one, which the log alone tells', async () => {
+    const { id, token } = await madeApiToken(ada, READS, { allowed_cidrs: ['10.200.1.9/24'] });
+    expect((await listed(ada)).tokens[0]).toMatchObject({ allowed_cidrs: ['10.200.1.0/24'] });
+    const from = (address: string, presented = token) =>
+      asProgram(app, presented, 'GET', 'members', { address });
+    const refused = await from('10.200.2.1');
+    expect(refused.status).toBe(401);
+    expect(refused.json).toEqual((await from('10.200.1.1', 'svc_api_x')).json);
+    expect(app.log.join('')).toContain('from an address that it does not allow');
+    const used = async () =>
+      count(app.dataSource, 'api_tokens WHERE id = $1 AND last_used_at IS NOT NULL', [id]);
+    expect(await used()).toBe(0);
+    expect((await from('10.200.1.77')).status).toBe(200);
+    expect(await used()).toBe(1);
+  });
+
+  it('opens nothing after its end', async () => {
+    const { id, token } = await madeApiToken(ada);
+    await rows(app.dataSource, 'UPDATE api_tokens SET expires_at = now() WHERE id = $1', [id]);
+    expect(await status(token)).toBe(401);
+    expect((await listed(ada)).tokens.map((each: { id: string }) => each.id)).not.toContain(id);
+  });
+
+  it('of another organization does not exist', async () => {
+    const { id } = await madeApiToken(ada);
+    expect((await orgApi(eve, 'DELETE', `/api-tokens/${id}`)).status).toBe(404);
+    expect((await orgApi(eve, 'POST', `/api-tokens/${id}/rotate`, {})).status).toBe(404);
+    expect((await eve.get(`/admin/api-tokens/${id}/rotate`)).status).toBe(404);
+    const body = { name: 'x', scopes: [ROTATES], allowed_cidrs: ['192.0.2.0/24'] };
+    const foreign = { ...body, scim_token_ids: [scimToken.id] };
+    expect((await orgApi(eve, 'POST', '/api-tokens', foreign)).status).toBe(404);
+    expect(await status((await madeApiToken(ada)).token)).toBe(200);
+  });
+});
+
+describe('the coming end of an API token', () => {
+  it('is on the pages 30 days before, and in the log once in the last 7 days', async () => {
+    const { id } = await madeApiToken(eve, ['audit:read'], { name: 'soon' });
+    const set = (days: number) =>
+      rows(
+        app.dataSource,
+        'UPDATE api_tokens SET expires_at = now() + make_interval(days => $2) WHERE id = $1',
+        [id, days],
+      );
+    const warned = async () => {
+      await warnOfExpiry(app.dataSource.manager);
+      return app.log.filter((line) => line.includes('expires soon') && line.includes(id)).length;
+    };
+    expect((await eve.get('/admin/api-tokens')).text).not.toContain('data-expiring');
+    await set(29);
+    expect((await eve.get('/admin/api-tokens')).text).toContain('data-expiring');
+    expect((await eve.get('/admin')).text).toMatch(/API tokens[^]*One token expires/);
+    expect(await warned()).toBe(0);
+    await set(6);
+    expect([await warned(), await warned()]).toEqual([1, 1]);
+  });
+});
+
+describe('the rotation of an API token', () => {
+  it('gives one successor to 20 requests at once, and keeps the old one for the overlap', async () => {
+    const old = await madeApiToken(ada, READS, { expires_in_days: 30 });
+    const rotate = () => orgApi(ada, 'POST', `/api-tokens/${old.id}/rotate`, { overlap_hours: 2 });
+    const answers = await Promise.all(Array.from({ length: 20 }, rotate));
+    const won = answers.filter((answer) => answer.status === 201);
+    expect(won).toHaveLength(1);
+    expect(answers.filter(({ json }) => json.code === 'rotation_pending')).toHaveLength(19);
+    const successor = won[0]?.json as CreatedApiToken;
+    expect(successor).toMatchObject({ name: 'SIEM', scopes: READS, replaces: old.id });
+    for (const { token } of [old, successor]) expect(await status(token)).toBe(200);
+    const ends = (await listed(ada)).tokens.find((each: { id: string }) => each.id === old.id);
+    const hours = (Date.parse(ends.expires_at) - Date.now()) / 3_600_000;
+    expect(hours).toBeGreaterThan(1.9);
+    expect(hours).toBeLessThanOrEqual(2);
+    expect(await auditOfToken(successor.id)).toMatchObject([{ type: 'api_token_rotated' }]);
+  });
+
+  it('ends the old token at once without an overlap', async () => {
+    const old = await madeApiToken(ada);
+    const answer = await orgApi(ada, 'POST', `/api-tokens/${old.id}/rotate`, { overlap_hours: 0 });
+    expect([answer.status, await status(old.token)]).toEqual([201, 401]);
+    expect(await status(answer.json.token)).toBe(200);
+  });
+});
+
+describe('the end of the admin who made an API token', () => {
+  const operator = { name: 'olga', uid: 0, loginUid: undefined, claimedUser: undefined, host: 'h' };
+  const userOf = async (client: Client, id: string) =>
+    (await orgApi(client, 'GET', `/members/${id}`)).json;
+
+  it.each<[string, (id: string) => Promise<unknown>]>([
+    ['removed by an admin', (id) => orgApi(ada, 'POST', `/members/${id}/remove`)],
+    ['deactivated by an admin', (id) => orgApi(ada, 'POST', `/members/${id}/deactivate`)],
+    ['revoked by an admin', (id) => orgApi(ada, 'POST', `/members/${id}/revoke-credentials`)],
+    ['given a pass', (id) => orgApi(ada, 'POST', `/members/${id}/enrollment-passes`)],
+    ['removed by SCIM', (id) => scim(scimToken.token, 'DELETE', `/Users/${id}`)],
+    [
+      'deactivated by SCIM',
+      (id) =>
+        scim(scimToken.token, 'PATCH', `/Users/${id}`, {
+          ...PATCH,
+          Operations: [{ op: 'replace', path: 'active', value: false }],
+        }),
+    ],
+    [
+      'revoked by the operator',
+      (userId) =>
+        operatorAccess(app.dataSource).perform({ kind: 'revoke-everything', userId, operator }),
+    ],
+  ])('ends the token at once: %s', async (how, act) => {
+    const email = `${how.toLowerCase().replaceAll(' ', '-')}@programs.example`;
+    if (how.includes('SCIM')) {
+      const user = { userName: email, schemas: ['urn:ietf:params:scim:schemas:core:2.0:User'] };
+      expect((await scim(scimToken.token, 'POST', '/Users', user)).status).toBe(201);
+    }
+    const maker = await furtherAdmin(app, ada, email);
+    const { id, token } = await madeApiToken(maker.client, READS, { name: `of ${how}` });
+    expect(await status(token)).toBe(200);
+    const before = await userOf(ada, maker.id);
+    expect(before.api_tokens).toMatchObject([{ id, name: `of ${how}` }]);
+    expect(before.ending.remove).toMatchObject({ api_tokens: 1 });
+    expect((await ada.get(`/admin/members/${maker.id}`)).text).toContain(`<bdi>of ${how}</bdi>`);
+    await act(maker.id);
+    expect(await status(token)).toBe(401);
+    const events = await auditOfToken(id);
+    expect(events.map(({ type }) => type)).toEqual(['api_token_created', 'api_token_revoked']);
+    expect(events[1]?.details).toMatchObject({ name: `of ${how}` });
+    const alert = app.log.find(
+      (line) => line.includes('API tokens ended with') && line.includes(id),
+    );
+    expect(alert).toContain(`of ${how}`);
+    const { ended_with_maker: ended } = await listed(ada);
+    expect(ended.map((each: { id: string }) => each.id)).toContain(id);
+  });
+
+  it('ends the token even if only the row of the user tells', async () => {
+    const maker = await furtherAdmin(app, ada, 'row@programs.example');
+    const { token } = await madeApiToken(maker.client);
+    const set = (active: boolean) =>
+      rows(app.dataSource, 'UPDATE users SET active = $2 WHERE id = $1', [maker.id, active]);
+    await set(false);
+    expect(await status(token)).toBe(401);
+    await set(true);
+    await rows(app.dataSource, 'UPDATE users SET is_org_admin = false WHERE id = $1', [maker.id]);
+    expect(await status(token)).toBe(401);
+  });
+
+  it('leaves a token of which another admin makes the successor in one press, with the same cursor', async () => {
+    const maker = await furtherAdmin(app, ada, 'leaver@programs.example');
+    const ids = [(await newScimToken(ada)).id];
+    const old = await rotating(maker.client, ids);
+    const page = (token: string, after = '') =>
+      asProgram(app, token, 'GET', `audit-events?order=asc&limit=5${after}`);
+    const { next } = (await page(old.token)).json;
+    await orgApi(ada, 'POST', `/members/${maker.id}/remove`);
+    expect((await page(old.token, `&after=${next}`)).status).toBe(401);
+    expect((await ada.get('/admin/api-tokens')).text).toContain(`data-lost-token="${old.id}"`);
+
+    const body = { overlap_hours: 24 };
+    const press = () => orgApi(ada, 'POST', `/api-tokens/${old.id}/rotate`, body);
+    const answers = await Promise.all(Array.from({ length: 5 }, press));
+    const [made, ...more] = answers.filter((answer) => answer.status === 201);
+    expect(more).toEqual([]);
+    expect(made?.json).toMatchObject({ name: 'SIEM', scim_token_ids: ids, replaces: old.id });
+    expect(made?.json.token).not.toBe(old.token);
+    expect((await page(made?.json.token, `&after=${next}`)).json.events).toHaveLength(5);
+    expect((await page(old.token)).status).toBe(401);
+    expect((await rotated(made?.json.token, ids[0] ?? '')).status).toBe(201);
+    expect((await listed(ada)).ended_with_maker).not.toContainEqual(
+      expect.objectContaining({ id: old.id }),
+    );
+  });
+
+  it('gives no successor of a token that an admin revoked', async () => {
+    const { id } = await madeApiToken(ada);
+    await orgApi(ada, 'DELETE', `/api-tokens/${id}`);
+    expect((await orgApi(ada, 'POST', `/api-tokens/${id}/rotate`, {})).status).toBe(404);
+  });
+});
+
+describe('the demotion of the admin who made an API token', () => {
+  it('ends the scope to rotate at once and the reads after 7 days, and names the tokens', async () => {
+    const maker = await furtherAdmin(app, ada, 'demoted@programs.example');
+    const target = await newScimToken(ada);
+    const both = await rotating(maker.client, [target.id], { name: 'reads and rotates' });
+    const only = await rotating(maker.client, [target.id], { name: 'rotates', scopes: [ROTATES] });
+    expect((await ada.get(`/admin/members/${maker.id}`)).text).toContain('reads and rotates');
+    expect((await orgApi(ada, 'POST', `/members/${maker.id}/demote`)).status).toBe(200);
+
+    expect(await status(both.token)).toBe(200);
+    const refused = await rotated(both.token, target.id);
+    expect([refused.status, refused.json.code]).toEqual([403, 'insufficient_scope']);
+    expect((await rotated(only.token, target.id)).status).toBe(401);
+    const { tokens, ended_with_maker: ended } = await listed(ada);
+    const left = tokens.find((each: { id: string }) => each.id === both.id);
+    const days = (Date.parse(left.expires_at) - Date.now()) / 86_400_000;
+    expect(days).toBeGreaterThan(6.9);
+    expect(days).toBeLessThanOrEqual(7);
+    expect(ended.map((each: { id: string }) => each.id)).toContain(only.id);
+    const alerts = app.log.filter((line) => line.includes('"apiTokens"')).join('');
+    for (const { id } of [both, only]) expect(alerts).toContain(id);
+
+    // The role that comes back gives nothing back.
+    await orgApi(ada, 'POST', `/members/${maker.id}/promote`);
+    expect((await rotated(both.token, target.id)).status).toBe(403);
+    await rows(app.dataSource, 'UPDATE api_tokens SET expires_at = now() WHERE id = $1', [both.id]);
+    expect(await status(both.token)).toBe(401);
+    const successor = await orgApi(ada, 'POST', `/api-tokens/${both.id}/rotate`, {});
+    expect((await rotated(successor.json.token, target.id)).status).toBe(201);
+  });
+});
+
+describe('a program that rotates a SCIM token', () => {
+  const opens = async (token: string) => (await scim(token, 'GET', '/Users')).status === 200;
+  const DAY = 86_400_000;
+
+  it('gets a token for no longer than the old one and the API token, and at most two of a chain', async () => {
+    const first = await newScimToken(ada, 10);
+    const { token, expires_at: end } = await rotating(ada, [first.id], { expires_in_days: 20 });
+    const second = await rotated(token, first.id);
+    expect([second.status, second.json.token]).toEqual([201, expect.stringMatching(/^svc_scim_/)]);
+    const { created_at: from, expires_at: to, replaced_ends_at: oldEnd } = second.json;
+    expect(Date.parse(to) - Date.parse(from)).toBe(10 * DAY);
+    expect(Date.parse(oldEnd) - Date.parse(from)).toBe(DAY);
+    expect([await opens(first.token), await opens(second.json.token)]).toEqual([true, true]);
+
+    // The scope has followed to the new id.
+    const stale = await rotated(token, first.id);
+    expect([stale.status, stale.json.code]).toEqual([409, 'token_rotated']);
+    expect(stale.json.detail).toContain(second.json.id);
+    const third = await rotated(token, second.json.id);
+    expect(third.status).toBe(201);
+    expect([
+      await opens(first.token),
+      await opens(second.json.token),
+      await opens(third.json.token),
+    ]).toEqual([false, true, true]);
+    const fourth = await rotated(token, third.json.id, 0);
+    expect(await opens(third.json.token)).toBe(false);
+    expect(await opens(fourth.json.token)).toBe(true);
+
+    const long = await newScimToken(ada, 365);
+    const short = await rotating(ada, [long.id], { expires_in_days: 2 });
+    const bounded = (await rotated(short.token, long.id)).json;
+    expect(bounded.expires_at).toBe(short.expires_at);
+    expect(Date.parse(end)).toBeGreaterThan(Date.parse(bounded.expires_at));
+  });
+
+  it('20 at once: one wins, and at most two tokens of the chain live', async () => {
+    const first = await newScimToken(ada);
+    const tokens = [await rotating(ada, [first.id]), await rotating(ada, [first.id])];
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => rotated(tokens[n % 2]?.token ?? '', first.id)),
+    );
+    expect(answers.filter((answer) => answer.status === 201)).toHaveLength(1);
+    expect(answers.filter(({ json }) => json.code === 'token_rotated')).toHaveLength(19);
+    expect(
+      await count(
+        app.dataSource,
+        'scim_tokens WHERE (id = $1 OR replaces = $1) AND revoked_at IS NULL AND expires_at > now()',
+        [first.id],
+      ),
+    ).toBe(2);
+    const won = answers.find((answer) => answer.status === 201)?.json;
+    for (const { token } of tokens) await rotated(token, won.id); // both have followed
+    const audited = await rows<{ type: string }>(
+      app.dataSource,
+      "SELECT type FROM audit_events WHERE details ->> 'scim_token_id' = $1",
+      [won.id],
+    );
+    expect(audited[0]).toMatchObject({ type: 'scim_token_created' });
+    expect(app.log.join('')).not.toContain(won.token.slice('svc_scim_'.length));
+  });
+
+  it('rotates no token that its API token does not name, and none of another organization', async () => {
+    const named = await newScimToken(ada);
+    const other = await newScimToken(ada);
+    const foreign = await newScimToken(eve);
+    const { token } = await rotating(ada, [named.id]);
+    const unknown = '00000000-0000-7000-8000-000000000000';
+    for (const id of [other.id, foreign.id, unknown, 'x']) {
+      expect([id, (await rotated(token, id)).status]).toEqual([id, 404]);
+    }
+    await orgApi(ada, 'DELETE', `/scim-tokens/${named.id}`);
+    expect((await rotated(token, named.id)).status).toBe(404);
+    for (const hours of [-1, 73, 1.5]) {
+      expect((await rotated(token, named.id, hours)).status).toBe(400);
+    }
+  });
+
+  it('waits while an admin replaces the token, and then goes on with the new one', async () => {
+    const old = await newScimToken(ada);
+    const { token } = await rotating(ada, [old.id]);
+    const body = { description: 'by hand', replaces: old.id };
+    const byHand = (await orgApi(ada, 'POST', '/scim-tokens', body)).json;
+    expect((await rotated(token, old.id)).json.code).toBe('rotation_pending');
+    await orgApi(ada, 'DELETE', `/scim-tokens/${old.id}`);
+    expect((await rotated(token, old.id)).json.code).toBe('token_rotated');
+    expect((await rotated(token, byHand.id)).status).toBe(201);
+  });
+
+  it('either comes before the removal of the maker, or is refused', async () => {
+    const maker = await furtherAdmin(app, ada, 'racing@programs.example');
+    const first = await newScimToken(ada);
+    const { token } = await rotating(maker.client, [first.id]);
+    const makerId = await idOf(app, maker.email);
+    const [removal, rotation] = await Promise.all([
+      orgApi(ada, 'POST', `/members/${makerId}/remove`),
+      rotated(token, first.id),
+    ]);
+    expect(removal.status).toBe(204);
+    expect([201, 401]).toContain(rotation.status);
+    expect((await rotated(token, rotation.json.id ?? first.id)).status).toBe(401);
+  });
+});
+
+it('counts wrong API tokens as failed attempts of the network', async () => {
+  const address = newAddress();
+  const token = 'svc_api_wrong';
+  const answers = await Promise.all(
+    Array.from({ length: 60 }, () => asProgram(app, token, 'GET', 'members', { address })),
+  );
+  const wrong = answers.filter((answer) => answer.status === 401).length;
+  const same = await Promise.all(
+    Array.from({ length: 60 }, () =>
+      asProgram(app, 'svc_scim_wrong', 'GET', '/scim/v2/Users', { address: '10.250.1.1' }),
+    ),
+  );
+  expect(wrong).toBe(same.filter((answer) => answer.status === 401).length);
+  expect(wrong).toBeLessThan(60);
+});
