@@ -241,6 +241,34 @@ requires('script').describe('the acts on what programs use', () => {
     },
   );
 
+  it.concurrent(
+    'makes, rotates and revokes API tokens, each secret once on standard output',
+    async () => {
+      const reader = ['api-tokens', 'create', 'Shipper', '--scope', 'audit:read', '--days', '30'];
+      const made = await script(...reader);
+      expect(made).toMatchObject({ status: 0, stdout: expect.stringMatching(/^svc_api_\S+\n$/) });
+      const scim = await json<{ id: string }>('scim-tokens', 'create', 'Entra');
+      const rotator = [
+        '--scope',
+        'scim-tokens:rotate',
+        '--scim-token',
+        'Entra',
+        '--cidr',
+        '10.0.0.0/8',
+      ];
+      expect(await json('api-tokens', 'create', 'Rotator', ...rotator)).toMatchObject({
+        scim_token_ids: [scim.id],
+        allowed_cidrs: ['10.0.0.0/8'],
+      });
+      await json('api-tokens', 'rotate', 'Rotator', '--overlap', '0', '--days', '9');
+      expect(await shown('', 'api-tokens')).toMatch(/Rotator +scim-tokens:rotate/);
+      expect((await script('api-tokens', 'revoke', 'Shipper')).status).toBe(1);
+      expect(await shown('y\n', 'api-tokens', 'revoke', 'Shipper')).toContain('has ended');
+      expect((await inTerminal('', 'api-tokens', 'create', 'x')).status).toBe(2);
+      expect((await inTerminal('', 'api-tokens', 'revoke', UNKNOWN, '--yes')).status).toBe(4);
+    },
+  );
+
   it.concurrent('registers, approves and removes applications, with their secrets', async () => {
     const body = { name: 'Orders', type: 'web', redirect_uris: ['https://o.example/cb'] };
     const made = await script('applications', 'register', '--data', JSON.stringify(body));

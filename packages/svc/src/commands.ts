@@ -58,13 +58,14 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'admin',
     summary: 'Manages your organization, after svc login --admin',
-    words: ['members', 'access', 'applications', 'scim-tokens', 'domains', 'audit'],
+    words: ['members', 'access', 'applications', 'scim-tokens', 'api-tokens', 'domains', 'audit'],
     acts: {
       members: 'list show promote demote deactivate activate revoke remove readmit pass',
       access: 'list show people check assign unassign everyone set export',
       applications:
         'list show register approve revoke-tokens remove secrets add-secret revoke-secret',
       'scim-tokens': 'list create rotate revoke',
+      'api-tokens': 'list create rotate revoke',
       domains: 'list add verify remove',
     },
     load: () => import('./admin/admin.js'),

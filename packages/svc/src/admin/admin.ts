@@ -3,6 +3,7 @@ import { usageFailure } from '../program/failure.js';
 import { ACCESS } from './access/access.js';
 import { runTopic, usageOf, type Topic } from './acts/act.js';
 import { AdminClient } from './acts/admin-client.js';
+import { API_TOKENS } from './api-tokens.js';
 import { APPLICATIONS_TOPIC } from './applications.js';
 import { AUDIT } from './audit/audit.js';
 import { DOMAINS_TOPIC } from './domains.js';
@@ -15,6 +16,7 @@ export const TOPICS: ReadonlyMap<string, Topic> = new Map([
   ['access', ACCESS],
   ['applications', APPLICATIONS_TOPIC],
   ['scim-tokens', SCIM_TOKENS],
+  ['api-tokens', API_TOKENS],
   ['domains', DOMAINS_TOPIC],
   ['audit', AUDIT],
 ]);

@@ -51,7 +51,7 @@ const rotate: Act = {
   form: '[--days N]',
   names: { values: ['days'] },
   async run(admin, options) {
-    const { id, description } = await find(admin, options.positionals[0] ?? '');
+    const { id, description } = await findScimToken(admin, options.positionals[0] ?? '');
     await make(admin, options, { description, replaces: id });
     admin.terminal.warn('Both tokens are valid. When the new one is in use, end the old one:');
     admin.terminal.warn(`  svc admin scim-tokens revoke ${id}`);
@@ -63,7 +63,7 @@ const revoke: Act = {
   form: '[--yes]',
   names: { flags: ['yes'] },
   async run(admin, options) {
-    const { id, description } = await find(admin, options.positionals[0] ?? '');
+    const { id, description } = await findScimToken(admin, options.positionals[0] ?? '');
     const effects = [
       `The token ${description} (${id}) ends at once. An identity provider that uses it can change`,
       'no member any more, until it gets a new token.',
@@ -87,7 +87,7 @@ async function make(admin: AdminClient, options: ParsedArguments, body: object):
 }
 
 /** Finds a token by its id or description. A foreign id is left for the server to refuse. */
-async function find(
+export async function findScimToken(
   admin: AdminClient,
   text: string,
 ): Promise<Pick<ScimToken, 'id' | 'description'>> {
