@@ -36,6 +36,8 @@ export type GlassCommand =
   | {
       readonly name: 'reconcile';
       readonly json: boolean;
+      /** The file with published checkpoints of the audit log, which are compared. */
+      readonly checkpoints: string | undefined;
       /** True if the command line has `--yes`, so that no question is asked. */
       readonly yes: boolean;
     }
@@ -69,6 +71,8 @@ Commands:
 Options:
   --org ORGANIZATION   The organization, by its id or one of its verified domains; none for a
                        person without an organization.
+  --checkpoints FILE   With reconcile: published checkpoints of the audit log. It names the sealed
+                       events that the database lost.
   --yes                Confirms a change, for scripts. Without it the command asks for the address,
                        the domain, or the word reconcile.
   --json               Prints one JSON document.
@@ -82,7 +86,7 @@ Exit status: 0 done or healthy; 1 failed, refused or unhealthy; 2 wrong usage.
 
 const NAMES = {
   flags: ['yes', 'json', 'help'],
-  values: ['org'],
+  values: ['org', 'checkpoints'],
   letters: { h: 'help' },
   refusesDashes: true,
   positionals: Infinity, // each command says itself how many it takes
@@ -98,7 +102,11 @@ export function readCommand(args: readonly string[]): GlassCommand {
   if (has('help')) return { name: 'help' };
   const [name, address, ...rest] = positionals;
   const [json, yes, org] = [has('json'), has('yes'), value('org')];
+  const checkpoints = value('checkpoints');
   if (name === undefined) throw new WrongArguments('A command is missing.');
+  if (checkpoints !== undefined && name !== 'reconcile') {
+    throw new WrongArguments('--checkpoints is an option of reconcile alone.');
+  }
   if (name === 'domains') return domainsCommand(positionals.slice(1), { json, org, yes });
   const act = ACTS.find((one) => one === name);
   if (act) {
@@ -113,7 +121,7 @@ export function readCommand(args: readonly string[]): GlassCommand {
         'reconcile ends the access of all organizations: --org has no effect.',
       );
     }
-    return { name, json, yes };
+    return { name, json, yes, checkpoints };
   }
   if (name !== 'list-admins' && name !== 'check')
     throw new WrongArguments(`No such command: ${name}`);

@@ -1,5 +1,6 @@
 import { feedDelay } from '#domain/audit/feed/audit-feed.repository.js';
 import { LONG_DELAY } from '#domain/audit/feed/feed-watch.js';
+import { SEAL_IS_LATE, sealState } from '#domain/audit/sealed-export/seal-state.repository.js';
 import { checkProviders } from '#domain/providers/check-providers.js';
 import { checkAuthority } from '#domain/ssh/authority/check-authority.js';
 import { countExpiringTokens } from '#domain/directory/api-tokens/api-tokens.repository.js';
@@ -167,6 +168,7 @@ async function checkParts(
   if (database) await checkTwins(findings, database);
   if (database) await checkNotices(findings, database);
   if (database) await checkFeed(findings, database);
+  if (database) await checkSeal(findings, database);
   if (database) await checkApiTokens(findings, database);
   if (kms && database) await checkKeys(findings, config, kms, database);
   else findings.skip(['token-signing keys', 'SSH authority'], 'KMS or the database cannot be used');
@@ -236,6 +238,24 @@ async function checkFeed(
   );
   if (delay !== undefined && delay >= LONG_DELAY) {
     findings.warn('audit feed', 'waits for an open transaction (docs/guides/monitoring.md)');
+  }
+}
+
+/** Reports the last round of the seal of the audit log, and warns if it is long ago. */
+async function checkSeal(
+  findings: Findings,
+  { dataSource: { manager } }: InstalledDatabase,
+): Promise<void> {
+  const state = await findings.of(
+    'audit seal',
+    () => sealState(manager),
+    ({ age, unpublished }) =>
+      age === undefined
+        ? 'has not begun yet'
+        : `the last round was ${Math.round(age / 60_000)} minutes ago, ${unpublished} checkpoints wait`,
+  );
+  if (state?.age !== undefined && state.age >= SEAL_IS_LATE) {
+    findings.warn('audit seal', 'no replica seals the audit log (docs/operations/audit-seal.md)');
   }
 }
 

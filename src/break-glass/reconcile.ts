@@ -1,7 +1,9 @@
+import { readFileSync } from 'node:fs';
 import type { Logger } from 'pino';
 import { countOnRecord } from '#domain/admin/database-failover/by-operator/on-record.repository.js';
 import { reconcileNow } from '#domain/admin/database-failover/by-operator/reconcile-now.js';
 import { operatorDetails, type MachineOperator } from '#domain/admin/operator-access/operator.js';
+import { sealGaps, type SealGap } from '#domain/audit/sealed-export/seal-state.repository.js';
 import type { InstalledDatabase } from '#platform/database/installed-database.js';
 import { Refused } from './act.js';
 import type { GlassCommand } from './arguments.js';
@@ -27,10 +29,13 @@ const WORD = 'reconcile';
  * @throws Refused if the operator types another text
  */
 export async function reconcile(
-  { json, yes }: Extract<GlassCommand, { readonly name: 'reconcile' }>,
+  { json, yes, checkpoints }: Extract<GlassCommand, { readonly name: 'reconcile' }>,
   { database, terminal, operator, log }: ReconcileParts,
 ): Promise<void> {
-  const ended = await countOnRecord(database.dataSource.manager);
+  const { manager } = database.dataSource;
+  const gaps = checkpoints === undefined ? [] : await sealGaps(manager, readText(checkpoints));
+  for (const gap of gaps) terminal.say(gapText(gap));
+  const ended = await countOnRecord(manager);
   terminal.say(
     'Ends all access on record of all organizations, as if the database had lost changes.',
   );
@@ -43,11 +48,26 @@ export async function reconcile(
   const about = { context: 'security', act: WORD, ...ended, ...operatorDetails(operator) };
   log.warn(about, 'break-glass: reconcile');
   if (json) {
-    terminal.print(JSON.stringify({ command: WORD, changed: true, ended }, undefined, 2));
+    terminal.print(JSON.stringify({ command: WORD, changed: true, ended, gaps }, undefined, 2));
     return;
   }
   terminal.say('Start a full synchronization of each directory now.');
   terminal.print(`Ended: ${endedText(ended)}.`);
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    throw new Refused(`Nothing was changed: ${path} cannot be read.`);
+  }
+}
+
+function gapText({ tree, epoch, published, kept, isContradicted }: SealGap): string {
+  const log = `The audit log of ${tree}, epoch ${epoch}`;
+  return isContradicted
+    ? `${log}: the published checkpoint of ${published} sealed events contradicts the database.`
+    : `${log}: ${published - kept} sealed events are lost, from number ${kept} on. The published checkpoint has ${published}.`;
 }
 
 async function confirm(terminal: OperatorTerminal): Promise<void> {

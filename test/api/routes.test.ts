@@ -168,6 +168,8 @@ GET    /api/v1/org/access/:kind/:id               general        none   256 api 
 PUT    /api/v1/org/access/:kind/:id               general        json   256 api        problem    verified    svc:admin touch:300
 GET    /api/v1/org/access/:kind/:id/people        general        none   256 api        problem    verified    svc:admin
 POST   /api/v1/org/access/:kind/:id/preview       general        json   256 api        problem    verified    svc:admin touch:300
+GET    /api/v1/org/audit-checkpoints              general        none   256 api        problem    verified    svc:admin
+GET    /api/v1/org/audit-checkpoints/proof        general        none   256 api        problem    verified    svc:admin
 GET    /api/v1/org/audit-events                   general        none   256 api        problem    verified    svc:admin
 GET    /api/v1/org/audit-questions                general        none   256 api        problem    verified    svc:admin
 POST   /api/v1/org/audit-questions                general        json   256 api        problem    verified    svc:admin touch:300

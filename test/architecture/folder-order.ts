@@ -48,6 +48,8 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
   'src/domain': [
     'audit',
     'audit/feed',
+    'audit/seal',
+    'audit/sealed-export',
     'access/reach',
     'access/issuance',
     'access/single-use',
@@ -137,6 +139,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'admin/access',
     'admin/audit',
     'admin',
+    'audit',
     '',
   ],
   'packages/scim-language/src': [

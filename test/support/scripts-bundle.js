@@ -4,7 +4,13 @@ import server from '../../scripts/server-bundle.js';
 const FOLDER = resolve(import.meta.dirname);
 
 /** The scripts that {@link runScript} runs and that import the application. */
-const SCRIPTS = ['replica', 'dying-replica', 'embedded-server', 'failover/replica-process'];
+const SCRIPTS = [
+  'replica',
+  'dying-replica',
+  'dying-sealer',
+  'embedded-server',
+  'failover/replica-process',
+];
 
 /**
  * The configuration of the bundle of the tests' scripts. Only its entries differ from those of the

@@ -83,6 +83,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: () => import('./git/git.js'),
   },
   {
+    name: 'audit',
+    summary: 'Checks that nobody changed the audit log',
+    words: ['verify', 'watch'],
+    load: () => import('./audit/audit.js'),
+  },
+  {
     name: 'use',
     summary: 'Chooses the server that commands use',
     load: () => import('./machine/use.js'),

@@ -1,4 +1,5 @@
 import {
+  Inject,
   Module,
   type BeforeApplicationShutdown,
   type OnApplicationBootstrap,
@@ -6,6 +7,9 @@ import {
 import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
 import { AuditModule } from '#domain/audit/audit.module.js';
 import { FeedWatch } from '#domain/audit/feed/feed-watch.js';
+import { CheckpointStore } from '#domain/audit/seal/checkpoint-store.js';
+import { openSealKey } from '#domain/audit/seal/seal-key.js';
+import { AuditSealer } from '#domain/audit/seal/sealer.js';
 import { DirectoryModule } from '#domain/directory/directory.module.js';
 import { KeysModule } from '#domain/keys/keys.module.js';
 import { OrganizationsModule } from '#domain/organizations/organizations.module.js';
@@ -13,7 +17,9 @@ import { ProvidersModule } from '#domain/providers/providers.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { SshModule } from '#domain/ssh/ssh.module.js';
 import { Clock } from '#platform/clock/clock.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
 import { DataSource } from '#platform/database/statements/typeorm.js';
+import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { AccessRules } from './access-rules/access-rules.service.js';
 import { AuditEvents } from './audit-search/audit-events.service.js';
 import { SavedQuestions } from './audit-search/saved-questions.service.js';
@@ -70,16 +76,26 @@ import { OrganizationProviders } from './organization/organization-providers.ser
 })
 export class AdminModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
   readonly #feedWatch: FeedWatch;
+  #sealer: AuditSealer | undefined;
 
-  constructor(dataSource: DataSource, clock: Clock) {
+  constructor(
+    @Inject(CONFIG) private readonly config: Config,
+    private readonly dataSource: DataSource,
+    private readonly clock: Clock,
+    private readonly kmsKeys: KmsKeys,
+  ) {
     this.#feedWatch = new FeedWatch(dataSource, clock);
   }
 
-  onApplicationBootstrap(): void {
+  async onApplicationBootstrap(): Promise<void> {
     this.#feedWatch.start();
+    const key = await openSealKey(this.config, this.dataSource.manager, this.kmsKeys);
+    const store = await CheckpointStore.open(this.config);
+    this.#sealer = new AuditSealer(this.dataSource, this.clock, key, store);
+    this.#sealer.start();
   }
 
   async beforeApplicationShutdown(): Promise<void> {
-    await this.#feedWatch.stop();
+    await Promise.all([this.#feedWatch.stop(), this.#sealer?.stop()]);
   }
 }

@@ -18,6 +18,7 @@ import {
   feedQuery,
   FORMATS,
   mediaTypeOf,
+  sealedPlace,
   type AuditPageJson,
   type AuditRequest,
 } from './audit-log.schemas.js';
@@ -74,6 +75,9 @@ async function answerFeed(
   asked: AuditRequest,
   format: string,
 ): Promise<StreamableFile | AuditPageJson> {
+  if (asked.format === 'sealed') {
+    return fileOf(sealedLines(await auditEvents.sealed(reader, sealedPlace(asked))));
+  }
   const query = feedQuery(asked);
   if (format === FORMATS.json) {
     const { events, next } = await auditEvents.feed(reader, query);
@@ -81,8 +85,17 @@ async function answerFeed(
   }
   const batches = await auditEvents.feedBatches(reader, query);
   const render = asked.format === 'ocsf' ? feedOcsf : feedJson;
+  return fileOf(linesOf(batches, render));
+}
+
+/** Answers with lines as a file. */
+function fileOf(lines: AsyncIterable<string>): StreamableFile {
   const file = { type: FORMATS.ndjson, disposition: 'attachment; filename="audit.ndjson"' };
-  return new StreamableFile(Readable.from(linesOf(batches, render)), file).setErrorHandler(cutOff);
+  return new StreamableFile(Readable.from(lines), file).setErrorHandler(cutOff);
+}
+
+async function* sealedLines(parts: AsyncIterable<readonly string[]>): AsyncGenerator<string> {
+  for await (const lines of parts) yield lines.map((line) => `${line}\n`).join('');
 }
 
 /** Returns the format that a client prefers; JSON if it accepts none of them. */

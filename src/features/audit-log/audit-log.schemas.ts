@@ -2,9 +2,11 @@ import { z } from 'zod';
 import type { AuditPlace, AuditRow } from '#domain/audit/audit-filter.js';
 import { TYPE_FILTERS, typesOfFilter } from '#domain/audit/audit-kinds.js';
 import type { FeedPlace, FeedRow } from '#domain/audit/feed/audit-feed.repository.js';
+import type { SealedPlace } from '#domain/audit/sealed-export/sealed-export.js';
 import {
   readCursor,
   readFeedCursor,
+  readSealedPlace,
   writeFeedCursor,
 } from '#domain/admin/audit-search/audit-cursor.js';
 import {
@@ -51,12 +53,15 @@ export const FORMATS = {
   csv: 'text/csv',
 } as const;
 
-/** The values of `format`. `ocsf` is NDJSON with documents of OCSF. */
-const FORMAT_NAMES = ['json', 'ndjson', 'csv', 'ocsf'] as const;
+/**
+ * The values of `format`. `ocsf` is NDJSON with documents of OCSF, and `sealed` NDJSON with the
+ * leaves of the seal.
+ */
+const FORMAT_NAMES = ['json', 'ndjson', 'csv', 'ocsf', 'sealed'] as const;
 
 /** Returns the media type of a format. */
 export function mediaTypeOf(format: (typeof FORMAT_NAMES)[number]): string {
-  return format === 'ocsf' ? FORMATS.ndjson : FORMATS[format];
+  return format === 'ocsf' || format === 'sealed' ? FORMATS.ndjson : FORMATS[format];
 }
 
 /**
@@ -83,15 +88,15 @@ export const AUDIT_QUERY = z
     from: time.optional(),
     to: time.optional(),
     /**
-     * The `next` of the previous page. In the order `asc` the text `latest` stands for the present
-     * end of the log.
+     * The `next` of the previous page; `EPOCH.INDEX` of the last leaf in the format `sealed`. In the
+     * order `asc` the text `latest` stands for the present end of the log.
      */
     after: z
       .string()
       .max(128)
-      .transform((text, context): AuditPlace | FeedPlace | typeof LATEST => {
+      .transform((text, context): AskedPlace => {
         if (text === LATEST) return LATEST;
-        const place = readCursor(text) ?? readFeedCursor(text);
+        const place = readCursor(text) ?? readFeedCursor(text) ?? readSealedPlace(text);
         if (place) return place;
         context.addIssue({ code: 'custom', message: 'must be the next of a page before' });
         return z.NEVER;
@@ -115,23 +120,36 @@ export const AUDIT_QUERY = z
      */
     order: z.enum(['asc', 'desc']).optional(),
   })
-  .superRefine(({ order, after, format, limit: _limit, type: _type, ...search }, context) => {
+  .superRefine(({ order, after, format, limit, type, ...search }, context) => {
     const isFeed = order === 'asc';
+    const isSealed = format === 'sealed';
     const refuse = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
-    if (after && isOfFeed(after) !== isFeed) refuse('after', 'must be a cursor of the same order');
+    const isOfOrder = !after || (isSealed ? isOfSeal(after) : isOfFeed(after) === isFeed);
+    if (!isOfOrder || (after && isOfSeal(after) && !isSealed)) {
+      refuse('after', 'must be a cursor of the same order');
+    }
+    if (isSealed && !isFeed) refuse('order', 'must be asc in the format sealed');
+    if (isSealed && limit !== undefined) refuse('limit', 'cannot be used in the format sealed');
+    if (isSealed && type !== undefined) refuse('type', 'cannot be used in the format sealed');
     if (!isFeed) return;
-    if (format === 'csv') refuse('format', 'must be json, ndjson or ocsf in this order');
+    if (format === 'csv') refuse('format', 'must be json, ndjson, ocsf or sealed in this order');
     for (const [name, value] of Object.entries(search)) {
       if (value !== undefined) refuse(name, 'cannot be used in this order');
     }
   });
 
+/** A place at which a client goes on: in one of both orders, or in the sealed export. */
+type AskedPlace = AuditPlace | FeedPlace | SealedPlace | typeof LATEST;
+
 /** Returns true for a place in the order `asc`. */
-function isOfFeed(
-  after: AuditPlace | FeedPlace | typeof LATEST,
-): after is FeedPlace | typeof LATEST {
+function isOfFeed(after: AskedPlace): after is FeedPlace | typeof LATEST {
   return after === LATEST || 'xid' in after;
+}
+
+/** Returns true for a place in the sealed export. */
+function isOfSeal(after: AskedPlace): after is SealedPlace {
+  return after !== LATEST && 'index' in after;
 }
 
 /** The query of `GET /api/v1/org/audit-events` after validation. */
@@ -153,13 +171,22 @@ export function auditQuery(request: AuditRequest): AuditQuery {
     to: request.to,
   };
   const { after, limit } = request;
-  return { search, after: after && !isOfFeed(after) ? after : undefined, limit };
+  return {
+    search,
+    after: after && !isOfFeed(after) && !isOfSeal(after) ? after : undefined,
+    limit,
+  };
 }
 
 /** Converts the query of a request with `order=asc`, which reads the feed for programs. */
 export function feedQuery({ after, limit, type }: AuditRequest): FeedQuery {
   const types = type && typesOfFilter(type);
   return { after: after && isOfFeed(after) ? after : undefined, limit, types };
+}
+
+/** Returns the place from which a request goes on in the sealed export. */
+export function sealedPlace({ after }: AuditRequest): SealedPlace | undefined {
+  return after && isOfSeal(after) ? after : undefined;
 }
 
 /** An event in the JSON of the API. */

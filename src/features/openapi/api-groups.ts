@@ -111,8 +111,8 @@ export const API: ApiDescription = {
     },
     {
       name: 'Audit log',
-      description: 'The audit events of an organization.',
-      paths: ['/api/v1/org/audit-events*'],
+      description: 'The audit events of an organization, and the checkpoints that seal them.',
+      paths: ['/api/v1/org/audit-events*', '/api/v1/org/audit-checkpoints*'],
     },
     {
       name: 'SCIM users',

@@ -29,6 +29,11 @@ const REQUIREMENTS: Readonly<Record<KmsKeyUse, Requirements>> = {
     specs: { RSA_3072: 'RSASSA_PKCS1_V1_5_SHA_256', RSA_4096: 'RSASSA_PKCS1_V1_5_SHA_256' },
     words: 'must have the key spec RSA_3072 or RSA_4096',
   },
+  Ed25519: {
+    usage: 'SIGN_VERIFY',
+    specs: { ECC_NIST_EDWARDS25519: 'ED25519_SHA_512' },
+    words: 'must have the key spec ECC_NIST_EDWARDS25519',
+  },
   'Ed25519 or ES256': {
     usage: 'SIGN_VERIFY',
     specs: { ECC_NIST_EDWARDS25519: 'ED25519_SHA_512', ECC_NIST_P256: 'ECDSA_SHA_256' },

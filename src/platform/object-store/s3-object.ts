@@ -1,20 +1,42 @@
+import { hash } from 'node:crypto';
 import { Agent } from 'node:https';
 import type { Readable } from 'node:stream';
 import { getCACertificates } from 'node:tls';
+import type { S3Client } from '@aws-sdk/client-s3';
 import { isHttpsOrLoopback } from '#platform/text/loopback.js';
 import { asObjectStoreError, ObjectStoreError } from './object-store-error.js';
 
-/** The place of an object in an object store. */
-export interface ObjectLocation {
-  readonly bucket: string;
-  readonly key: string;
-  readonly region: string;
+/** A server of an object store. */
+export interface S3Server {
+  /** The region; undefined if the SDK finds it. */
+  readonly region: string | undefined;
   /**
    * The address of a store other than AWS, whose paths begin with the bucket; undefined for AWS.
    */
   readonly endpoint: string | undefined;
   /** PEM certificates of authorities that are trusted in addition to those of Node.js. */
   readonly extraCaCerts: readonly string[];
+}
+
+/** The place of an object in an object store. */
+export interface ObjectLocation extends S3Server {
+  readonly bucket: string;
+  readonly key: string;
+}
+
+/** The place of a folder in an object store. */
+export interface LockedLocation extends S3Server {
+  readonly bucket: string;
+  readonly folder: string;
+}
+
+/** Objects that stay as they are. Each method rejects with an {@link ObjectStoreError}. */
+export interface LockedFolder {
+  read(name: string, signal?: AbortSignal): Promise<Buffer>;
+  /** Writes an object, unless the same one is there. A different one of the name is an error. */
+  write(name: string, body: Buffer, retainUntil: Date, signal?: AbortSignal): Promise<void>;
+  /** Lists at most 1,000 names with a prefix after a name, in their order. */
+  namesAfter(prefix: string, after: string, signal?: AbortSignal): Promise<string[]>;
 }
 
 /** The contents of an object, with the entity tag that changes with them. */
@@ -38,7 +60,7 @@ const MAX_BYTES = 1024 * 1024;
 const TIME_LIMIT = 10_000;
 
 /**
- * Opens one object of an S3 store for reading, by HEAD and GET. Only this function loads the AWS
+ * Opens one object of an S3 store for reading, by HEAD and GET. Only this file loads the AWS
  * SDK for S3 (`@aws-sdk/client-s3`), so that a server without an object store never loads it. The
  * SDK finds the credentials: in variables, by web identity (IRSA), from a container or from EC2.
  * This function limits the size of the object and the time of a read, because the SDK limits
@@ -48,9 +70,83 @@ export async function openS3Object(
   { bucket, key, region, endpoint, extraCaCerts }: ObjectLocation,
   timeLimit = TIME_LIMIT,
 ): Promise<ObjectReader> {
-  const { GetObjectCommand, HeadObjectCommand, S3Client } = await import('@aws-sdk/client-s3');
-  const client = new S3Client({
-    region,
+  const { GetObjectCommand, HeadObjectCommand } = await import('@aws-sdk/client-s3');
+  const client = await openClient({ region, endpoint, extraCaCerts });
+  const object = { Bucket: bucket, Key: key };
+  return {
+    etag: (signal) =>
+      withinLimit(timeLimit, signal, async (abortSignal) => {
+        const answer = await client.send(new HeadObjectCommand(object), { abortSignal });
+        return answer.ETag;
+      }),
+    read: (signal) =>
+      withinLimit(timeLimit, signal, async (abortSignal) => {
+        const answer = await client.send(new GetObjectCommand(object), { abortSignal });
+        const bytes = await readAll(answer.Body as Readable, abortSignal);
+        return { bytes, etag: answer.ETag };
+      }),
+  };
+}
+
+/**
+ * Opens a folder of a bucket for objects that nobody may change or delete for a time (S3 Object
+ * Lock in the mode COMPLIANCE). The bucket must have Object Lock turned on. As
+ * {@link openS3Object}, it limits sizes and times.
+ */
+export async function openLockedFolder(
+  { bucket, folder, ...server }: LockedLocation,
+  timeLimit = TIME_LIMIT,
+): Promise<LockedFolder> {
+  const sdk = await import('@aws-sdk/client-s3');
+  const client = await openClient(server);
+  const object = (name: string) => ({ Bucket: bucket, Key: `${folder}/${name}` });
+  const read = (name: string, signal?: AbortSignal) =>
+    withinLimit(timeLimit, signal, async (abortSignal) => {
+      const answer = await client.send(new sdk.GetObjectCommand(object(name)), { abortSignal });
+      return readAll(answer.Body as Readable, abortSignal);
+    });
+  const write = (name: string, body: Buffer, retainUntil: Date, signal?: AbortSignal) =>
+    withinLimit(timeLimit, signal, async (abortSignal) => {
+      const command = new sdk.PutObjectCommand({
+        ...object(name),
+        Body: body,
+        ContentMD5: hash('md5', body, 'base64'), // the store demands it for a lock
+        IfNoneMatch: '*',
+        ObjectLockMode: 'COMPLIANCE',
+        ObjectLockRetainUntilDate: retainUntil,
+      });
+      await client.send(command, { abortSignal });
+    });
+  return {
+    read,
+    write: async (name, body, retainUntil, signal) => {
+      try {
+        await write(name, body, retainUntil, signal);
+      } catch (error) {
+        const { cause } = error as { readonly cause?: { readonly name?: unknown } };
+        if (cause?.name !== 'PreconditionFailed') throw error;
+        if ((await read(name, signal)).equals(body)) return;
+        throw new ObjectStoreError('failed', `has another object with the name ${name}`);
+      }
+    },
+    namesAfter: (prefix, after, signal) =>
+      withinLimit(timeLimit, signal, async (abortSignal) => {
+        const command = new sdk.ListObjectsV2Command({
+          Bucket: bucket,
+          Prefix: `${folder}/${prefix}`,
+          StartAfter: `${folder}/${after}`,
+        });
+        const { Contents: found = [] } = await client.send(command, { abortSignal });
+        return found.map(({ Key = '' }) => Key.slice(folder.length + 1));
+      }),
+  };
+}
+
+/** Makes a client of the AWS SDK for a server. */
+async function openClient({ region, endpoint, extraCaCerts }: S3Server): Promise<S3Client> {
+  const { S3Client: Client } = await import('@aws-sdk/client-s3');
+  const client = new Client({
+    ...(region === undefined ? {} : { region }),
     followRegionRedirects: endpoint === undefined,
     ...(endpoint === undefined ? {} : { endpoint, forcePathStyle: true }),
     requestChecksumCalculation: 'WHEN_REQUIRED', // stores other than AWS do not know them
@@ -66,20 +162,7 @@ export async function openS3Object(
     },
     { step: 'finalizeRequest', name: 'requireTls' },
   );
-  const object = { Bucket: bucket, Key: key };
-  return {
-    etag: (signal) =>
-      withinLimit(timeLimit, signal, async (abortSignal) => {
-        const answer = await client.send(new HeadObjectCommand(object), { abortSignal });
-        return answer.ETag;
-      }),
-    read: (signal) =>
-      withinLimit(timeLimit, signal, async (abortSignal) => {
-        const answer = await client.send(new GetObjectCommand(object), { abortSignal });
-        const bytes = await readAll(answer.Body as Readable, abortSignal);
-        return { bytes, etag: answer.ETag };
-      }),
-  };
+  return client;
 }
 
 /** Refuses a request over plain HTTP, to which a configuration file of the SDK could lead. */

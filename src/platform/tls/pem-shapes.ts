@@ -22,15 +22,23 @@ export const tlsKey = z
   .refine(holdsPrivateKey, 'must be a PEM private key, base64 of it, or a readable file');
 
 /** An RSA private key in PKCS#1 or PKCS#8. The value is converted to PKCS#8. */
-export const rsaPrivateKey = readBy(
-  z.string(),
-  (value) => {
-    const key = createPrivateKey(readPem(value));
-    const isRsa = key.asymmetricKeyType === 'rsa';
-    return isRsa ? key.export({ type: 'pkcs8', format: 'pem' }).toString() : undefined;
-  },
-  'must be an RSA private key in PEM, base64 of it, or a readable file',
-);
+export const rsaPrivateKey = privateKeyOf('rsa', 'must be an RSA private key');
+
+/** An Ed25519 private key in PKCS#8. */
+export const ed25519PrivateKey = privateKeyOf('ed25519', 'must be an Ed25519 private key');
+
+/** Makes the shape of one private key in PEM. The value is converted to PKCS#8. */
+function privateKeyOf(type: KeyObject['asymmetricKeyType'], problem: string) {
+  return readBy(
+    z.string(),
+    (value) => {
+      const key = createPrivateKey(readPem(value));
+      const fits = key.asymmetricKeyType === type;
+      return fits ? key.export({ type: 'pkcs8', format: 'pem' }).toString() : undefined;
+    },
+    `${problem} in PEM, base64 of it, or a readable file`,
+  );
+}
 
 /**
  * The texts of problems with signing keys. The rule that the first key must be a private one uses

@@ -1,5 +1,6 @@
 import type { AuditPlace } from '#domain/audit/audit-filter.js';
 import type { FeedPlace } from '#domain/audit/feed/audit-feed.repository.js';
+import type { SealedPlace } from '#domain/audit/sealed-export/sealed-export.js';
 
 const PLACE =
   /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z) ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
@@ -21,6 +22,14 @@ export function readFeedCursor(cursor: string): FeedPlace | undefined {
   return epoch !== undefined && xid !== undefined && id !== undefined
     ? { epoch, xid, id }
     : undefined;
+}
+
+/**
+ * Reads the place after a leaf of the sealed export, `EPOCH.INDEX`; undefined for any other text.
+ */
+export function readSealedPlace(cursor: string): SealedPlace | undefined {
+  const [, epoch, index] = /^(\d{1,18})\.(\d{1,15})$/.exec(cursor) ?? [];
+  return epoch === undefined ? undefined : { epoch, index: Number(index) + 1 };
 }
 
 /** Encodes a position in the audit log as an opaque cursor. */

@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import {
   countTimeline,
   findAuditEvent,
@@ -21,16 +21,26 @@ import {
   type FeedPlace,
   type FeedRow,
 } from '#domain/audit/feed/audit-feed.repository.js';
+import type { SealedPlace } from '#domain/audit/sealed-export/sealed-export.js';
 import { checkReader, type Reader } from '#domain/directory/api-tokens/reader.js';
 import { Members } from '#domain/directory/members.service.js';
 import type { Admin } from '#domain/directory/users.repository.js';
 import { Clock } from '#platform/clock/clock.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { PATIENCE_DURING_RESPONSE, TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { isUuid } from '#platform/text/single-line.js';
 import { writeCursor, writeFeedCursor } from './audit-cursor.js';
 import { knownPerson, type AuditSearch } from './audit-question.js';
+import {
+  FIRST_LEAF,
+  proveConsistency,
+  readCheckpoints,
+  sealedParts,
+  type CheckpointPage,
+  type ConsistencyProof,
+} from './sealed-log.js';
 import {
   MOST_PEOPLE,
   peopleNamed,
@@ -115,6 +125,7 @@ export class AuditEvents {
     private readonly work: TenantWork,
     private readonly members: Members,
     private readonly clock: Clock,
+    @Inject(CONFIG) private readonly config: Config,
   ) {}
 
   /** Returns one page of the matching events. @throws DomainError admin_required, too_many */
@@ -253,6 +264,45 @@ export class AuditEvents {
       const most = Math.min(FEED_BATCH, left);
       batch = await this.#feedAfter(reader, after, most, PATIENCE_DURING_RESPONSE);
     }
+  }
+
+  /**
+   * Reads the sealed export up to the last checkpoint: lines in parts, as {@link
+   * AuditEvents.batches} does. @throws DomainError admin_required
+   */
+  sealed(
+    reader: Reader,
+    from: SealedPlace = FIRST_LEAF,
+  ): Promise<AsyncGenerator<readonly string[]>> {
+    const { retentionDays } = this.config.cleanUp;
+    const facts = { at: this.clock.now().toISOString(), retention: retentionDays };
+    const read = <Found>(work: (tx: EntityManager) => Promise<Found>, patience?: number) =>
+      this.#read(reader, work, patience);
+    return sealedParts(read, reader.orgId, from, facts);
+  }
+
+  /**
+   * Lists checkpoints after a place in their order, or the newest one alone. @throws DomainError
+   * admin_required
+   */
+  checkpoints(
+    admin: Admin,
+    after: { readonly epoch: string; readonly size: number } | 'newest',
+    limit = USUAL_PAGE,
+  ): Promise<CheckpointPage> {
+    return this.#read(admin, (tx) => readCheckpoints(tx, admin.orgId, after, limit));
+  }
+
+  /**
+   * Proves that a tree of the seal is the beginning of a larger one. @throws DomainError
+   * admin_required, not_found
+   */
+  consistency(
+    admin: Admin,
+    epoch: string,
+    sizes: readonly [number, number],
+  ): Promise<ConsistencyProof> {
+    return this.#read(admin, (tx) => proveConsistency(tx, admin.orgId, epoch, sizes));
   }
 
   #feedAfter(

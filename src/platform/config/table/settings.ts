@@ -261,6 +261,20 @@ export const TABLE = {
       ).means('Days that audit events of the class `oauth` are kept.'),
     },
   },
+  auditSeal: {
+    key: secret('SVC_AUDIT_SEAL_KEY', s.ed25519PrivateKey.optional())
+      .means('The Ed25519 key that signs the checkpoints of the audit log: PEM, or a file.')
+      .whenUnset('a key in the database'),
+    kmsKeyId: kmsKey('Ed25519', 'SVC_AUDIT_SEAL_KMS_KEY_ID', s.kmsKeyId.optional())
+      .means('The same in AWS KMS (ECC_NIST_EDWARDS25519), in place of SVC_AUDIT_SEAL_KEY.')
+      .whenUnset('no key in KMS'),
+    bucket: variable('SVC_AUDIT_SEAL_BUCKET', s.bucket.optional())
+      .means('A bucket with Object Lock, to which each checkpoint of the audit log is written.')
+      .whenUnset('checkpoints are in the database and in the log'),
+    retentionDays: variable('SVC_AUDIT_SEAL_DAYS', s.wholeNumber(1, 36_500).default(400)).means(
+      'Days for which the bucket keeps a checkpoint from being changed or deleted.',
+    ),
+  },
   securityContact: variable('SVC_SECURITY_CONTACT', s.contactUri.optional())
     .means(
       'The address at which vulnerabilities are reported, in `security.txt` (RFC 9116): an https:, mailto: or tel: URI.',

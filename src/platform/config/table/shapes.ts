@@ -6,11 +6,21 @@ import {
   asListenAddress,
   isNetwork,
 } from '#platform/text/addresses.js';
-import { isHttpsOrLoopback } from '#platform/text/loopback.js';
 import { readBy } from '#platform/text/shape-of-reader.js';
 import { asciiLowerCase } from '#platform/text/single-line.js';
+import { origin } from '#platform/text/url-shapes.js';
 import * as readable from '#platform/tls/pem-shapes.js';
 
+export {
+  contactUri,
+  entityId,
+  httpsUrl,
+  httpUrl,
+  metadataUrl,
+  origin,
+  safeOrigin,
+  safeUrl,
+} from '#platform/text/url-shapes.js';
 export { tlsCertificates, tlsKey } from '#platform/tls/pem-shapes.js';
 
 /** The key models that may be enrolled: all with a valid chain, a built-in table, or AAGUIDs. */
@@ -72,26 +82,6 @@ export const domainPatterns = readBy(
   'must be domains such as corp.example or *.corp.example, comma-separated',
 );
 
-const isBare = ({ username, password, search, hash }: URL) =>
-  `${username}${password}${search}${hash}` === '';
-const NO_WEB = 'must be an http or https URL';
-const SAFE = 'must be https (http only for localhost)';
-const url = (fits: (value: URL) => boolean, error: string) =>
-  z.string().refine((value) => URL.canParse(value) && fits(new URL(value)), { error, abort: true });
-
-/** A URL with the scheme http or https. */
-export const httpUrl = z
-  .string()
-  .refine((value) => /^https?:\/\//i.test(value) && URL.canParse(value), NO_WEB);
-/** An origin of http or https: scheme, host and port, without a path. */
-export const origin = url(({ protocol }) => /^https?:$/.test(protocol), NO_WEB)
-  .refine((value) => isBare(new URL(value)) && new URL(value).pathname === '/', {
-    error: 'must be an origin only, without path, query or credentials',
-    abort: true,
-  })
-  .transform((value) => new URL(value).origin);
-/** An origin with the scheme https; http is allowed for a loopback host. */
-export const safeOrigin = origin.refine(isHttpsOrLoopback, SAFE);
 /** A comma-separated list of the origins that CORS allows. A pattern such as `*` is refused. */
 export const corsOrigins = list
   .refine((items) => !items.some((item) => item.includes('*')), {
@@ -99,30 +89,6 @@ export const corsOrigins = list
     abort: true,
   })
   .pipe(z.array(origin));
-/** A URL with the scheme https; http is allowed for a loopback host. */
-export const safeUrl = url(() => true, 'must be a URL').refine(isHttpsOrLoopback, SAFE);
-/** The URL of a document, which may have a query: https, or http for a loopback host. */
-export const metadataUrl = safeUrl.refine((value) => {
-  const { username, password, hash } = new URL(value);
-  return !username && !password && !hash;
-}, 'must have no credentials and no fragment');
-/** The base URL of an API without query or credentials: https, or http for a loopback host. */
-export const httpsUrl = url(isBare, 'must be a URL without query or credentials')
-  .refine(isHttpsOrLoopback, SAFE)
-  .transform((value) => new URL(value).href.replace(/\/+$/, ''));
-/** The URI of a contact (RFC 9116 §2.5.3), without a line break, which would forge a line. */
-export const contactUri = z
-  .string()
-  .max(512, 'must have at most 512 characters')
-  .refine(
-    (value) => /^(?:https:\/\/|mailto:|tel:)[!-~]+$/i.test(value) && URL.canParse(value),
-    'must be an https:, mailto: or tel: URI',
-  );
-/** The entity id of a SAML service provider: a URI (SAML Core §8.3.6). */
-export const entityId = text(
-  /^[a-z][a-z\d+.-]*:[\x21-\x7e]{1,1000}$/i,
-  'must be a URI, such as https://svc.example.com/saml/metadata',
-);
 
 /** An address and a port. Without an address, the service listens on every address. */
 export const listenAddress = readBy(
@@ -181,6 +147,8 @@ export const rootSecret = longText(32).refine(
 export const certificates = pem.pipe(readable.certificates);
 /** An RSA private key in PKCS#1 or PKCS#8. The value is converted to PKCS#8. */
 export const rsaPrivateKey = pem.pipe(readable.rsaPrivateKey);
+/** An Ed25519 private key in PKCS#8. */
+export const ed25519PrivateKey = pem.pipe(readable.ed25519PrivateKey);
 /** Keys as PEM: the first one is private and signs, the others are only published. */
 export const signingKeys = {
   ec: pem.pipe(readable.signingKeys.ec),

@@ -1,0 +1,65 @@
+import { createHash, type KeyObject } from 'node:crypto';
+import type { Signer } from '#platform/crypto/signer.js';
+
+/** The tree of the deployment. Every other tree has the id of its organization. */
+export const DEPLOYMENT = '00000000-0000-0000-0000-000000000000';
+
+/** The type of an Ed25519 signature in a signed note (c2sp.org/signed-note). */
+const ED25519 = Buffer.of(1);
+
+/** The facts that a checkpoint states about a tree. */
+export interface TreeHead {
+  readonly tree: string;
+  readonly epoch: string;
+  readonly size: number;
+  readonly root: Buffer;
+  readonly at: Date;
+}
+
+/** The key that signs checkpoints, with the name of this service in them. */
+export interface SealKey {
+  readonly signer: Signer;
+  /** The name of the key, such as `login.example.com/audit`. */
+  readonly name: string;
+}
+
+/**
+ * Signs a checkpoint (c2sp.org/tlog-checkpoint): the origin, which names the tree and the epoch,
+ * the size, the root, and the time, which is only for information.
+ */
+export async function signCheckpoint(
+  { signer, name }: SealKey,
+  { tree, epoch, size, root, at }: TreeHead,
+): Promise<string> {
+  const origin = `${name}/${tree}/${epoch}`;
+  const text = `${origin}\n${size}\n${root.toString('base64')}\ntime ${at.toISOString()}\n`;
+  const signature = await signer.sign(Buffer.from(text));
+  const id = keyId(name, signer.publicKey);
+  return `${text}\n— ${name} ${Buffer.concat([id, signature]).toString('base64')}\n`;
+}
+
+/** Returns the public key as a verifier reads it (c2sp.org/signed-note). */
+export function verifierOf({ signer, name }: SealKey): string {
+  const key = Buffer.concat([ED25519, rawKey(signer.publicKey)]).toString('base64');
+  return `${name}+${keyId(name, signer.publicKey).toString('hex')}+${key}`;
+}
+
+/** Reads the tree, the epoch and the size that a checkpoint names; undefined for another text. */
+export function headOf(
+  note: string,
+): (Pick<TreeHead, 'tree' | 'epoch' | 'size'> & { readonly root: string }) | undefined {
+  const [, tree, epoch, size, root] =
+    /^\S+\/([0-9a-f-]{36})\/(\d{1,18})\n(\d{1,15})\n([A-Za-z0-9+/]{43}=)\n/.exec(note) ?? [];
+  if (tree === undefined || epoch === undefined || root === undefined) return undefined;
+  return { tree, epoch, size: Number(size), root };
+}
+
+function keyId(name: string, publicKey: KeyObject): Buffer {
+  const digest = createHash('sha256').update(`${name}\n`).update(ED25519).update(rawKey(publicKey));
+  return digest.digest().subarray(0, 4);
+}
+
+/** Returns the 32 bytes of an Ed25519 public key. */
+function rawKey(publicKey: KeyObject): Buffer {
+  return publicKey.export({ format: 'der', type: 'spki' }).subarray(-32);
+}

@@ -1,0 +1,170 @@
+import { byteaText, sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { DEPLOYMENT } from './checkpoint.js';
+import { MerkleRange } from './merkle-tree.js';
+
+/** A tree that has grown since its last checkpoint. */
+export interface GrownTree {
+  readonly tree: string;
+  readonly epoch: string;
+  readonly range: MerkleRange;
+  /** The time of the last checkpoint. The next one has no earlier time. */
+  readonly signedAt: Date | null;
+  /** The place of the last row, as the database has it. */
+  readonly place: readonly [epoch: string, xid: string, id: string];
+}
+
+/** A signed checkpoint of a tree. */
+export interface Checkpoint {
+  readonly tree: string;
+  readonly epoch: string;
+  readonly size: number;
+  readonly note: string;
+}
+
+/**
+ * Takes the next round of sealing. Returns false if another replica has begun one, or has gone on
+ * with one, within the given seconds. A clock that was set back ends no round.
+ */
+export async function takeRound(tx: EntityManager, seconds: number): Promise<boolean> {
+  const taken = await sql(tx)`
+    UPDATE audit_seal SET round_at = clock_timestamp()
+    WHERE clock_timestamp() < round_at OR clock_timestamp() >= round_at + make_interval(secs => ${seconds}::float8)
+    RETURNING only_row`;
+  return taken.length > 0;
+}
+
+/** Keeps the round of sealing of this replica from being taken by another one. */
+export async function keepRound(tx: EntityManager): Promise<void> {
+  await sql(tx)`UPDATE audit_seal SET round_at = clock_timestamp()`;
+}
+
+/** Lists the trees of the present epoch that have grown since their last checkpoints. */
+export async function listGrown(
+  tx: EntityManager,
+  which: 'organizations' | 'deployment',
+): Promise<GrownTree[]> {
+  const rows = await sql<{
+    tree: string;
+    epoch: string;
+    size: string;
+    range: Buffer;
+    signed_at: Date | null;
+    last_epoch: string;
+    last_xid: string;
+    last_id: string;
+  }>(tx)`
+    SELECT t.tree, t.epoch, t.size, t.range, t.signed_at, t.last_epoch, t.last_xid::text AS last_xid, t.last_id
+    FROM audit_trees t JOIN database_identity d ON d.epoch = t.epoch AND d.started_at = pg_postmaster_start_time()
+    WHERE t.size > t.signed_size AND (t.tree = ${DEPLOYMENT}) = ${which === 'deployment'}::boolean`;
+  return rows.map(({ tree, epoch, size, range, signed_at: signedAt, ...last }) => ({
+    tree,
+    epoch,
+    range: new MerkleRange(Number(size), range),
+    signedAt,
+    place: [last.last_epoch, last.last_xid, last.last_id],
+  }));
+}
+
+/**
+ * Returns the last checkpoint of the last tree, if the tree is of an epoch that has ended;
+ * undefined if the present epoch has a tree.
+ */
+export async function endedTree(
+  tx: EntityManager,
+  tree: string,
+): Promise<Omit<Checkpoint, 'note'> | undefined> {
+  const [row] = await sql<{ epoch: string; size: string }>(tx)`
+    SELECT t.epoch, t.signed_size AS size FROM audit_trees t
+    WHERE t.tree = ${tree} AND t.epoch < (SELECT d.epoch FROM database_identity d)
+      AND NOT EXISTS (
+        SELECT FROM audit_trees n JOIN database_identity d ON d.epoch = n.epoch WHERE n.tree = ${tree})
+    ORDER BY t.epoch DESC LIMIT 1`;
+  return row && { tree, epoch: row.epoch, size: Number(row.size) };
+}
+
+/**
+ * Stores a checkpoint, unless the tree has one of the same size or larger. Returns false if it has.
+ */
+export async function recordCheckpoint(
+  tx: EntityManager,
+  { tree, epoch, range, place: [lastEpoch, xid, id] }: GrownTree,
+  note: string,
+  at: Date,
+): Promise<boolean> {
+  const recorded = await sql(tx)`
+    WITH signed AS (
+      UPDATE audit_trees SET signed_size = ${range.size}, signed_at = ${at},
+        signed_epoch = ${lastEpoch}, signed_xid = ${xid}, signed_id = ${id}
+      WHERE tree = ${tree} AND epoch = ${epoch} AND signed_size < ${range.size} RETURNING tree, epoch)
+    INSERT INTO audit_checkpoints (tree, epoch, size, range, note, signed_at)
+    SELECT s.tree, s.epoch, ${range.size}::bigint, ${byteaText(range.bytes)}::bytea, ${note}::text, ${at}::timestamptz
+    FROM signed s RETURNING tree`;
+  return recorded.length > 0;
+}
+
+/** Lists checkpoints that were not published yet, the oldest first. */
+export function listUnpublished(tx: EntityManager, limit: number): Promise<Checkpoint[]> {
+  return checkpointsOf(
+    sql<StoredCheckpoint>(tx)`
+      SELECT tree, epoch, size, note FROM audit_checkpoints WHERE published_at IS NULL
+      ORDER BY signed_at LIMIT ${limit}`,
+  );
+}
+
+/** Records that a checkpoint is where witnesses find it. */
+export async function recordPublished(
+  tx: EntityManager,
+  { tree, epoch, size }: Checkpoint,
+): Promise<void> {
+  await sql(tx)`
+    UPDATE audit_checkpoints SET published_at = clock_timestamp()
+    WHERE tree = ${tree} AND epoch = ${epoch} AND size = ${size}`;
+}
+
+/** Lists the checkpoints of a tree after a size of an epoch, the smallest first. */
+export function listCheckpoints(
+  tx: EntityManager,
+  tree: string,
+  after: { readonly epoch: string; readonly size: number },
+  limit: number,
+): Promise<Checkpoint[]> {
+  return checkpointsOf(
+    sql<StoredCheckpoint>(tx)`
+      SELECT tree, epoch, size, note FROM audit_checkpoints
+      WHERE tree = ${tree} AND (epoch, size) > (${after.epoch}::bigint, ${after.size}::bigint)
+      ORDER BY epoch, size LIMIT ${limit}`,
+  );
+}
+
+/** Returns the newest checkpoint of a tree. */
+export async function newestCheckpoint(
+  tx: EntityManager,
+  tree: string,
+): Promise<Checkpoint | undefined> {
+  const [newest] = await checkpointsOf(
+    sql<StoredCheckpoint>(tx)`
+      SELECT tree, epoch, size, note FROM audit_checkpoints
+      WHERE tree = ${tree} ORDER BY epoch DESC, size DESC LIMIT 1`,
+  );
+  return newest;
+}
+
+/** Lists the ranges of the checkpoints of a tree with sizes between two, both included. */
+export async function listRanges(
+  tx: EntityManager,
+  tree: string,
+  epoch: string,
+  [least, most]: readonly [number, number],
+): Promise<MerkleRange[]> {
+  const rows = await sql<{ size: string; range: Buffer }>(tx)`
+    SELECT size, range FROM audit_checkpoints
+    WHERE tree = ${tree} AND epoch = ${epoch} AND size BETWEEN ${least}::bigint AND ${most}::bigint ORDER BY size`;
+  return rows.map(({ size, range }) => new MerkleRange(Number(size), range));
+}
+
+type StoredCheckpoint = Omit<Checkpoint, 'size'> & { readonly size: string };
+
+async function checkpointsOf(rows: Promise<StoredCheckpoint[]>): Promise<Checkpoint[]> {
+  return (await rows).map((row) => ({ ...row, size: Number(row.size) }));
+}

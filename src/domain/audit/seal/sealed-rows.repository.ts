@@ -1,0 +1,110 @@
+import { CONFIRMED } from '#platform/database/identity/confirmed.js';
+import { fragment, sql, SqlFragment } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { IS_SETTLED, type FeedPlace } from '../feed/audit-feed.repository.js';
+import { DEPLOYMENT } from './checkpoint.js';
+import { KIND_BY_CLASS } from './leaf-entry.js';
+
+/** The columns of a row `e` in a fixed order, as a further row `r`. */
+const COLUMNS = new SqlFragment(
+  [
+    `CROSS JOIN LATERAL (SELECT e.id, e.type, e.class, e.actor_id, e.subject_id, e.org_id, e.request_id, e.ip,
+      e.user_agent, e.details, e.created_at AT TIME ZONE 'UTC' AS created_at_utc, e.actor_email, e.subject_email,
+      e.client_name, e.epoch, e.xid) r`,
+  ],
+  [],
+);
+
+/** The text of all columns of a row: JSON, as PostgreSQL prints it. */
+const TEXT = 'row_to_json(r)::text';
+const TEXT_OF_ROW = new SqlFragment([TEXT], []);
+
+/** The entry of the leaf of a row. */
+const ENTRY = new SqlFragment(
+  [
+    `${KIND_BY_CLASS} || uuid_send(e.id) || timestamptz_send(e.created_at) || sha256(convert_to(${TEXT}, 'UTF8'))`,
+  ],
+  [],
+);
+
+/** The entries of rows in the order of the feed, and the place of the last row. */
+export interface RowEntries {
+  readonly entries: Buffer;
+  readonly last: FeedPlace;
+}
+
+/** A row of the log as text, with its id. */
+export interface RowText {
+  readonly id: string;
+  readonly text: string;
+}
+
+/** The condition of the rows of a tree. The index serves both forms. */
+function ofTree(tree: string): SqlFragment {
+  return tree === DEPLOYMENT ? fragment`e.org_id IS NULL` : fragment`e.org_id = ${tree}::uuid`;
+}
+
+function isAfter({ epoch, xid, id }: FeedPlace): SqlFragment {
+  return fragment`(e.epoch, e.xid, e.id) > (${epoch}::bigint, ${xid}::xid8, ${id}::uuid)`;
+}
+
+/** Reads the entries of the rows after a place, at most `limit`; undefined if there is none. */
+export async function readEntries(
+  tx: EntityManager,
+  tree: string,
+  after: FeedPlace,
+  limit: number,
+): Promise<RowEntries | undefined> {
+  const [row] = await sql<{ entries: Buffer | null; epoch: string; xid: string; id: string }>(tx)`
+    WITH sealed AS MATERIALIZED (
+      SELECT e.epoch, e.xid, e.id, ${ENTRY} AS entry FROM audit_events e ${COLUMNS}
+      WHERE ${CONFIRMED} AND ${ofTree(tree)} AND ${isAfter(after)} AND ${IS_SETTLED}
+      ORDER BY e.epoch, e.xid, e.id LIMIT ${limit})
+    SELECT (SELECT string_agg(s.entry, ''::bytea) FROM sealed s) AS entries, -- in the order of the rows
+      s.epoch::text AS epoch, s.xid::text AS xid, s.id::text AS id
+    FROM sealed s ORDER BY s.epoch DESC, s.xid DESC, s.id DESC LIMIT 1`;
+  if (!row?.entries) return undefined;
+  return { entries: row.entries, last: { epoch: row.epoch, xid: row.xid, id: row.id } };
+}
+
+/** Lists the rows of a tree between two places, the second one included, in their order. */
+export function listRowTexts(
+  tx: EntityManager,
+  tree: string,
+  after: FeedPlace,
+  { epoch, xid, id }: FeedPlace,
+  limit: number,
+): Promise<RowText[]> {
+  return sql<RowText>(tx)`
+    SELECT e.id, ${TEXT_OF_ROW} AS text FROM audit_events e ${COLUMNS}
+    WHERE ${CONFIRMED} AND ${ofTree(tree)} AND ${isAfter(after)}
+      AND (e.epoch, e.xid, e.id) <= (${epoch}::bigint, ${xid}::xid8, ${id}::uuid)
+    ORDER BY e.epoch, e.xid, e.id LIMIT ${limit}`;
+}
+
+/** Returns those of the ids that a row has, at any place and of any organization. */
+export async function findElsewhere(
+  tx: EntityManager,
+  ids: readonly string[],
+): Promise<ReadonlySet<string>> {
+  if (ids.length === 0) return new Set();
+  const rows = await sql<{ id: string }>(tx)`
+    SELECT e.id FROM audit_events e WHERE e.id = ANY (${ids}::uuid[])`;
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** Lists the organizations that have rows after the place to which their last tree has come. */
+export async function listUnsealed(tx: EntityManager): Promise<string[]> {
+  const rows = await sql<{ org_id: string }>(tx)`
+    SELECT o.org_id FROM audited_organizations() o (org_id)
+    LEFT JOIN LATERAL (
+      SELECT CASE WHEN is_open THEN t.last_epoch ELSE t.signed_epoch END AS epoch,
+        CASE WHEN is_open THEN t.last_xid ELSE t.signed_xid END AS xid,
+        CASE WHEN is_open THEN t.last_id ELSE t.signed_id END AS id
+      FROM audit_trees t, LATERAL (SELECT t.epoch = (SELECT d.epoch FROM database_identity d) AS is_open) s
+      WHERE t.tree = o.org_id ORDER BY t.epoch DESC LIMIT 1) l ON true
+    WHERE ${CONFIRMED} AND EXISTS (
+      SELECT FROM audit_events e WHERE e.org_id = o.org_id AND ${IS_SETTLED}
+        AND (e.epoch, e.xid, e.id) > (coalesce(l.epoch, 0), coalesce(l.xid, '0'), coalesce(l.id, ${DEPLOYMENT}::uuid)))`;
+  return rows.map(({ org_id }) => org_id);
+}

@@ -1,0 +1,173 @@
+import { Logger } from '@nestjs/common';
+import type { Clock } from '#platform/clock/clock.js';
+import { QueueWorker } from '#platform/database/queues/queue-worker.js';
+import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
+import { DEPLOYMENT, signCheckpoint, type SealKey } from './checkpoint.js';
+import type { CheckpointStore } from './checkpoint-store.js';
+import {
+  endedTree,
+  keepRound,
+  listGrown,
+  listUnpublished,
+  recordCheckpoint,
+  recordPublished,
+  takeRound,
+  type GrownTree,
+} from './checkpoints.repository.js';
+import { checkpointEntry, ENTRY_BYTES } from './leaf-entry.js';
+import { listUnsealed, readEntries } from './sealed-rows.repository.js';
+import { append, holdEpoch, openTree } from './trees.repository.js';
+
+/** Milliseconds between two rounds of sealing. */
+const INTERVAL = 60_000;
+
+/** Seconds in which no second replica begins a round. It is shorter than {@link INTERVAL}. */
+const ROUND = 50;
+
+/** The rows that one transaction seals, and those that one round seals. */
+const LIMITS = { batch: 2_048, round: 500_000, signatures: 20, published: 1_000 } as const;
+
+/**
+ * Seals the audit log once a minute: appends the new rows of each organization to its Merkle tree,
+ * and signs a checkpoint of each tree that has grown. A leaf of the tree of the deployment is a row
+ * without an organization, or a checkpoint of an organization.
+ *
+ * A killed round loses nothing, because each step is a transaction, and the next round goes on
+ * after it. Two rounds at once never make two trees, because a transaction locks its tree.
+ */
+export class AuditSealer {
+  readonly #log = new Logger('audit');
+  readonly #security = new Logger('security');
+  readonly #worker: QueueWorker;
+  /** The checkpoints that are in the log, and not in the object store yet. */
+  readonly #logged = new Set<string>();
+
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly clock: Clock,
+    private readonly key: SealKey,
+    private readonly store?: CheckpointStore,
+  ) {
+    const drain = () => this.run();
+    const log = this.#log;
+    const name = 'The seal of the audit log';
+    this.#worker = new QueueWorker(clock, { drain, poll: INTERVAL, log, name });
+  }
+
+  start(): void {
+    this.#worker.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#worker.stop();
+  }
+
+  /** Seals what was added, unless another replica does it. */
+  async run(): Promise<void> {
+    if (await takeRound(this.dataSource.manager, ROUND)) await this.seal();
+  }
+
+  /** Seals what was added, and publishes the checkpoints. */
+  async seal(): Promise<void> {
+    let left: number = LIMITS.round;
+    for (const tree of [...(await listUnsealed(this.dataSource.manager)), DEPLOYMENT]) {
+      left = await this.#sealRows(tree, left);
+    }
+    await this.#sign('organizations');
+    await this.#sign('deployment');
+    await this.#publish();
+  }
+
+  /** Seals the rows of a tree, at most `most`, and returns the number that is left of `most`. */
+  async #sealRows(tree: string, most: number): Promise<number> {
+    let left = most;
+    while (left > 0 && !this.#worker.isStopping) {
+      const lost = await this.#lostCheckpoint(tree);
+      const n = await this.dataSource.transaction((tx) => sealBatch(tx, tree, lost));
+      left -= n;
+      if (n < LIMITS.batch) break;
+      await keepRound(this.dataSource.manager);
+    }
+    return left;
+  }
+
+  /**
+   * Returns the last checkpoint that was published of the tree of the epoch before, if the database
+   * has lost it. The new tree then names this one.
+   */
+  async #lostCheckpoint(tree: string): Promise<string | undefined> {
+    const last = this.store && (await endedTree(this.dataSource.manager, tree));
+    const published = last && (await this.store?.after(last));
+    if (!last || published === undefined) return undefined;
+    const lines = published.split('\n');
+    const about = { tree, epoch: last.epoch, kept: last.size, published: lines };
+    this.#security.warn(about, 'the database lost sealed events of the audit log');
+    return published;
+  }
+
+  async #sign(which: 'organizations' | 'deployment'): Promise<void> {
+    const grown = await listGrown(this.dataSource.manager, which);
+    for (let from = 0; from < grown.length; from += LIMITS.signatures) {
+      const some = grown.slice(from, from + LIMITS.signatures);
+      const signed = await Promise.all(some.map((tree) => this.#checkpoint(tree)));
+      await this.dataSource.transaction((tx) => recordAll(tx, signed));
+    }
+  }
+
+  async #checkpoint(grown: GrownTree): Promise<SignedTree> {
+    const { tree, epoch, range, signedAt } = grown;
+    const at = new Date(Math.max(this.clock.milliseconds(), signedAt?.getTime() ?? 0));
+    const head = { tree, epoch, size: range.size, root: range.root(), at };
+    return { grown, at, note: await signCheckpoint(this.key, head) };
+  }
+
+  /** Publishes the checkpoints, also those that a killed process has not published. */
+  async #publish(): Promise<void> {
+    const { manager } = this.dataSource;
+    for (const checkpoint of await listUnpublished(manager, LIMITS.published)) {
+      const { tree, epoch, size, note } = checkpoint;
+      // A line of the log has no line breaks, and `svc audit verify` reads the lines again.
+      if (!this.#logged.has(note)) {
+        this.#log.log({ tree, epoch, size, note: note.split('\n') }, 'audit_checkpoint');
+      }
+      this.#logged.add(note);
+      await this.store?.put(checkpoint, this.clock.milliseconds());
+      await recordPublished(manager, checkpoint);
+      this.#logged.delete(note);
+    }
+  }
+}
+
+/** A tree that has grown, with its signed checkpoint. */
+interface SignedTree {
+  readonly grown: GrownTree;
+  readonly at: Date;
+  readonly note: string;
+}
+
+/** Seals a batch of the rows of a tree, and returns their number. */
+async function sealBatch(tx: EntityManager, tree: string, lost?: string): Promise<number> {
+  const epoch = await holdEpoch(tx);
+  if (epoch === undefined) return 0;
+  const open = await openTree(tx, tree, epoch, lost);
+  const rows = await readEntries(tx, tree, open.last, LIMITS.batch);
+  if (!rows) return 0;
+  await append(tx, open, rows.entries, rows.last);
+  return rows.entries.length / ENTRY_BYTES;
+}
+
+/** Stores checkpoints, and appends those of organizations to the tree of the deployment. */
+async function recordAll(tx: EntityManager, signed: readonly SignedTree[]): Promise<void> {
+  const epoch = await holdEpoch(tx);
+  const present = signed.filter(({ grown }) => grown.epoch === epoch);
+  if (epoch === undefined || present.length === 0) return;
+  // The lock of this tree puts the transactions of two replicas one after the other.
+  const deployment = await openTree(tx, DEPLOYMENT, epoch);
+  const entries: Buffer[] = [];
+  for (const { grown, note, at } of present) {
+    const isNew = await recordCheckpoint(tx, grown, note, at);
+    const isLeaf = isNew && grown.tree !== DEPLOYMENT;
+    if (isLeaf) entries.push(checkpointEntry(grown.tree, grown.range.size, note));
+  }
+  if (entries.length > 0) await append(tx, deployment, Buffer.concat(entries));
+}

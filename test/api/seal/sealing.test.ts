@@ -1,0 +1,230 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { DataSource } from 'typeorm';
+import { DEPLOYMENT } from '#domain/audit/seal/checkpoint.js';
+import { hashOfLeaves } from '#domain/audit/sealed-export/leaves.repository.js';
+import { consistencyParts } from '#domain/audit/seal/merkle-tree.js';
+import { AuditSealer } from '#domain/audit/seal/sealer.js';
+import { sealGaps, sealState } from '#domain/audit/sealed-export/seal-state.repository.js';
+import { systemClock } from '#platform/clock/clock.js';
+import { isExtension } from '../../../packages/svc/src/audit/tree-hash.js';
+import { copyDatabase, createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { writeEvent } from '../../support/feed-reader.js';
+import { count, rows } from '../../support/rows.js';
+import { connectTo, endEpoch, TestSeal } from '../../support/seal.js';
+import { TestClock } from '../../support/test-clock.js';
+
+const SEALERS = 20;
+
+let database: TestDatabase;
+let dataSource: DataSource;
+let seal: TestSeal;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  dataSource = await connectTo(database);
+  seal = new TestSeal(dataSource);
+});
+afterAll(async () => {
+  await dataSource.destroy();
+  await database.drop();
+});
+
+/** Checks a tree with its own checkpoints, and expects that it is whole. */
+async function expectWhole(tree: string, events: number, of = seal): Promise<void> {
+  const check = of.check(await of.export(tree), await of.checkpoints(tree));
+  expect(check.findings).toEqual([]);
+  expect(check.counts).toEqual({ rows: events, expired: 0, unproven: 0, faults: 0 });
+}
+
+const writeMany = (org: string, events: number, columns = '', values = '') =>
+  dataSource.query(
+    `INSERT INTO audit_events (id, type, class, org_id${columns})
+     SELECT gen_random_uuid(), 'logout', 'auth', $1${values} FROM generate_series(1, $2)`,
+    [org, events],
+  );
+
+describe('the sealer', () => {
+  it('covers every column of a row', async () => {
+    const { org } = await seal.organization(1);
+    const [, line = ''] = await seal.export(org);
+    const { row } = JSON.parse(line) as { row: object };
+    const columns = await rows<{ name: string }>(
+      dataSource,
+      `SELECT attname AS name FROM pg_attribute
+       WHERE attrelid = 'audit_events'::regclass AND attnum > 0 AND NOT attisdropped`,
+    );
+    const names = columns.map(({ name }) => (name === 'created_at' ? 'created_at_utc' : name));
+    expect(Object.keys(row).toSorted()).toEqual(names.toSorted());
+  });
+
+  it('makes one tree and one checkpoint if twenty replicas seal at once', async () => {
+    const { org } = await seal.organization(0);
+    await writeMany(org, 300);
+    await seal.settled();
+    await Promise.all(Array.from({ length: SEALERS }, () => seal.sealer().seal()));
+    await expectWhole(org, 300);
+    const sizes = (await seal.checkpoints(org)).map(({ size }) => size);
+    expect(sizes).toEqual([300]);
+    expect(await count(dataSource, 'audit_trees WHERE tree = $1', [org])).toBe(1);
+    expect(
+      seal.check(await seal.export(DEPLOYMENT), await seal.checkpoints(DEPLOYMENT)).findings,
+    ).toEqual([]);
+  });
+
+  it('begins one round a minute on one replica, also after the clock was set back', async () => {
+    const { org } = await seal.organization(1);
+    const round = async (at: string) => {
+      await writeEvent(dataSource, org);
+      await seal.settled();
+      await dataSource.query(`UPDATE audit_seal SET round_at = ${at}`);
+      await Promise.all(Array.from({ length: SEALERS }, () => seal.sealer().run()));
+      return (await seal.checkpoints(org)).length;
+    };
+    expect(await round("clock_timestamp() - interval '20 s'")).toBe(1);
+    expect(await round("clock_timestamp() - interval '51 s'")).toBe(2);
+    expect(await round("clock_timestamp() + interval '1 year'")).toBe(3);
+    await expectWhole(org, 4);
+    const { age = Number.NaN, unpublished } = await sealState(dataSource.manager);
+    expect([age < 30_000, unpublished]).toEqual([true, 0]);
+  });
+
+  it('never states an earlier time than before, and orders nothing by time', async () => {
+    const { org } = await seal.organization(0);
+    const year = 366 * 86_400_000;
+    for (const at of [year, 3 * year, 2 * year, year]) {
+      await writeEvent(dataSource, org);
+      await seal.settled();
+      await seal.sealer(new TestClock(at)).seal();
+    }
+    const times = (await seal.checkpoints(org)).map(({ time }) => time.slice(0, 4));
+    expect(times).toEqual(['1971', '1973', '1973', '1973']);
+    await expectWhole(org, 4);
+  });
+
+  it('proves the rest after retention has removed rows, and names other removals', async () => {
+    const { org, ids } = await seal.organization(2);
+    await writeMany(org, 400, ', created_at', ", now() - interval '100 days'");
+    await writeMany(org, 3);
+    await seal.seal();
+    const witness = await seal.checkpoints(org);
+    await dataSource.query(
+      "DELETE FROM audit_events WHERE created_at < now() - interval '90 days'",
+    );
+    const check = seal.check(await seal.export(org), witness);
+    expect(check.findings).toEqual([]);
+    expect(check.counts).toEqual({ rows: 5, expired: 400, unproven: 0, faults: 0 });
+    await dataSource.query('DELETE FROM audit_events WHERE id = $1', [ids[0]]);
+    expect(seal.check(await seal.export(org), witness).findings).toMatchObject([
+      { fault: 'removed', id: ids[0], index: 0 },
+    ]);
+  });
+
+  it('proves that each checkpoint extends those before, over many tiles', async () => {
+    const { org } = await seal.organization(0);
+    for (const events of [1, 254, 1, 1, 300, 700, 1]) {
+      await writeMany(org, events);
+      await seal.seal();
+    }
+    const checkpoints = await seal.checkpoints(org);
+    expect(checkpoints).toHaveLength(7);
+    for (const [n, first] of checkpoints.entries()) {
+      for (const second of checkpoints.slice(n)) {
+        const proof: Buffer[] = [];
+        for (const part of consistencyParts(first.size, second.size)) {
+          proof.push(await hashOfLeaves(dataSource.manager, org, first.epoch, part));
+        }
+        expect(isExtension(first, second, proof)).toBe(true);
+      }
+    }
+    await expectWhole(org, 1_258);
+  });
+
+  it('has the rows without an organization and the checkpoints of organizations in one tree', async () => {
+    await dataSource.query(
+      "INSERT INTO audit_events (id, type, class) VALUES (gen_random_uuid(), 'logout', 'auth')",
+    );
+    const { org } = await seal.organization(2);
+    const lines = await seal.export(DEPLOYMENT);
+    const leaves = lines.map((line) => JSON.parse(line) as { checkpoint?: string; row?: object });
+    expect(leaves.some(({ row }) => row !== undefined)).toBe(true);
+    const named = leaves.filter(({ checkpoint }) => checkpoint?.includes(org));
+    expect(named.map(({ checkpoint }) => checkpoint)).toEqual(
+      (await seal.checkpoints(org)).map(({ note }) => note),
+    );
+    const check = seal.check(lines, await seal.checkpoints(DEPLOYMENT));
+    expect(check.findings).toEqual([]);
+    await dataSource.query(
+      "UPDATE audit_checkpoints SET note = replace(note, 'time 2', 'time 3') WHERE tree = $1 AND size = 1",
+      [org],
+    );
+    const after = seal.check(await seal.export(DEPLOYMENT), await seal.checkpoints(DEPLOYMENT));
+    expect(after.findings).toMatchObject([{ fault: 'changed', id: org }]);
+  });
+});
+
+describe('a new epoch', () => {
+  it('begins a new tree, whose first leaf names the last checkpoint of the tree before', async () => {
+    const { org } = await seal.organization(3);
+    const [last] = (await seal.checkpoints(org)).slice(-1);
+    await writeEvent(dataSource, org);
+    await endEpoch(dataSource);
+    await writeEvent(dataSource, org);
+    await seal.seal();
+    const lines = await seal.export(org);
+    const first = lines.findIndex((line) => line.includes('"checkpoint":'));
+    expect(JSON.parse(lines[first] ?? '')).toMatchObject({ index: 0, checkpoint: last?.note });
+    expect(await count(dataSource, 'audit_trees WHERE tree = $1', [org])).toBe(2);
+    await expectWhole(org, 5);
+  });
+
+  it('seals the rows again that have no checkpoint yet', async () => {
+    const { org } = await seal.organization(2);
+    await writeMany(org, 2);
+    await seal.settled();
+    const sign = () => Promise.reject(new Error('the key service is away'));
+    const broken = { ...seal.key, signer: { ...seal.key.signer, sign } };
+    await expect(new AuditSealer(dataSource, systemClock, broken).seal()).rejects.toThrow('away');
+    expect(await count(dataSource, 'audit_leaves WHERE tree = $1', [org])).toBe(3);
+    await endEpoch(dataSource);
+    await seal.seal();
+    await expectWhole(org, 4);
+  });
+
+  it('of a copy that lost rows names the old checkpoint, and the lost rows are noticed', async () => {
+    const { org } = await seal.organization(3);
+    await dataSource.destroy();
+    const copy = await copyDatabase(database);
+    dataSource = await connectTo(database);
+    seal = new TestSeal(dataSource, seal.privateKey);
+    await writeMany(org, 2);
+    await seal.seal();
+    const witness = await seal.checkpoints(org);
+    expect(witness.at(-1)?.size).toBe(5);
+
+    const restored = await connectTo(copy);
+    try {
+      const own = new TestSeal(restored, seal.privateKey);
+      await endEpoch(restored);
+      await writeEvent(restored, org);
+      await own.seal();
+      const gap = { tree: org, epoch: witness[0]?.epoch, published: 5, kept: 3 };
+      const asText = witness.map(({ note }) => note).join('\n');
+      const asLog = witness
+        .map(({ note }) => JSON.stringify({ note: note.split('\n') }))
+        .join('\n');
+      for (const text of [asText, asLog, JSON.stringify({ checkpoints: witness })]) {
+        expect(await sealGaps(restored.manager, text)).toEqual([{ ...gap, isContradicted: false }]);
+      }
+      expect(await sealGaps(dataSource.manager, asText)).toEqual([]);
+      const checkpoints = await own.checkpoints(org);
+      expect(new Set(checkpoints.map(({ epoch }) => epoch)).size).toBe(2);
+      expect(checkpoints.filter(({ epoch }) => epoch === witness[0]?.epoch)).toHaveLength(3);
+      await expectWhole(org, 4, own);
+      const { findings } = own.check(await own.export(org), [...checkpoints, ...witness]);
+      expect(findings).toMatchObject([{ fault: 'missing', index: 3, epoch: witness[0]?.epoch }]);
+    } finally {
+      await restored.destroy();
+      await copy.drop();
+    }
+  });
+});

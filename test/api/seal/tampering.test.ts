@@ -1,0 +1,158 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { DataSource } from 'typeorm';
+import { FIRST_PLACE } from '#domain/audit/feed/audit-feed.repository.js';
+import { ENTRY_BYTES } from '#domain/audit/seal/leaf-entry.js';
+import { readEntries } from '#domain/audit/seal/sealed-rows.repository.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { connectTo, TestSeal } from '../../support/seal.js';
+
+/** The events of each organization, each under a checkpoint of its own. */
+const EVENTS = 5;
+
+/** The event that is altered, by its number. */
+const THIRD = 2;
+
+let database: TestDatabase;
+let dataSource: DataSource;
+let seal: TestSeal;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  dataSource = await connectTo(database);
+  seal = new TestSeal(dataSource);
+});
+afterAll(async () => {
+  await dataSource.destroy();
+  await database.drop();
+});
+
+/** Tampers with the log of a new organization by SQL, and returns what the check finds. */
+async function tamper(act: (org: string, ids: readonly string[]) => Promise<unknown>) {
+  const { org, ids } = await seal.organization(EVENTS);
+  const witness = await seal.checkpoints(org);
+  expect(seal.check(await seal.export(org), witness)).toMatchObject({
+    findings: [],
+    counts: { rows: EVENTS, expired: 0, unproven: 0, faults: 0 },
+    provenAt: witness.at(-1)?.time,
+  });
+  await act(org, ids);
+  const { findings } = seal.check(await seal.export(org), witness);
+  return { org, ids, witness, findings };
+}
+
+const run = (text: string, ...values: unknown[]) => dataSource.query(text, values);
+
+describe('a change of the audit log by SQL is found, with the name of the row', () => {
+  it.each([
+    ['details', `details = '{"forged": true}'`],
+    ['type', "type = 'login_success'"],
+    ['actor', 'actor_id = gen_random_uuid()'],
+    ['time', "created_at = created_at - interval '1 microsecond'"],
+    ['class', "class = 'admin'"],
+    ['address', "ip = '192.0.2.1'"],
+  ])('changed %s', async (_, change) => {
+    const { ids, findings } = await tamper((_org, all) =>
+      run(`UPDATE audit_events SET ${change} WHERE id = $1`, all[THIRD]),
+    );
+    expect(findings).toMatchObject([{ fault: 'changed', id: ids[THIRD], index: THIRD }]);
+  });
+
+  it('a removed row', async () => {
+    const { ids, findings } = await tamper((_org, all) =>
+      run('DELETE FROM audit_events WHERE id = $1', all[THIRD]),
+    );
+    expect(findings).toMatchObject([{ fault: 'removed', id: ids[THIRD], index: THIRD }]);
+  });
+
+  it('a row that was inserted among sealed ones', async () => {
+    const forged = randomUUID();
+    const { findings } = await tamper((org, all) =>
+      run(
+        `INSERT INTO audit_events (id, type, class, org_id, epoch, xid)
+         SELECT $1, 'logout', 'auth', org_id, epoch, xid FROM audit_events WHERE id = $2 AND org_id = $3`,
+        forged,
+        all[THIRD],
+        org,
+      ),
+    );
+    expect(findings).toMatchObject([{ fault: 'inserted', id: forged, index: undefined }]);
+  });
+
+  it('two rows that changed places', async () => {
+    const { ids, findings } = await tamper((_org, all) =>
+      run(
+        `UPDATE audit_events e SET xid = o.xid FROM audit_events o
+         WHERE (e.id, o.id) IN (($1, $2), ($2, $1))`,
+        all[THIRD],
+        all[THIRD + 1],
+      ),
+    );
+    expect(findings.map(({ id }) => id).toSorted()).toEqual(
+      [ids[THIRD], ids[THIRD + 1]].toSorted(),
+    );
+    expect(findings.map(({ fault }) => fault)).not.toContain('removed');
+  });
+
+  it('two rows that changed their contents', async () => {
+    const { ids, findings } = await tamper(async (_org, all) => {
+      await run(`UPDATE audit_events SET user_agent = 'a' WHERE id = $1`, all[THIRD]);
+      await run(
+        `UPDATE audit_events e SET user_agent = o.user_agent, created_at = o.created_at FROM audit_events o
+         WHERE (e.id, o.id) IN (($1, $2), ($2, $1))`,
+        all[THIRD],
+        all[THIRD + 1],
+      );
+    });
+    expect(findings).toMatchObject([
+      { fault: 'changed', id: ids[THIRD] },
+      { fault: 'changed', id: ids[THIRD + 1] },
+    ]);
+  });
+
+  it('a row that was moved to another organization, in the logs of both', async () => {
+    const other = await seal.organization(EVENTS);
+    const witness = await seal.checkpoints(other.org);
+    const { ids, findings } = await tamper((_org, all) =>
+      run(
+        `UPDATE audit_events e SET org_id = $1, xid = o.xid FROM audit_events o
+         WHERE e.id = $2 AND o.id = $3`,
+        other.org,
+        all[THIRD],
+        other.ids[THIRD],
+      ),
+    );
+    expect(findings).toMatchObject([{ fault: 'moved', id: ids[THIRD], index: THIRD }]);
+    expect(seal.check(await seal.export(other.org), witness).findings).toMatchObject([
+      { fault: 'inserted', id: ids[THIRD] },
+    ]);
+  });
+
+  it('an altered hash of the seal, and the row is as it was', async () => {
+    const { ids, findings } = await tamper((org) =>
+      run(
+        'UPDATE audit_leaves SET entries = set_byte(entries, 56, get_byte(entries, 56) # 1) WHERE tree = $1 AND first = $2',
+        org,
+        THIRD,
+      ),
+    );
+    expect(findings).toMatchObject([{ fault: 'seal changed', id: ids[THIRD], index: THIRD }]);
+  });
+
+  it('a row and its hash altered together, which the checkpoint contradicts', async () => {
+    const { ids, findings } = await tamper(async (org, all) => {
+      await run("UPDATE audit_events SET user_agent = 'forged' WHERE id = $1", all[THIRD]);
+      const forged = await readEntries(dataSource.manager, org, FIRST_PLACE, EVENTS);
+      const entry = forged?.entries.subarray(THIRD * ENTRY_BYTES, (THIRD + 1) * ENTRY_BYTES);
+      await run(
+        'UPDATE audit_leaves SET entries = $1 WHERE tree = $2 AND first = $3',
+        entry,
+        org,
+        THIRD,
+      );
+    });
+    expect(findings).toMatchObject([
+      { fault: 'changed with its seal', id: ids[THIRD], index: THIRD },
+    ]);
+  });
+});

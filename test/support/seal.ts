@@ -1,0 +1,117 @@
+import { generateKeyPairSync, randomUUID, type KeyObject } from 'node:crypto';
+import { DataSource } from 'typeorm';
+import { vi } from 'vitest';
+import { feedDelay } from '#domain/audit/feed/audit-feed.repository.js';
+import { verifierOf, type SealKey } from '#domain/audit/seal/checkpoint.js';
+import { listCheckpoints } from '#domain/audit/seal/checkpoints.repository.js';
+import { readSealed, type SealedPlace } from '#domain/audit/sealed-export/sealed-export.js';
+import { AuditSealer } from '#domain/audit/seal/sealer.js';
+import { systemClock, type Clock } from '#platform/clock/clock.js';
+import { localSigner } from '#platform/crypto/signer.js';
+import { ExportCheck } from '../../packages/svc/src/audit/export-check.js';
+import {
+  parseCheckpoint,
+  parseVerifier,
+  type SignedCheckpoint,
+} from '../../packages/svc/src/audit/signed-note.js';
+import type { TestDatabase } from './database.js';
+import { writeEvent } from './feed-reader.js';
+
+/** The days for which the exports of tests say that events are kept. */
+const RETENTION = { auth: 90, oauth: 90 };
+
+/** Ends the epoch of the audit log as the confirmation of another server does. */
+export async function endEpoch(dataSource: DataSource): Promise<void> {
+  await dataSource.transaction(async (tx) => {
+    await tx.query("SELECT set_config('svc.audit_epoch', 'ends', true)");
+    await tx.query(
+      "UPDATE database_identity SET confirmed_at = confirmed_at + interval '1 microsecond'",
+    );
+  });
+}
+
+/** Opens a database of a test without the application. */
+export function connectTo({ url }: Pick<TestDatabase, 'url'>): Promise<DataSource> {
+  return new DataSource({ type: 'postgres', url }).initialize();
+}
+
+/** A sealer of a test, which works only if the test calls it, and what verifies its work. */
+export class TestSeal {
+  readonly key: SealKey;
+
+  constructor(
+    private readonly dataSource: DataSource,
+    readonly privateKey: KeyObject = generateKeyPairSync('ed25519').privateKey,
+    name = 'login.example.com/audit',
+  ) {
+    this.key = { name, signer: localSigner(privateKey) };
+  }
+
+  /** The public key, as a file of `svc audit` has it. */
+  get verifier(): string {
+    return verifierOf(this.key);
+  }
+
+  /** Makes a sealer; several are the sealers of several replicas. */
+  sealer(clock: Clock = systemClock): AuditSealer {
+    return new AuditSealer(this.dataSource, clock, this.key);
+  }
+
+  /**
+   * Waits until what was written can be sealed. Transactions of other tests in the same PostgreSQL
+   * delay it.
+   */
+  async settled(): Promise<void> {
+    const isSettled = async () => (await feedDelay(this.dataSource.manager)) === 0;
+    await vi.waitUntil(isSettled, { timeout: 30_000, interval: 5 });
+  }
+
+  /** Seals what was added. */
+  async seal(): Promise<void> {
+    await this.settled();
+    await this.sealer().seal();
+  }
+
+  /** Writes events of a new organization, each under a checkpoint of its own. */
+  async organization(events: number): Promise<{ readonly org: string; readonly ids: string[] }> {
+    const org = randomUUID();
+    const ids: string[] = [];
+    for (let n = 0; n < events; n += 1) {
+      ids.push(await writeEvent(this.dataSource, org));
+      await this.seal();
+    }
+    return { org, ids };
+  }
+
+  /** Returns the lines of the sealed export of a tree. */
+  async export(tree: string): Promise<string[]> {
+    const facts = { at: new Date().toISOString(), retention: RETENTION };
+    const lines: string[] = [];
+    for (let place: SealedPlace | undefined = { epoch: '0', index: 0 }; place !== undefined;) {
+      const part = await readSealed(this.dataSource.manager, tree, place, lines.length > 0, facts);
+      lines.push(...part.lines);
+      place = part.next;
+    }
+    return lines;
+  }
+
+  /** Returns the checkpoints of a tree, as a witness keeps them. */
+  async checkpoints(tree: string): Promise<SignedCheckpoint[]> {
+    const from = { epoch: '0', size: 0 };
+    const found = await listCheckpoints(this.dataSource.manager, tree, from, 100_000);
+    return found.map(({ note }) => parseCheckpoint(note)).filter((one) => one !== undefined);
+  }
+
+  /** Checks an export as `svc audit verify` does. */
+  check(
+    lines: readonly string[],
+    checkpoints: readonly SignedCheckpoint[],
+    now = Date.now(),
+  ): ExportCheck {
+    const key = parseVerifier(this.verifier);
+    const check = new ExportCheck(checkpoints, key ? [key] : [], now, undefined);
+    for (const line of lines) check.line(Buffer.from(line));
+    check.end();
+    return check;
+  }
+}
