@@ -88,8 +88,8 @@ export const AUDIT_QUERY = z
     from: time.optional(),
     to: time.optional(),
     /**
-     * The `next` of the previous page; `EPOCH.INDEX` of the last leaf in the format `sealed`. In the
-     * order `asc` the text `latest` stands for the present end of the log.
+     * The `next` of the previous page; `EPOCH.INDEX` of the last leaf in the format `sealed`. In
+     * the order `asc` the text `latest` stands for the present end of the log.
      */
     after: z
       .string()
