@@ -1,12 +1,11 @@
-import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { ageTouches, setRule } from '../support/access-targets.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { assigned } from '../support/domains.js';
 import { openProfile, startBrowser, type BrowserProfile } from '../support/browser.js';
 import { requires } from '../support/programs.js';
+import { keepOpened, openedAddress } from '../support/svc-login.js';
 import { SvcHome } from '../support/svc-command.js';
 
 requires('chromium', 'script').describe('svc login in Chromium', () => {
@@ -25,12 +24,7 @@ requires('chromium', 'script').describe('svc login in Chromium', () => {
   beforeEach(async () => {
     visitor = await openProfile(browser, app.baseUrl);
     home = await SvcHome.create();
-    const opener = join(home.path, '.local/bin/xdg-open');
-    writeFileSync(
-      opener,
-      '#!/bin/sh\nprintf "%s\\n" "$1" > "$HOME/opened.tmp" && mv "$HOME/opened.tmp" "$HOME/opened"\n',
-    );
-    chmodSync(opener, 0o755);
+    keepOpened(home);
   });
   afterEach(async () => {
     await visitor.leave();
@@ -39,11 +33,7 @@ requires('chromium', 'script').describe('svc login in Chromium', () => {
 
   /** Opens the address that the command gave to the browser. */
   async function openPage(): Promise<void> {
-    const file = join(home.path, 'opened');
-    await vi.waitFor(() => expect(existsSync(file)).toBe(true), { timeout: 30_000, interval: 25 });
-    const address = readFileSync(file, 'utf8').trim();
-    rmSync(file);
-    await visitor.page.goto(address);
+    await visitor.page.goto((await openedAddress(home)).href);
   }
 
   const touch = (name = 'Use your security key') =>

@@ -12,6 +12,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
+import { answerOf, keepOpened, openedAddress } from '../support/svc-login.js';
 import { SvcHome, type CommandEnd } from '../support/svc-command.js';
 
 let app: TestApp;
@@ -24,41 +25,9 @@ beforeAll(async () => {
 afterAll(() => app.close());
 beforeEach(async () => {
   home = await SvcHome.create();
-  program(
-    'xdg-open',
-    'printf "%s\\n" "$1" > "$HOME/opened.tmp" && mv "$HOME/opened.tmp" "$HOME/opened"',
-  );
+  keepOpened(home);
 });
 afterEach(() => home.remove());
-
-/** Writes a program into the home's folder of programs. */
-function program(name: string, script: string): void {
-  const path = join(home.path, '.local/bin', name);
-  writeFileSync(path, `#!/bin/sh\n${script}\n`);
-  chmodSync(path, 0o755);
-}
-
-/** Waits for the address that the command opens in the browser. */
-async function openedAddress(): Promise<URL> {
-  const file = join(home.path, 'opened');
-  await vi.waitFor(() => expect(existsSync(file)).toBe(true), { timeout: 30_000, interval: 25 });
-  return new URL(readFileSync(file, 'utf8').trim());
-}
-
-/** Follows an authorization request with the user's browser until it leaves the server. */
-async function answerOf(user: EnrolledUser, address: URL): Promise<URL> {
-  let next = address.href;
-  for (let hops = 0; hops < 8; hops += 1) {
-    const answer = await user.client.get(next, { address: newAddress() });
-    const location = answer.headers.get('location');
-    if (location === null) throw new Error(`${next} answered ${answer.status}`);
-    const url = new URL(location, app.baseUrl);
-    if (url.origin !== app.baseUrl) return url;
-    if (url.pathname === '/login') await user.client.logIn(user.key, { address: newAddress() });
-    next = url.pathname === '/login' ? (url.searchParams.get('redirect_to') ?? '/') : url.href;
-  }
-  throw new Error('too many redirects');
-}
 
 const login = (...args: string[]) => {
   rmSync(join(home.path, 'opened'), { force: true });
@@ -71,7 +40,7 @@ async function browserLogin(
   user = ada,
 ): Promise<CommandEnd & { readonly page: string }> {
   const running = login(...args);
-  const page = await fetch(await answerOf(user, await openedAddress()));
+  const page = await fetch(await answerOf(app, user, await openedAddress(home)));
   return { ...(await running), page: await page.text() };
 }
 
@@ -106,12 +75,12 @@ describe('svc login', () => {
 
   it('asks for PKCE, state and the DPoP key, and keeps secrets out of the address', async () => {
     const running = login();
-    const address = await openedAddress();
+    const address = await openedAddress(home);
     const { searchParams } = address;
     expect(searchParams.get('code_challenge_method')).toBe('S256');
     expect(searchParams.get('dpop_jkt')).toMatch(/^[\w-]{43}$/);
     expect(searchParams.get('scope')).toBe('openid email svc:credentials');
-    const answer = await answerOf(ada, address);
+    const answer = await answerOf(app, ada, address);
     await fetch(answer);
     await running;
     const { access_token: token } = JSON.parse(readFileSync(home.state(app, 'token.json'), 'utf8'));
@@ -120,7 +89,7 @@ describe('svc login', () => {
 
   it('refuses another path, a wrong state, another issuer, another host name and a second answer', async () => {
     const running = login();
-    const answer = await answerOf(ada, await openedAddress());
+    const answer = await answerOf(app, ada, await openedAddress(home));
     const changed = (change: (url: URL) => void) => {
       const url = new URL(answer);
       change(url);
@@ -144,7 +113,7 @@ describe('svc login', () => {
 
   it('ends with status 4 when the user refuses, and shows the reason without markup', async () => {
     const running = login();
-    const { searchParams } = await openedAddress();
+    const { searchParams } = await openedAddress(home);
     const answer = new URL(searchParams.get('redirect_uri') ?? '');
     answer.search = new URLSearchParams({
       error: 'access_denied',

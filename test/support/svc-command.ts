@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { copyFileSync, chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { generateKeyPair, exportJWK, calculateJwkThumbprint, SignJWT } from 'jose';
+import { generateKeyPair, exportJWK, calculateJwkThumbprint, decodeJwt, SignJWT } from 'jose';
 import { randomUUID } from 'node:crypto';
 import type { EnrolledUser, TestApp } from './app.js';
 import { newAddress, type Answer } from './client.js';
@@ -98,7 +98,7 @@ export class SvcHome {
 
   /**
    * Stores a login of a user as the command does, by the FIDO2 grant of `svc-cli` with a new DPoP
-   * key. Returns the token.
+   * key. With the scope `svc:admin` it is the login of an admin. Returns the token.
    */
   async logIn(app: TestApp, user: EnrolledUser, scope = 'openid email svc:credentials') {
     const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true });
@@ -113,11 +113,12 @@ export class SvcHome {
     const { access_token: token, expires_in: seconds } = answer.json;
     this.writeState(app, 'dpop-key.json', await exportJWK(privateKey));
     const expires = new Date(Date.now() + seconds * 1000).toISOString();
-    this.writeState(app, 'token.json', {
+    const isAdmin = scope.split(' ').includes('svc:admin');
+    this.writeState(app, isAdmin ? 'admin-token.json' : 'token.json', {
       access_token: token,
       scope: answer.json.scope,
       expires_at: expires,
-      user: { id: 'test', email: 'test@example.com' },
+      user: { id: userOf(answer.json.id_token), email: 'test@example.com' },
     });
     this.useServer(app);
     return { token: String(token), jkt: await calculateJwkThumbprint(publicJwk), privateKey };
@@ -145,6 +146,11 @@ export class SvcHome {
   get #preload(): string {
     return join(this.path, 'forwarded-for.cjs');
   }
+}
+
+/** Returns the user of a login, who is unknown without the scope `openid`. */
+function userOf(idToken: unknown): string {
+  return typeof idToken === 'string' ? (decodeJwt(idToken).sub ?? 'test') : 'test';
 }
 
 /** Runs a program and waits for its end, without blocking the application of the test. */
@@ -186,13 +192,14 @@ async function fido2Token(
 }
 
 /**
- * Returns a script that Node loads before the command. It adds the test's address to every request.
+ * Returns a script that Node loads before the command. It adds the test's address to every request;
+ * the variable `TEST_ADDRESS` replaces it for one run.
  */
 function forwardedFor(address: string): string {
   return `const { fetch: plain } = globalThis;
 Object.defineProperty(globalThis, 'fetch', { configurable: true, writable: true, value: (url, init = {}) => {
   const headers = new Headers(init.headers);
-  headers.set('x-forwarded-for', ${JSON.stringify(address)});
+  headers.set('x-forwarded-for', process.env.TEST_ADDRESS ?? ${JSON.stringify(address)});
   return plain(url, { ...init, headers });
 } });
 `;

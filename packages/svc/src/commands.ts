@@ -56,6 +56,27 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: () => import('./host/host.js'),
   },
   {
+    name: 'admin',
+    summary: 'Manages your organization, after svc login --admin',
+    words: ['members', 'access', 'applications', 'scim-tokens', 'api-tokens', 'domains', 'audit'],
+    acts: {
+      members: 'list show promote demote deactivate activate revoke remove readmit pass',
+      access: 'list show people check assign unassign everyone set export',
+      applications:
+        'list show register approve revoke-tokens remove secrets add-secret revoke-secret',
+      'scim-tokens': 'list create rotate revoke',
+      'api-tokens': 'list create rotate revoke',
+      domains: 'list add verify remove',
+    },
+    load: () => import('./admin/admin.js'),
+  },
+  {
+    name: 'api',
+    summary: 'Sends a request to the API of the server',
+    words: ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'],
+    load: () => import('./admin/api.js'),
+  },
+  {
     name: 'git',
     summary: 'Gives git a token for GitHub; git itself runs it',
     words: ['credential'],

@@ -9,7 +9,11 @@ import {
   readSealedPlace,
   writeFeedCursor,
 } from '#domain/admin/audit-search/audit-cursor.js';
-import type { AuditQuery, FeedQuery } from '#domain/admin/audit-search/audit-events.service.js';
+import {
+  LATEST,
+  type AuditQuery,
+  type FeedQuery,
+} from '#domain/admin/audit-search/audit-events.service.js';
 import { keysOf, LONGEST_FIELD } from '#domain/admin/audit-search/audit-question.js';
 import { parseNetwork } from '#domain/admin/audit-search/network.js';
 import { parseEmailAddress } from '#domain/organizations/email-address.js';
@@ -83,11 +87,15 @@ export const AUDIT_QUERY = z
     request: TEXT.optional(),
     from: time.optional(),
     to: time.optional(),
-    /** The `next` of the previous page; `EPOCH.INDEX` of the last leaf in the format `sealed`. */
+    /**
+     * The `next` of the previous page; `EPOCH.INDEX` of the last leaf in the format `sealed`. In
+     * the order `asc` the text `latest` stands for the present end of the log.
+     */
     after: z
       .string()
       .max(128)
-      .transform((text, context): AuditPlace | FeedPlace | SealedPlace => {
+      .transform((text, context): AskedPlace => {
+        if (text === LATEST) return LATEST;
         const place = readCursor(text) ?? readFeedCursor(text) ?? readSealedPlace(text);
         if (place) return place;
         context.addIssue({ code: 'custom', message: 'must be the next of a page before' });
@@ -107,28 +115,43 @@ export const AUDIT_QUERY = z
     format: z.enum(FORMAT_NAMES).optional(),
     /**
      * `asc` is the order for programs that read the whole log: each event comes once, and never
-     * before an earlier event. Only the parameters `after`, `limit` and `format` can be combined
-     * with it. The default is `desc`, the newest events first.
+     * before an earlier event. Only the parameters `type`, `after`, `limit` and `format` can be
+     * combined with it. The default is `desc`, the newest events first.
      */
     order: z.enum(['asc', 'desc']).optional(),
   })
-  .superRefine(({ order, after, format, limit, ...search }, context) => {
+  .superRefine(({ order, after, format, limit, type, ...search }, context) => {
     const isFeed = order === 'asc';
     const isSealed = format === 'sealed';
     const refuse = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
-    const isOfOrder = !after || (isSealed ? 'index' in after : 'xid' in after === isFeed);
-    if (!isOfOrder || (after && 'index' in after && !isSealed)) {
+    const isOfOrder = !after || (isSealed ? isOfSeal(after) : isOfFeed(after) === isFeed);
+    if (!isOfOrder || (after && isOfSeal(after) && !isSealed)) {
       refuse('after', 'must be a cursor of the same order');
     }
     if (isSealed && !isFeed) refuse('order', 'must be asc in the format sealed');
     if (isSealed && limit !== undefined) refuse('limit', 'cannot be used in the format sealed');
+    if (isSealed && type !== undefined) refuse('type', 'cannot be used in the format sealed');
     if (!isFeed) return;
     if (format === 'csv') refuse('format', 'must be json, ndjson, ocsf or sealed in this order');
     for (const [name, value] of Object.entries(search)) {
       if (value !== undefined) refuse(name, 'cannot be used in this order');
     }
   });
+
+/** A place at which a client goes on: in one of both orders, or in the sealed export. */
+type AskedPlace = AuditPlace | FeedPlace | SealedPlace | typeof LATEST;
+
+/** Returns true for a place in the order `asc`. */
+function isOfFeed(after: AskedPlace): after is FeedPlace | typeof LATEST {
+  return after === LATEST || 'xid' in after;
+}
+
+/** Returns true for a place in the sealed export. */
+function isOfSeal(after: AskedPlace): after is SealedPlace {
+  return after !== LATEST && 'index' in after;
+}
+
 /** The query of `GET /api/v1/org/audit-events` after validation. */
 export type AuditRequest = z.output<typeof AUDIT_QUERY>;
 
@@ -148,17 +171,22 @@ export function auditQuery(request: AuditRequest): AuditQuery {
     to: request.to,
   };
   const { after, limit } = request;
-  return { search, after: after && 'at' in after ? after : undefined, limit };
+  return {
+    search,
+    after: after && !isOfFeed(after) && !isOfSeal(after) ? after : undefined,
+    limit,
+  };
 }
 
 /** Converts the query of a request with `order=asc`, which reads the feed for programs. */
-export function feedQuery({ after, limit }: AuditRequest): FeedQuery {
-  return { after: after && 'xid' in after ? after : undefined, limit };
+export function feedQuery({ after, limit, type }: AuditRequest): FeedQuery {
+  const types = type && typesOfFilter(type);
+  return { after: after && isOfFeed(after) ? after : undefined, limit, types };
 }
 
 /** Returns the place from which a request goes on in the sealed export. */
 export function sealedPlace({ after }: AuditRequest): SealedPlace | undefined {
-  return after && 'index' in after ? after : undefined;
+  return after && isOfSeal(after) ? after : undefined;
 }
 
 /** An event in the JSON of the API. */

@@ -181,8 +181,28 @@ describe('the feed of the audit log', () => {
     expect(events.filter(({ id }) => mine.has(id))).toEqual([]);
   });
 
+  it('begins at its present end for a reader who wants later events alone', async () => {
+    await write();
+    await drain();
+    const latest = await feed('&after=latest');
+    expect(latest.events).toEqual([]);
+    const id = await write();
+    expect((await drain(latest.next)).ids).toEqual([id]);
+  });
+
+  it('shows the events of one type or kind, and goes on behind the others', async () => {
+    const { next } = await drain();
+    const id = await write();
+    const { next: end } = await drain(next);
+    expect(await feed(`&after=${next}&type=keys`)).toMatchObject({ events: [], next: end });
+    expect(await feed(`&after=${next}&type=logins`)).toMatchObject({ events: [{ id }], next: end });
+    const lines = (await ask(`&after=${next}&format=ndjson&type=keys`)).text;
+    expect(lines).toBe('');
+  });
+
   it.each([
-    '&type=logout',
+    '&type=nothing',
+    '&person=ada@feed.example',
     '&format=csv',
     '&after=x',
     '&user=6f1c1e0a-0000-4000-8000-000000000000',

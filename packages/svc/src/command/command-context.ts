@@ -17,6 +17,8 @@ export interface CommandWords {
   readonly summary: string;
   /** The words that may follow, for the completions of shells. */
   readonly words?: readonly string[];
+  /** The words that may follow one of `words`, with spaces between them. */
+  readonly acts?: Readonly<Record<string, string>>;
 }
 
 /**

@@ -2,7 +2,7 @@ import { CliFailure, STATUS } from '../program/failure.js';
 import type { PrivateFolder } from '../files/private-folder.js';
 import { DpopKey } from '../server/dpop-key.js';
 import { ServerClient, type StepUpChallenge } from '../server/server-client.js';
-import { readToken, type TokenKind } from '../server/stored-token.js';
+import { isOfSameUser, readAnyToken, readToken, type TokenKind } from '../server/stored-token.js';
 import type { Terminal } from '../terminal/terminal.js';
 import type { LoginParts } from './new-token.js';
 
@@ -21,41 +21,51 @@ export interface Connection {
 
 /**
  * Returns a client that sends the stored token to a server. If the server demands a new touch, the
- * user logs in again in the browser.
+ * user logs in again in the browser. So an admin does whose rights have expired.
  */
 export async function connect(
   connection: Connection,
   asksForTouch: boolean,
 ): Promise<ServerClient> {
   const { folder, kind, terminal } = connection;
-  const stored = readToken(folder, kind);
-  if (!stored && kind === 'admin-token') {
+  const isAdmin = kind === 'admin-token';
+  const canTouch = isAdmin
+    ? terminal.isAttended
+    : connection.isPlugin === true
+      ? terminal.isWatched
+      : terminal.isInteractive;
+  const canRenew = canTouch && asksForTouch && readAnyToken(folder, kind) !== undefined;
+  if (isAdmin && !readToken(folder, kind) && !canRenew) {
     const message = 'This needs the rights of an admin.';
     throw new CliFailure(message, 'Run: svc login --admin', STATUS.notLoggedIn);
   }
   const dpopKey = await DpopKey.of(folder);
-  const canTouch = connection.isPlugin === true ? terminal.isWatched : terminal.isInteractive;
   return new ServerClient({
     ...connection,
     dpopKey,
     accessToken: () => readToken(folder, kind)?.access_token,
-    ...(canTouch && asksForTouch ? { stepUp: stepUpOf(connection) } : {}),
+    ...(canTouch && asksForTouch ? { stepUp: stepUpOf(connection), renewsExpired: isAdmin } : {}),
   });
 }
 
 /**
  * Returns the function that logs the user in again in the browser, if the server demands a new
- * touch of the security key.
+ * touch of the security key. If another user logs in there, the command ends, because it began for
+ * the first one.
  */
 export function stepUpOf(connection: Connection) {
   return async (challenge: StepUpChallenge) => {
     connection.terminal.warn('This needs a fresh touch of your security key.');
     const { loginByCode } = await import('./code-login.js');
     const { endLogin } = await import('./revocation.js');
-    const earlier = readToken(connection.folder, connection.kind);
+    const earlier = readAnyToken(connection.folder, connection.kind);
     const parts = await loginParts(connection);
-    await loginByCode(parts, challenge);
-    if (earlier) await endLogin(parts, earlier).catch(() => {}); // it ends by itself
+    const token = await loginByCode(parts, challenge);
+    if (!earlier) return;
+    await endLogin(parts, earlier).catch(() => {}); // it ends by itself
+    if (isOfSameUser(earlier, token)) return;
+    const message = 'Another user logged in in the middle of the command, so it was not finished.';
+    throw new CliFailure(message, 'Run the command again.', STATUS.refused);
   };
 }
 

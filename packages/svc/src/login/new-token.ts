@@ -24,11 +24,11 @@ export interface LoginParts {
 export const DEVICE_SCOPE = 'openid svc:credentials';
 
 /**
- * Returns the scopes to request at a login. Only `svc login --admin` requests the scope for
- * administering the organization.
+ * Returns the scopes to request at a login. Only `svc login --admin` requests the scopes for
+ * administering the organization and its applications.
  */
 export function scopeOf(kind: TokenKind): string {
-  return `openid email svc:credentials${kind === 'admin-token' ? ' svc:admin' : ''}`;
+  return `openid email svc:credentials${kind === 'admin-token' ? ' svc:admin svc:applications' : ''}`;
 }
 
 /** The answer of the token endpoint. */

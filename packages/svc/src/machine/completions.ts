@@ -44,8 +44,17 @@ const withWords = (commands: readonly CommandWords[]) => [
   { name: 'help', words: commands.map(({ name }) => name).join(' ') },
 ];
 
+/** Returns the pairs of words after which a third word may follow. */
+const withActs = (commands: readonly CommandWords[]) =>
+  commands.flatMap(({ name, acts = {} }) =>
+    Object.entries(acts).map(([word, words]) => ({ name, word, words })),
+  );
+
 function bash(commands: readonly CommandWords[]): string {
   const cases = withWords(commands).map(({ name, words }) => `    ${name}) words='${words}' ;;`);
+  const acts = withActs(commands).map(
+    ({ name, word, words }) => `      '${name} ${word}') words='${words}' ;;`,
+  );
   return `# Completions of svc for bash.
 _svc() {
   local word="\${COMP_WORDS[COMP_CWORD]}" words=''
@@ -54,6 +63,10 @@ _svc() {
   elif [ "$COMP_CWORD" -eq 2 ]; then
     case "\${COMP_WORDS[1]}" in
 ${cases.map((line) => `  ${line}`).join('\n')}
+    esac
+  elif [ "$COMP_CWORD" -eq 3 ]; then
+    case "\${COMP_WORDS[1]} \${COMP_WORDS[2]}" in
+${acts.join('\n')}
     esac
   fi
   case "$word" in
@@ -69,6 +82,9 @@ function zsh(commands: readonly CommandWords[]): string {
   const names = commands.map(({ name, summary }) => `    '${name}:${quoted(summary)}'`);
   const cases = withWords(commands).map(
     ({ name, words }) => `      ${name}) compadd -- ${words} ;;`,
+  );
+  const acts = withActs(commands).map(
+    ({ name, word, words }) => `      '${name} ${word}') compadd -- ${words} ;;`,
   );
   return `#compdef svc
 # Completions of svc for zsh.
@@ -86,6 +102,10 @@ ${names.join('\n')}
     case "$words[2]" in
 ${cases.join('\n')}
     esac
+  elif (( CURRENT == 4 )); then
+    case "$words[2] $words[3]" in
+${acts.join('\n')}
+    esac
   fi
 }
 if [ "$funcstack[1]" = _svc ]; then _svc "$@"; else compdef _svc svc; fi
@@ -101,11 +121,15 @@ function fish(commands: readonly CommandWords[]): string {
     (entry) =>
       `complete -c svc -n '__fish_seen_subcommand_from ${entry.name}' -f -a '${entry.words}'`,
   );
+  const acts = withActs(commands).map(
+    ({ name, word, words: further }) =>
+      `complete -c svc -n '__fish_seen_subcommand_from ${name}; and __fish_seen_subcommand_from ${word}' -f -a '${further}'`,
+  );
   return `# Completions of svc for fish.
 complete -c svc -f
 ${names.join('\n')}
 complete -c svc -n __fish_use_subcommand -f -a help -d 'Explains a command'
-${words.join('\n')}
+${[...words, ...acts].join('\n')}
 ${OPTIONS.map((option) => `complete -c svc -l ${option.slice(2)}${option === '--server' ? ' -x' : ''}`).join('\n')}
 `;
 }

@@ -20,6 +20,9 @@ export interface StepUpChallenge {
   readonly acrValues: string | undefined;
 }
 
+/** The demand for a new touch if the token has expired: any login will do. */
+const ANY_TOUCH: StepUpChallenge = { maxAge: undefined, acrValues: undefined };
+
 /** The settings and functions that a {@link ServerClient} needs. */
 export interface ClientParts {
   /** The origin of the server. */
@@ -33,6 +36,11 @@ export interface ClientParts {
    * demand for a touch is a failure.
    */
   readonly stepUp?: (challenge: StepUpChallenge) => Promise<void>;
+  /**
+   * True if the user also touches the security key again if the stored token has expired. Otherwise
+   * this is a failure.
+   */
+  readonly renewsExpired?: boolean;
 }
 
 /**
@@ -78,7 +86,8 @@ export class ServerClient {
    *   of the server
    */
   async request(method: string, path: string, content: RequestContent = {}): Promise<PlainAnswer> {
-    const { accessToken } = this.parts;
+    const { accessToken, renewsExpired, stepUp } = this.parts;
+    if (accessToken() === undefined && renewsExpired) await stepUp?.(ANY_TOUCH);
     if (accessToken() === undefined) throw notLoggedIn();
     const ask = () => this.#send(method, path, content, accessToken);
     const answer = await ask();
@@ -161,8 +170,8 @@ export function accepted(answer: PlainAnswer): PlainAnswer {
   throw new ServerRefusal(
     detail ?? `The server refused (${status}).`,
     whatToDo,
-    codeOf(answer),
     status,
+    errorDocument(answer.text),
   );
 }
 
@@ -174,10 +183,15 @@ export class ServerRefusal extends CliFailure {
   constructor(
     message: string,
     whatToDo: string,
-    readonly code: string | undefined,
     readonly httpStatus: number,
+    /** The members of the problem document; none if the answer has no such document. */
+    readonly problem: Readonly<Record<string, unknown>>,
   ) {
     super(message, whatToDo, STATUS.refused);
+  }
+
+  get code(): string | undefined {
+    return codeIn(this.problem);
   }
 }
 
@@ -228,7 +242,10 @@ export function detailOf({ text }: PlainAnswer): string | undefined {
  * none.
  */
 export function codeOf({ text }: PlainAnswer): string | undefined {
-  const { code, error } = errorDocument(text);
+  return codeIn(errorDocument(text));
+}
+
+function codeIn({ code, error }: Readonly<Record<string, unknown>>): string | undefined {
   const found = code ?? error;
   return typeof found === 'string' ? found : undefined;
 }

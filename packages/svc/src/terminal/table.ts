@@ -27,3 +27,8 @@ export function localTime(moment: Date): string {
   const date = [moment.getFullYear(), two(moment.getMonth() + 1), two(moment.getDate())].join('-');
   return `${date} ${two(moment.getHours())}:${two(moment.getMinutes())}`;
 }
+
+/** Formats a time as local date and time, to the second. */
+export function localSecond(moment: Date): string {
+  return `${localTime(moment)}:${two(moment.getSeconds())}`;
+}

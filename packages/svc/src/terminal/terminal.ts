@@ -13,7 +13,15 @@ export class Terminal {
    * terminal.
    */
   get isInteractive(): boolean {
-    return process.stdin.isTTY && process.stderr.isTTY && !this.isJson;
+    return this.isAttended && !this.isJson;
+  }
+
+  /**
+   * True if standard input and standard error are a terminal, also with `--json`: a person can
+   * touch the security key, which needs no answer.
+   */
+  get isAttended(): boolean {
+    return process.stdin.isTTY && process.stderr.isTTY;
   }
 
   /**
@@ -39,6 +47,15 @@ export class Terminal {
    */
   raw(text: string): void {
     write(1, text);
+  }
+
+  /**
+   * Prints the text of an answer: unchanged for a program that reads it, and without control
+   * characters on a terminal.
+   */
+  answer(text: string): void {
+    const shown = process.stdout.isTTY ? harmless(text) : text;
+    write(1, shown === '' || shown.endsWith('\n') ? shown : `${shown}\n`);
   }
 
   /** Prints a line on standard error: about progress, a warning, or an error. */

@@ -13,6 +13,7 @@ import type {
   AuditRow,
 } from '#domain/audit/audit-filter.js';
 import {
+  endOfFeed,
   feedDelayOf,
   FIRST_PLACE,
   listFeed,
@@ -74,13 +75,17 @@ export interface AuditQuery {
   readonly limit: number | undefined;
 }
 
+/** The name of the present end of the feed, for a reader who wants only later events. */
+export const LATEST = 'latest';
+
 /**
- * The part of the feed that a client reads: the events after a position, at most `limit` if it is
- * set.
+ * The part of the feed that a client reads: the events after a position. At most `limit` are read
+ * if it is set, and of these only the events of the types are shown.
  */
 export interface FeedQuery {
-  readonly after: FeedPlace | undefined;
+  readonly after: FeedPlace | typeof LATEST | undefined;
   readonly limit: number | undefined;
+  readonly types?: readonly string[] | undefined;
 }
 
 /** A page of events; `next` is the cursor of the following page. */
@@ -213,14 +218,22 @@ export class AuditEvents {
   /**
    * Returns a page of the feed: the events after a position, in the order of the feed, each event
    * once. `next` is the cursor of the following page; it is set even if there are no further events
-   * yet. @throws DomainError admin_required, feed_restarted
+   * yet. With types, a page may be empty before the end of the feed: `next` is another cursor than
+   * `after` then. @throws DomainError admin_required, feed_restarted
    */
   async feed(
     reader: Reader,
-    { after = FIRST_PLACE, limit = USUAL_PAGE }: FeedQuery,
+    { after, limit = USUAL_PAGE, types }: FeedQuery,
   ): Promise<{ readonly events: readonly FeedRow[]; readonly next: string }> {
-    const events = await this.#feedAfter(reader, after, limit);
-    return { events, next: writeFeedCursor(events.at(-1)?.feedPlace ?? after) };
+    const start = await this.#placeOf(reader, after);
+    const events = await this.#feedAfter(reader, start, limit);
+    const next = writeFeedCursor(events.at(-1)?.feedPlace ?? start);
+    return { events: ofTypes(events, types), next };
+  }
+
+  #placeOf(reader: Reader, after: FeedQuery['after']): Promise<FeedPlace> {
+    if (after !== LATEST) return Promise.resolve(after ?? FIRST_PLACE);
+    return this.#read(reader, (tx) => endOfFeed(tx, reader.orgId));
   }
 
   /**
@@ -229,20 +242,22 @@ export class AuditEvents {
    */
   async feedBatches(
     reader: Reader,
-    { after = FIRST_PLACE, limit = Number.POSITIVE_INFINITY }: FeedQuery,
+    { after, limit = Number.POSITIVE_INFINITY, types }: FeedQuery,
   ): Promise<AsyncGenerator<readonly FeedRow[]>> {
-    const first = await this.#feedAfter(reader, after, Math.min(FEED_BATCH, limit));
-    return this.#feedFrom(first, reader, limit);
+    const start = await this.#placeOf(reader, after);
+    const first = await this.#feedAfter(reader, start, Math.min(FEED_BATCH, limit));
+    return this.#feedFrom(first, reader, limit, types);
   }
 
   async *#feedFrom(
     first: readonly FeedRow[],
     reader: Reader,
     limit: number,
+    types: FeedQuery['types'],
   ): AsyncGenerator<readonly FeedRow[]> {
     let left = limit;
     for (let batch = first; batch.length > 0;) {
-      yield batch;
+      yield ofTypes(batch, types);
       left -= batch.length;
       const after = batch.at(-1)?.feedPlace;
       if (!after || batch.length < FEED_BATCH || left <= 0) return;
@@ -335,6 +350,10 @@ export class AuditEvents {
     };
     return this.work.costly(reader.orgId, read, patience);
   }
+}
+
+function ofTypes(events: readonly FeedRow[], types: FeedQuery['types']): readonly FeedRow[] {
+  return types === undefined ? events : events.filter(({ type }) => types.includes(type));
 }
 
 function pageOf({ rows, end }: AuditFound, limit: number): AuditPage {

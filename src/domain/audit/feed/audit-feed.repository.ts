@@ -58,6 +58,15 @@ export async function listFeed(
   });
 }
 
+/** Returns the place of the last event of an organization in the feed. */
+export async function endOfFeed(tx: EntityManager, orgId: string): Promise<FeedPlace> {
+  const [last] = await sql<FeedPlace>(tx)`
+    SELECT e.epoch::text AS epoch, e.xid::text AS xid, e.id FROM audit_events e
+    WHERE ${CONFIRMED} AND e.org_id = ${orgId}::uuid AND ${IS_SETTLED}
+    ORDER BY e.epoch DESC, e.xid DESC, e.id DESC LIMIT 1`;
+  return last ?? FIRST_PLACE;
+}
+
 /**
  * Returns the place from which a reader goes on whose place this database never had, because events
  * were lost, or a copy of another time was restored. Undefined for a reader who may go on.

@@ -1,0 +1,75 @@
+import type { ParsedArguments } from '../../program/arguments.js';
+import { printable } from '../../terminal/table.js';
+import { ifMatch, type AdminClient } from '../acts/admin-client.js';
+import { endedLine, type Ended } from '../acts/ended.js';
+import { readTarget, type WholeRule } from './targets.js';
+
+/** The people whom a change concerns. */
+interface Side {
+  readonly count: number;
+  readonly people:
+    readonly { readonly email: string | null; readonly name: string | null }[] | null;
+}
+
+/** The forecast of a change. */
+interface Preview {
+  readonly gains: Side;
+  readonly loses: Side;
+  readonly ends: Ended | null;
+  readonly not_recalled: readonly { readonly what: string; readonly seconds: number | null }[];
+}
+
+/** The most people whom a forecast names. */
+const MOST_NAMED = 10;
+
+/** The words for what a change cannot take back at once, by its name in the API. */
+const NOT_RECALLED: Readonly<Record<string, string>> = {
+  jwt: 'A token that an application has',
+  aws_token: 'A token for AWS',
+  aws_session: 'A session at AWS',
+  ssh_connection: 'An SSH connection that is open',
+};
+
+/**
+ * Replaces the rule of a target: shows who gains and who loses it, and asks. The rule is replaced
+ * only if it is still the one from which the change began.
+ */
+export async function changeRule(
+  admin: AdminClient,
+  options: ParsedArguments,
+  to: string,
+  changed: (rule: WholeRule) => unknown,
+): Promise<void> {
+  const { target, answer } = await readTarget(admin, to);
+  const { access, conditions, assignments } = target;
+  const json = changed({ access, conditions, assignments });
+  if (!options.has('yes')) {
+    const preview = await admin.json<Preview>('POST', `${to}/preview`, { json });
+    const effects = [`${printable(target.name)}: the new rule`, ...linesOf(preview)];
+    await admin.agree(options, effects, 'Set this rule?');
+  }
+  const document = await admin.json<object>('PUT', to, { json, headers: ifMatch(answer) });
+  admin.terminal.result(document, [`The rule of ${target.name} is set.`]);
+}
+
+function linesOf({ gains, loses, ends, not_recalled: left }: Preview): string[] {
+  return [
+    sideLine('Gain access', gains),
+    sideLine('Lose access', loses),
+    ends ? endedLine(ends, 'This ends') : 'This ends everything that they hold there.',
+    ...(loses.count > 0 ? left.map(notRecalledLine) : []),
+  ];
+}
+
+function sideLine(what: string, { count, people }: Side): string {
+  const names = (people ?? [])
+    .slice(0, MOST_NAMED)
+    .map(({ email, name }) => printable(email ?? name ?? 'a person without a name'));
+  const more = names.length > 0 && count > names.length ? ', …' : '';
+  return `${what}: ${count}${names.length > 0 ? ` (${names.join(', ')}${more})` : ''}`;
+}
+
+function notRecalledLine({ what, seconds }: Preview['not_recalled'][number]): string {
+  const end = seconds === null ? 'until it ends by itself' : `for up to ${seconds} seconds`;
+  return `${NOT_RECALLED[what] ?? what} works on ${end}.`;
+}

@@ -1,0 +1,126 @@
+import { localTime, tableLines } from '../terminal/table.js';
+import type { ParsedArguments } from '../program/arguments.js';
+import { usageFailure } from '../program/failure.js';
+import type { Act, Topic } from './acts/act.js';
+import { path, type AdminClient } from './acts/admin-client.js';
+import { wholeNumber } from './acts/given-number.js';
+import { idOf, isId } from './acts/named.js';
+import { findScimToken } from './scim-tokens.js';
+
+const TOKENS = '/api/v1/org/api-tokens';
+
+/** The members of an API token in the answers of the API that are read here. */
+interface ApiToken {
+  readonly id: string;
+  readonly name: string;
+  readonly scopes: readonly string[];
+  readonly last_used_at: string | null;
+  readonly expires_at: string;
+}
+
+/** The API tokens of the organization, and those that ended with the access of their makers. */
+interface ApiTokens {
+  readonly tokens: readonly ApiToken[];
+  readonly ended_with_maker: readonly ApiToken[];
+}
+
+const list: Act = {
+  async run(admin) {
+    const document = await admin.json<ApiTokens>('GET', TOKENS);
+    const rowOf = (token: ApiToken, end: string) => [
+      token.id,
+      token.name,
+      token.scopes.join(' '),
+      token.last_used_at === null ? 'not yet' : localTime(new Date(token.last_used_at)),
+      end,
+    ];
+    const rows = document.tokens.map((token) =>
+      rowOf(token, localTime(new Date(token.expires_at))),
+    );
+    const ended = document.ended_with_maker.map((token) => rowOf(token, 'ended with its maker'));
+    const head = ['ID', 'NAME', 'SCOPES', 'LAST USED', 'EXPIRES'];
+    admin.terminal.result(document, tableLines([head, ...rows, ...ended]));
+  },
+};
+
+const create: Act = {
+  takes: ['NAME'],
+  form: '--scope SCOPE... [--days N] [--cidr NETWORK]... [--scim-token TOKEN]...',
+  names: { values: ['scope', 'days', 'cidr', 'scim-token'] },
+  async run(admin, options) {
+    const [name] = options.positionals;
+    const scopes = options.all('scope');
+    if (scopes.length === 0) {
+      throw usageFailure('No --scope is given.', 'svc admin api-tokens create NAME --scope SCOPE');
+    }
+    const days = wholeNumber(options, 'days');
+    const ids: string[] = [];
+    for (const text of options.all('scim-token')) ids.push((await findScimToken(admin, text)).id);
+    await make(admin, TOKENS, {
+      name,
+      scopes,
+      ...(days === undefined ? {} : { expires_in_days: days }),
+      ...(options.all('cidr').length > 0 ? { allowed_cidrs: options.all('cidr') } : {}),
+      ...(ids.length > 0 ? { scim_token_ids: ids } : {}),
+    });
+  },
+};
+
+const rotate: Act = {
+  takes: ['TOKEN'],
+  form: '[--days N] [--overlap HOURS]',
+  names: { values: ['days', 'overlap'] },
+  async run(admin, options) {
+    const days = wholeNumber(options, 'days');
+    const hours = wholeNumber(options, 'overlap');
+    const { id } = await find(admin, options);
+    await make(admin, path`/api/v1/org/api-tokens/${id}/rotate`, {
+      ...(days === undefined ? {} : { expires_in_days: days }),
+      ...(hours === undefined ? {} : { overlap_hours: hours }),
+    });
+  },
+};
+
+const revoke: Act = {
+  takes: ['TOKEN'],
+  form: '[--yes]',
+  names: { flags: ['yes'] },
+  async run(admin, options) {
+    const { id, name } = await find(admin, options);
+    const effects = [
+      `The token ${name} (${id}) ends at once: the program that uses it is refused.`,
+    ];
+    await admin.agree(options, effects, 'End this token?');
+    await admin.request('DELETE', path`/api/v1/org/api-tokens/${id}`);
+    admin.terminal.result({ id }, [`The token ${name} has ended.`]);
+  },
+};
+
+async function make(admin: AdminClient, to: string, json: object): Promise<void> {
+  const made = await admin.json<ApiToken & { readonly token: string }>('POST', to, { json });
+  const end = localTime(new Date(made.expires_at));
+  admin.secret(made, made.token, [
+    `The API token ${made.name} (${made.id}) is made, and expires ${end}.`,
+    'It is shown only now: give it to the program.',
+  ]);
+}
+
+/** Finds a token by its id or name. A foreign id is left for the server to refuse. */
+async function find(
+  admin: AdminClient,
+  { positionals: [text = ''] }: ParsedArguments,
+): Promise<Pick<ApiToken, 'id' | 'name'>> {
+  const { tokens, ended_with_maker: ended } = await admin.json<ApiTokens>('GET', TOKENS);
+  const all = [...tokens, ...ended];
+  const candidates = all.map(({ id, name }) => ({ id, names: [name] }));
+  const id = isId(text) ? text : idOf('API token', text, candidates);
+  return { id, name: all.find((token) => token.id === id)?.name ?? id };
+}
+
+/** `svc admin api-tokens`: the tokens of the programs of the organization. */
+export const API_TOKENS: Topic = new Map([
+  ['list', list],
+  ['create', create],
+  ['rotate', rotate],
+  ['revoke', revoke],
+]);

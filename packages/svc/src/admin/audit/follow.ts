@@ -1,0 +1,124 @@
+import { sleep } from '../../program/clock.js';
+import { CliFailure, STATUS } from '../../program/failure.js';
+import { ServerRefusal } from '../../server/server-client.js';
+import { withQuery, type AdminClient } from '../acts/admin-client.js';
+import { eventLine, type PrintedEvent, type EventPage } from './event-lines.js';
+
+/** The events to follow. */
+export interface Followed {
+  readonly type: string | undefined;
+  /** The time of the first event to print; undefined for those that happen from now on. */
+  readonly from: string | undefined;
+  /** The cursor after which an earlier run stopped. */
+  readonly after: string | undefined;
+}
+
+/** The pauses in milliseconds: until the next question, and after a failure of the server. */
+const PAUSE = { next: 2_000, failure: 5_000 } as const;
+
+/** The exit status after Ctrl-C: 128 and the number of the signal. */
+const INTERRUPTED = 130;
+
+/** The most events on a page of the API. */
+const PAGE = '1000';
+
+/** The most events of the time before now, so that an answer is not larger than the memory. */
+const MOST_EARLIER = 10_000;
+
+/**
+ * Prints the events of the log as they happen, each once, until the user presses Ctrl-C. It waits
+ * as long as the server says, goes on after a failure of the server or the network, and lets the
+ * admin touch the security key if the token has ended.
+ *
+ * @throws CliFailure if the server refuses, with the command that goes on from the same place
+ */
+export async function follow(
+  admin: AdminClient,
+  events: string,
+  followed: Followed,
+): Promise<void> {
+  process.once('SIGINT', () => process.exit(INTERRUPTED));
+  const { type, from } = followed;
+  const feed = (after: string) =>
+    admin.json<EventPage>('GET', withQuery(events, { order: 'asc', type, after, limit: PAGE }));
+  const start = followed.after ?? (await feed('latest')).next ?? '';
+  const printed =
+    from === undefined ? new Set<string>() : await printEarlier(admin, events, followed);
+  await printLater(admin, feed, start, printed);
+}
+
+/**
+ * Prints the events from a time until now. The feed has the newest of them again, so that their ids
+ * are returned.
+ */
+async function printEarlier(
+  admin: AdminClient,
+  events: string,
+  { type, from, after: given }: Followed,
+): Promise<Set<string>> {
+  if (given !== undefined) return new Set();
+  const found: PrintedEvent[] = [];
+  let after: string | undefined;
+  do {
+    const query = { type, from, after, limit: PAGE };
+    const page: EventPage = await admin.json('GET', withQuery(events, query));
+    found.push(...page.events);
+    after = page.next ?? undefined;
+  } while (after !== undefined && found.length < MOST_EARLIER);
+  if (after !== undefined) {
+    admin.terminal.warn(
+      `svc: There are more than ${found.length} events; the oldest are left out.`,
+    );
+  }
+  found.toReversed().forEach((event) => print(admin, event));
+  return new Set(found.map(({ id }) => id));
+}
+
+async function printLater(
+  admin: AdminClient,
+  feed: (after: string) => Promise<EventPage>,
+  start: string,
+  printed: ReadonlySet<string>,
+): Promise<never> {
+  for (let cursor = start; ;) {
+    const { events, next } = await survived(admin, feed, cursor);
+    events.filter(({ id }) => !printed.has(id)).forEach((event) => print(admin, event));
+    if (next === cursor || next === null) await sleep(PAUSE.next);
+    cursor = next ?? cursor;
+  }
+}
+
+/** Asks for a page until there is one. */
+async function survived(
+  admin: AdminClient,
+  feed: (after: string) => Promise<EventPage>,
+  after: string,
+): Promise<EventPage> {
+  try {
+    return await feed(after);
+  } catch (error) {
+    if (!(error instanceof CliFailure)) throw error;
+    const problem = error instanceof ServerRefusal ? error.problem : {};
+    const { code, cursor } = problem;
+    if (code === 'feed_restarted' && typeof cursor === 'string') {
+      admin.terminal.warn('svc: The log was restored or has lost events. It goes on from there.');
+      return { events: [], next: cursor };
+    }
+    const isBusy = error instanceof ServerRefusal && error.httpStatus === 429;
+    if (error.status !== STATUS.failed && !isBusy) throw withCursor(error, after);
+    admin.terminal.warn(`svc: ${error.message} svc tries again in ${PAUSE.failure / 1000} s.`);
+    await sleep(PAUSE.failure);
+    return { events: [], next: after };
+  }
+}
+
+/** Adds to a failure how to go on from the same place. */
+function withCursor({ message, whatToDo, status }: CliFailure, after: string): CliFailure {
+  const goOn = `Then go on with: svc admin audit --follow --after ${after}`;
+  return new CliFailure(message, `${whatToDo}\n${goOn}`, status);
+}
+
+function print({ terminal }: AdminClient, event: PrintedEvent): void {
+  if (terminal.isJson) terminal.answer(JSON.stringify(event));
+  else terminal.print(eventLine(event));
+}

@@ -1,0 +1,49 @@
+import type { PlainAnswer } from '../../server/transport.js';
+import { printable } from '../../terminal/table.js';
+import { path, type AdminClient } from '../acts/admin-client.js';
+import { allOf, idOf, isId } from '../acts/named.js';
+import type { Ended } from '../acts/ended.js';
+
+/** The members of the organization in the API. */
+export const MEMBERS_PATH = '/api/v1/org/members';
+
+/** The facts of a member in the answers of the API that are read here. */
+export interface KnownMember {
+  readonly id: string;
+  readonly email: string | null;
+  readonly name: string | null;
+  readonly is_org_admin: boolean;
+  readonly active: boolean;
+  readonly scim_managed: boolean;
+  readonly twins: readonly string[];
+  readonly linked_to: readonly string[];
+  /** The numbers of what each act would end now. Only the record of one member has them. */
+  readonly ending?: Readonly<Record<string, Ended>>;
+}
+
+/** Finds the id of a member by id, address or whole name. */
+export async function findMember(admin: AdminClient, text: string): Promise<string> {
+  if (isId(text)) return text;
+  const found = await allOf<KnownMember>(admin, MEMBERS_PATH, 'members', { q: text, limit: '200' });
+  const candidates = found.map(({ id, email, name }) => ({
+    id,
+    names: [email, name].filter((each) => each !== null),
+  }));
+  return idOf('member', text, candidates);
+}
+
+/** Returns the record of a member with the answer, whose tag names the state that it shows. */
+export async function readMember(
+  admin: AdminClient,
+  text: string,
+): Promise<{ readonly member: KnownMember; readonly answer: PlainAnswer }> {
+  const id = await findMember(admin, text);
+  const answer = await admin.request('GET', path`/api/v1/org/members/${id}`);
+  return { member: JSON.parse(answer.text) as KnownMember, answer };
+}
+
+/** Returns the name and the address by which an admin knows a member. */
+export function nameOf({ id, email, name }: KnownMember): string {
+  const known = name !== null && email !== null ? `${name} <${email}>` : (email ?? name ?? id);
+  return printable(known);
+}
