@@ -24,16 +24,15 @@ interface ApiTokens {
   readonly ended_with_maker: readonly ApiToken[];
 }
 
+/** Returns the cells of a token in the table. */
+function rowOf(token: ApiToken, end: string): string[] {
+  const used = token.last_used_at === null ? 'not yet' : localTime(new Date(token.last_used_at));
+  return [token.id, token.name, token.scopes.join(' '), used, end];
+}
+
 const list: Act = {
   async run(admin) {
     const document = await admin.json<ApiTokens>('GET', TOKENS);
-    const rowOf = (token: ApiToken, end: string) => [
-      token.id,
-      token.name,
-      token.scopes.join(' '),
-      token.last_used_at === null ? 'not yet' : localTime(new Date(token.last_used_at)),
-      end,
-    ];
     const rows = document.tokens.map((token) =>
       rowOf(token, localTime(new Date(token.expires_at))),
     );
