@@ -303,6 +303,19 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
     { SVC_IDP_DEMO_NAMES: PLANTED },
     'SVC_IDP_DEMO_NAMES: is not a variable of an identity provider; did you mean SVC_IDP_DEMO_NAME?',
   ],
+  [
+    { SVC_AUDIT_SEAL_KEY: `-----BEGIN PRIVATE KEY-----\n${PLANTED}` },
+    'SVC_AUDIT_SEAL_KEY: must be an Ed25519 private key in PEM, base64 of it, or a readable file',
+  ],
+  [
+    { SVC_AUDIT_SEAL_KMS_KEY_ID: `${PLANTED} ${PLANTED}` },
+    'SVC_AUDIT_SEAL_KMS_KEY_ID: must be the id or ARN of a key in AWS KMS',
+  ],
+  [{ SVC_AUDIT_SEAL_BUCKET: `${PLANTED}*` }, 'SVC_AUDIT_SEAL_BUCKET: must be the name of a bucket'],
+  [
+    { SVC_AUDIT_SEAL_BUCKET: 'seal', SVC_AUDIT_SEAL_DAYS: '0' },
+    'SVC_AUDIT_SEAL_DAYS: must be between 1 and 36500',
+  ],
   [{ SVC_S3_CONFIG_BUCKET: `${PLANTED}*` }, 'SVC_S3_CONFIG_BUCKET: must be the name of a bucket'],
   [
     { SVC_S3_CONFIG_BUCKET: 'config', SVC_S3_CONFIG_REGION: `${PLANTED}*` },

@@ -90,6 +90,7 @@ export class AdminModule implements OnApplicationBootstrap, BeforeApplicationShu
   async onApplicationBootstrap(): Promise<void> {
     this.#feedWatch.start();
     const key = await openSealKey(this.config, this.dataSource.manager, this.kmsKeys);
+    if (!key) return;
     const store = await CheckpointStore.open(this.config);
     this.#sealer = new AuditSealer(this.dataSource, this.clock, key, store);
     this.#sealer.start();

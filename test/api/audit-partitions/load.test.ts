@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openMigrationConnection } from '#platform/database/connection.js';
+import { newUuid } from '#platform/clock/random.js';
 import { migrate, migrateInBackground } from '#platform/database/migrations.js';
 import { createEmptyDatabase, type TestDatabase } from '../../support/database.js';
 import { earlierMigrations } from '../../support/earlier-migrations.js';
@@ -9,10 +9,10 @@ import { RecordingLog } from '../../support/recording-log.js';
 import { atScale } from '../../support/scale.js';
 import { makeTemporaryDirectory, removeDirectory } from '../../support/temporary-directory.js';
 
-const ROWS = atScale({ small: 1_000, full: 1_000_000 });
+const ROWS = atScale({ small: 1_000, full: 50_000 });
 const WRITERS = atScale({ small: 2, full: 4 });
 /** The time of the test at full size, in milliseconds. */
-const PATIENCE = 1_800_000;
+const PATIENCE = 180_000;
 
 /** The longest time in which a writer may wait, in milliseconds. */
 const LONGEST_PAUSE = 1_000;
@@ -74,7 +74,7 @@ describe('the audit log under load', () => {
     const write = async (connection: Client) => {
       while (!state.isStopped) {
         const begun = performance.now();
-        await connection.query({ name: 'write', text: WRITE, values: [randomUUID()] });
+        await connection.query({ name: 'write', text: WRITE, values: [newUuid()] });
         state.longest = Math.max(state.longest, performance.now() - begun);
         state.written += 1;
       }

@@ -126,7 +126,7 @@ export async function recordWithoutCredentials(tx: EntityManager, by: Ending): P
     WHERE u.active AND u.org_id = ${by.orgId} AND ${isRefusedNow(by, fragment`u.id`, fragment`NULL::jsonb`)}
       AND NOT EXISTS (
         SELECT FROM audit_events e
-        WHERE e.subject_id = u.id AND e.type = 'access_ended' AND ${OTHER} AND e.details #>> '{target,id}' = ${targetIdOf(by)}
+        WHERE e.class = 'admin' AND e.subject_id = u.id AND e.type = 'access_ended' AND ${OTHER} AND e.details #>> '{target,id}' = ${targetIdOf(by)}
           AND e.created_at >= (SELECT q.created_at FROM access_endings q WHERE q.id = ${by.id}) OFFSET 0)`;
   await sql(tx)`${recordAudit({ ...eventOf(by), details: detailsOf(by) }, people)}`;
 }

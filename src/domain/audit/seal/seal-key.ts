@@ -1,6 +1,6 @@
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
+import { Logger } from '@nestjs/common';
 import type { Config } from '#platform/config/config.js';
-import { ConfigProblems } from '#platform/config/load-config.js';
 import { openSecret, sealSecret } from '#platform/crypto/sealed-secret.js';
 import { localSigner, type Signer } from '#platform/crypto/signer.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -18,15 +18,18 @@ type SealConfig = Pick<Config, 'auditSeal' | 'http' | 'secrets'>;
  * database, which the first start makes. The public key is recorded, so that verifiers of old
  * checkpoints find it after the key was replaced.
  *
- * @throws ConfigProblems if neither root secret decrypts the stored key
+ * Undefined if neither root secret decrypts the stored key. This process then seals nothing, and
+ * says so in the log: the seal must not keep people from their credentials.
  */
 export async function openSealKey(
   config: SealConfig,
   tx: EntityManager,
   kms: KmsKeys,
-): Promise<SealKey> {
+): Promise<SealKey | undefined> {
   const name = `${new URL(config.http.baseUrl).host}/audit`;
-  const key = { name, signer: await signerOf(config, name, tx, kms) };
+  const signer = await signerOf(config, name, tx, kms);
+  if (!signer) return undefined;
+  const key = { name, signer };
   await recordVerifier(tx, verifierOf(key));
   return key;
 }
@@ -36,25 +39,27 @@ async function signerOf(
   name: string,
   tx: EntityManager,
   kms: KmsKeys,
-): Promise<Signer> {
+): Promise<Signer | undefined> {
   const { kmsKeyId, key } = config.auditSeal;
   if (kmsKeyId !== undefined) return kms.signer(kmsKeyId, 'Ed25519');
   const pem = key ?? (await storedKey(config.secrets, name, tx));
-  return localSigner(createPrivateKey(pem));
+  return pem === undefined ? undefined : localSigner(createPrivateKey(pem));
 }
 
-/** Returns the stored key as PEM. A missing key is made. */
+/** Returns the stored key as PEM; undefined if it cannot be decrypted. A missing key is made. */
 async function storedKey(
   secrets: SealConfig['secrets'],
   name: string,
   tx: EntityManager,
-): Promise<string> {
+): Promise<string | undefined> {
   const sealed = (await peekSealKey(tx)) ?? (await makeKey(secrets, name, tx));
   const opened = await openSecret(secrets, PURPOSE, sealed);
   if (!opened) {
-    throw new ConfigProblems([
-      'SVC_JWT_SECRET: does not open the key of the audit seal in this database; set the secret that sealed it as SVC_JWT_SECRET_PREVIOUS or SVC_JWT_HMAC_KMS_KEY_ID_PREVIOUS',
-    ]);
+    new Logger('security').warn(
+      'SVC_JWT_SECRET does not open the key of the audit seal in this database, so this process seals nothing: ' +
+        'set the secret that sealed the key as SVC_JWT_SECRET_PREVIOUS, or a new key as SVC_AUDIT_SEAL_KEY',
+    );
+    return undefined;
   }
   if (opened.isOutdated) {
     await resealKey(tx, sealed, await sealSecret(secrets, PURPOSE, opened.text));

@@ -78,6 +78,10 @@ async function exists(manager: EntityManager, table: string): Promise<boolean> {
   return row?.is_there === true;
 }
 
+/**
+ * Copies the rows up to the largest key at this time. A row with a larger key is written after the
+ * triggers were made, so that it is mirrored: the copier never runs after the writers.
+ */
 async function copy(
   manager: EntityManager,
   log: Logger,
@@ -85,8 +89,11 @@ async function copy(
   { from, key, notes }: Move,
 ): Promise<void> {
   const [noted] = await manager.query<{ key: string | null }[]>(`SELECT key::text FROM ${notes}`);
+  const [end] = await manager.query<{ key: string | null }[]>(
+    `SELECT (SELECT ${key}::text FROM ${from} ORDER BY ${key} DESC LIMIT 1) AS key`,
+  );
   const note = `UPDATE ${notes} SET key = current_setting('migration.last')::uuid`;
-  const batches = { table: from, key, where: '' };
+  const batches = { table: from, key, where: `${key} <= '${end?.key ?? LOWEST}'` };
   await runInBatches(
     manager,
     log,
