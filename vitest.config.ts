@@ -29,9 +29,7 @@ export const shared = {
     isolate: false,
     maxWorkers: 4, // for two cores: a test often waits for a program or for time
     // Requests make short-lived objects: a larger young generation saves a tenth of the CPU time.
-    // The workers keep both cores busy, so that further threads which collect garbage only wait for
-    // each other: without them, files of the project api take a sixth less.
-    execArgv: ['--max-semi-space-size=64', '--single-threaded-gc'],
+    execArgv: ['--max-semi-space-size=64'],
     sequence: { sequencer: ProjectSequencer },
     // For what hangs, and never met on a slow machine: no test means to measure time by these.
     testTimeout: 240_000,
