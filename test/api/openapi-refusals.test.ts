@@ -28,7 +28,7 @@ interface Change {
   readonly credential?: string;
   readonly headers?: readonly string[];
   readonly host?: readonly string[];
-  readonly query?: string;
+  readonly query?: string | undefined;
   readonly type?: string;
   readonly body?: string;
   /** A length that the body does not have. */
@@ -154,6 +154,12 @@ function requestOf(stage: Stage, operation: Operation, change: Change = {}): str
   );
 }
 
+/** The queries of operations that need one, by the end of the path. */
+const QUERIES = [
+  ['/access/check', '?user=x&kind=host_group&id=x'],
+  ['/audit-checkpoints/proof', '?epoch=1&from=1&to=2'],
+] as const;
+
 /** A client that does not exist. */
 const CLIENT = `Basic ${Buffer.from('nobody:secret').toString('base64')}`;
 
@@ -271,9 +277,7 @@ describe('the refusals that the document states are met at every operation', () 
     const tried = await expectEach(stage, 404, ({ path, label }) =>
       /issuer|github|providers$/.test(path) && label !== 'DELETE /api/v1/org/issuer'
         ? undefined
-        : path.endsWith('/access/check')
-          ? { query: '?user=x&kind=host_group&id=x' }
-          : {},
+        : { query: QUERIES.find(([end]) => path.endsWith(end))?.[1] },
     );
     expect(tried).toBeGreaterThan(20);
   });

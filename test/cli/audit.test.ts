@@ -24,7 +24,6 @@ beforeAll(async () => {
   seal = new TestSeal(app.dataSource, privateKey, `${new URL(app.baseUrl).host}/audit`);
   home = await SvcHome.create();
   await home.logIn(app, ada, 'openid email svc:admin');
-  home.writeState(app, 'admin-token.json', readFileSync(home.state(app, 'token.json'), 'utf8'));
   writeFileSync(file('seal.key'), `${seal.verifier}\n`);
 });
 afterAll(async () => {

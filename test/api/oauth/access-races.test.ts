@@ -233,7 +233,7 @@ describe('an issuer that parks after its snapshot while a reach ends', () => {
       );
       expect(outcome).toSatisfy(isDenied);
       await drain(app);
-      expect(await held()).toEqual([0, 0]);
+      await expect.poll(held).toEqual([0, 0]);
     });
 
     it.each(CHANGES)('is refused in a batch when $name', async ({ before, commit }) => {
@@ -251,7 +251,7 @@ describe('an issuer that parks after its snapshot while a reach ends', () => {
       expect(other && 'issued' in other ? other : await neighbour()).toEqual({ issued: true });
       expect(await kind.issue(app.dataSource.manager, asked[0] as never)).toSatisfy(isDenied);
       await drain(app);
-      expect(await held()).toEqual([0, 0]);
+      await expect.poll(held).toEqual([0, 0]);
     });
 
     it.each(['everyone', 'person', 'group'] as const)(
@@ -280,7 +280,7 @@ describe('an issuer that parks after its snapshot while a reach ends', () => {
       });
       await change.committed;
       await drain(app);
-      expect(await held()).toEqual([0, 0]);
+      await expect.poll(held).toEqual([0, 0]);
       expect(await GRANT.issue(manager, grant(application))).toEqual({ denial: 'not_assigned' });
     },
   );
@@ -290,7 +290,7 @@ describe('an issuer that parks after its snapshot while a reach ends', () => {
     await grantOf(application);
     await app.dataSource.transaction((tx) => storeGroupSetting(tx, false));
     await drain(app);
-    expect(await held()).toEqual([0, 0]);
+    await expect.poll(held).toEqual([0, 0]);
     const [ended] = await rows<{ details: object }>(
       app.dataSource,
       "SELECT details FROM audit_events WHERE type = 'access_ended' AND subject_id = $1 ORDER BY id DESC LIMIT 1",
