@@ -29,7 +29,7 @@ export const FIRST_PLACE: FeedPlace = { epoch: '0', xid: '0', id: NO_ID };
  * appears before it later. No transaction below the xmin of the snapshot is open. The epochs of a
  * restored dump have the transactions of another cluster, and none of them is open.
  */
-export const IS_SETTLED = fragment`e.epoch <= (SELECT d.epoch FROM database_identity d)
+const IS_SETTLED = fragment`e.epoch <= (SELECT d.epoch FROM database_identity d)
   AND (e.epoch < (SELECT d.xids_since FROM database_identity d) OR e.xid < (SELECT pg_snapshot_xmin(pg_current_snapshot())))`;
 
 /** The condition that an event is not in the feed yet. */

@@ -1,7 +1,7 @@
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import { fragment, sql, SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import { IS_SETTLED, type FeedPlace } from '../feed/audit-feed.repository.js';
+import { FIRST_PLACE, type FeedPlace } from '../feed/audit-feed.repository.js';
 import { DEPLOYMENT } from './checkpoint.js';
 import { KIND_BY_CLASS } from './leaf-entry.js';
 
@@ -106,7 +106,7 @@ export async function listUnsealed(tx: EntityManager): Promise<string[]> {
       FROM audit_trees t, LATERAL (SELECT t.epoch = (SELECT d.epoch FROM database_identity d) AS is_open) s
       WHERE t.tree = o.org_id ORDER BY t.epoch DESC LIMIT 1) l ON true
     WHERE ${CONFIRMED} AND EXISTS (
-      SELECT FROM audit_events e WHERE e.org_id = o.org_id AND ${IS_SETTLED}
-        AND (e.epoch, e.xid, e.id) > (coalesce(l.epoch, 0), coalesce(l.xid, '0'), coalesce(l.id, ${DEPLOYMENT}::uuid)))`;
+      SELECT FROM audit_feed(o.org_id, coalesce(l.epoch, ${FIRST_PLACE.epoch}::bigint),
+        coalesce(l.xid, ${FIRST_PLACE.xid}::xid8), coalesce(l.id, ${FIRST_PLACE.id}::uuid), 1))`;
   return rows.map(({ org_id }) => org_id);
 }

@@ -69,16 +69,12 @@ export interface ApiToken {
 }
 
 /** The values of a new API token. */
-export interface NewApiToken {
+export interface NewApiToken extends Pick<
+  ApiToken,
+  'name' | 'scopes' | 'scimTokenIds' | 'allowedCidrs' | 'lifetimeDays' | 'createdBy' | 'replaces'
+> {
   readonly orgId: string;
   readonly hash: Buffer;
-  readonly name: string;
-  readonly scopes: readonly ApiScope[];
-  readonly scimTokenIds: readonly string[];
-  readonly allowedCidrs: readonly string[];
-  readonly lifetimeDays: number;
-  readonly createdBy: string;
-  readonly replaces: string | null;
 }
 
 interface Row {
