@@ -17,6 +17,9 @@ const member = (n) => idOf('a002', n);
 export const memberId = (n) => `01900000-0000-7000-a002-${n.toString(16).padStart(12, '0')}`;
 export const eventId = (n) => `01900000-0000-7000-a004-${n.toString(16).padStart(12, '0')}`;
 
+/** The seconds between the first event and the last one: 89 days. */
+const SPAN = 7_700_000;
+
 /** The tables that become large. Their indexes are made after their rows. */
 const LARGE = ['users', 'authenticators', 'audit_events'];
 
@@ -42,7 +45,7 @@ export function organizationRows({ org, admin, domain, hash }) {
   ];
 }
 
-function fill(adminHash) {
+function fill(adminHash, events) {
   return [
     ...organizationRows({ org: ORG, admin: ADMIN, domain: DOMAIN, hash: adminHash }),
     `INSERT INTO users (id, org_id, email, name, is_org_admin, active)
@@ -69,9 +72,9 @@ function fill(adminHash) {
                      WHEN 'ssh_credential' THEN jsonb_build_object('serial', n::text, 'key_id', a, 'principals', jsonb_build_array(a))
                      WHEN 'upstream_login' THEN jsonb_build_object('provider', 'demo', 'email', a)
                      ELSE '{}' END,
-              now() - make_interval(secs => (${EVENTS} - n) * 7.7)
+              now() - make_interval(secs => (${events} - n) * ${SPAN / events})
        FROM (SELECT n, ${TYPE} AS t, m, ${member('m')} AS u, 'user-' || m || '@${DOMAIN}' AS a
-             FROM (SELECT n, (n::bigint * 7919 % ${MEMBERS})::int AS m FROM generate_series(0, ${EVENTS - 1}) n) s) e`,
+             FROM (SELECT n, (n::bigint * 7919 % ${MEMBERS})::int AS m FROM generate_series(0, ${events - 1}) n) s) e`,
     `INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, key_id, principals, public_key, ca_fingerprint, valid_after, valid_before)
        SELECT 1000000 + n, ${member('n')}, '${ORG}', '${ADMIN}', 'bench', '{bench}', 'SHA256:bench',
               (SELECT fingerprint FROM ssh_authorities LIMIT 1), now(), now() + interval '1 day'
@@ -80,12 +83,13 @@ function fill(adminHash) {
 }
 
 /**
- * Fills the database of a running server with an organization of 100,000 members and 1,000,000
- * audit events.
+ * Fills the database of a running server with an organization of 100,000 members and audit events
+ * of three months.
  *
+ * @param events the number of audit events
  * @returns the token of the session of its admin
  */
-export async function fillPages(database) {
+export async function fillPages(database, events = EVENTS) {
   const token = randomBytes(32).toString('base64url');
   const client = new Client(database);
   await client.connect();
@@ -101,7 +105,7 @@ export async function fillPages(database) {
     );
     for (const { name } of rows) await client.query(`DROP INDEX ${name}`);
     const hash = createHash('sha256').update(token).digest('hex');
-    for (const statement of fill(hash)) await client.query(statement);
+    for (const statement of fill(hash, events)) await client.query(statement);
     for (const { text } of rows) await client.query(text.replace(' ON ONLY ', ' ON '));
     for (const table of [...LARGE, 'ssh_certificates', 'sessions']) {
       await client.query(`VACUUM ANALYZE ${table}`);

@@ -17,6 +17,7 @@ import {
   type CreatedApiToken,
 } from '../../support/api-tokens.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
+import { addWebApplication } from '../../support/applications.js';
 import { newAddress, type Client } from '../../support/client.js';
 import { touchedAgo } from '../../support/keys.js';
 import { idOf, orgApi } from '../../support/org-api.js';
@@ -131,13 +132,28 @@ describe('an API token', () => {
     const { token } = await madeApiToken(eve, READS);
     const members = await asProgram(app, token, 'GET', 'members');
     expect(members.json.members).toMatchObject([{ email: 'eve@elsewhere.example' }]);
-    const foreign = (await ada.get('/api/v1/org/access')).json.targets?.[0];
-    if (foreign) {
-      const answer = await asProgram(app, token, 'GET', `access/${foreign.kind}/${foreign.id}`);
-      expect(answer.status).toBe(404);
-    }
     const events = (await asProgram(app, token, 'GET', 'audit-events')).text;
     expect(events).not.toContain('programs.example');
+  });
+
+  it('shows one application and one target by their scopes, and none of another organization', async () => {
+    const { clientId: id } = await addWebApplication(app, 'ada@programs.example');
+    const { token: own } = await madeApiToken(ada, READS);
+    const { token: narrow } = await madeApiToken(ada, ['audit:read']);
+    const { token: foreign } = await madeApiToken(eve, READS);
+    for (const path of [`applications/${id}`, `access/application/${id}`]) {
+      const statuses = [];
+      for (const token of [own, narrow, foreign]) statuses.push(await status(token, path));
+      expect([path, ...statuses]).toEqual([path, 200, 403, 404]);
+    }
+  });
+
+  it('is told where to go on if the database lost its place in the log', async () => {
+    const { id, token } = await madeApiToken(ada);
+    const beyond = Buffer.from(`1 999999999999 ${id}`).toString('base64url');
+    const path = `audit-events?order=asc&after=${beyond}`;
+    const answer = await asProgram(app, token, 'GET', path);
+    expect(answer).toMatchObject({ status: 409, json: { code: 'feed_restarted' } });
   });
 
   it('reads the log in the order and the forms that an admin gets', async () => {
@@ -148,6 +164,7 @@ describe('an API token', () => {
       'order=asc&format=ocsf',
       'format=ocsf&type=api_token_created',
       'type=api_token_created&limit=2',
+      'type=api_token_created&format=csv',
     ]) {
       const ours = await orgApi(ada, 'GET', `/audit-events?${query}`);
       const theirs = await asProgram(app, token, 'GET', `audit-events?${query}`);

@@ -1,0 +1,131 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { cpuColumns } from './cpu-time.js';
+import { measureTurn, percentile, table } from './measure.js';
+import { fillPages } from './pages-data.js';
+import { startBenchServer } from './server.js';
+import { SSH_SCENARIOS } from './ssh.bench.js';
+
+/** The seconds of each measurement, and of the load before and after the drop of a month. */
+const SECONDS = 8;
+const WARM_UP_SECONDS = 3;
+
+/** The longest time of a request while a month is dropped, in milliseconds. */
+const LONGEST = 1_000;
+
+/** The largest ratio of the CPU time of a certificate with many events to that with none. */
+const MOST_RATIO = 1.1;
+
+/** Drops the oldest month of a class, as the clean-up does: it waits 200 ms for its locks. */
+const DROP = `SELECT drop_audit_month(m.class, m.month, 0) AS done
+  FROM (SELECT class, month FROM audit_months() WHERE class = 'oauth' ORDER BY month OFFSET $1 LIMIT 1) m`;
+
+/**
+ * Measures an SSH certificate, which writes an audit row, with an empty audit log and with a large
+ * one: the CPU time, and the WAL of the database between two checkpoints. Then a month is dropped
+ * while 32 clients ask for certificates. The exit status is 1 if a bound is missed.
+ *
+ * @param events the number of audit events
+ */
+export async function run(events = '5000000') {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
+  const server = await startBenchServer(folder);
+  const client = new Client(server.database);
+  try {
+    await client.connect();
+    const empty = await measureAll(server, client, 'no events');
+    const begun = performance.now();
+    await fillPages(server.database, Number(events));
+    const filled = ((performance.now() - begun) / 1000).toFixed(0);
+    const what = `${Number(events).toLocaleString('en-US')} events`;
+    const large = await measureAll(server, client, what);
+    process.stdout.write(`${table([...empty, ...large].map(({ row }) => row))}\n\n`);
+    const ratios = large.map(({ cpu }, n) => cpu / empty[n].cpu);
+    const drop = await measureDrop(server, client);
+    process.stdout.write(
+      `${table([drop.row])}\n\nfilled in ${filled} s; CPU time with many events to that with none: ${ratios.map((ratio) => ratio.toFixed(2)).join(', ')}` +
+        `; bounds: ${MOST_RATIO}, longest request ${LONGEST} ms\n`,
+    );
+    if (Math.max(...ratios) > MOST_RATIO || drop.longest > LONGEST) process.exitCode = 1;
+  } finally {
+    await client.end();
+    await server.stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Measures one client and 32 clients. */
+async function measureAll(server, client, what) {
+  const measured = [];
+  for (const scenario of SSH_SCENARIOS) {
+    await client.query('CHECKPOINT');
+    const before = await wal(client);
+    const turn = await measureTurn(
+      server.pid,
+      { open: () => scenario.open(server), sleeps: true },
+      { seconds: SECONDS, warmUpSeconds: WARM_UP_SECONDS },
+    );
+    const bytes = (await wal(client)) - before;
+    const row = {
+      what,
+      scenario: scenario.what,
+      ...cpuColumns(turn, turn.latencies.length),
+      'WAL bytes': (bytes / turn.acts).toFixed(0),
+      'p99 ms': percentile(turn.latencies, 0.99).toFixed(1),
+    };
+    measured.push({ row, cpu: (turn.server + turn.postgres) / turn.latencies.length });
+  }
+  return measured;
+}
+
+/** Returns the place at which the WAL ends, in bytes. */
+async function wal(client) {
+  const { rows } = await client.query(
+    `SELECT (pg_current_wal_insert_lsn() - '0/0')::float8 AS bytes`,
+  );
+  return rows[0].bytes;
+}
+
+/** Drops the month before the last one, which is full, while 32 clients ask for certificates. */
+async function measureDrop(server, client) {
+  const [, { open }] = SSH_SCENARIOS;
+  const { rows: months } = await client.query(
+    `SELECT relation, pg_total_relation_size(relation::regclass)::float8 AS bytes
+     FROM audit_months() WHERE class = 'oauth' ORDER BY month OFFSET 1 LIMIT 1`,
+  );
+  const { rows: counts } = await client.query(
+    `SELECT count(*)::int AS n FROM ${months[0].relation}`,
+  );
+  await client.query(`SET lock_timeout = '200ms'`);
+  const state = { tries: 0, milliseconds: 0 };
+  const dropping = async () => {
+    await new Promise((go) => setTimeout(go, (SECONDS / 2) * 1000));
+    const begun = performance.now();
+    for (;;) {
+      state.tries += 1;
+      const done = await client.query(DROP, [1]).catch(({ code }) => {
+        if (code !== '55P03') throw new Error(`the drop failed: ${code}`);
+      });
+      if (done?.rows[0].done === true) break;
+    }
+    state.milliseconds = performance.now() - begun;
+  };
+  const [turn] = await Promise.all([
+    measureTurn(server.pid, { open: () => open(server), sleeps: true }, { seconds: SECONDS }),
+    dropping(),
+  ]);
+  const longest = Math.max(...turn.latencies);
+  const row = {
+    'dropped rows': counts[0].n.toLocaleString('en-US'),
+    MiB: (months[0].bytes / 2 ** 20).toFixed(0),
+    tries: state.tries,
+    'drop ms': state.milliseconds.toFixed(0),
+    'certificates meanwhile': turn.latencies.length.toLocaleString('en-US'),
+    'p50 ms': percentile(turn.latencies, 0.5).toFixed(1),
+    'p99 ms': percentile(turn.latencies, 0.99).toFixed(1),
+    'longest ms': longest.toFixed(0),
+  };
+  return { row, longest };
+}
