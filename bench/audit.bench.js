@@ -1,12 +1,14 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { Client } from 'pg';
 import { cpuColumns } from './cpu-time.js';
 import { measureTurn, percentile, table } from './measure.js';
-import { fillPages } from './pages-data.js';
+import { fillEvents } from './pages-data.js';
 import { startBenchServer } from './server.js';
 import { SSH_SCENARIOS } from './ssh.bench.js';
+
+const THIS_TREE = dirname(import.meta.dirname);
 
 /** The seconds of each measurement, and of the load before and after the drop of a month. */
 const SECONDS = 8;
@@ -15,7 +17,7 @@ const WARM_UP_SECONDS = 3;
 /** The longest time of a request while a month is dropped, in milliseconds. */
 const LONGEST = 1_000;
 
-/** The largest ratio of the CPU time of a certificate with many events to that with none. */
+/** The largest ratio of the CPU time of a certificate to that of the other version. */
 const MOST_RATIO = 1.1;
 
 /** Drops the oldest month of a class, as the clean-up does: it waits 200 ms for its locks. */
@@ -24,31 +26,39 @@ const DROP = `SELECT drop_audit_month(m.class, m.month, 0) AS done
 
 /**
  * Measures an SSH certificate, which writes an audit row, with an empty audit log and with a large
- * one: the CPU time, and the WAL of the database between two checkpoints. Then a month is dropped
- * while 32 clients ask for certificates. The exit status is 1 if a bound is missed.
+ * one: the CPU time, and the WAL of the database after a checkpoint, with the pages that it writes
+ * whole. Then a month is dropped while 32 clients ask for certificates. The exit status is 1 if a
+ * bound is missed.
  *
  * @param events the number of audit events
+ * @param base a built checkout of another version, with which the certificate is compared
  */
-export async function run(events = '5000000') {
+export async function run(events = '5000000', base) {
+  const log = { events: Number(events), what: `${Number(events).toLocaleString('en-US')} events` };
+  const earlier = base && (await measureTree(resolve(base), log));
+  const own = await measureTree(THIS_TREE, log, measureDrop);
+  const rows = [...(earlier?.measured ?? []), ...own.measured].map(({ row }) => row);
+  process.stdout.write(`${table(rows)}\n\n${table([own.after.row])}\n\n`);
+  const ratios = earlier?.measured.map(({ cpu }, n) => own.measured[n].cpu / cpu) ?? [];
+  process.stdout.write(
+    `CPU time to that of the other version: ${ratios.map((ratio) => ratio.toFixed(2)).join(', ')}` +
+      `; bounds: ${MOST_RATIO}, longest request ${LONGEST} ms\n`,
+  );
+  if (Math.max(0, ...ratios) > MOST_RATIO || own.after.longest > LONGEST) process.exitCode = 1;
+}
+
+/** Measures a tree without events and with many, and what a further function measures then. */
+async function measureTree(tree, { events, what }, further) {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
-  const server = await startBenchServer(folder);
+  const server = await startBenchServer(folder, {}, tree);
   const client = new Client(server.database);
   try {
     await client.connect();
-    const empty = await measureAll(server, client, 'no events');
-    const begun = performance.now();
-    await fillPages(server.database, Number(events));
-    const filled = ((performance.now() - begun) / 1000).toFixed(0);
-    const what = `${Number(events).toLocaleString('en-US')} events`;
-    const large = await measureAll(server, client, what);
-    process.stdout.write(`${table([...empty, ...large].map(({ row }) => row))}\n\n`);
-    const ratios = large.map(({ cpu }, n) => cpu / empty[n].cpu);
-    const drop = await measureDrop(server, client);
-    process.stdout.write(
-      `${table([drop.row])}\n\nfilled in ${filled} s; CPU time with many events to that with none: ${ratios.map((ratio) => ratio.toFixed(2)).join(', ')}` +
-        `; bounds: ${MOST_RATIO}, longest request ${LONGEST} ms\n`,
-    );
-    if (Math.max(...ratios) > MOST_RATIO || drop.longest > LONGEST) process.exitCode = 1;
+    const name = basename(tree);
+    const empty = await measureAll(server, client, `${name}, no events`);
+    await fillEvents(server.database, events);
+    const large = await measureAll(server, client, `${name}, ${what}`);
+    return { measured: [...empty, ...large], after: await further?.(server, client) };
   } finally {
     await client.end();
     await server.stop();

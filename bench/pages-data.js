@@ -45,6 +45,27 @@ export function organizationRows({ org, admin, domain, hash }) {
   ];
 }
 
+/** Returns the statement that makes the audit events. */
+function eventRows(events) {
+  return `INSERT INTO audit_events (id, type, class, actor_id, subject_id, org_id, actor_email, subject_email, request_id, ip, user_agent,
+                           client_name, details, created_at)
+   SELECT ${idOf('a004', 'n')}, t, CASE WHEN t LIKE 'admin%' THEN 'admin' WHEN t LIKE 'log%' OR t LIKE 'up%' THEN 'auth' ELSE 'oauth' END,
+          CASE WHEN t = 'admin_promote' THEN '${ADMIN}'::uuid ELSE u END, u, '${ORG}',
+          CASE WHEN t = 'admin_promote' THEN 'admin@${DOMAIN}' ELSE a END, a, 'request-' || n / 2,
+          ('10.' || m % 200 || '.' || m / 200 % 250 || '.' || n % 250)::inet,
+          'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/148.0.0.0 Safari/537.36',
+          CASE WHEN t = 'oauth_token_issued' THEN 'Application ' || n % 40 END,
+          CASE t WHEN 'oauth_token_issued' THEN jsonb_build_object('client_id', 'client-' || n % 40, 'scope', 'openid email')
+                 WHEN 'login_success' THEN jsonb_build_object('key_id', ${idOf('a003', 'm * 2')}, 'key_name', 'Key 0', 'aaguid', '${AAGUID}')
+                 WHEN 'login_failed' THEN jsonb_build_object('reason', 'This security key is not registered here.')
+                 WHEN 'ssh_credential' THEN jsonb_build_object('serial', n::text, 'key_id', a, 'principals', jsonb_build_array(a))
+                 WHEN 'upstream_login' THEN jsonb_build_object('provider', 'demo', 'email', a)
+                 ELSE '{}' END,
+          now() - make_interval(secs => (${events} - n) * ${SPAN / events})
+   FROM (SELECT n, ${TYPE} AS t, m, ${member('m')} AS u, 'user-' || m || '@${DOMAIN}' AS a
+         FROM (SELECT n, (n::bigint * 7919 % ${MEMBERS})::int AS m FROM generate_series(0, ${events - 1}) n) s) e`;
+}
+
 function fill(adminHash, events) {
   return [
     ...organizationRows({ org: ORG, admin: ADMIN, domain: DOMAIN, hash: adminHash }),
@@ -57,24 +78,7 @@ function fill(adminHash, events) {
               CASE n % 3 WHEN 0 THEN '${AAGUID}'::uuid ELSE 'ee882879-721c-4913-9775-3dfcce97072a' END, true, 'Key ' || k,
               now() - make_interval(days => n % 400)
        FROM generate_series(0, ${MEMBERS - 1}) n, generate_series(0, 1) k WHERE n % 10 <> 0 AND (k = 0 OR n % 10 = 1)`,
-    `SELECT make_audit_month(c, now() - n * interval '1 month') FROM unnest(ARRAY['auth', 'oauth']) c, generate_series(0, 3) n`,
-    `INSERT INTO audit_events (id, type, class, actor_id, subject_id, org_id, actor_email, subject_email, request_id, ip, user_agent,
-                               client_name, details, created_at)
-       SELECT ${idOf('a004', 'n')}, t, CASE WHEN t LIKE 'admin%' THEN 'admin' WHEN t LIKE 'log%' OR t LIKE 'up%' THEN 'auth' ELSE 'oauth' END,
-              CASE WHEN t = 'admin_promote' THEN '${ADMIN}'::uuid ELSE u END, u, '${ORG}',
-              CASE WHEN t = 'admin_promote' THEN 'admin@${DOMAIN}' ELSE a END, a, 'request-' || n / 2,
-              ('10.' || m % 200 || '.' || m / 200 % 250 || '.' || n % 250)::inet,
-              'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/148.0.0.0 Safari/537.36',
-              CASE WHEN t = 'oauth_token_issued' THEN 'Application ' || n % 40 END,
-              CASE t WHEN 'oauth_token_issued' THEN jsonb_build_object('client_id', 'client-' || n % 40, 'scope', 'openid email')
-                     WHEN 'login_success' THEN jsonb_build_object('key_id', ${idOf('a003', 'm * 2')}, 'key_name', 'Key 0', 'aaguid', '${AAGUID}')
-                     WHEN 'login_failed' THEN jsonb_build_object('reason', 'This security key is not registered here.')
-                     WHEN 'ssh_credential' THEN jsonb_build_object('serial', n::text, 'key_id', a, 'principals', jsonb_build_array(a))
-                     WHEN 'upstream_login' THEN jsonb_build_object('provider', 'demo', 'email', a)
-                     ELSE '{}' END,
-              now() - make_interval(secs => (${events} - n) * ${SPAN / events})
-       FROM (SELECT n, ${TYPE} AS t, m, ${member('m')} AS u, 'user-' || m || '@${DOMAIN}' AS a
-             FROM (SELECT n, (n::bigint * 7919 % ${MEMBERS})::int AS m FROM generate_series(0, ${events - 1}) n) s) e`,
+    eventRows(events),
     `INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, key_id, principals, public_key, ca_fingerprint, valid_after, valid_before)
        SELECT 1000000 + n, ${member('n')}, '${ORG}', '${ADMIN}', 'bench', '{bench}', 'SHA256:bench',
               (SELECT fingerprint FROM ssh_authorities LIMIT 1), now(), now() + interval '1 day'
@@ -91,28 +95,53 @@ function fill(adminHash, events) {
  */
 export async function fillPages(database, events = EVENTS) {
   const token = randomBytes(32).toString('base64url');
+  const hash = createHash('sha256').update(token).digest('hex');
+  await load(database, LARGE, fill(hash, events));
+  return token;
+}
+
+/**
+ * Fills the audit log of a running server of any version with events of three months, and no other
+ * table.
+ */
+export async function fillEvents(database, events) {
+  await load(database, ['audit_events'], [eventRows(events)]);
+}
+
+/** Runs statements that insert many rows. The indexes of the large tables are made after them. */
+async function load(database, large, statements) {
   const client = new Client(database);
   await client.connect();
   try {
     await client.query(
       "SET maintenance_work_mem = '512MB'; SET synchronous_commit = off; SET statement_timeout = 0",
     );
+    await makeMonths(client);
     const { rows } = await client.query(
       `SELECT indexrelid::regclass AS name, pg_get_indexdef(indexrelid) AS text FROM pg_index i
        WHERE indrelid = ANY ($1::regclass[]) AND NOT indisunique
          AND NOT EXISTS (SELECT FROM pg_constraint c WHERE c.conindid = i.indexrelid)`,
-      [LARGE],
+      [large],
     );
     for (const { name } of rows) await client.query(`DROP INDEX ${name}`);
-    const hash = createHash('sha256').update(token).digest('hex');
-    for (const statement of fill(hash, events)) await client.query(statement);
+    for (const statement of statements) await client.query(statement);
     for (const { text } of rows) await client.query(text.replace(' ON ONLY ', ' ON '));
-    for (const table of [...LARGE, 'ssh_certificates', 'sessions']) {
+    for (const table of [...large, 'ssh_certificates', 'sessions']) {
       await client.query(`VACUUM ANALYZE ${table}`);
     }
     await client.query('CHECKPOINT');
   } finally {
     await client.end();
   }
-  return token;
+}
+
+/** Makes the partitions of the last months, if the audit log has partitions. */
+async function makeMonths(client) {
+  const { rows } = await client.query(
+    `SELECT EXISTS (SELECT FROM pg_proc WHERE proname = 'make_audit_month') AS has_months`,
+  );
+  if (!rows[0].has_months) return;
+  await client.query(
+    `SELECT make_audit_month(c, now() - n * interval '1 month') FROM unnest(ARRAY['auth', 'oauth']) c, generate_series(0, 3) n`,
+  );
 }

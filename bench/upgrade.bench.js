@@ -29,7 +29,7 @@ const LONGEST_PAUSE = 1_000;
 const LONG_PAUSE = 500;
 
 /** The longest wait for the indexes and the rows of the audit log, in milliseconds. */
-const PATIENCE = 900_000;
+const PATIENCE = 3_600_000;
 
 /**
  * Upgrades a database of 0.9.0 with 1,000,000 audit rows while a server of 0.9.0 issues

@@ -1,6 +1,6 @@
 import { sortArguments, WrongArguments } from '@svc/arguments';
 import type { AuditClass } from '#domain/audit/audit-event.js';
-import type { ArchiveCommand } from './archive/archive.js';
+import type { ArchiveCommand, NamedObject } from './archive/archive.js';
 
 /** The commands that change something. Each takes the address of a person. */
 export const ACTS = ['make-admin', 'revoke-everything', 'give-pass'] as const;
@@ -69,7 +69,7 @@ Commands:
   domains assign DOMAIN       Gives a domain to the organization of --org: proven, and never checked.
   reconcile                   Ends all access on record, as after a loss of commits: all sessions, tokens and
                               certificates. The next login of each person needs the provider and the key.
-  archive                     Copies a month of the audit log to a file, as NDJSON, and reads the file back.
+  archive                     Copies a month of the audit log as NDJSON, and reads the copy back.
   check                       Checks configuration, database, keys, providers and clocks.
 
 Options:
@@ -79,7 +79,8 @@ Options:
                        events that the database lost.
   --class CLASS        For archive: auth, oauth or admin.
   --month YYYY-MM      For archive: a month that is over, in UTC.
-  --to FILE            For archive: the file. A copy that was interrupted goes on where it ended.
+  --to PLACE           For archive: a file, or s3://BUCKET/KEY. A copy that was interrupted goes on
+                       where it ended.
   --yes                Confirms a change, for scripts. Without it the command asks for the address,
                        the domain, or the word reconcile.
   --json               Prints one JSON document.
@@ -168,8 +169,21 @@ function archiveCommand(given: {
   if (month === undefined || !/^20\d\d-(?:0[1-9]|1[0-2])$/.test(month)) {
     throw new WrongArguments('archive needs --month, such as 2026-01.');
   }
-  if (to === undefined || to === '') throw new WrongArguments('archive needs --to: the file.');
-  return { name: 'archive', class: ofClass, month, to };
+  return { name: 'archive', class: ofClass, month, to: placeOf(to) };
+}
+
+/**
+ * Reads the place of a copy: the path of a file, or `s3://BUCKET/KEY`.
+ * @throws WrongArguments
+ */
+function placeOf(to: string | undefined): string | NamedObject {
+  const place = 'a file, or s3://BUCKET/KEY';
+  if (to === undefined || to === '') throw new WrongArguments(`archive needs --to: ${place}.`);
+  if (!to.startsWith('s3:')) return to;
+  const [, bucket = '', key = ''] =
+    /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])\/(.{1,1000})$/.exec(to) ?? [];
+  if (bucket === '') throw new WrongArguments(`--to must be ${place}.`);
+  return { bucket, key };
 }
 
 /**

@@ -11,6 +11,7 @@ import {
   type InstalledDatabase,
 } from '#platform/database/installed-database.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
+import { serverOf } from '#domain/audit/seal/checkpoint-store.js';
 import { onRecorded } from '#platform/database/statements/recorded-ids.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { act } from './act.js';
@@ -64,8 +65,13 @@ async function run(
     openLog({ format: 'text', filter: 'error' });
     return check(command, environment, terminal);
   }
-  const parts = { database: TABLE.database, log: TABLE.log };
-  const { database, log: logging } = loadPart(parts, environment);
+  const parts = {
+    database: TABLE.database,
+    log: TABLE.log,
+    objectStore: TABLE.objectStore,
+    authorities: { extraCaCerts: TABLE.upstream.extraCaCerts },
+  };
+  const { database, log: logging, objectStore, authorities } = loadPart(parts, environment);
   const log = openLog(logging);
   const opened = await openInstalledDatabase(database, 'production', {
     isGated: command.name !== 'reconcile',
@@ -80,7 +86,8 @@ async function run(
       return 0;
     }
     if (command.name === 'archive') {
-      await archive(command, opened.dataSource, terminal);
+      const server = serverOf(objectStore, authorities.extraCaCerts);
+      await archive(command, opened.dataSource, { terminal, server });
       return 0;
     }
     if (command.name === 'domains') {

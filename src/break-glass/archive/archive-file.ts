@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import { open, readFile, rename, stat, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
 import { FIRST_PLACE, type FeedPlace } from '#domain/audit/feed/audit-feed.repository.js';
 
 /** The bytes that are read at once from the end of a file. */
@@ -80,33 +80,43 @@ export async function append(path: string, lines: AsyncIterable<string>): Promis
 }
 
 /**
- * Reads a file back, and compares each line with those of the log.
- * @returns the summary of the file; the number of the first line that differs if one does
+ * Compares each line of a copy with those of the log.
+ *
+ * @param content the bytes of the copy
+ * @returns the summary of the copy; the number of the first line that differs if one does
  */
-export async function compareFile(
-  path: string,
+export async function compare(
+  content: AsyncIterable<Buffer>,
   lines: AsyncIterable<string>,
 ): Promise<Summary | number> {
   const hash = createHash('sha256');
-  const input = createReadStream(path);
-  const inFile = createInterface({ input, crlfDelay: Infinity })[Symbol.asyncIterator]();
+  const read = { bytes: 0 };
+  const input = Readable.from(counted(content, read));
+  const inCopy = createInterface({ input, crlfDelay: Infinity })[Symbol.asyncIterator]();
   let [rows, bytes] = [0, 0];
   try {
     for await (const line of lines) {
       rows += 1;
-      const found = await inFile.next();
+      const found = await inCopy.next();
       if (found.done === true || found.value !== line) return rows;
       const whole = Buffer.from(`${line}\n`);
       hash.update(whole);
       bytes += whole.length;
     }
-    if ((await inFile.next()).done !== true) return rows + 1;
+    if ((await inCopy.next()).done !== true) return rows + 1;
   } finally {
     input.destroy();
   }
   // A last line without its newline, or another form of one, has another number of bytes.
-  if ((await stat(path)).size !== bytes) return rows;
+  if (read.bytes !== bytes) return rows;
   return { rows, bytes, sha256: hash.digest('hex') };
+}
+
+async function* counted(content: AsyncIterable<Buffer>, read: { bytes: number }) {
+  for await (const chunk of content) {
+    read.bytes += chunk.length;
+    yield chunk;
+  }
 }
 
 /** Gives a file its final name, and waits until the directory has it on the disk. */

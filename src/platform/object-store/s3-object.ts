@@ -1,22 +1,7 @@
 import { hash } from 'node:crypto';
-import { Agent } from 'node:https';
 import type { Readable } from 'node:stream';
-import { getCACertificates } from 'node:tls';
-import type { S3Client } from '@aws-sdk/client-s3';
-import { isHttpsOrLoopback } from '#platform/text/loopback.js';
-import { asObjectStoreError, ObjectStoreError } from './object-store-error.js';
-
-/** A server of an object store. */
-export interface S3Server {
-  /** The region; undefined if the SDK finds it. */
-  readonly region: string | undefined;
-  /**
-   * The address of a store other than AWS, whose paths begin with the bucket; undefined for AWS.
-   */
-  readonly endpoint: string | undefined;
-  /** PEM certificates of authorities that are trusted in addition to those of Node.js. */
-  readonly extraCaCerts: readonly string[];
-}
+import { ObjectStoreError } from './object-store-error.js';
+import { openClient, TIME_LIMIT, withinLimit, type S3Server } from './s3-client.js';
 
 /** The place of an object in an object store. */
 export interface ObjectLocation extends S3Server {
@@ -56,15 +41,9 @@ export interface ObjectReader {
 /** The largest number of bytes of an object. */
 const MAX_BYTES = 1024 * 1024;
 
-/** The milliseconds for one read, with all attempts of the SDK. */
-const TIME_LIMIT = 10_000;
-
 /**
- * Opens one object of an S3 store for reading, by HEAD and GET. Only this file loads the AWS
- * SDK for S3 (`@aws-sdk/client-s3`), so that a server without an object store never loads it. The
- * SDK finds the credentials: in variables, by web identity (IRSA), from a container or from EC2.
- * This function limits the size of the object and the time of a read, because the SDK limits
- * neither. Plain http is refused, except to a loopback host.
+ * Opens one object of an S3 store for reading, by HEAD and GET. It limits the size of the object
+ * and the time of a read, because the SDK limits neither.
  */
 export async function openS3Object(
   { bucket, key, region, endpoint, extraCaCerts }: ObjectLocation,
@@ -140,61 +119,6 @@ export async function openLockedFolder(
         return found.map(({ Key = '' }) => Key.slice(folder.length + 1));
       }),
   };
-}
-
-/** Makes a client of the AWS SDK for a server. */
-async function openClient({ region, endpoint, extraCaCerts }: S3Server): Promise<S3Client> {
-  const { S3Client: Client } = await import('@aws-sdk/client-s3');
-  const client = new Client({
-    ...(region === undefined ? {} : { region }),
-    followRegionRedirects: endpoint === undefined,
-    ...(endpoint === undefined ? {} : { endpoint, forcePathStyle: true }),
-    requestChecksumCalculation: 'WHEN_REQUIRED', // stores other than AWS do not know them
-    responseChecksumValidation: 'WHEN_REQUIRED',
-    requestHandler: {
-      httpsAgent: new Agent({ ca: [...getCACertificates('default'), ...extraCaCerts] }),
-    },
-  });
-  client.middlewareStack.add(
-    (next) => (args) => {
-      requireTls(args.request);
-      return next(args);
-    },
-    { step: 'finalizeRequest', name: 'requireTls' },
-  );
-  return client;
-}
-
-/** Refuses a request over plain HTTP, to which a configuration file of the SDK could lead. */
-function requireTls(request: unknown): void {
-  const { protocol, hostname } = request as {
-    readonly protocol: string;
-    readonly hostname: string;
-  };
-  if (isHttpsOrLoopback(`${protocol}//${hostname}`)) return;
-  throw new ObjectStoreError('failed', 'must be reached by https (http only for localhost)');
-}
-
-/** Runs a read until it ends, its time is over, or the signal is aborted. */
-async function withinLimit<T>(
-  timeLimit: number,
-  stopping: AbortSignal | undefined,
-  read: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const limit = AbortSignal.timeout(timeLimit);
-  const signal = stopping === undefined ? limit : AbortSignal.any([limit, stopping]);
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const onAbort = () => reject(signal.reason);
-  signal.addEventListener('abort', onAbort);
-  try {
-    // The race is needed because the SDK does not notice the signal while it waits between two
-    // attempts or looks for credentials.
-    return await Promise.race([read(signal), aborted]);
-  } catch (error) {
-    throw asObjectStoreError(error);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
 }
 
 async function readAll(body: Readable, signal: AbortSignal): Promise<Buffer> {

@@ -1,4 +1,5 @@
 import type { Config } from '#platform/config/config.js';
+import type { S3Server } from '#platform/object-store/s3-client.js';
 import { openLockedFolder, type LockedFolder } from '#platform/object-store/s3-object.js';
 import type { Checkpoint } from './checkpoints.repository.js';
 
@@ -19,10 +20,7 @@ export class CheckpointStore {
     upstream: { extraCaCerts },
   }: Pick<Config, 'auditSeal' | 'objectStore' | 'upstream'>): Promise<CheckpointStore | undefined> {
     if (bucket === undefined) return undefined;
-    const isShared = objectStore.bucket !== undefined;
-    const region = isShared && objectStore.region !== 'auto' ? objectStore.region : undefined;
-    const endpoint = isShared ? objectStore.endpoint : undefined;
-    const place = { bucket, folder: FOLDER, region, endpoint, extraCaCerts };
+    const place = { bucket, folder: FOLDER, ...serverOf(objectStore, extraCaCerts) };
     return new CheckpointStore(await openLockedFolder(place), retentionDays);
   }
 
@@ -42,6 +40,18 @@ export class CheckpointStore {
     }
     return newest === nameOf(last) ? undefined : (await this.folder.read(newest)).toString();
   }
+}
+
+/**
+ * Returns the server of the buckets for checkpoints and archives: that of the configuration
+ * document, if there is one, or else the one that the AWS SDK finds.
+ */
+export function serverOf(
+  { bucket, region, endpoint }: Config['objectStore'],
+  extraCaCerts: readonly string[],
+): S3Server {
+  if (bucket === undefined) return { region: undefined, endpoint: undefined, extraCaCerts };
+  return { region: region === 'auto' ? undefined : region, endpoint, extraCaCerts };
 }
 
 /** The names of the checkpoints of a tree have the order of their sizes. */
