@@ -6,6 +6,7 @@ import {
   NOT_OAUTH,
   OF_ADDRESSES,
   OF_ORGANIZATION,
+  ON_A_DAY,
 } from './search-keys.js';
 
 /** A part of the log that one index returns in the order of a search. */
@@ -197,7 +198,7 @@ function criteriaOf(values: Values, filter: AuditFilter, isRareNetwork: boolean)
 function requestCriterion({ bind }: Values, requestId: string): Criterion {
   const text = `${bind(requestId)}::text`;
   return {
-    places: [{ where: hasText('request_id', text) }],
+    places: [{ where: `${hasText('request_id', text)} AND ${ON_A_DAY}` }],
     condition: `e.request_id = ${text}`,
   };
 }

@@ -48,3 +48,13 @@ export function hasText(column: 'type' | 'subject_email' | 'request_id', value: 
 
 /** Writes the condition that the index of addresses serves for the organization `$1`. */
 export const OF_ADDRESSES = `uuid_hash_extended(e.org_id, 0) = uuid_hash_extended($1::uuid, 0) AND ${OF_ORGANIZATION}`;
+
+/**
+ * The condition that an event is of a day since the first event of the organization `$1`. It is
+ * always true. The index of requests begins with the day, and PostgreSQL before version 18 cannot
+ * skip from day to day by itself.
+ */
+export const ON_A_DAY = `(e.created_at AT TIME ZONE 'UTC')::date = ANY (ARRAY(
+  SELECT d::date FROM generate_series(
+    (SELECT date_trunc('day', min(f.created_at) AT TIME ZONE 'UTC') FROM audit_events f WHERE f.org_id = $1),
+    clock_timestamp() AT TIME ZONE 'UTC' + interval '1 day', '1 day') d))`;
