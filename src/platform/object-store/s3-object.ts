@@ -68,7 +68,7 @@ export async function openS3Object(
 }
 
 /**
- * Opens a folder of a bucket for objects that nobody may change or delete for a time (S3 Object
+ * Opens a folder of a bucket for objects that cannot be changed or deleted for a time (S3 Object
  * Lock in the mode COMPLIANCE). The bucket must have Object Lock turned on. As
  * {@link openS3Object}, it limits sizes and times.
  */

@@ -6,7 +6,7 @@ import type { Checkpoint } from './checkpoints.repository.js';
 const FOLDER = 'audit-checkpoints';
 const DAY = 86_400_000;
 
-/** The copies of checkpoints in an object store, which nobody may change or delete for a time. */
+/** The copies of checkpoints in an object store, which stay unchanged for a time. */
 export class CheckpointStore {
   constructor(
     private readonly folder: LockedFolder,

@@ -34,7 +34,7 @@ export const USER_ATTRIBUTES: readonly Attribute[] = [
   text('locale', 'The location by which numbers and dates are formatted, such as "en-US".'),
   text('timezone', 'The time zone in the IANA database, such as "America/Los_Angeles".'),
   attribute('boolean', 'active', 'Whether the user may sign in. False ends everything they hold.'),
-  text('password', 'Accepted and dropped: nobody signs in here with a password.', {
+  text('password', 'Accepted and dropped: no user signs in here with a password.', {
     caseExact: true,
     mutability: 'writeOnly',
     returned: 'never',
