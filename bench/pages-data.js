@@ -20,6 +20,9 @@ export const eventId = (n) => `01900000-0000-7000-a004-${n.toString(16).padStart
 /** The seconds between the first event and the last one: 89 days. */
 const SPAN = 7_700_000;
 
+/** The time between two rounds of the sealer, in milliseconds. */
+const ROUND = 60_000;
+
 /** The tables that become large. Their indexes are made after their rows. */
 const LARGE = ['users', 'authenticators', 'audit_events'];
 
@@ -112,6 +115,7 @@ export async function fillEvents(database, events) {
 async function load(database, large, statements) {
   const client = new Client(database);
   await client.connect();
+  await holdSealer(database);
   try {
     await client.query(
       "SET maintenance_work_mem = '512MB'; SET synchronous_commit = off; SET statement_timeout = 0",
@@ -129,18 +133,26 @@ async function load(database, large, statements) {
     for (const table of [...large, 'ssh_certificates', 'sessions']) {
       await client.query(`VACUUM ANALYZE ${table}`);
     }
-    await holdSealer(client);
     await client.query('CHECKPOINT');
   } finally {
     await client.end();
   }
 }
 
-/** Keeps the sealer of the server from sealing the new events while the benchmark measures. */
-async function holdSealer(client) {
+/**
+ * Keeps the sealer of the server from sealing the new events while the benchmark measures: it takes
+ * each round in its place, until the database stops.
+ */
+async function holdSealer(database) {
+  const client = new Client(database);
+  await client.connect();
   const { rows } = await client.query(`SELECT to_regclass('audit_seal') IS NOT NULL AS is_there`);
-  if (!rows[0].is_there) return;
-  await client.query(`UPDATE audit_seal SET round_at = clock_timestamp() + interval '1 day'`);
+  if (!rows[0].is_there) return client.end();
+  const hold = () => client.query('UPDATE audit_seal SET round_at = clock_timestamp()');
+  await hold();
+  const timer = setInterval(() => hold().catch(() => clearInterval(timer)), ROUND / 6);
+  timer.unref();
+  client.on('error', () => clearInterval(timer));
 }
 
 /** Makes the partitions of the last months, if the audit log has partitions. */
