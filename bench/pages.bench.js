@@ -95,6 +95,7 @@ const PAGES = [
   ['saved questions', () => '/admin/audit/questions'],
   ['SCIM tokens', () => '/admin/scim-tokens'],
   ['API tokens', () => '/admin/api-tokens'],
+  ['Event receivers', () => '/admin/event-receivers'],
   ['applications', () => '/admin/applications'],
   ['targets', () => '/admin/access'],
   ['targets, by name', (n) => `/admin/access?q=application%20${n}`],

@@ -10,7 +10,7 @@ import {
   noticeFigures,
   type NoticeFigures,
 } from '#domain/oauth/notice-figures/notice-figures.repository.js';
-import { NOTICE_QUEUES, WAITS_LONG } from '#domain/oauth/notice-watch/notice-queues.js';
+import { WATCHED_QUEUES, WAITS_LONG } from '#domain/oauth/notice-watch/notice-queues.js';
 import { checkSigningKeys } from '#domain/oauth/token-signing/check-signing-keys.js';
 import type { Config, ValidConfig } from '#platform/config/config.js';
 import type { Environment } from '#platform/config/environment.js';
@@ -213,13 +213,20 @@ async function checkNotices(
 ): Promise<void> {
   const figures = await findings.of(
     'notices',
-    () => noticeFigures(manager, NOTICE_QUEUES, 'all'),
-    (found) => found.map(describeFigures).join('; '),
+    () => noticeFigures(manager, WATCHED_QUEUES, 'all'),
+    (found) =>
+      found
+        .filter((one) => !(one.isOfReceivers && one.isSelfRegistered))
+        .map(describeFigures)
+        .join('; '),
   );
   for (const one of figures ?? []) {
     if (one.isSelfRegistered || one.age < WAITS_LONG) continue;
     const minutes = Math.round(one.age / 60_000);
-    findings.warn('notices', `applications have not heard of an end for ${minutes} minutes`);
+    const late = one.isOfReceivers
+      ? `event receivers have not taken an event for ${minutes} minutes`
+      : `applications have not heard of an end for ${minutes} minutes`;
+    findings.warn('notices', late);
   }
 }
 
@@ -274,10 +281,12 @@ async function checkApiTokens(
   findings.warn('API tokens', text);
 }
 
-function describeFigures({ kind, isSelfRegistered, ...figures }: NoticeFigures): string {
+function describeFigures(of: NoticeFigures): string {
+  const { kind, isSelfRegistered, isOfReceivers, ...figures } = of;
   const { waiting, oldest, sent, failed } = figures;
   const since = oldest === null ? '' : ` since ${oldest.toISOString()}`;
-  const to = isSelfRegistered ? 'clients that registered themselves' : 'applications';
+  const clients = isSelfRegistered ? 'clients that registered themselves' : 'applications';
+  const to = isOfReceivers ? 'event receivers' : clients;
   return `${kind} to ${to}: ${waiting} wait${since}, ${sent} sent and ${failed} failed in ${COUNTED_DAYS} days`;
 }
 

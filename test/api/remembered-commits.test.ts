@@ -16,16 +16,16 @@ import { PUBLIC_KEY } from '../support/ssh-issuance.js';
 describe('what a process remembers of its commits', () => {
   let app: TestApp;
   let user: EnrolledUser;
-  let noted: string[];
+  let noted: string[] = [];
 
   beforeAll(async () => {
     app = await startTestApp({ environment: { SVC_SSH_PRINCIPALS: 'email' } });
     user = await app.enrolled('alice@example.com');
+    onRecorded(app.dataSource, (ids) => noted.push(...ids));
   });
   afterAll(() => app.close());
   beforeEach(() => {
     noted = [];
-    onRecorded(app.dataSource, (ids) => noted.push(...ids));
   });
 
   it('the id of each audit row of issued credentials, of logins and of an identity provider', async () => {

@@ -82,6 +82,18 @@ GET    /v1/account/applications                   general        none   256 api 
 DELETE /v1/account/applications/:client_id        general        none   256 api        problem    verified    svc:credentials
 GET    /v1/account/activity                       general        none   256 api        problem    verified    svc:credentials
 GET    /v1/account/export                         general        none   256 api        problem    verified    svc:credentials
+POST   /account/notices/dismiss                   general        form   256 ui         html       verified    from:strict
+GET    /admin/event-receivers                     general        none   256 ui         html       optional
+GET    /admin/event-receivers/:id                 general        none   256 ui         html       optional
+GET    /api/v1/org/event-receivers                general        none   256 api        problem    verified    svc:admin
+POST   /api/v1/org/event-receivers                general        json   256 api        problem    verified    svc:admin touch:300
+GET    /api/v1/org/event-receivers/:id            general        none   256 api        problem    verified    svc:admin
+PATCH  /api/v1/org/event-receivers/:id            general        json   256 api        problem    verified    svc:admin touch:300
+DELETE /api/v1/org/event-receivers/:id            general        none   256 api        problem    verified    svc:admin touch:300
+POST   /api/v1/org/event-receivers/:id/rotate-secret general     json   256 api        problem    verified    svc:admin touch:300
+POST   /api/v1/org/event-receivers/:id/test       general        json   256 api        problem    verified    svc:admin touch:300
+POST   /api/v1/org/event-receivers/:id/dead-letters/:letter_id/repeat general json 256 api problem verified svc:admin touch:300
+DELETE /api/v1/org/event-receivers/:id/dead-letters/:letter_id general none 256 api    problem    verified    svc:admin touch:300
 GET    /v1/setup                                  general        none   256 api        problem    verified    svc:credentials
 POST   /v1/credentials/ssh                        issuance       json   8   api        problem    verified    svc:credentials
 POST   /v1/credentials/ssh/challenge              issuance       json   8   api        problem    verified    svc:credentials

@@ -46,6 +46,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'telemetry',
   ],
   'src/domain': [
+    'audit/notices',
     'audit',
     'audit/feed',
     'audit/seal',
@@ -77,6 +78,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'oauth/notice-sending',
     'oauth/logout-notices',
     'oauth/shared-signals',
+    'oauth/event-receivers',
     'oauth/notice-watch',
     'oauth/grants',
     'oauth/applications',
@@ -161,6 +163,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'admin/access',
     'admin/members',
     'admin/tokens',
+    'admin/receivers',
     'admin/settings',
     'admin/applications',
     'admin/audit',

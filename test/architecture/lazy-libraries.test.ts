@@ -8,6 +8,7 @@ const LAZY = [
   '@aws-sdk/client-s3',
   '@node-saml/node-saml',
   '@opentelemetry/auto-instrumentations-node',
+  '@opentelemetry/otlp-transformer',
   '@opentelemetry/sdk-node',
   '@xmldom/xmldom',
   'xml-crypto',

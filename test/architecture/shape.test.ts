@@ -34,7 +34,6 @@ const TAMED: Readonly<Record<string, string>> = {
  */
 const SMALL: Readonly<Record<string, string>> = {
   ConfigurationPoll: 'Nest starts and stops it with the application',
-  RouteGuard: 'a guard, which Nest calls',
   SshKeyAttestations: 'its caller is a controller, which would have eight dependencies',
 };
 

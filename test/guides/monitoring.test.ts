@@ -112,7 +112,7 @@ requires('promtool').describe('the alert on notices, of the guide', () => {
     const alerts = (at: string, fired: string) =>
       `{ eval_time: ${at}, alertname: SvcNoticesWait, exp_alerts: [${fired}] }`;
     const fired =
-      '{ exp_labels: { severity: warning, kind: back-channel-logout }, exp_annotations: { summary: An application has not heard of an end for 20m 0s } }';
+      '{ exp_labels: { severity: warning, kind: back-channel-logout }, exp_annotations: { summary: A notice (back-channel-logout) waits for 20m 0s } }';
     writeFileSync(
       join(folder, 'test.yaml'),
       `rule_files: [rules.yaml]

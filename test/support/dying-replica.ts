@@ -9,7 +9,7 @@ const argument: DyingArgument = JSON.parse(process.argv[2] ?? '');
 
 /** The statements after which a replica kills itself, by the step. */
 const STATEMENTS: Readonly<Partial<Record<DyingStep, RegExp>>> = {
-  settled: /DELETE FROM (logout_notices|signal_events) WHERE id/,
+  settled: /DELETE FROM (logout_notices|signal_events) WHERE id|last_taken_at = now\(\)/,
   polled: /FROM signal_streams s JOIN signal_events e .* s\.method = 'poll' AND s\.status/,
   acknowledged: /DELETE FROM signal_events WHERE stream_id .* jti = ANY/,
 };

@@ -67,16 +67,17 @@ const EQUAL_READS = 10;
  */
 export async function endLeases(
   query: (text: string) => Promise<object[]>,
-  queue: 'logout_notices' | 'signal_events',
+  queue: 'logout_notices' | 'signal_events' | 'event_receivers',
 ): Promise<void> {
+  const until = queue === 'event_receivers' ? 'leased_until' : 'next_attempt_at';
   const reads: string[] = [];
   const isStill = async () => {
     const leased = await query(
-      `SELECT id, next_attempt_at FROM ${queue} WHERE next_attempt_at > now() ORDER BY id`,
+      `SELECT id, ${until} FROM ${queue} WHERE ${until} > now() ORDER BY id`,
     );
     reads.push(JSON.stringify(leased));
     return reads.length >= EQUAL_READS && new Set(reads.slice(-EQUAL_READS)).size === 1;
   };
   await expect.poll(isStill, SLOW).toBe(true);
-  await query(`UPDATE ${queue} SET next_attempt_at = next_attempt_at - interval '15 seconds'`);
+  await query(`UPDATE ${queue} SET ${until} = ${until} - interval '15 seconds'`);
 }

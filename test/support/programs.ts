@@ -5,6 +5,7 @@ import { suite } from 'vitest';
 import { debianPostgres } from './debian-postgres.js';
 import { MOTO } from './moto.js';
 import { findNode } from './node-versions.js';
+import { OTLP_READER } from './otlp-reader.js';
 
 /**
  * The program schemathesis, which makes requests from an OpenAPI document. `.ci/run` installs it.
@@ -51,7 +52,8 @@ export interface Requirement {
  *   a process may have mounts of its own, `moto` the stand-in for S3 and KMS, `schemathesis` the
  *   tester of an API by its description, `mod_auth_openidc` the module of Apache, `simplesamlphp`
  *   the identity provider of that name, `postgresql` a server of Debian, `authlib` the Python
- *   environment of that name, `the Go modules` those of `.ci/go`, `python3-jwt` PyJWT of Debian
+ *   environment of that name, `the Go modules` those of `.ci/go`, `the OTLP reader` the program of
+ *   `.ci/otlp`, `python3-jwt` PyJWT of Debian
  */
 export function requires(...needs: string[]): Requirement {
   const missing = needs.filter((need) => !isMet(need));
@@ -79,6 +81,7 @@ function isMet(need: string): boolean {
     return spawnSync(DEBIAN_PYTHON, ['-c', 'import jwt, cryptography']).status === 0;
   if (need === 'the Go modules')
     return existsSync('/opt/svc-test/go/pkg/mod/github.com/coreos/go-oidc');
+  if (need === 'the OTLP reader') return existsSync(OTLP_READER);
   if (need === 'schemathesis') return isExecutable(join(dirname(SCHEMATHESIS), 'python'));
   if (need === 'simplesamlphp') return existsSync('/usr/share/simplesamlphp/www/index.php');
   const major = /^node@(\d+)$/.exec(need)?.[1];

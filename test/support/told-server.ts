@@ -29,8 +29,8 @@ export interface ToldServer<Received> {
 /** The differences between the servers for logout notices and for security events. */
 export interface ToldServerOptions<Received> {
   readonly path: string;
-  /** Returns the facts about a request that tests compare. */
-  readonly read: (body: string, request: IncomingMessage) => Received;
+  /** Returns the facts about a request that tests compare, from its body as text and as bytes. */
+  readonly read: (body: string, request: IncomingMessage, bytes: Buffer) => Received;
   /** The status of each answer until a test changes `answer`. */
   readonly status: number;
 }
@@ -53,7 +53,8 @@ export async function startToldServer<Received>({
     });
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
-    const one = read(Buffer.concat(chunks).toString(), request);
+    const bytes = Buffer.concat(chunks);
+    const one = read(bytes.toString(), request, bytes);
     received.push(one);
     await give(await receiver.answer(received.length, one), response);
   }

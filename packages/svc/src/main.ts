@@ -33,7 +33,9 @@ async function runCommand(options: GlobalOptions, terminal: Terminal): Promise<n
   const entry = entryOf(name);
   const { command } = await entry.load();
   if (options.wantsHelp) return helpOf(entry, command, terminal);
-  return (await command.run(args, new CommandContext(terminal, options.server, COMMANDS))) ?? 0;
+  const isForProgram = entry.forPrograms?.includes(args[0] ?? '') ?? false;
+  const context = new CommandContext(terminal, options.server, COMMANDS, isForProgram);
+  return (await command.run(args, context)) ?? 0;
 }
 
 function entryOf(name: string): CommandEntry {

@@ -74,6 +74,12 @@ const OWN: Partial<Record<AuditType, (of: Read, application: string) => string>>
   org_domain_added: (of) => `You added the domain ${of('domain')}`,
   org_domain_verified: (of) => `You proved the domain ${of('domain')}`,
   org_domain_removed: (of) => `You removed the domain ${of('domain')}`,
+  event_receiver_created: (of) => `You made the event receiver “${of('name', 'Receiver')}”`,
+  event_receiver_updated: (of) => `You changed the event receiver “${of('name', 'Receiver')}”`,
+  event_receiver_secret_rotated: (of) =>
+    `You replaced the secret of the event receiver “${of('name', 'Receiver')}”`,
+  event_receiver_deleted: (of) => `You removed the event receiver “${of('name', 'Receiver')}”`,
+  event_receiver_tested: (of) => `You tested the event receiver “${of('name', 'Receiver')}”`,
   scim_token_created: (of) => `You made the SCIM token “${of('description', 'SCIM token')}”`,
   scim_token_revoked: () => 'You ended a SCIM token',
   secret_confirmed: () => 'You confirmed a secret after the database had lost changes',

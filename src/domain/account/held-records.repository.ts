@@ -15,6 +15,7 @@ export interface HeldRecords {
   readonly attested_ssh_keys: readonly unknown[];
   readonly github_tokens: readonly unknown[];
   readonly application_sign_ins: readonly unknown[];
+  readonly unread_notices: readonly unknown[];
 }
 
 /**
@@ -64,6 +65,8 @@ export async function readHeldRecords(
     application_sign_ins: await sql(tx)`
       SELECT client_id, sid, session_key AS key_id, last_at
       FROM client_sign_ins WHERE user_id = ${userId} ORDER BY last_at DESC, sid, client_id LIMIT ${MOST}`,
+    unread_notices: await sql(tx)`
+      SELECT type, name, created_at FROM account_notices WHERE user_id = ${userId} ORDER BY id DESC LIMIT ${MOST}`,
   };
 }
 

@@ -1,5 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import {
+  dismissNotices,
+  listNotices,
+  type AccountNotice,
+} from '#domain/audit/notices/account-notices.repository.js';
+import {
   deadLettersOfOwner,
   type OwnDeadLetter,
 } from '#domain/oauth/logout-notices/dead-letters.repository.js';
@@ -61,6 +66,16 @@ export class OwnAccount {
    */
   async deadLetters({ id, orgId }: VerifiedSession['user']): Promise<readonly OwnDeadLetter[]> {
     return orgId === null ? deadLettersOfOwner(this.dataSource.manager, id) : [];
+  }
+
+  /** Lists the notices about the account that a user has not read, the newest first. */
+  notices(userId: string): Promise<AccountNotice[]> {
+    return listNotices(this.dataSource.manager, userId);
+  }
+
+  /** Removes the notices of a user up to the newest one that a page showed. */
+  dismissNotices(userId: string, newestShown: string): Promise<void> {
+    return dismissNotices(this.dataSource.manager, userId, newestShown);
   }
 
   /** Lists the events of which a user is the actor or the subject, the newest first. */

@@ -1,4 +1,5 @@
 import { AUDIT_CLASS, AUDIT_TYPES, type AuditClass, type AuditType } from './audit-event.js';
+import { NOTICED, type NoticedType } from './notices/noticed-types.js';
 
 /** The kinds into which the admin console groups events. Each type of event belongs to one kind. */
 export const AUDIT_KINDS = {
@@ -36,6 +37,7 @@ const KIND_OF: Partial<Record<AuditType, AuditKind>> = {
   member_readmitted: 'members',
   member_parted: 'members',
   member_address_given: 'members',
+  event_receiver_tested: 'organization',
 };
 const KIND_OF_CLASS: Readonly<Record<AuditClass, AuditKind>> = {
   auth: 'logins',
@@ -71,11 +73,15 @@ export const TYPES_OF_KIND: ReadonlyMap<AuditKind, readonly AuditType[]> = new M
   ]),
 );
 
+const NOTICED_TYPES: readonly AuditType[] = Object.keys(NOTICED) as NoticedType[];
+
 /**
  * Further groups of event types that a search offers. `access` has the events by which a user got
- * in to an account or a target.
+ * in to an account or a target. `notices` has the events of which the service tells the people
+ * whom they concern.
  */
 const GROUPS = {
+  notices: ['enrollment', ...NOTICED_TYPES],
   access: [
     'login_success',
     'device_approved',

@@ -12,6 +12,8 @@ import {
 } from './audit-event.js';
 import type { AuditOrigin } from './audit-origin.js';
 import type { CommittedActs } from './noted-act.js';
+import { notePeople } from './notices/account-notices.repository.js';
+import { isNoticed } from './notices/noticed-types.js';
 import { OTHER } from './search-keys.js';
 
 /**
@@ -132,7 +134,7 @@ export class AuditLog {
   }
 
   /**
-   * Records an event in the transaction of the change.
+   * Records an event in the transaction of the change, and tells the people who must hear of it.
    *
    * @param atMostEvery seconds in which one event of this type about one subject is enough; by
    * default every event is recorded
@@ -145,7 +147,11 @@ export class AuditLog {
     const auditId = newUuid();
     const source = atMostEvery === undefined ? undefined : unlessSince(event, atMostEvery);
     await sql(tx)`${recordAudit({ ...event, id: auditId }, source)}`;
-    const { acts = [] } = event;
+    const { type, actorId, subjectId, orgId, details, acts = [] } = event;
+    if (isNoticed(type)) {
+      const name = typeof details?.['name'] === 'string' ? details['name'] : undefined;
+      await notePeople(tx, { type, auditId, actorId, subjectId, orgId, name });
+    }
     if (acts.length === 0 || this.#listeners.length === 0) return;
     afterCommit(tx, () => this.#listeners.forEach((listener) => listener({ auditId, acts })));
   }

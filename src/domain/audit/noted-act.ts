@@ -47,6 +47,13 @@ export type NotedAct =
       /** The resource of the tokens that ended. */
       readonly resource: string;
     }
+  | {
+      /** The event receiver was removed, so that the audit log does not go to it any more. */
+      readonly kind: 'receiver_removed';
+      readonly receiverId: string;
+      readonly orgId: string;
+      readonly name: string;
+    }
   | NotedSecret;
 
 /** A SCIM token, an API token or a secret of an application that was made, or that ended. */

@@ -7,14 +7,23 @@ import { AccessRevocation } from '#domain/access-revocation/access-revocation.se
 import { AuditModule } from '#domain/audit/audit.module.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { DirectoryModule } from '#domain/directory/directory.module.js';
+import { Members } from '#domain/directory/members.service.js';
+import { OrganizationsModule } from '#domain/organizations/organizations.module.js';
+import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DataSource } from '#platform/database/statements/typeorm.js';
 import { OutboundModule } from '#platform/outbound/outbound.module.js';
+import { Clock } from '#platform/clock/clock.js';
+import { Random } from '#platform/clock/random.js';
+import { Database } from '#platform/database/open-database.js';
+import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
 import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { ApplicationNotices } from './applications/application-notices.service.js';
 import { ManagedApplications } from './applications/managed-applications.service.js';
 import { RegisteredResources } from './applications/registered-resources.js';
 import { ClientsRepository } from './clients/clients.repository.js';
+import { EventReceivers } from './event-receivers/event-receivers.js';
+import { ReceiverSender } from './event-receivers/receiver-sender.js';
 import { BatchedQueries } from './grants/batched-queries.service.js';
 import { EndedAccounts } from './logout-notices/ended-accounts.repository.js';
 import { LogoutSender } from './logout-notices/logout-sender.service.js';
@@ -36,7 +45,14 @@ import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js'
  *     client <- grant, token, secret
  */
 @Module({
-  imports: [AccessModule, AccessRevocationModule, AuditModule, DirectoryModule, OutboundModule],
+  imports: [
+    AccessModule,
+    AccessRevocationModule,
+    AuditModule,
+    DirectoryModule,
+    OrganizationsModule,
+    OutboundModule,
+  ],
   providers: [
     ApplicationNotices,
     BatchedQueries,
@@ -54,11 +70,49 @@ import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js'
       useFactory: (config: Config, dataSource: DataSource, kmsKeys: KmsKeys) =>
         TokenSigningKeys.open(config, dataSource, kmsKeys),
     },
+    {
+      provide: EventReceivers,
+      inject: [CONFIG, DataSource, Members, OrganizationsRepository, AuditLog, OutboundHttp],
+      useFactory: (
+        { secrets, http }: Config,
+        dataSource: DataSource,
+        members: Members,
+        organizations: OrganizationsRepository,
+        audit: AuditLog,
+        outboundHttp: OutboundHttp,
+      ) =>
+        new EventReceivers({
+          secrets,
+          dataSource,
+          members,
+          organizations,
+          audit,
+          outboundHttp,
+          baseUrl: http.baseUrl,
+        }),
+    },
+    {
+      provide: ReceiverSender,
+      inject: [CONFIG, Database, OutboundHttp, Clock, Random],
+      useFactory: (
+        { secrets }: Config,
+        database: Database,
+        outboundHttp: OutboundHttp,
+        clock: Clock,
+        random: Random,
+      ) => {
+        const { dataSource } = database;
+        const sender = new ReceiverSender({ secrets, dataSource, outboundHttp, clock, random });
+        database.onRecorded(() => sender.noteEvents());
+        return sender;
+      },
+    },
   ],
   exports: [
     ApplicationNotices,
     BatchedQueries,
     ClientsRepository,
+    EventReceivers,
     ManagedApplications,
     PolledSignals,
     SignalStreams,

@@ -18,7 +18,13 @@ import {
 import type { AuthRule } from '#platform/http/routing/route-policy.js';
 import { clientItself, type ClientItself } from './client-itself.js';
 import { programItself } from './program-itself.js';
-import { ADMIN_SCOPE, assertOpens, challengeOf, refusedToken } from './access-token.js';
+import {
+  ADMIN_SCOPE,
+  assertOpens,
+  challengeOf,
+  CLI_CLIENT_ID,
+  refusedToken,
+} from './access-token.js';
 import type { LiveSession, SessionUser } from './session.js';
 import { Sessions } from './sessions.service.js';
 import { spendDpopProof } from './dpop/spend-dpop-proof.js';
@@ -28,6 +34,11 @@ import { spendDpopProof } from './dpop/spend-dpop-proof.js';
  * seconds, so that a client in a loop does not fill the audit log.
  */
 const DENIALS_ON_RECORD = 60;
+
+/** The header that names the newest notice to the user of the command-line client. */
+const NOTICE_HEADER = 'svc-notice';
+
+const NO_HEADERS: Readonly<Record<string, string>> = {};
 
 /** The most characters of a refused path that the audit log records. */
 const LONGEST_PATH = 256;
@@ -144,6 +155,17 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
       details: { code, method, path: path.slice(0, LONGEST_PATH) },
     } as const;
     await this.audit.record(this.manager, event, { atMostEvery: DENIALS_ON_RECORD });
+  }
+
+  /**
+   * Tells the command-line client of a notice about the account that the user has not read, as a
+   * dictionary of RFC 9651. The command prints it, so that a person hears of it who opens no page.
+   */
+  override headersFor(session: Caller): Readonly<Record<string, string>> {
+    if (!('level' in session) || session.level !== 'verified') return NO_HEADERS;
+    const { accessToken, unreadNotice } = session;
+    if (accessToken?.clientId !== CLI_CLIENT_ID || !unreadNotice) return NO_HEADERS;
+    return { [NOTICE_HEADER]: `type=${unreadNotice.type}, id="${unreadNotice.id}"` };
   }
 
   override factsOf(session: Caller): CallerFacts {

@@ -104,6 +104,15 @@ export interface VerifiedSession extends SessionRow, Assurance {
    * the session.
    */
   readonly accessToken: AccessToken | null;
+  /** The newest notice about the account that the user has not read; null if there is none. */
+  readonly unreadNotice: UnreadNotice | null;
+}
+
+/** A notice about an account that its user has not read. */
+export interface UnreadNotice {
+  readonly id: string;
+  /** The type of the audit event, such as `key_registered`. */
+  readonly type: string;
 }
 
 /** A session that had not ended when it was read. */

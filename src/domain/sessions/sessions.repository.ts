@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { newestNotice } from '#domain/audit/notices/account-notices.repository.js';
 import {
   EVERY_SCOPE,
   idsOf,
@@ -19,7 +20,17 @@ import { fragment, sql, type SqlFragment } from '#platform/database/statements/s
 import { accessToken } from './access-token.js';
 import type { KeyTouch } from '#domain/access/reach/decision.js';
 import { AAL3, sessionLifetime } from './session.js';
-import type { Assurance, LiveSession, OwnSession, SessionOrigin, SessionUser } from './session.js';
+import type {
+  Assurance,
+  LiveSession,
+  OwnSession,
+  SessionOrigin,
+  SessionUser,
+  UnreadNotice,
+} from './session.js';
+
+/** The newest notice that the user of a session `s` has not read. */
+const NEWEST_NOTICE = newestNotice(fragment`s.user_id`);
 
 /** The most sessions that the list of a user shows, the newest first. */
 const MOST_SHOWN = 500;
@@ -91,6 +102,7 @@ interface Row {
   is_acting_admin: boolean;
   aaguid: string | null;
   enrolled: boolean;
+  notice: UnreadNotice | null;
 }
 
 /** The numbers of items that ended: live sessions, live grants, and valid access tokens. */
@@ -197,7 +209,8 @@ export class SessionsRepository implements Revocable {
       SELECT s.id, t.presented, t.token_client, t.token_payload, s.level, s.expires_at, s.pending_identity,
              s.authenticator_id, s.amr, s.acr, s.auth_time, s.of_device, s.user_id, u.org_id, u.email, u.name, a.aaguid,
              is_acting_admin(u.org_id, u.email, u.is_org_admin, u.active) AS is_acting_admin,
-             EXISTS (SELECT 1 FROM authenticators k WHERE k.user_id = s.user_id) AS enrolled
+             EXISTS (SELECT 1 FROM authenticators k WHERE k.user_id = s.user_id) AS enrolled,
+             ${NEWEST_NOTICE} AS notice
       FROM known t
       JOIN sessions s ON s.id = t.session_id
       LEFT JOIN users u ON u.id = s.user_id
@@ -431,6 +444,7 @@ function liveSession(row: Row): LiveSession {
     // token states it.
     isOfDevice: row.of_device || token?.isOfDevice === true,
     accessToken: token,
+    unreadNotice: row.notice,
   };
 }
 

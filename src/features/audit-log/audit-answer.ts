@@ -3,7 +3,8 @@ import { StreamableFile } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import type { AuditRow } from '#domain/audit/audit-filter.js';
 import type { FeedRow } from '#domain/audit/feed/audit-feed.repository.js';
-import { writeFeedCursor } from '#domain/admin/audit-search/audit-cursor.js';
+import { auditJson, feedJson } from '#domain/audit/feed/event-json.js';
+import { writeFeedCursor } from '#domain/audit/feed/feed-cursor.js';
 import type { AuditEvents } from '#domain/admin/audit-search/audit-events.service.js';
 import type { Reader } from '#domain/directory/api-tokens/reader.js';
 import { cutOff } from '#platform/http/errors/cut-off.js';
@@ -12,9 +13,7 @@ import { CSV_HEADER, eventLine } from './audit-csv.js';
 import { ocsfEvent } from './ocsf-event.js';
 import {
   AUDIT_PAGE_JSON,
-  auditJson,
   auditQuery,
-  feedJson,
   feedQuery,
   FORMATS,
   mediaTypeOf,

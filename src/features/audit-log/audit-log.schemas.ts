@@ -1,14 +1,10 @@
 import { z } from 'zod';
-import type { AuditPlace, AuditRow } from '#domain/audit/audit-filter.js';
+import type { AuditPlace } from '#domain/audit/audit-filter.js';
 import { TYPE_FILTERS, typesOfFilter } from '#domain/audit/audit-kinds.js';
-import type { FeedPlace, FeedRow } from '#domain/audit/feed/audit-feed.repository.js';
+import type { FeedPlace } from '#domain/audit/feed/audit-feed.repository.js';
+import { readFeedCursor } from '#domain/audit/feed/feed-cursor.js';
 import type { SealedPlace } from '#domain/audit/sealed-export/sealed-export.js';
-import {
-  readCursor,
-  readFeedCursor,
-  readSealedPlace,
-  writeFeedCursor,
-} from '#domain/admin/audit-search/audit-cursor.js';
+import { readCursor, readSealedPlace } from '#domain/admin/audit-search/audit-cursor.js';
 import {
   LATEST,
   type AuditQuery,
@@ -214,8 +210,6 @@ export const AUDIT_EVENT_JSON = z.object({
    */
   cursor: z.string().optional(),
 });
-/** The type of an event in the JSON of the API. */
-export type AuditEventJson = z.output<typeof AUDIT_EVENT_JSON>;
 
 /**
  * A page of events. `next` is null at the end of the log. With `order=asc` it is never null,
@@ -228,30 +222,3 @@ export const AUDIT_PAGE_JSON = z.object({
 });
 /** The type of a page of events in the JSON of the API. */
 export type AuditPageJson = z.output<typeof AUDIT_PAGE_JSON>;
-
-/**
- * Renders an event of the feed, which is the audit log in the order for programs, as JSON with its
- * cursor.
- */
-export function feedJson(row: FeedRow): AuditEventJson {
-  return { ...auditJson(row), cursor: writeFeedCursor(row.feedPlace) };
-}
-
-/** Renders an event as JSON. */
-export function auditJson(row: AuditRow): AuditEventJson {
-  return {
-    id: row.id,
-    type: row.type,
-    class: row.class,
-    actor_id: row.actorId,
-    subject_id: row.subjectId,
-    actor_email: row.actorEmail,
-    subject_email: row.subjectEmail,
-    client_name: row.clientName,
-    request_id: row.requestId,
-    ip: row.ip,
-    user_agent: row.userAgent,
-    details: row.details,
-    created_at: row.createdAt.toISOString(),
-  };
-}

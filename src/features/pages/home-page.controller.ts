@@ -7,6 +7,7 @@ import { Views } from '#platform/http/views/views.service.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { PAGE_ROUTE } from './shell/admission.js';
+import { noticesOf } from './shell/account-notices.js';
 import { timeLeft } from './shell/moment.js';
 import { person } from './shell/person.js';
 import { launcherOf } from './account/reach-words.js';
@@ -31,6 +32,7 @@ export class HomePageController {
       session?.level === 'verified'
         ? {
             left: timeLeft(session.expiresAt, this.clock.now()),
+            notices: await noticesOf(this.account, session),
             ...launcherOf(await this.account.reach(session.user.id)),
           }
         : {};

@@ -19,6 +19,7 @@ import { SessionsPageController } from './account/sessions-page.controller.js';
 import { ReachPageController } from './account/reach-page.controller.js';
 import { HomePageController } from './home-page.controller.js';
 import { LoginPageController } from './login-page.controller.js';
+import { NoticesController } from './notices.controller.js';
 import { StaticController } from './static.controller.js';
 
 /**
@@ -59,6 +60,7 @@ export class PagesModule implements OnModuleInit {
         KeysPageController,
         LoginPageController,
         MovedPagesController,
+        NoticesController,
         OverviewPageController,
         OwnApplicationsPageController,
         ReachPageController,

@@ -12,12 +12,14 @@ import { DomainsPageController } from './admin/settings/domains-page.controller.
 import { GitHubPageController } from './admin/settings/github-page.controller.js';
 import { ProvidersPageController } from './admin/settings/providers-page.controller.js';
 import { SettingsPageController } from './admin/settings/settings-page.controller.js';
+import { ReceiversPageController } from './admin/receivers/receivers-page.controller.js';
 import { ApiTokensPageController } from './admin/tokens/api-tokens-page.controller.js';
 import { TokensPageController } from './admin/tokens/tokens-page.controller.js';
 
 /** The folders of the templates of these pages. */
 const VIEWS = [
   'admin/access/views/',
+  'admin/receivers/views/',
   'admin/tokens/views/',
   'admin/settings/views/',
   'admin/applications/views/',
@@ -38,6 +40,7 @@ const VIEWS = [
     DomainsPageController,
     GitHubPageController,
     ProvidersPageController,
+    ReceiversPageController,
     SettingsPageController,
     TokensPageController,
   ],

@@ -51,14 +51,14 @@ export class RouteGuard implements CanActivate {
     assertDeclaredSize(request, body);
     const hasCookie = () => this.sessionCookies.token(request) !== undefined;
     this.#assertOrigin(request, auth.origin, hasCookie);
-    if (auth.session !== 'none') await this.#admit(request, auth);
+    if (auth.session !== 'none') await this.#admit(request, http.getResponse<Response>(), auth);
     assertKnownQuery(request, policy);
     if (hasBodyFor(request, body)) await parseBody(request, http.getResponse<Response>(), body);
     return true;
   }
 
   /** Looks up the session of a request once, and verifies that it meets the rule of the route. */
-  async #admit(request: AdmittedRequest, auth: AuthRule): Promise<void> {
+  async #admit(request: AdmittedRequest, response: Response, auth: AuthRule): Promise<void> {
     const cookie = auth.headerOnly === true ? undefined : this.sessionCookies.token(request);
     const presented = presentedToken(request, cookie);
     const session = await this.accessPolicy.find(presented, auth);
@@ -76,6 +76,7 @@ export class RouteGuard implements CanActivate {
     };
     await this.accessPolicy.verify(session, auth, verified);
     request.session = session;
+    response.set(this.accessPolicy.headersFor(session));
   }
 }
 

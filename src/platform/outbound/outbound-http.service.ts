@@ -109,10 +109,11 @@ export class OutboundHttp {
     const { url, checked } = await this.#check(address, isOver);
     const agent = this.#agentTo(checked, isOver);
     try {
+      const sent = Buffer.from(await new Response(body ?? null).arrayBuffer());
       const answer = await request(url, {
         method: method === 'POST' ? 'POST' : 'GET',
         headers: Object.fromEntries(new Headers(headers)),
-        body: (await new Response(body ?? null).text()) || null,
+        body: sent.byteLength === 0 ? null : sent,
         signal: isOver,
         dispatcher: agent,
       });

@@ -176,6 +176,7 @@ describe('every write of the service', () => {
       'org/scim-tokens/:id': `org/scim-tokens/${token}`,
       'api-tokens/:id': `api-tokens/${api['id']}`,
       'audit-questions/:id': `audit-questions/${question}`,
+      ...(await receiverWithLetter()),
       ':domain': 'lab-every-write.example',
       'providers/:id': `providers/${(providers as { id: string }[])[0]?.id}`,
       'installations/:id': 'installations/77',
@@ -184,6 +185,29 @@ describe('every write of the service', () => {
       'access/:kind/:id': `access${group}`,
       // The application of a colleague, for the last test.
       colleague: await applicationOf(grace),
+    };
+  }
+
+  /**
+   * Inserts an event receiver with a dead letter. It is paused, so that nothing changes by itself.
+   */
+  async function receiverWithLetter() {
+    const [receiver] = await rows<{ id: string }>(
+      app.dataSource,
+      `INSERT INTO event_receivers (id, org_id, kind, name, url, secret_sealed, status, created_by, epoch, xid, event_id)
+       SELECT gen_random_uuid(), org_id, 'webhook', 'SIEM', 'https://siem.example/', 'x', 'paused', id, 0, '0', id
+       FROM users WHERE email = $1 RETURNING id`,
+      [ADMIN],
+    );
+    const [letter] = await rows<{ id: string }>(
+      app.dataSource,
+      `INSERT INTO undelivered_events (receiver_id, event_id, type, event_at, dead_at)
+       VALUES ($1, gen_random_uuid(), 'logout', now(), now()) RETURNING id`,
+      [receiver?.id],
+    );
+    return {
+      'event-receivers/:id': `event-receivers/${receiver?.id}`,
+      ':letter_id': letter?.id ?? '',
     };
   }
 
@@ -278,7 +302,8 @@ describe('every write of the service', () => {
     const checked = routes.filter(({ policy }) => policy.auth.session !== 'none');
     expect(checked.filter((route) => !ofApi(route)).map(nameOf)).toContain('POST /device/approve');
     const answers = await sendAll(checked, { 'svc-session': ABSENT });
-    const asPage = new Set(['POST /logout', 'POST /device']); // their error is a page
+    // Their error is a page.
+    const asPage = new Set(['POST /logout', 'POST /device', 'POST /account/notices/dismiss']);
     expect(answers).toEqual(
       Object.fromEntries(
         checked.map((route) => [

@@ -351,6 +351,23 @@ requires('chromium').describe('a hostile name in Chromium', () => {
       ],
       pages: ['/admin/api-tokens'],
     }),
+    'of an event receiver': () => ({
+      enter: () =>
+        statusOf('/api/v1/org/event-receivers', {
+          name: HOSTILE,
+          kind: 'otlp',
+          url: 'http://127.0.0.1:9/',
+        }),
+      answers: [400],
+      store: [
+        `INSERT INTO event_receivers (id, org_id, kind, name, url, status, created_by, epoch, xid, event_id)
+         SELECT gen_random_uuid(), org_id, 'otlp', $1, 'https://siem.example/', 'paused', id, 0, '0', id
+         FROM users WHERE email = $2`,
+        HOSTILE,
+        ADMIN,
+      ],
+      pages: ['/admin/event-receivers'],
+    }),
     'of a question to the audit log': () => ({
       enter: () => statusOf('/api/v1/org/audit-questions', { name: HOSTILE, person: 'bob' }),
       answers: [400],

@@ -3,6 +3,7 @@ import type { EnrolledUser } from '../../support/app.js';
 import type { BrowserProfile } from '../../support/browser.js';
 import { asProgram, madeApiToken } from '../../support/api-tokens.js';
 import { newAddress } from '../../support/client.js';
+import { startEventServer } from '../../support/event-receivers.js';
 import {
   consoleSetUp,
   HOSTILE,
@@ -243,6 +244,42 @@ requires('chromium').describe('the pages of SCIM tokens in Chromium', () => {
     expect(await page.locator('[data-lost]').count()).toBe(0);
     expect(second.pageErrors).toEqual([]);
     await second.leave();
+  });
+
+  it('makes, tests, pauses and removes an event receiver by keyboard alone at 390 px, and tells of it until that is read', async () => {
+    const admin = await pages.newAdmin();
+    const { page } = admin.profile;
+    const server = await startEventServer();
+    const walk = await KeyboardWalk.begin(page, '/admin/event-receivers');
+    await walk.fill('#name', 'SIEM');
+    await walk.fill('#url', server.uri);
+    await walk.press('form[data-secret] button');
+    await page.locator('[data-result]').waitFor();
+    const secret = (await page.locator('[data-value]').textContent()) ?? '';
+    expect(secret).toMatch(/^whsec_[\w+/]{43}=$/);
+    await walk.press('[data-onward]');
+    await page.locator('[data-figure="sent"]').waitFor();
+    await walk.press('form[data-send$="/test"] button');
+    await page.getByText('The test event is in the log.').first().waitFor();
+    await expect.poll(() => server.received.length).toBe(2);
+    await walk.press('form[data-done="The receiver is paused."] button');
+    await page.locator('[data-paused]').waitFor();
+    walk.print('make, test and pause an event receiver');
+    await checkPage(admin.profile, page.url());
+    await checkPage(admin.profile, '/admin/event-receivers');
+    await page.goto('/account');
+    await page.locator('[data-notices]').waitFor();
+    await checkPage(admin.profile, '/account');
+    await page.getByRole('button', { name: 'I have read this' }).click();
+    await page.waitForURL('**/account');
+    expect(await page.locator('[data-notices]').count()).toBe(0);
+    const { receivers } = (await orgApi(admin.client, 'GET', '/event-receivers')).json;
+    await page.goto(`/admin/event-receivers/${(receivers as { id: string }[])[0]?.id}`);
+    await page.locator('summary').click();
+    await page.locator('form[data-send^="DELETE"] button').click();
+    await page.getByText('The receiver is removed.').waitFor();
+    await server.close();
+    await admin.profile.leave();
   });
 
   it('shows hostile names as text, and no name breaks the layout at 320 px', async () => {

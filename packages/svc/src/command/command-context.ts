@@ -19,6 +19,8 @@ export interface CommandWords {
   readonly words?: readonly string[];
   /** The words that may follow one of `words`, with spaces between them. */
   readonly acts?: Readonly<Record<string, string>>;
+  /** Those of `words` whose output another program reads, such as git. */
+  readonly forPrograms?: readonly string[];
 }
 
 /**
@@ -32,6 +34,8 @@ export class CommandContext {
     private readonly givenServer: string | undefined,
     /** The names and words of all commands, for completions. */
     readonly commands: readonly CommandWords[] = [],
+    /** True if another program reads the output, so that nothing is printed on success. */
+    private readonly isForProgram = false,
   ) {}
 
   /** The folders of the configuration and of the secrets. */
@@ -86,6 +90,8 @@ export class CommandContext {
   ): Promise<ServerClient> {
     const { connect } = await import('../login/connect.js');
     const [server, folder] = [this.server(), this.folder()];
-    return connect({ server, folder, terminal: this.terminal, ...how }, asksForTouch);
+    const tellsNotices = !this.isForProgram && !this.terminal.isJson;
+    const { terminal } = this;
+    return connect({ server, folder, terminal, tellsNotices, ...how }, asksForTouch);
   }
 }

@@ -1,5 +1,6 @@
 import { CliFailure, STATUS } from '../program/failure.js';
 import type { PrivateFolder } from '../files/private-folder.js';
+import { tellOfNotice } from '../server/account-notice.js';
 import { DpopKey } from '../server/dpop-key.js';
 import { ServerClient, type StepUpChallenge } from '../server/server-client.js';
 import { isOfSameUser, readAnyToken, readToken, type TokenKind } from '../server/stored-token.js';
@@ -17,6 +18,8 @@ export interface Connection {
    * possible if a person only reads standard error, because it happens in the browser.
    */
   readonly isPlugin?: boolean;
+  /** True if the command tells the person of notices about the account. */
+  readonly tellsNotices?: boolean;
 }
 
 /**
@@ -44,6 +47,9 @@ export async function connect(
     ...connection,
     dpopKey,
     accessToken: () => readToken(folder, kind)?.access_token,
+    ...(connection.tellsNotices === true
+      ? { onNotice: (header: string) => tellOfNotice(header, connection) }
+      : {}),
     ...(canTouch && asksForTouch ? { stepUp: stepUpOf(connection), renewsExpired: isAdmin } : {}),
   });
 }

@@ -2,6 +2,7 @@ import { CliFailure, STATUS, notLoggedIn } from '../program/failure.js';
 import { version } from '../program/version.js';
 import type { Terminal } from '../terminal/terminal.js';
 import { printable } from '../terminal/table.js';
+import { NOTICE_HEADER } from './account-notice.js';
 import type { DpopKey } from './dpop-key.js';
 import { send, type PlainAnswer, type PlainRequest } from './transport.js';
 
@@ -41,6 +42,11 @@ export interface ClientParts {
    * this is a failure.
    */
   readonly renewsExpired?: boolean;
+  /**
+   * Gets the header of an answer that names a notice about the account. It is undefined if another
+   * program reads the output of the command.
+   */
+  readonly onNotice?: (header: string) => void;
 }
 
 /**
@@ -122,6 +128,8 @@ export class ServerClient {
   ): Promise<PlainAnswer> {
     const build = () => this.#build(method, path, content, accessToken());
     const answer = await send(build, this.parts.terminal);
+    const notice = answer.headers.get(NOTICE_HEADER);
+    if (notice !== null) this.parts.onNotice?.(notice);
     const nonce = answer.headers.get('dpop-nonce') ?? undefined;
     const isAsked = nonce !== undefined && nonce !== this.#nonce && asksForNonce(answer);
     this.#nonce = nonce ?? this.#nonce;

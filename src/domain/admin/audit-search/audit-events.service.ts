@@ -21,6 +21,7 @@ import {
   type FeedPlace,
   type FeedRow,
 } from '#domain/audit/feed/audit-feed.repository.js';
+import { writeFeedCursor } from '#domain/audit/feed/feed-cursor.js';
 import type { SealedPlace } from '#domain/audit/sealed-export/sealed-export.js';
 import { checkReader, type Reader } from '#domain/directory/api-tokens/reader.js';
 import { Members } from '#domain/directory/members.service.js';
@@ -31,7 +32,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { PATIENCE_DURING_RESPONSE, TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { isUuid } from '#platform/text/single-line.js';
-import { writeCursor, writeFeedCursor } from './audit-cursor.js';
+import { writeCursor } from './audit-cursor.js';
 import { knownPerson, type AuditSearch } from './audit-question.js';
 import {
   FIRST_LEAF,

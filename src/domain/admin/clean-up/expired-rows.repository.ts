@@ -1,4 +1,5 @@
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { NOTICE_DAYS } from '#domain/audit/notices/account-notices.repository.js';
 import { DYNAMIC_CLIENT_DAYS } from '#domain/oauth/clients/clients.repository.js';
 import { DEAD_LETTER_DAYS } from '#domain/oauth/logout-notices/dead-letters.repository.js';
 import { SIGN_IN_DAYS } from '#domain/oauth/logout-notices/sign-ins.repository.js';
@@ -187,6 +188,26 @@ const EXPIRED = {
     table: 'signal_events',
     key: ['id'],
     where: `id = ANY (ARRAY(${LOST_SIGNALS}))`,
+  },
+  /** Events that a receiver did not take, and that no admin repeated. */
+  undeliveredEvents: {
+    table: 'undelivered_events',
+    key: ['id'],
+    where: `dead_at < now() - make_interval(days => ${DEAD_LETTER_DAYS})`,
+    by: 'dead_at',
+  },
+  /** Notices about accounts that their users did not read for long. */
+  accountNotices: {
+    table: 'account_notices',
+    key: ['user_id', 'id'],
+    where: `created_at < now() - make_interval(days => ${NOTICE_DAYS})`,
+    by: 'created_at',
+  },
+  /** Notices to users who do not exist any more. */
+  lostNotices: {
+    table: 'account_notices',
+    key: ['user_id', 'id'],
+    where: 'NOT EXISTS (SELECT FROM users u WHERE u.id = account_notices.user_id)',
   },
   authEvents: events('auth'),
   oauthEvents: events('oauth'),

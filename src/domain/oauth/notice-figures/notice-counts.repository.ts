@@ -25,7 +25,7 @@ export function countedNotice(
  * Returns the SQL condition that a client accepted a notice of a kind in the last {@link
  * COUNTED_DAYS} days.
  */
-export function tookNotice(kind: string, clientId: SqlFragment): SqlFragment {
+export function tookNotice(kind: string | SqlFragment, clientId: SqlFragment): SqlFragment {
   return fragment`EXISTS (
     SELECT FROM notice_counts c WHERE c.client_id = ${clientId} AND c.kind = ${kind} AND c.sent > 0)`;
 }

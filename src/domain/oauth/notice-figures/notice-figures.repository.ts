@@ -6,6 +6,8 @@ import { COUNTED_DAYS } from './notice-counts.repository.js';
 export interface NoticeQueue {
   /** The kind of the notices in the queue, such as `back-channel-logout`. */
   readonly kind: string;
+  /** True for a queue of audit events to receivers, which are no clients. */
+  readonly isOfReceivers?: boolean;
   /**
    * A SELECT of the notices that are not sent yet: `client_id`, `self_registered`, `tenant_id` and
    * `created_at`.
@@ -16,6 +18,8 @@ export interface NoticeQueue {
 /** The numbers of waiting, sent and failed notices of one kind. */
 export interface NoticeFigures {
   readonly kind: string;
+  /** True if the numbers are about audit events to receivers, and not about notices to clients. */
+  readonly isOfReceivers: boolean;
   /**
    * True if the numbers are about clients that registered themselves, which are counted separately.
    */
@@ -93,9 +97,10 @@ function isCountedOf(of: CountedClients): SqlFragment {
     : fragment`k.client_id = ${of.clientId}`;
 }
 
-function figuresOf({ kind }: NoticeQueue, row: Row): NoticeFigures {
+function figuresOf({ kind, isOfReceivers = false }: NoticeQueue, row: Row): NoticeFigures {
   return {
     kind,
+    isOfReceivers,
     isSelfRegistered: row.self_registered,
     waiting: Number(row.waiting),
     oldest: row.oldest,

@@ -83,14 +83,22 @@ export interface NoticeWork<Row extends TakenRow> {
   readonly lanes: readonly Lane<Row>[];
   /** The status codes of responses by which a receiver accepts a row. */
   readonly taking: ReadonlySet<number>;
+  /**
+   * Reads what an admin must know, in words, from the response of a receiver that accepted a row.
+   * The method is missing if only the status counts.
+   */
+  remark?(row: Row, answer: Response): Promise<string | undefined>;
   tenantOf(row: Row): string;
   /**
    * Makes the request for one attempt to send a row; undefined if the row is not to be sent any
    * more.
    */
   request(row: Row): Promise<NoticeRequest | undefined>;
-  /** Deletes a row that its client accepted, and counts it. */
-  deliver(tx: EntityManager, row: Row): Promise<void>;
+  /**
+   * Deletes a row that its client accepted, and counts it. `result` is the status of the response
+   * in words, with the remark.
+   */
+  deliver(tx: EntityManager, row: Row, result: string): Promise<void>;
   /** Deletes a row that is not to be sent any more. The method is missing if every row is sent. */
   remove?(tx: EntityManager, row: Row): Promise<void>;
   /** Releases a row until the next attempt, after a pause in milliseconds. */
@@ -294,7 +302,9 @@ export class NoticeSender<Row extends TakenRow> {
       const told = retryAfterOf(answer.headers.get('retry-after'), clock.milliseconds());
       const { status } = answer;
       const isDelivered = this.work.taking.has(status);
-      return { isDelivered, status, result: `answer ${status}`, told };
+      const remark = isDelivered ? await this.work.remark?.(row, answer) : undefined;
+      const result = `answer ${status}${remark === undefined ? '' : `: ${remark}`}`;
+      return { isDelivered, status, result, told };
     } catch (error) {
       const { clientId, id } = row;
       this.work.log.debug({ clientId, id, err: error }, 'a notice got no answer');
@@ -308,7 +318,7 @@ export class NoticeSender<Row extends TakenRow> {
     const { manager } = dataSource;
     rememberAnswer(this.#took, row.clientId, answer.isDelivered);
     if (answer.isDelivered) {
-      await this.work.deliver(manager, row);
+      await this.work.deliver(manager, row, answer.result);
       return;
     }
     const left = row.left - (clock.monotonic() - takenAt);

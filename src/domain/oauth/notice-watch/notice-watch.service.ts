@@ -9,7 +9,7 @@ import { QueueWorker } from '#platform/database/queues/queue-worker.js';
 import { DataSource } from '#platform/database/statements/typeorm.js';
 import { observeGauges } from '#platform/telemetry/gauges/gauges.js';
 import { noticeFigures, type NoticeFigures } from '../notice-figures/notice-figures.repository.js';
-import { NOTICE_QUEUES, WAITS_LONG } from './notice-queues.js';
+import { WATCHED_QUEUES, WAITS_LONG } from './notice-queues.js';
 
 /** Milliseconds between two reads of the numbers of notices. */
 const INTERVAL = 60_000;
@@ -59,8 +59,10 @@ export class NoticeWatch implements OnApplicationBootstrap, BeforeApplicationShu
 
   /** Reads the numbers once, and logs a warning if notices wait for long. */
   async look(): Promise<void> {
-    this.#figures = await noticeFigures(this.dataSource.manager, NOTICE_QUEUES, 'all');
-    for (const figures of this.#figures) this.#warn(figures);
+    const figures = await noticeFigures(this.dataSource.manager, WATCHED_QUEUES, 'all');
+    // Receivers never register themselves, so that their entries about that are always empty.
+    this.#figures = figures.filter((one) => !(one.isOfReceivers && one.isSelfRegistered));
+    for (const one of this.#figures) this.#warn(one);
   }
 
   #observed(figures: NoticeFigures) {
@@ -82,7 +84,7 @@ export class NoticeWatch implements OnApplicationBootstrap, BeforeApplicationShu
    * clients, and the warnings would hide others.
    */
   #warn(figures: NoticeFigures): void {
-    const { kind, isSelfRegistered, waiting, age, sent, failed } = figures;
+    const { kind, isSelfRegistered, isOfReceivers, waiting, age, sent, failed } = figures;
     if (isSelfRegistered) return;
     if (age < WAITS_LONG) {
       this.#warnedAt.delete(kind);
@@ -93,7 +95,9 @@ export class NoticeWatch implements OnApplicationBootstrap, BeforeApplicationShu
     this.#warnedAt.set(kind, now);
     this.#security.warn(
       { kind, waiting, oldestSeconds: Math.round(age / 1000), sent, failed },
-      'Applications have not heard of an end of access for 15 minutes or longer',
+      isOfReceivers
+        ? 'An event receiver has not taken an event for 15 minutes or longer'
+        : 'Applications have not heard of an end of access for 15 minutes or longer',
     );
   }
 }

@@ -7,6 +7,7 @@ import { Views } from '#platform/http/views/views.service.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { PAGE_ROUTE } from '../shell/admission.js';
+import { noticesOf } from '../shell/account-notices.js';
 import { moment } from '../shell/moment.js';
 import { showToUser } from '../shell/show-page.js';
 import { eventOf } from './account-page.js';
@@ -32,14 +33,16 @@ export class OverviewPageController {
   async show(@Caller() caller: LiveSession | undefined, @Res() response: Response): Promise<void> {
     await showToUser(this.views, { caller, response }, 'account-overview', async (session) => {
       const { id } = session.user;
-      const [open, { items }, letters] = await Promise.all([
+      const [open, { items }, letters, notices] = await Promise.all([
         this.account.countOpen(id),
         this.account.activity(id, { after: undefined, limit: EVENTS_SHOWN }),
         this.account.deadLetters(session.user),
+        noticesOf(this.account, session),
       ]);
       return {
         server: this.config.http.baseUrl,
         open,
+        notices,
         // True if the page loads the script of its forms. Only a user without an organization
         // repeats undelivered notices on this page. The script is loaded even if no such notice is
         // left, because it also shows the outcome of the last form.

@@ -82,6 +82,11 @@ const SENTENCES: Partial<Record<AuditType, string>> = {
   api_token_created: '{actor} made the API token[ “{name}”]',
   api_token_rotated: '{actor} made the successor of the API token[ “{name}”]',
   api_token_revoked: '{actor} revoked the API token[ “{name}”][: {reason}]',
+  event_receiver_created: '{actor} made the event receiver “{name}”[ at {host}]',
+  event_receiver_updated: '{actor} changed the event receiver “{name}”[: {changed}]',
+  event_receiver_secret_rotated: '{actor} replaced the secret of the event receiver “{name}”',
+  event_receiver_deleted: '{actor} removed the event receiver “{name}”[ at {host}]',
+  event_receiver_tested: '{actor} tested the event receiver “{name}”',
   secret_confirmed: '{actor} confirmed a secret after the database had lost changes',
   org_domain_added: '{actor} added the domain {domain}',
   org_domain_verified: '{actor} proved the domain {domain}',
@@ -140,6 +145,8 @@ export function sentenceOf(row: EventFacts): SentencePart[] {
  * the type of the signal. All other signals, and the logout notices, say that an access has ended.
  */
 const UNHEARD: Readonly<Record<string, string>> = {
+  'audit-webhook': 'The event receiver “{name}” did not take events[: {result}]',
+  'audit-otlp': 'The event receiver “{name}” did not take events[: {result}]',
   'credential-change': '{client} did not hear that a security key of {subject} changed[: {result}]',
   'session-established': '{client} did not hear that {subject} signed in to it[: {result}]',
   'account-enabled': '{client} did not hear that {subject} was activated[: {result}]',

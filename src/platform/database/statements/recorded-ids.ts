@@ -4,7 +4,7 @@ import type { DataSource, EntityManager } from './typeorm.js';
 /** A function that gets the ids of rows after their commit has returned. */
 type Listener = (ids: readonly string[]) => void;
 
-const listeners = new WeakMap<DataSource, Listener>();
+const listeners = new WeakMap<DataSource, Listener[]>();
 
 /**
  * The column in which a statement returns the ids of the rows that it wrote: one id, or an array of
@@ -14,26 +14,23 @@ export interface RecordedColumn {
   recorded?: string | readonly string[] | null;
 }
 
-/**
- * Sets the listener of a data source for the ids of committed audit rows. A data source has only
- * one: an earlier listener is replaced.
- */
+/** Adds a listener of a data source for the ids of committed audit rows. */
 export function onRecorded(dataSource: DataSource, listener: Listener): void {
-  listeners.set(dataSource, listener);
+  listeners.set(dataSource, [...(listeners.get(dataSource) ?? []), listener]);
 }
 
 /**
- * Passes the ids of new audit rows to the listener of the data source, after their commit has
+ * Passes the ids of new audit rows to the listeners of the data source, after their commit has
  * returned.
  */
 export function noteRecorded(tx: EntityManager, ids: readonly string[]): void {
-  const listener = listeners.get(tx.dataSource);
-  if (listener && ids.length > 0) afterCommit(tx, () => listener(ids));
+  const all = listeners.get(tx.dataSource);
+  if (all && ids.length > 0) afterCommit(tx, () => all.forEach((listener) => listener(ids)));
 }
 
 /**
  * Removes the column `recorded` from the rows of a statement. Its values, the ids of new audit
- * rows, go to the listener of the data source after the commit.
+ * rows, go to the listeners of the data source after the commit.
  *
  * @throws TypeError if the rows lack the column, because the process would then not know which rows
  *   it has committed

@@ -80,6 +80,9 @@ export abstract class AccessPolicy<Session = unknown> {
    */
   abstract verify(session: Session, rule: AuthRule, request: VerifiedRequest): Promise<void>;
 
+  /** Returns the headers of every response to a caller beside those of the route. */
+  abstract headersFor(session: Session): Readonly<Record<string, string>>;
+
   /** Returns the facts about the caller that the log shows. */
   abstract factsOf(session: Session): CallerFacts;
 

@@ -11,6 +11,7 @@ import {
   endScimTokenAt,
   revokeScimToken,
 } from '#domain/directory/scim-tokens/scim-tokens.repository.js';
+import { deleteReceiver } from '#domain/oauth/event-receivers/receivers.repository.js';
 import { withdrawReceiver } from '#domain/oauth/shared-signals/receivers.repository.js';
 import { newUuid } from '#platform/clock/random.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -54,6 +55,8 @@ export async function redoAct(
       return removeApplication(tx, parts, { act, auditId });
     case 'signals_withdrawn':
       return withdrawSignals(tx, parts, { act, auditId });
+    case 'receiver_removed':
+      return removeReceiver(tx, parts, { act, auditId });
     case 'secret_ended':
       return endSecret(tx, parts, { act, auditId });
     case 'user_activated':
@@ -202,6 +205,20 @@ async function withdrawSignals(
   const details = { client_id: clientId, ...change, ...lostDetails(auditId) };
   const about = { subjectId: null, orgId };
   await audit.record(tx, { type: 'oauth_client_updated', ...noActor(), ...about, details });
+  return true;
+}
+
+/** Removes an event receiver again, so that the audit log does not go to it any more. */
+async function removeReceiver(
+  tx: EntityManager,
+  { audit }: RedoParts,
+  { act, auditId }: LostAct<ActOf<'receiver_removed'>>,
+): Promise<boolean> {
+  const { receiverId, orgId, name } = act;
+  if (!(await deleteReceiver(tx, orgId, receiverId))) return false;
+  const details = { receiver_id: receiverId, name, ...lostDetails(auditId) };
+  const about = { subjectId: null, orgId };
+  await audit.record(tx, { type: 'event_receiver_deleted', ...noActor(), ...about, details });
   return true;
 }
 

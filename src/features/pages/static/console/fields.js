@@ -3,6 +3,7 @@
 // data-type="number"   a number
 // data-type="lines"    a list: one item for each line
 // data-type="choices"  a checkbox of a list: the checked values of one name
+// data-type="some"     the same, but the member is left out if no value is checked
 // data-type="boolean"  true or false, of a select or a hidden field
 // data-type="json"     a JSON value
 // data-empty="null"    an empty field is sent as null, which resets the setting
@@ -24,6 +25,10 @@ export function bodyOf(form) {
     if (field.dataset.type === 'choices') {
       body[field.name] ??= [];
       if (field.checked) body[field.name].push(field.value);
+      continue;
+    }
+    if (field.dataset.type === 'some') {
+      if (field.checked) body[field.name] = [...(body[field.name] ?? []), field.value];
       continue;
     }
     const value = valueOf(field);

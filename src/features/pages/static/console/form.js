@@ -52,7 +52,7 @@ function finish(form, answer) {
   }
   const text = [done, endedText(answer.ended)].filter(Boolean).join(' ');
   const address = next.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(answer[name]));
-  if (secret !== undefined && answer[secret] !== undefined) showSecret(form, answer, address);
+  if (secret !== undefined && typeof answer[secret] === 'string') showSecret(form, answer, address);
   else openWithNotice(text, address);
   return text;
 }

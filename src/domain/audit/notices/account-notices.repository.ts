@@ -1,0 +1,93 @@
+import { newUuid } from '#platform/clock/random.js';
+import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { NOTICED, type NoticedType } from './noticed-types.js';
+
+/** The most notices that a page shows, the newest first. */
+const MOST_SHOWN = 20;
+
+/** The days for which a notice is kept that its person does not read. */
+export const NOTICE_DAYS = 90;
+
+/** The facts of an audit event from which its notices are made. */
+export interface NoticedEvent {
+  readonly type: NoticedType;
+  readonly auditId: string;
+  readonly actorId: string | null;
+  readonly subjectId: string | null;
+  readonly orgId: string | null;
+  /** The name of the key, the token or the receiver. */
+  readonly name: string | undefined;
+}
+
+/** A notice to a person. */
+export interface AccountNotice {
+  readonly id: string;
+  readonly type: string;
+  /** The person who acted; null for the operator of the service and for a program. */
+  readonly actorId: string | null;
+  readonly subjectId: string | null;
+  /** The addresses of both at the time. */
+  readonly actor: string | null;
+  readonly subject: string | null;
+  readonly name: string | null;
+  readonly createdAt: Date;
+}
+
+/**
+ * Writes a notice of an event for each person who must hear of it. The first person of an
+ * organization, who becomes its admin by the sign-in, hears nothing of that. No row of a user is
+ * locked.
+ */
+export async function notePeople(tx: EntityManager, event: NoticedEvent): Promise<void> {
+  const { type, auditId, actorId, subjectId, orgId, name = null } = event;
+  const hears: readonly string[] = NOTICED[type];
+  await sql(tx)`
+    INSERT INTO account_notices (user_id, id, audit_id, type, actor_id, subject_id, actor, subject, name)
+    SELECT h.id, ${newUuid()}, ${auditId}, ${type}, ${actorId}::uuid, ${subjectId}::uuid, ${addressOf(actorId)}, ${addressOf(subjectId)}, ${name}
+    FROM (
+      SELECT u.id FROM users u WHERE u.id = ${subjectId}::uuid AND ${hears.includes('subject')}
+      UNION
+      SELECT u.id FROM users u
+      WHERE u.org_id = ${orgId}::uuid AND u.is_org_admin AND ${hears.includes('admins')}
+        AND is_acting_admin(u.org_id, u.email, u.is_org_admin, u.active)
+    ) h
+    WHERE NOT (${type} = 'admin_promote' AND h.id = ${subjectId}::uuid AND h.id IS NOT DISTINCT FROM ${actorId}::uuid)`;
+}
+
+/** Returns the SQL of the present address of a user. */
+function addressOf(userId: string | null): SqlFragment {
+  return fragment`(SELECT p.email FROM users p WHERE p.id = ${userId}::uuid)`;
+}
+
+/**
+ * Returns the SQL of the newest notice that a user has not read, as a JSON object with `id` and
+ * `type`; NULL if there is none.
+ */
+export function newestNotice(userId: SqlFragment): SqlFragment {
+  return fragment`(
+    SELECT json_build_object('id', n.id, 'type', n.type) FROM account_notices n
+    WHERE n.user_id = ${userId} ORDER BY n.user_id DESC, n.id DESC LIMIT 1)`;
+}
+
+/** Lists the notices that a user has not read, the newest first, at most 20. */
+export function listNotices(tx: EntityManager, userId: string): Promise<AccountNotice[]> {
+  return sql<AccountNotice>(tx)`
+    SELECT id, type, actor_id AS "actorId", subject_id AS "subjectId", actor, subject, name, created_at AS "createdAt"
+    FROM account_notices WHERE user_id = ${userId} ORDER BY id DESC LIMIT ${MOST_SHOWN}`;
+}
+
+/**
+ * Removes the notices of a user up to the newest one that a page showed. Nothing is removed if that
+ * one is no notice of the user, because the page was then made for another person.
+ */
+export async function dismissNotices(
+  tx: EntityManager,
+  userId: string,
+  newestShown: string,
+): Promise<void> {
+  await sql(tx)`
+    DELETE FROM account_notices
+    WHERE user_id = ${userId} AND id <= ${newestShown}
+      AND EXISTS (SELECT FROM account_notices n WHERE n.user_id = ${userId} AND n.id = ${newestShown})`;
+}

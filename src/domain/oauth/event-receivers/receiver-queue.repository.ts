@@ -1,0 +1,330 @@
+import { recordAudit } from '#domain/audit/audit.repository.js';
+import { TYPE_FILTERS, typesOfFilter, type TypeFilter } from '#domain/audit/audit-kinds.js';
+import type { FeedPlace, FeedRow } from '#domain/audit/feed/audit-feed.repository.js';
+import { newUuid } from '#platform/clock/random.js';
+import { CONFIRMED } from '#platform/database/identity/confirmed.js';
+import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { tookNotice } from '../notice-figures/notice-counts.repository.js';
+import type { NoticeQueue } from '../notice-figures/notice-figures.repository.js';
+import type { DueClient } from '../notice-sending/fair-turns.js';
+import { LEASE, type Failure, type TakenRow } from '../notice-sending/notice-sender.js';
+import type { ReceiverKind } from './receivers.repository.js';
+
+/** The kind of the events of a receiver in statistics and logs, by its protocol. */
+export const KIND_OF: Readonly<Record<ReceiverKind, string>> = {
+  webhook: 'audit-webhook',
+  otlp: 'audit-otlp',
+};
+
+/** The most events of one request: a webhook is one event, and OTLP has batches. */
+const MOST_IN_BATCH: Readonly<Record<ReceiverKind, number>> = { webhook: 1, otlp: 100 };
+
+/** The most waiting events of one receiver that the statistics count. */
+const MOST_COUNTED = 1_000;
+
+/** The hours for which the service tries to deliver the same events. */
+const TRIED_HOURS = 24;
+
+/** The days without a taken event after which a receiver is paused with its next dead letter. */
+export const FAILING_DAYS = 5;
+
+/** The types of each value of a filter for types, for statements that read stored filters. */
+const TYPES_OF_FILTER = JSON.stringify(
+  Object.fromEntries(TYPE_FILTERS.map((value) => [value, typesOfFilter(value)])),
+);
+
+/** The SQL condition that a receiver `r` wants an event `e`. Its own test always reaches it. */
+const IS_WANTED = fragment`(
+  r.types IS NULL
+  OR e.type = ANY (ARRAY(SELECT jsonb_array_elements_text(${TYPES_OF_FILTER}::jsonb -> f) FROM unnest(r.types) f))
+  OR (e.type = 'event_receiver_tested' AND e.details ->> 'receiver_id' = r.id::text))`;
+
+/** Returns the types that the filters of a receiver stand for; undefined for every type. */
+export function wantedTypes(filters: readonly string[] | null): readonly string[] | undefined {
+  return filters?.flatMap((filter) => typesOfFilter(filter as TypeFilter));
+}
+
+/** The queues of events to receivers, from which the statistics count the waiting ones. */
+export const RECEIVER_QUEUES: readonly NoticeQueue[] = (['webhook', 'otlp'] as const).map(
+  (kind) => ({
+    kind: KIND_OF[kind],
+    isOfReceivers: true,
+    waiting: fragment`
+      SELECT r.id::text AS client_id, false AS self_registered, r.org_id AS tenant_id, e.created_at
+      FROM event_receivers r
+      CROSS JOIN LATERAL audit_feed(r.org_id, r.epoch, r.xid, r.event_id, ${MOST_COUNTED}::int) e
+      WHERE r.kind = ${kind} AND r.status = 'enabled' AND ${IS_WANTED}`,
+  }),
+);
+
+/** Events that one sender has reserved for a receiver, with the present settings of it. */
+export interface TakenEvents extends TakenRow {
+  readonly orgId: string;
+  readonly kind: ReceiverKind;
+  readonly name: string;
+  readonly url: string;
+  readonly headerName: string | null;
+  readonly headerSealed: string | null;
+  readonly secretSealed: string | null;
+  /** The former secret, while it still signs beside the present one. */
+  readonly oldSecretSealed: string | null;
+  /**
+   * The number of this reservation. A sender records its result only if no later sender has
+   * reserved the receiver.
+   */
+  readonly lease: number;
+  /** The events of the request. It is empty if a dead letter is to be repeated that is gone. */
+  readonly events: readonly FeedRow[];
+  /** The place from which the receiver goes on once it took the events. */
+  readonly end: FeedPlace;
+  /** The id of the dead letter that is repeated; null for events of the feed. */
+  readonly letterId: string | null;
+}
+
+/** A receiver that one sender has reserved, before its events are read. */
+export interface TakenReceiver extends Omit<TakenEvents, 'events' | 'end'> {
+  readonly types: readonly string[] | null;
+  readonly batch: number;
+  readonly place: FeedPlace;
+  /** The audit event of the dead letter that is repeated; null for events of the feed. */
+  readonly letterEvent: string | null;
+}
+
+/** The SQL condition that a repeated dead letter of a receiver `r` can be sent now. */
+const LETTER = fragment`
+  SELECT u.id FROM undelivered_events u
+  WHERE u.receiver_id = r.id AND u.dead_at IS NULL AND u.next_attempt_at <= now()
+  ORDER BY u.next_attempt_at, u.id LIMIT 1`;
+
+const HAS_TAKEN = tookNotice(
+  fragment`CASE r.kind WHEN 'webhook' THEN ${KIND_OF.webhook} ELSE ${KIND_OF.otlp} END`,
+  fragment`r.id::text`,
+);
+
+/** Returns true if any receiver is enabled. */
+export async function hasReceivers(tx: EntityManager): Promise<boolean> {
+  const [row] = await sql<{ any: boolean }>(tx)`
+    SELECT EXISTS (SELECT FROM event_receivers WHERE status = 'enabled') AS "any"`;
+  return row?.any ?? false;
+}
+
+/**
+ * Lists the receivers to which events can be sent now: those with an event after their place in the
+ * log, and those with a dead letter that an admin repeats. The clock of the database decides.
+ */
+export function listDueReceivers(tx: EntityManager): Promise<DueClient[]> {
+  return sql<DueClient>(tx)`
+    SELECT r.id AS "clientId", r.org_id AS "tenantId", extract(epoch FROM r.next_attempt_at)::float8 * 1000 AS since,
+           ${HAS_TAKEN} AS "hasTaken"
+    FROM event_receivers r
+    WHERE r.status = 'enabled' AND r.leased_until <= now()
+      AND (EXISTS (${LETTER}) OR (r.next_attempt_at <= now()
+           AND EXISTS (SELECT FROM audit_feed(r.org_id, r.epoch, r.xid, r.event_id, 1))))`;
+}
+
+/**
+ * Reserves receivers until the lease ends. No two senders reserve the same receiver: a sender skips
+ * rows that another one has locked, so that a receiver gets one request at a time, in order. A
+ * database server that is not yet confirmed after a failover gives no receivers.
+ */
+export function takeReceivers(tx: EntityManager, ids: readonly string[]): Promise<TakenReceiver[]> {
+  return sql<TakenReceiver>(tx)`
+    WITH held AS MATERIALIZED (
+      SELECT r.id FROM event_receivers r
+      WHERE r.id = ANY (${ids}::uuid[]) AND r.status = 'enabled' AND r.leased_until <= now() AND ${CONFIRMED}
+        AND (r.next_attempt_at <= now() OR EXISTS (${LETTER}))
+      ORDER BY r.id FOR NO KEY UPDATE SKIP LOCKED
+    ), due AS MATERIALIZED (
+      SELECT r.id, (${LETTER}) AS letter FROM held r
+    ), taken AS (
+      UPDATE event_receivers r
+      SET lease = r.lease + 1, leased_until = now() + make_interval(secs => ${LEASE}),
+          tries = r.tries + CASE WHEN d.letter IS NULL THEN 1 ELSE 0 END,
+          give_up_at = CASE WHEN d.letter IS NULL THEN coalesce(r.give_up_at, now() + make_interval(hours => ${TRIED_HOURS}))
+                            ELSE r.give_up_at END
+      FROM due d WHERE r.id = d.id RETURNING r.*, d.letter
+    ), letters AS (
+      UPDATE undelivered_events u
+      SET tries = u.tries + 1, give_up_at = coalesce(u.give_up_at, now() + make_interval(hours => ${TRIED_HOURS}))
+      FROM taken t WHERE u.id = t.letter AND u.receiver_id = t.id RETURNING u.*
+    )
+    SELECT t.id, t.id AS "clientId", t.org_id AS "orgId", t.kind, t.name, t.url, t.header_name AS "headerName",
+           t.header_sealed AS "headerSealed", t.secret_sealed AS "secretSealed",
+           CASE WHEN t.old_secret_until > now() THEN t.old_secret_sealed END AS "oldSecretSealed",
+           t.lease, t.types, t.batch, l.id AS "letterId", l.event_id AS "letterEvent",
+           json_build_object('epoch', t.epoch::text, 'xid', t.xid::text, 'id', t.event_id) AS place,
+           coalesce(l.tries, t.tries) AS tries, coalesce(l.refusals, t.refusals) AS refusals,
+           extract(epoch FROM coalesce(l.give_up_at, t.give_up_at) - now())::float8 * 1000 AS left
+    FROM taken t LEFT JOIN letters l ON l.receiver_id = t.id`;
+}
+
+type Settled = Pick<TakenEvents, 'clientId' | 'lease' | 'kind'>;
+
+/** The SQL condition that a row `r` is still reserved by this sender. */
+function isHeld({ clientId, lease }: Settled): SqlFragment {
+  return fragment`r.id = ${clientId} AND r.lease = ${lease}`;
+}
+
+/**
+ * Releases a receiver for whose place there was nothing to send, and moves it past the events that
+ * it does not want.
+ */
+export async function passBy(
+  tx: EntityManager,
+  taken: Settled,
+  { epoch, xid, id }: FeedPlace,
+): Promise<void> {
+  await sql(tx)`
+    UPDATE event_receivers r
+    SET epoch = ${epoch}::bigint, xid = ${xid}::xid8, event_id = ${id}, tries = 0, refusals = 0, give_up_at = NULL,
+        leased_until = '-infinity'
+    WHERE ${isHeld(taken)}`;
+}
+
+/** Returns the SQL that counts the events that a receiver took, or that became dead letters. */
+function counted(
+  kind: ReceiverKind,
+  outcome: 'sent' | 'failed',
+  events: number,
+  settled: SqlFragment,
+): SqlFragment {
+  const [sent, failed] = outcome === 'sent' ? [events, 0] : [0, events];
+  return fragment`
+    INSERT INTO notice_counts AS c (client_id, kind, self_registered, sent, failed)
+    SELECT s.id::text, ${KIND_OF[kind]}, false, ${sent}::bigint, ${failed}::bigint FROM ${settled} s
+    ON CONFLICT (client_id, kind, day) DO UPDATE SET sent = c.sent + excluded.sent, failed = c.failed + excluded.failed`;
+}
+
+/** The columns of a receiver after it took events. */
+const TAKEN = fragment`
+  leased_until = '-infinity', failing_since = NULL, last_tried_at = now(), last_taken_at = now()`;
+
+/** Moves a receiver past the events that it took, and counts them. */
+export async function deliverEvents(
+  tx: EntityManager,
+  taken: TakenEvents,
+  result: string,
+): Promise<void> {
+  const { kind, letterId, events, end } = taken;
+  if (letterId !== null) {
+    await sql(tx)`
+      WITH freed AS (
+        UPDATE event_receivers r SET ${TAKEN}, last_result = ${result} WHERE ${isHeld(taken)} RETURNING r.id
+      ), gone AS (
+        DELETE FROM undelivered_events u USING freed f WHERE u.id = ${letterId} AND u.receiver_id = f.id RETURNING f.id
+      )
+      ${counted(kind, 'sent', 1, fragment`gone`)}`;
+    return;
+  }
+  await sql(tx)`
+    WITH moved AS (
+      UPDATE event_receivers r
+      SET epoch = ${end.epoch}::bigint, xid = ${end.xid}::xid8, event_id = ${end.id}, tries = 0, refusals = 0,
+          give_up_at = NULL, next_attempt_at = '-infinity', batch = least(r.batch * 2, ${MOST_IN_BATCH[kind]}::int),
+          ${TAKEN}, last_result = ${result}
+      WHERE ${isHeld(taken)} RETURNING r.id
+    )
+    ${counted(kind, 'sent', events.length, fragment`moved`)}`;
+}
+
+/** Removes a dead letter whose event is not in the log any more, and releases its receiver. */
+export async function removeLetter(tx: EntityManager, taken: TakenEvents): Promise<void> {
+  await sql(tx)`
+    WITH freed AS (
+      UPDATE event_receivers r SET leased_until = '-infinity' WHERE ${isHeld(taken)} RETURNING r.id
+    )
+    DELETE FROM undelivered_events u USING freed f WHERE u.id = ${taken.letterId} AND u.receiver_id = f.id`;
+}
+
+/**
+ * Releases a receiver until the next try, after a pause in milliseconds. A batch that was refused
+ * (400, 413) is followed by single events, so that one event that the receiver never takes keeps no
+ * other one back.
+ */
+export async function postponeEvents(
+  tx: EntityManager,
+  taken: TakenEvents,
+  { result, refusals }: Failure,
+  pause: number,
+): Promise<void> {
+  const { letterId, events } = taken;
+  const failed = fragment`
+    leased_until = '-infinity', failing_since = coalesce(r.failing_since, now()), last_tried_at = now(), last_result = ${result}`;
+  const next = fragment`next_attempt_at = now() + make_interval(secs => ${pause / 1000})`;
+  if (letterId !== null) {
+    await sql(tx)`
+      WITH freed AS (UPDATE event_receivers r SET ${failed} WHERE ${isHeld(taken)} RETURNING r.id)
+      UPDATE undelivered_events u SET ${next}, refusals = ${refusals}, last_result = ${result}
+      FROM freed f WHERE u.id = ${letterId} AND u.receiver_id = f.id`;
+    return;
+  }
+  const isSplit = events.length > 1 && /^answer (?:400|413)\b/.test(result);
+  await sql(tx)`
+    UPDATE event_receivers r
+    SET ${next}, refusals = ${isSplit ? 0 : refusals}, batch = CASE WHEN ${isSplit} THEN 1 ELSE r.batch END, ${failed}
+    WHERE ${isHeld(taken)}`;
+}
+
+/**
+ * Gives events up as dead letters, and records this in the same statement. The receiver goes on
+ * with the later events. A receiver that has taken nothing for days is paused, and the result says
+ * so. Returns undefined if another sender has reserved the receiver.
+ */
+export async function buryEvents(
+  tx: EntityManager,
+  taken: TakenEvents,
+  { result, refusals }: Failure,
+): Promise<{ readonly isPaused: boolean } | undefined> {
+  const { letterId, events, end, kind } = taken;
+  const failed = fragment`
+    leased_until = '-infinity', failing_since = coalesce(r.failing_since, now()), last_tried_at = now(), last_result = ${result},
+    status = CASE WHEN r.failing_since < now() - make_interval(days => ${FAILING_DAYS}) THEN 'paused' ELSE r.status END`;
+  const moved =
+    letterId === null
+      ? fragment`
+          epoch = ${end.epoch}::bigint, xid = ${end.xid}::xid8, event_id = ${end.id}, tries = 0, refusals = 0, give_up_at = NULL,
+          next_attempt_at = '-infinity', batch = 1, ${failed}`
+      : failed;
+  const [buried] = await sql<{ isPaused: boolean }>(tx)`
+    WITH held AS (
+      UPDATE event_receivers r SET ${moved} WHERE ${isHeld(taken)} RETURNING r.id, r.status
+    ), dead AS (
+      INSERT INTO undelivered_events AS u (receiver_id, event_id, type, event_at, dead_at, tries, refusals, last_result)
+      SELECT h.id, e.id, e.type, e.at, now(), ${taken.tries}, ${refusals}, ${result}
+      FROM held h, unnest(${events.map(({ id }) => id)}::uuid[], ${events.map(({ type }) => type)}::text[],
+                          ${events.map(({ createdAt }) => createdAt)}::timestamptz[]) AS e (id, type, at)
+      ON CONFLICT (receiver_id, event_id) DO UPDATE
+      SET dead_at = now(), refusals = excluded.refusals, last_result = excluded.last_result
+      RETURNING u.receiver_id
+    ), counted AS (${counted(kind, 'failed', events.length, fragment`held`)}
+    ), audited AS (${auditOfBurial(taken, result)})
+    SELECT h.status = 'paused' AS "isPaused", (SELECT array_agg(recorded) FROM audited) AS recorded FROM held h`;
+  return buried;
+}
+
+/**
+ * Returns the insertion of the audit event about dead letters. One event a day is enough for each
+ * receiver, because the event goes to the receiver too.
+ */
+function auditOfBurial({ kind, orgId, clientId, name, events }: TakenEvents, result: string) {
+  return recordAudit(
+    {
+      id: fragment`${newUuid()}::uuid`,
+      type: 'notice_dead_lettered',
+      orgId,
+      origin: { requestId: newUuid(), ip: undefined, userAgent: undefined },
+      details: {
+        receiver_id: clientId,
+        name,
+        notice: KIND_OF[kind],
+        events: events.length,
+        result,
+      },
+    },
+    fragment`
+      FROM held h
+      WHERE h.status = 'paused' OR NOT EXISTS (
+        SELECT FROM undelivered_events o WHERE o.receiver_id = h.id AND o.dead_at > now() - interval '1 day')`,
+  );
+}

@@ -1,0 +1,171 @@
+import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post } from '@nestjs/common';
+import type { z } from 'zod';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { adminOf } from '#domain/directory/members.service.js';
+import { EventReceivers } from '#domain/oauth/event-receivers/event-receivers.js';
+import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
+import type { VerifiedSession } from '#domain/sessions/session.js';
+import { Caller } from '#platform/http/access/caller.js';
+import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { Route } from '#platform/http/routing/route.js';
+import {
+  CHANGE_RECEIVER,
+  CREATE_RECEIVER,
+  MADE_RECEIVER_JSON,
+  madeReceiverJson,
+  RECEIVER_ID,
+  RECEIVER_JSON,
+  RECEIVER_LETTER_ID,
+  RECEIVER_STATE_JSON,
+  receiverJson,
+  RECEIVERS_JSON,
+  receiverStateJson,
+  ROTATE_SECRET,
+  type ChangeReceiver,
+  type CreateReceiver,
+  type ReceiverJson,
+  type RotateSecret,
+} from './event-receivers.schemas.js';
+
+/**
+ * `/api/v1/org/event-receivers`: the receivers of the audit log of the organization. Only the
+ * answers to the creation and to the rotation of a webhook have its secret.
+ */
+@Controller('api/v1/org/event-receivers')
+@Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })
+export class EventReceiversController {
+  constructor(private readonly eventReceivers: EventReceivers) {}
+
+  @Get()
+  @Route({
+    auth: ADMIN_READS,
+    summary: 'Lists the event receivers',
+    answers: { 200: RECEIVERS_JSON },
+    refusals: ['admin_required'],
+  })
+  async list(@Caller() session: VerifiedSession): Promise<z.output<typeof RECEIVERS_JSON>> {
+    const receivers = await this.eventReceivers.list(adminOf(session));
+    return { receivers: receivers.map(receiverJson) };
+  }
+
+  @Post()
+  @Route({
+    summary: 'Creates an event receiver',
+    answers: { 201: MADE_RECEIVER_JSON },
+    refusals: ['admin_required', 'feed_restarted', 'limit_reached'],
+  })
+  @HttpCode(201)
+  async create(
+    @Caller() session: VerifiedSession,
+    @Body({ schema: CREATE_RECEIVER }) body: CreateReceiver,
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<z.output<typeof MADE_RECEIVER_JSON>> {
+    return madeReceiverJson(await this.eventReceivers.create(adminOf(session), body, origin));
+  }
+
+  @Get(':id')
+  @Route({
+    auth: ADMIN_READS,
+    summary: 'Shows an event receiver with its figures and dead letters',
+    answers: { 200: RECEIVER_STATE_JSON },
+    refusals: ['admin_required', 'not_found'],
+  })
+  async show(
+    @Caller() session: VerifiedSession,
+    @Param({ schema: RECEIVER_ID }) { id }: { id: string },
+  ): Promise<z.output<typeof RECEIVER_STATE_JSON>> {
+    return receiverStateJson(await this.eventReceivers.show(adminOf(session), id));
+  }
+
+  @Patch(':id')
+  @Route({
+    summary: 'Changes an event receiver, or pauses it',
+    answers: { 200: RECEIVER_JSON },
+    refusals: ['admin_required', 'not_found'],
+  })
+  async change(
+    @Caller() session: VerifiedSession,
+    @Param({ schema: RECEIVER_ID }) { id }: { id: string },
+    @Body({ schema: CHANGE_RECEIVER }) body: ChangeReceiver,
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<ReceiverJson> {
+    return receiverJson(await this.eventReceivers.change(adminOf(session), id, body, origin));
+  }
+
+  @Delete(':id')
+  @Route({
+    summary: 'Removes an event receiver with its dead letters',
+    answers: { 204: null },
+    refusals: ['admin_required', 'not_found'],
+  })
+  @HttpCode(204)
+  async remove(
+    @Caller() session: VerifiedSession,
+    @Param({ schema: RECEIVER_ID }) { id }: { id: string },
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<void> {
+    await this.eventReceivers.remove(adminOf(session), id, origin);
+  }
+
+  @Post(':id/rotate-secret')
+  @Route({
+    summary: 'Replaces the secret of a webhook',
+    answers: { 201: MADE_RECEIVER_JSON },
+    refusals: ['admin_required', 'not_found'],
+  })
+  @HttpCode(201)
+  async rotateSecret(
+    @Caller() session: VerifiedSession,
+    @Param({ schema: RECEIVER_ID }) { id }: { id: string },
+    @Body({ schema: ROTATE_SECRET }) { overlap_hours: hours }: RotateSecret,
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<z.output<typeof MADE_RECEIVER_JSON>> {
+    const admin = adminOf(session);
+    return madeReceiverJson(await this.eventReceivers.rotateSecret(admin, id, hours, origin));
+  }
+
+  @Post(':id/test')
+  @Route({
+    summary: 'Sends a test event to a receiver, in its place in the log',
+    answers: { 204: null },
+    refusals: ['admin_required', 'not_found', 'rate_limited'],
+  })
+  @HttpCode(204)
+  async test(
+    @Caller() session: VerifiedSession,
+    @Param({ schema: RECEIVER_ID }) { id }: { id: string },
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<void> {
+    await this.eventReceivers.test(adminOf(session), id, origin);
+  }
+
+  @Post(':id/dead-letters/:letter_id/repeat')
+  @Route({
+    summary: 'Sends a dead letter of an event receiver again',
+    answers: { 204: null },
+    refusals: ['admin_required', 'not_found'],
+  })
+  @HttpCode(204)
+  async repeat(
+    @Caller() session: VerifiedSession,
+    @Param({ schema: RECEIVER_LETTER_ID }) of: z.output<typeof RECEIVER_LETTER_ID>,
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<void> {
+    await this.eventReceivers.repeat(adminOf(session), of.id, of.letter_id, origin);
+  }
+
+  @Delete(':id/dead-letters/:letter_id')
+  @Route({
+    summary: 'Drops a dead letter of an event receiver',
+    answers: { 204: null },
+    refusals: ['admin_required', 'not_found'],
+  })
+  @HttpCode(204)
+  async drop(
+    @Caller() session: VerifiedSession,
+    @Param({ schema: RECEIVER_LETTER_ID }) of: z.output<typeof RECEIVER_LETTER_ID>,
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<void> {
+    await this.eventReceivers.drop(adminOf(session), of.id, of.letter_id, origin);
+  }
+}

@@ -1,0 +1,239 @@
+import { z } from 'zod';
+import { TYPE_FILTERS } from '#domain/audit/audit-kinds.js';
+import { readFeedCursor } from '#domain/audit/feed/feed-cursor.js';
+import type {
+  MadeReceiver,
+  OwnHeader,
+  ReceiverState,
+  WantedReceiver,
+} from '#domain/oauth/event-receivers/event-receivers.js';
+import {
+  RECEIVER_KINDS,
+  RECEIVER_STATUSES,
+  type EventReceiver,
+} from '#domain/oauth/event-receivers/receivers.repository.js';
+import type { UndeliveredEvent } from '#domain/oauth/event-receivers/undelivered.repository.js';
+import { OVERLAP_HOURS } from './api-tokens.schemas.js';
+import { LINE_OF_TEXT } from './organization.schemas.js';
+
+/** The most types, kinds and groups of events that a receiver names. */
+const MOST_TYPES = 100;
+
+/**
+ * The headers that an admin cannot set: those of the connection and of the body, those of the
+ * protocols of receivers, and cookies.
+ */
+const RESERVED =
+  /^(?:host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|accept-encoding|cookie|proxy-.*|content-.*|webhook-.*|sec-.*)$/;
+
+const HEADER_NAME = z
+  .string()
+  .trim()
+  .toLowerCase()
+  .regex(/^[a-z0-9-]{1,64}$/, 'must be the name of a header')
+  .refine((name) => !RESERVED.test(name), 'is a header that the service sets itself')
+  .meta({ description: 'A header of each request, such as Authorization.' });
+
+const HEADER_VALUE = z
+  .string()
+  .trim()
+  .max(4096)
+  .regex(/^[\x20-\x7e]+$/, 'must be one line of ASCII')
+  .meta({ description: 'The value of the header. No answer shows it.' });
+
+/** Makes the header of a request of both its members; null if it has none. */
+function headerOf(
+  { header_name: name, header_value: value }: HeaderFields,
+  context: z.RefinementCtx,
+): OwnHeader | null {
+  if (typeof name === 'string' && value !== undefined) return { name, value };
+  if (name === undefined || name === null ? value === undefined : false) return null;
+  const message = 'must be given together with header_name';
+  context.addIssue({ code: 'custom', path: ['header_value'], message });
+  return z.NEVER;
+}
+
+interface HeaderFields {
+  readonly header_name?: string | null | undefined;
+  readonly header_value?: string | undefined;
+}
+
+const TYPES = z
+  .array(z.enum(TYPE_FILTERS, { error: 'must be the type of an event' }))
+  .min(1, 'must not be empty')
+  .max(MOST_TYPES)
+  .transform((types) => [...new Set(types)])
+  .meta({ description: 'Types, kinds and groups of events; without them it gets every event.' });
+
+const URL_TEXT = z.string().trim().min(1).max(2048);
+
+const AFTER = z
+  .string()
+  .max(128)
+  .transform((text, context): WantedReceiver['after'] => {
+    if (text === 'latest' || text === 'beginning') return text;
+    const place = readFeedCursor(text);
+    if (place) return place;
+    context.addIssue({ code: 'custom', message: 'must be latest, beginning or a cursor' });
+    return z.NEVER;
+  })
+  .default('latest')
+  .meta({ description: 'Where it begins: `latest`, `beginning`, or the cursor of an event.' });
+
+/** The body of `POST /api/v1/org/event-receivers`. */
+export const CREATE_RECEIVER = z
+  .strictObject({
+    name: LINE_OF_TEXT,
+    kind: z.enum(RECEIVER_KINDS),
+    url: URL_TEXT,
+    types: TYPES.nullable().default(null),
+    header_name: HEADER_NAME.optional(),
+    header_value: HEADER_VALUE.optional(),
+    after: AFTER,
+  })
+  .transform((body, context) => {
+    const { name, kind, url, types, after } = body;
+    return { name, kind, url, types, after, header: headerOf(body, context) };
+  });
+/** The body of `POST /api/v1/org/event-receivers` after validation. */
+export type CreateReceiver = z.output<typeof CREATE_RECEIVER>;
+
+/** The body of `PATCH /api/v1/org/event-receivers/{id}`. Members that are missing stay. */
+export const CHANGE_RECEIVER = z
+  .strictObject({
+    name: LINE_OF_TEXT.optional(),
+    url: URL_TEXT.optional(),
+    types: TYPES.nullable().optional(),
+    header_name: HEADER_NAME.nullable().optional(),
+    header_value: HEADER_VALUE.optional(),
+    status: z.enum(RECEIVER_STATUSES).optional(),
+  })
+  .transform((body, context) => {
+    const { name, url, types, status } = body;
+    const header = headerOf(body, context);
+    const isKept = body.header_name === undefined && header === null;
+    return { name, url, types, status, header: isKept ? undefined : header };
+  });
+/** The body of `PATCH /api/v1/org/event-receivers/{id}` after validation. */
+export type ChangeReceiver = z.output<typeof CHANGE_RECEIVER>;
+
+/** The body of `POST /api/v1/org/event-receivers/{id}/rotate-secret`. */
+export const ROTATE_SECRET = z.strictObject({ overlap_hours: OVERLAP_HOURS });
+/** The body of `POST /api/v1/org/event-receivers/{id}/rotate-secret` after validation. */
+export type RotateSecret = z.output<typeof ROTATE_SECRET>;
+
+/** The path parameter of a receiver. A text that is no UUID gets 404, and not 400. */
+export const RECEIVER_ID = z.object({ id: z.string() });
+
+/** The path parameters of a dead letter. */
+export const RECEIVER_LETTER_ID = z.object({ id: z.string(), letter_id: z.string() });
+
+const time = z.iso.datetime().nullable();
+
+/** A receiver in the JSON of the API, without its secrets. */
+export const RECEIVER_JSON = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    kind: z.enum(RECEIVER_KINDS),
+    url: z.string(),
+    types: z.array(z.string()).readonly().nullable(),
+    header_name: z.string().nullable(),
+    status: z
+      .enum(RECEIVER_STATUSES)
+      .meta({ description: 'A receiver that took nothing for 5 days is paused by the service.' }),
+    created_by: z.string(),
+    created_by_email: z.string().nullable(),
+    maker_is_admin: z.boolean().meta({ description: 'False if its maker is no admin any more.' }),
+    created_at: z.iso.datetime(),
+    old_secret_signs_until: time,
+    last_result: z.string().nullable(),
+    last_tried_at: time,
+    last_taken_at: time,
+    next_attempt_at: time.meta({ description: 'The next try after a failure.' }),
+  })
+  .meta({ id: 'EventReceiver' });
+/** The type of a receiver in the JSON of the API. */
+export type ReceiverJson = z.output<typeof RECEIVER_JSON>;
+
+/** The receivers of an organization in the JSON of the API. */
+export const RECEIVERS_JSON = z.object({ receivers: z.array(RECEIVER_JSON) });
+
+/** A new receiver, or one with a new secret. Only these answers have a secret. */
+export const MADE_RECEIVER_JSON = RECEIVER_JSON.extend({
+  secret: z.string().nullable().meta({ description: 'Signs webhooks; null for OTLP.' }),
+}).meta({ id: 'NewEventReceiver' });
+
+const LETTER_JSON = z
+  .object({
+    id: z.string(),
+    event_id: z.string(),
+    type: z.string(),
+    event_at: z.iso.datetime(),
+    dead_at: z.iso.datetime(),
+    result: z.string().nullable(),
+  })
+  .meta({ id: 'UndeliveredEvent' });
+
+/** A receiver with its figures and dead letters. */
+export const RECEIVER_STATE_JSON = RECEIVER_JSON.extend({
+  waiting: z.int().meta({ description: 'Events that wait, counted up to 1,000.' }),
+  oldest: time.meta({ description: 'The time of the oldest event that waits.' }),
+  sent: z.int().meta({ description: 'Events that it took in the last 30 days.' }),
+  failed: z.int().meta({ description: 'Dead letters of the last 30 days.' }),
+  dead_letters: z.array(LETTER_JSON).meta({ description: 'The newest 100.' }),
+}).meta({ id: 'EventReceiverState' });
+
+/** Renders a receiver as JSON. */
+export function receiverJson(receiver: EventReceiver): ReceiverJson {
+  return {
+    id: receiver.id,
+    name: receiver.name,
+    kind: receiver.kind,
+    url: receiver.url,
+    types: receiver.types,
+    header_name: receiver.headerName,
+    status: receiver.status,
+    created_by: receiver.createdBy,
+    created_by_email: receiver.createdByEmail,
+    maker_is_admin: receiver.isMakerAdmin,
+    created_at: receiver.createdAt.toISOString(),
+    old_secret_signs_until: textOf(receiver.oldSecretUntil),
+    last_result: receiver.lastResult,
+    last_tried_at: textOf(receiver.lastTriedAt),
+    last_taken_at: textOf(receiver.lastTakenAt),
+    next_attempt_at: textOf(receiver.nextAttemptAt),
+  };
+}
+
+/** Renders a receiver with its new secret as JSON. */
+export function madeReceiverJson({
+  receiver,
+  secret,
+}: MadeReceiver): z.output<typeof MADE_RECEIVER_JSON> {
+  return { ...receiverJson(receiver), secret };
+}
+
+/** Renders a receiver with its figures and dead letters as JSON. */
+export function receiverStateJson(state: ReceiverState): z.output<typeof RECEIVER_STATE_JSON> {
+  const { receiver, waiting, oldest, sent, failed, letters } = state;
+  const dead_letters = letters.map(letterJson);
+  return {
+    ...receiverJson(receiver),
+    waiting,
+    oldest: textOf(oldest),
+    sent,
+    failed,
+    dead_letters,
+  };
+}
+
+function letterJson(letter: UndeliveredEvent): z.output<typeof LETTER_JSON> {
+  const { id, eventId, type, eventAt, deadAt, result } = letter;
+  const times = { event_at: eventAt.toISOString(), dead_at: deadAt.toISOString() };
+  return { id, event_id: eventId, type, ...times, result };
+}
+
+function textOf(date: Date | null): string | null {
+  return date?.toISOString() ?? null;
+}

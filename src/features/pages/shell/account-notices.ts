@@ -1,0 +1,75 @@
+import type { OwnAccount } from '#domain/account/own-account.service.js';
+import type { AccountNotice } from '#domain/audit/notices/account-notices.repository.js';
+import type { VerifiedSession } from '#domain/sessions/session.js';
+import { moment, type Moment } from './moment.js';
+
+/** A part of a text: words of the product, or a name, which the page isolates (`<bdi>`). */
+interface TextPart {
+  readonly text: string;
+  readonly isName: boolean;
+}
+
+/** A notice as a page shows it. */
+export interface ShownNotice {
+  readonly id: string;
+  readonly parts: readonly TextPart[];
+  readonly at: Moment;
+  /** The page on which the person undoes what happened. */
+  readonly href: string;
+}
+
+/** The texts of notices. `{actor}`, `{subject}` and `{name}` stand for names. */
+const TEXTS: Readonly<Record<string, readonly [text: string, href: string]>> = {
+  key_registered: ['The security key “{name}” was added to your account', '/account/keys'],
+  key_removed: ['{actor} removed the security key “{name}” from your account', '/account/keys'],
+  enrollment_pass_created: [
+    '{actor} ended your keys, and gave you a pass to enroll another one',
+    '/account/keys',
+  ],
+  admin_promote: ['{actor} made {subject} an admin', '/admin/members'],
+  api_token_created: ['{actor} made the API token “{name}”', '/admin/api-tokens'],
+  api_token_rotated: ['{actor} made the successor of the API token “{name}”', '/admin/api-tokens'],
+  event_receiver_created: [
+    '{actor} made the event receiver “{name}”, which gets the audit log',
+    '/admin/event-receivers',
+  ],
+};
+
+/** The text of a notice whose type an earlier version of this page does not know. */
+const OTHER = ['Your account or your organization changed', '/account/activity'] as const;
+
+/**
+ * Returns the notices that the user of a session has not read. Without a notice it reads nothing,
+ * because the session already says so.
+ */
+export async function noticesOf(
+  account: Pick<OwnAccount, 'notices'>,
+  { user, unreadNotice }: VerifiedSession,
+): Promise<ShownNotice[]> {
+  if (!unreadNotice) return [];
+  return (await account.notices(user.id)).map((notice) => shownNotice(notice, user.id));
+}
+
+/** Prepares a notice for a template. */
+export function shownNotice(notice: AccountNotice, userId: string): ShownNotice {
+  const { id, type, actorId, subjectId, createdAt } = notice;
+  const [text, href] = TEXTS[type] ?? OTHER;
+  const someone = actorId === null ? 'The operator of the service' : 'A person who left';
+  const names: Readonly<Record<string, TextPart>> = {
+    actor: actorId === userId ? words('You') : nameOr(notice.actor, someone),
+    subject: subjectId === userId ? words('you') : nameOr(notice.subject, 'a member'),
+    name: nameOr(notice.name, '…'),
+  };
+  const parts = text
+    .split(/\{(\w+)\}/)
+    .map((part, n) => (n % 2 === 1 ? (names[part] ?? words(part)) : words(part)));
+  return { id, href, at: moment(createdAt), parts: parts.filter((part) => part.text !== '') };
+}
+
+function nameOr(name: string | null, otherwise: string): TextPart {
+  return name === null ? words(otherwise) : { text: name, isName: true };
+}
+
+function words(text: string): TextPart {
+  return { text, isName: false };
+}
