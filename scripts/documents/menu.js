@@ -20,7 +20,8 @@ export function menuOf(map, site) {
       if (one.type !== 'link') return;
       const { page, anchor } = targetOf(one.href, 'README.md', site);
       if (page === undefined || anchor !== undefined) return;
-      groups.at(-1).links.push({ href: addressOf(page), text: one.text });
+      const text = one.text.replaceAll('`', '').replaceAll(/\s+/g, ' ');
+      groups.at(-1).links.push({ href: addressOf(page), text });
     });
   }
   return groups;

@@ -85,6 +85,24 @@ function termsOf(glossary: string): { term: string; definedIn: string; meaning: 
   }));
 }
 
+/** The messages of other programs that the page of symptoms quotes. */
+const FOREIGN = ['Permission denied (publickey).'];
+
+/**
+ * Returns the messages at the beginning of the items of a page that no source has. `…` stands for
+ * what differs: in the sources, for a value in a template.
+ */
+function unknownMessages(page: string, sources: string): string[] {
+  const text = sources
+    .replaceAll(/['`]\s*\+\s*['`]/g, '') // a text that goes on in the next line
+    .replaceAll(/\$\{[^}]*\}/g, '…')
+    .replaceAll(/\s+/g, ' ');
+  return [...page.matchAll(/^- `([^`]+)`/gm)]
+    .map(([, message = '']) => message)
+    .filter((message) => !FOREIGN.includes(message))
+    .filter((message) => !message.split('…').every((part) => text.includes(part.trim())));
+}
+
 describe('the documents', () => {
   it('the README fits on 110 lines', () => {
     expect(read('README.md').split('\n').length - 1).toBeLessThanOrEqual(110);
@@ -132,7 +150,9 @@ describe('the documents', () => {
       targets
         .filter(({ page, anchor, source }) => {
           if (source !== undefined) return !existsSync(join(ROOT, source));
-          return page !== undefined && anchor !== undefined && !headings.get(page)?.includes(anchor);
+          return (
+            page !== undefined && anchor !== undefined && !headings.get(page)?.includes(anchor)
+          );
         })
         .map(({ page, anchor, source }) => `${path}: ${source ?? `${page}#${anchor}`}`),
     );
@@ -141,6 +161,17 @@ describe('the documents', () => {
       expect(html, path).not.toMatch(/<(?:script|style|iframe|form)|\son\w+=|href="[^"]*\.md/);
       expect(html, path).not.toMatch(/href="(?!#|https?:\/\/|\/docs)/);
     }
+  });
+
+  it('the messages of the page of symptoms are those of the service and of svc, to the letter', () => {
+    const sources = filesLike('src/**/*.{ts,js,eta}', 'packages/svc/src/**/*.ts')
+      .map(read)
+      .join('');
+    const page = read('docs/troubleshooting.md');
+    expect(page.match(/^- `/gm)?.length).toBeGreaterThan(50);
+    expect(unknownMessages(page, sources)).toEqual([]);
+    const planted = '- `Wait … s.`: x\n- `Wait for ever.`: y\n';
+    expect(unknownMessages(planted, "`Wait ${n} ` +\n  's.'")).toEqual(['Wait for ever.']);
   });
 
   it('the glossary defines 48 terms, each once, with its origin and one sentence', () => {
