@@ -8,7 +8,6 @@ import { count } from '../support/rows.js';
 import { SvcHome } from '../support/svc-command.js';
 
 const ADA = 'ada@ci-guide.example';
-const PAGE = 'ci-pipelines.md';
 /** The sessions that a device code opened. */
 const OF_JOBS = "sessions WHERE client_id = 'svc-cli'";
 
@@ -51,7 +50,8 @@ describe('the step of a pipeline in the guide', () => {
     return { status: exit, log };
   }
 
-  const job = () => guideBlock(PAGE, 'job', { 'https://login.example.com': app.baseUrl });
+  const job = () =>
+    guideBlock('ci-pipelines.md', 'job', { 'https://login.example.com': app.baseUrl });
 
   it('waits for the touch, gets a certificate of the person, and logs out', async () => {
     const { status, log } = await runJob(`${job()}touch "$HOME/done"\n`, 'approve');
@@ -68,7 +68,7 @@ describe('the step of a pipeline in the guide', () => {
       [ADA, 0],
       ['bob@ci-guide.example', 1],
     ] as const) {
-      const check = guideBlock(PAGE, 'approver', {
+      const check = guideBlock('ci-pipelines.md', 'approver', {
         'ada@example\\.com': address.replaceAll('.', '\\.'),
       });
       const { status, log } = await runJob(`${logIn}${check}`, 'approve');

@@ -184,15 +184,40 @@ describe('the MCP server of the guide', () => {
     await begin(state);
   });
 
-  it('gets the next token of a session without a question', async () => {
-    const state = await tokenFor(ada);
-    state.stored = undefined;
-    const transport = await begin(state);
-    let next = state.opened?.href ?? '';
+  /** Follows an authorization without answering any page, and returns where it ends. */
+  async function followed(url: URL | undefined): Promise<string> {
+    let next = url?.href ?? '';
     for (let hops = 0; hops < 6 && !next.startsWith(CALLBACK); hops += 1) {
-      next = (await ada.get(next, { address: newAddress() })).headers.get('location') ?? '';
+      const { headers } = await ada.get(next, { address: newAddress() });
+      const location = headers.get('location');
+      if (location === null) return next;
+      next = location;
     }
-    await transport.finishAuth(new URL(next).searchParams);
-    expect(state.stored).toHaveProperty('access_token');
+    return next;
+  }
+
+  it('is reached again after a question, or without one by a registered native application', async () => {
+    const again = await tokenFor(ada);
+    again.stored = undefined;
+    await begin(again);
+    expect(await followed(again.opened)).toMatch(/^\/interaction\//);
+
+    const registered = await ada.post(
+      '/api/v1/applications',
+      { name: 'Editors', type: 'native', redirect_uris: [CALLBACK] },
+      { address: newAddress() },
+    );
+    expect(registered.status, registered.text).toBe(201);
+    const state = new StoredState();
+    state.client = { client_id: registered.json.client_id as string };
+    const transport = await begin(state);
+    const callback = await followed(state.opened);
+    expect(callback).toContain(CALLBACK);
+    await transport.finishAuth(new URL(callback).searchParams);
+    const client = newClient();
+    await client.connect(transportOf(state));
+    const { content } = await client.callTool({ name: 'whoami', arguments: {} });
+    expect(content).toEqual([{ type: 'text', text: ADA }]);
+    await client.close();
   });
 });

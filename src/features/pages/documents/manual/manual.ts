@@ -45,7 +45,7 @@ const MOST_FOUND = 10;
 const BUILT = new URL('../../../../../dist/documents/', import.meta.url);
 
 /**
- * The documents of the service, as the build rendered them from `docs/`. The index of the pages,
+ * The documents of `docs/`, as the build rendered them. The index of the pages,
  * the index of the search and the images are read at their first use and stay in memory. The HTML
  * of a page is read for each request.
  */
