@@ -22,7 +22,7 @@ const markdown = new Marked({ gfm: true, tokenizer: { url: () => undefined } });
  * @param {{ pages: Set<string>, files: Set<string> }} site the paths below `docs` of all pages and
  *   of all other files
  * @returns {{ title: string, html: string, headings: { depth: number, id: string, text: string }[],
- *   sections: { anchor: string, heading: string, text: string }[], targets: object[] }} the HTML
+ *   sections: { anchor: string, heading: string, text: string, names: string }[], targets: object[] }} the HTML
  *   with its headings, the sections for the search, and the targets of all links and images
  */
 export function renderPage(page, text, site) {
@@ -109,17 +109,55 @@ function cellsOf([first = '', ...others], [, ...labels]) {
   return `<th scope="row">${first}</th>${cells.join('')}`;
 }
 
-/** Divides a page into the parts below its headings, as plain text. */
+/** The characters from which a part of a section is long enough to be found by itself. */
+const LONG = 600;
+
+/**
+ * Divides a page into sections for the search, as plain text. A long section becomes several parts
+ * with one heading, so that a word in a list of a hundred items is found at its item.
+ */
 function sectionsOf(tokens, headings) {
   const remaining = [...headings];
   const sections = [];
   for (const token of tokens) {
     if (token.type === 'heading') {
       const { id, text, depth } = remaining.shift();
-      sections.push({ anchor: depth === 1 ? '' : id, heading: text, text: '' });
-    } else if (sections.length > 0) sections.at(-1).text += `${textOf([token])}\n`;
+      sections.push({ anchor: depth === 1 ? '' : id, heading: text, text: '', names: '' });
+      continue;
+    }
+    for (const { text, name } of piecesOf(token)) {
+      const last = sections.at(-1);
+      if (last === undefined) continue;
+      if (last.text.length > LONG) sections.push({ ...last, text: '', names: '' });
+      sections.at(-1).text += `${text}\n`;
+      sections.at(-1).names += `${name}\n`;
+    }
   }
   return sections;
+}
+
+/**
+ * Returns the texts of a block: each item of a list and each row of a table by itself. If one begins
+ * with code, it is about that name, such as a variable or a message.
+ */
+function piecesOf(token) {
+  if (token.type === 'list') {
+    return token.items.map((item) => ({ text: textOfOne(item), name: nameIn(item.tokens) }));
+  }
+  if (token.type === 'table') {
+    return token.rows.map((row) => ({
+      text: row.map(textOfOne).join(' '),
+      name: nameIn(row[0].tokens),
+    }));
+  }
+  const text = textOf([token]);
+  return text.trim() === '' ? [] : [{ text, name: '' }];
+}
+
+/** Returns the code with which inline tokens begin, or an empty text. */
+function nameIn([first] = []) {
+  if (first?.type === 'codespan') return unescaped(first.text);
+  return first?.tokens ? nameIn(first.tokens) : '';
 }
 
 /** Returns the text of tokens without markup. */

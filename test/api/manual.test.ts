@@ -151,14 +151,14 @@ requires('chromium').describe('the documentation in a browser', () => {
     const { page } = visitor;
     await page.setViewportSize({ width: 1280, height: 800 });
     await page.goto('/docs/guides/backup');
-    const link = page.getByRole('link', { name: 'Lost key', exact: true });
+    const link = page.getByRole('link', { name: 'Reverse proxies', exact: true });
     expect(await link.isVisible()).toBe(true);
     await page.setViewportSize({ width: 390, height: 844 });
     expect(await link.isVisible()).toBe(false);
     await tabTo(page, '.manual-menu > details > summary');
     await page.keyboard.press('Enter');
     await link.press('Enter');
-    await page.waitForURL('**/docs/guides/lost-key');
+    await page.waitForURL('**/docs/guides/reverse-proxies');
     await visitor.leave();
   });
 });

@@ -40,7 +40,7 @@ const MOST_TERMS = 24;
  * @param limit the most pages
  */
 export function searchPages(index: SearchIndex, question: string, limit: number): FoundPage[] {
-  const bySection = scoresOf(index, [...new Set(termsOf(question))].slice(0, MOST_TERMS));
+  const bySection = scoresOf(index, wantedTerms(index, question));
   const byPage = Map.groupBy(bySection.entries(), ([at]) => index.sections[at]?.page ?? '');
   return [...byPage.values()]
     .map((scores) => scores.toSorted(([, a], [, b]) => b - a))
@@ -54,6 +54,18 @@ export function searchPages(index: SearchIndex, question: string, limit: number)
       const section = index.sections[best];
       return section ? [found(section)] : [];
     });
+}
+
+/**
+ * Returns the terms of a question. A name that the index knows, such as `SVC_DATABASE_URL`, is not
+ * divided into its parts.
+ */
+function wantedTerms({ terms }: SearchIndex, question: string): string[] {
+  const names = question.match(/\w+_\w+/g) ?? [];
+  const known = names.filter((name) => Object.hasOwn(terms, name.toLowerCase()));
+  const rest = known.reduce((text, name) => text.replaceAll(name, ' '), question);
+  const wanted = [...known.map((name) => name.toLowerCase()), ...termsOf(rest)];
+  return [...new Set(wanted)].slice(0, MOST_TERMS);
 }
 
 /**

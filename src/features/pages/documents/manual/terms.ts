@@ -3,7 +3,7 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
   (
     'a about after all also am an and any are as at be because been before but by can cannot could ' +
     'did do does doing dont for from get gets getting give given go got had has have how i if in ' +
-    'into is isnt it its let make makes may me must my need no not of on one or our out should so ' +
+    'into is isnt it its let make makes may me mean means must my need no not of on one or our out should so ' +
     'than that the their them then there they this to up us use used using want was we were what ' +
     'when where which while who why will with without would you your'
   ).split(' '),
