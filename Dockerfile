@@ -14,6 +14,7 @@ COPY packages/webauthn-policy ./packages/webauthn-policy
 RUN npm ci
 COPY scripts ./scripts
 COPY src ./src
+COPY docs ./docs
 RUN npm run build
 
 FROM node:24-slim

@@ -26,6 +26,8 @@ export const shared = {
     setupFiles: ['test/support/traffic/recorder.js'],
     reporters: ['default', './test/support/closing-line.ts'],
     fsModuleCache: true,
+    // `eventsource` offers its TypeScript under the condition `source`, which Node cannot load.
+    server: { deps: { inline: ['@modelcontextprotocol/client', 'eventsource'] } },
     isolate: false,
     maxWorkers: 4, // for two cores: a test often waits for a program or for time
     // Requests make short-lived objects: a larger young generation saves a tenth of the CPU time.

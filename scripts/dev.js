@@ -8,6 +8,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, watch, writeFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import ts from 'typescript';
+import { buildDocuments } from './documents/build-documents.js';
 import {
   bundleCommand,
   COMMAND_SOURCES,
@@ -26,6 +27,7 @@ const SOURCES = join(ROOT, 'src');
 const OUTPUTS = join(ROOT, 'dist');
 
 prepareBuild();
+buildDocuments();
 removeServerBundle(); // so that `npm start` does not run a bundle that is older than its modules
 // A failure is ignored here, because the type checker below reports the same errors.
 await Promise.all([compile(), bundleCommand()]).catch(() => undefined);

@@ -32,7 +32,7 @@ const CONFIGURATIONS = [
 /** The folders of each compiled project: its sources, and its outputs. */
 export const PROJECTS = [
   ...PACKAGES.map((folder) => projectIn(folder, 'src', [])),
-  projectIn('.', NEST.sourceRoot, ['svc.mjs', 'bundle*/**']),
+  projectIn('.', NEST.sourceRoot, ['svc.mjs', 'bundle*/**', 'documents/**']),
 ];
 
 function projectIn(folder, sources, kept) {

@@ -1,9 +1,7 @@
 import { PROVIDER_VARIABLES } from '#platform/config/table/providers.js';
 import { VARIABLES } from '#platform/config/table/settings.js';
 import type { Variable } from '#platform/config/table/variable.js';
-import { markdownTable } from './markdown.js';
-
-const HEAD = ['Variable', 'Default', 'Meaning'];
+import { listItem } from './markdown.js';
 
 /** Writes the page of all environment variables from their table. */
 export function configurationPage(): string {
@@ -14,26 +12,25 @@ export function configurationPage(): string {
 The service reads environment variables, or a \`.env\` file in the working directory; the environment
 wins. An empty string counts as unset. [config/example.env](../../config/example.env) has all
 variables with comments. The value of a variable marked **secret** could be used to act as the
-service or as a user: give it to the service only.
+service or as a user: give it to the service only. The default of a variable is in brackets.
 
-${tableOf(VARIABLES)}
+${listOf(VARIABLES)}
 
 ## Identity providers
 
 Each slug in \`SVC_IDPS\` has these variables. \`<SLUG>\` is the slug in upper case, with underscores in
 place of hyphens.
 
-${tableOf(PROVIDER_VARIABLES, 'SVC_IDP_<SLUG>_')}
+${listOf(PROVIDER_VARIABLES, 'SVC_IDP_<SLUG>_')}
 `;
 }
 
-function tableOf(variables: ReadonlyMap<string, Variable>, prefix = ''): string {
-  const rows = [...variables.values()].map((row) => [
-    `\`${prefix}${row.name}\``,
-    row.unset ?? defaultOf(row),
-    row.isSecret ? `**Secret.** ${row.meaning}` : row.meaning,
-  ]);
-  return markdownTable([HEAD, ...rows]);
+function listOf(variables: ReadonlyMap<string, Variable>, prefix = ''): string {
+  const items = [...variables.values()].map((row) => {
+    const meaning = row.isSecret ? `**Secret.** ${row.meaning}` : row.meaning;
+    return listItem(`\`${prefix}${row.name}\` (${row.unset ?? defaultOf(row)}): ${meaning}`);
+  });
+  return items.join('\n');
 }
 
 function defaultOf({ shape }: Variable): string {

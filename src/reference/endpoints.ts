@@ -1,45 +1,132 @@
 import type { CompiledRoute } from '#platform/http/routing/route-policies.js';
 import type { AuthRule, RoutePolicy } from '#platform/http/routing/route-policy.js';
 import { TIERS } from '#platform/rate-limit/buckets/tiers.js';
-import { markdownTable } from './markdown.js';
+import { listItem } from './markdown.js';
 
-const HEAD = ['Route', 'Purpose', 'Caller', 'Tier', 'Body', 'Errors'];
+/** A page of routes, by the beginnings of their paths. */
+interface Part {
+  readonly file: string;
+  readonly title: string;
+  readonly about: string;
+  readonly paths: readonly string[];
+}
 
-/** Writes the page of all endpoints from the table of routes. */
-export function endpointsPage(routes: readonly CompiledRoute[]): string {
-  const rows = routes.toSorted(byPath).map(rowOf);
+/** The pages, in the order in which they choose their routes. The last one has all others. */
+const PARTS: readonly Part[] = [
+  {
+    file: 'endpoints-organization.md',
+    title: 'Endpoints of an organization',
+    about: 'The API of admins and of programs, below `/api/v1`.',
+    paths: ['/api/v1/'],
+  },
+  {
+    file: 'endpoints-protocols.md',
+    title: 'Endpoints of protocols',
+    about: 'OAuth 2.0, OpenID Connect, SAML, shared signals and SCIM.',
+    paths: ['/oauth/', '/saml/', '/scim/', '/ssf/', '/.well-known/', '/device'],
+  },
+  {
+    file: 'endpoints-users.md',
+    title: 'Endpoints of users',
+    about: 'The API of users and their credentials, below `/v1`.',
+    paths: ['/v1/'],
+  },
+  {
+    file: 'endpoints-pages.md',
+    title: 'Pages and other endpoints',
+    about: 'The pages, their files, and what monitors and load balancers ask.',
+    paths: ['/'],
+  },
+];
+
+/** Writes the pages of all endpoints from the table of routes, by the names of their files. */
+export function endpointsPages(routes: readonly CompiledRoute[]): Readonly<Record<string, string>> {
+  const byPart = Map.groupBy(routes.toSorted(byPath), ({ template }) =>
+    PARTS.find(({ paths }) => paths.some((path) => template.startsWith(path))),
+  );
+  const pages = PARTS.map((part) => [part.file, pageOf(part, byPart.get(part) ?? [])]);
+  return { 'endpoints.md': startPage(), ...Object.fromEntries(pages) };
+}
+
+function startPage(): string {
+  const parts = PARTS.map(({ file, title, about }) => listItem(`[${title}](${file}): ${about}`));
   return `# Endpoints
 
-\`npm run reference\` writes this page from the \`@Route\` decorators of the controllers. Do not edit it.
+\`npm run reference\` writes these pages from the \`@Route\` decorators of the controllers. Do not edit
+them. \`/docs/api\` of the service has the bodies, the parameters and the errors of each route.
 
-- **Caller** names the session or token that the route requires. A verified session is one that a
-  security key verified; an OAuth access token needs the scope that stands beside it. \`—\`: the route
-  reads no session; the OAuth endpoints authenticate clients and tokens themselves.
+${parts.join('\n')}
+
+## What a row says
+
+- **Caller** is the session or token that the route requires. A verified session is one that a
+  security key verified; an OAuth access token needs the scope that stands beside it. \`none\`: the
+  route reads no session; the OAuth endpoints authenticate clients and tokens themselves.
 - **Tier** is the rate limit of the route for one client:
 ${tiers()}
 - **Body** is the media type that the route reads, and the largest size.
 - **Errors** is the format of errors: \`problem\` (RFC 9457), \`oauth\` (RFC 6749), \`scim\` (RFC 7644),
   \`html\`, or \`negotiated\` between HTML and a problem document by \`Accept\`.
-
-${markdownTable([HEAD, ...rows])}
 `;
+}
+
+/** The facts of a route, by the words that name them. */
+type Facts = Readonly<Record<string, string>>;
+
+/** Writes a page. It states the most frequent value of each fact once, and the others in the rows. */
+function pageOf({ title, about }: Part, routes: readonly CompiledRoute[]): string {
+  const rows = routes.map(({ policy }) => factsOf(policy));
+  const usual = Object.fromEntries(
+    Object.keys(rows[0] ?? {}).map((name) => [
+      name,
+      mostFrequent(rows.map((row) => row[name] ?? '')),
+    ]),
+  );
+  const items = routes.map((route) => listItem(itemOf(route, usual)));
+  return `# ${title}
+
+\`npm run reference\` writes this page. Do not edit it. [Endpoints](endpoints.md) says what a row says.
+
+${about} If a row does not say otherwise:
+
+${Object.entries(usual)
+  .map(([name, value]) => listItem(`${name}: ${value}`))
+  .join('\n')}
+
+## Routes
+
+${items.join('\n')}
+`;
+}
+
+function itemOf({ method, template, policy }: CompiledRoute, usual: Facts): string {
+  const path = template.replaceAll(/:(\w+)/g, '{$1}');
+  const others = Object.entries(factsOf(policy))
+    .filter(([name, value]) => value !== usual[name])
+    .map(([name, value]) => ` ${name}: ${value}.`);
+  return `\`${method} ${path}\`: ${policy.summary}.${others.join('')}`;
+}
+
+function factsOf(policy: RoutePolicy): Facts {
+  return {
+    Caller: callerOf(policy.auth),
+    Tier: policy.tier,
+    Body: bodyOf(policy),
+    Errors: policy.errors,
+  };
+}
+
+function mostFrequent(values: readonly string[]): string {
+  const counts = [...Map.groupBy(values, (value) => value)].map(([value, same]) => ({
+    value,
+    count: same.length,
+  }));
+  return counts.toSorted((a, b) => b.count - a.count)[0]?.value ?? '';
 }
 
 function byPath(a: CompiledRoute, b: CompiledRoute): number {
   if (a.template === b.template) return a.method < b.method ? -1 : 1;
   return a.template < b.template ? -1 : 1;
-}
-
-function rowOf({ method, template, policy }: CompiledRoute): string[] {
-  const path = template.replaceAll(/:(\w+)/g, '{$1}');
-  return [
-    `\`${method} ${path}\``,
-    policy.summary,
-    callerOf(policy.auth),
-    policy.tier,
-    bodyOf(policy),
-    policy.errors,
-  ];
 }
 
 function callerOf({ session, scope, touchedWithinSeconds, headerOnly }: AuthRule): string {
@@ -51,7 +138,7 @@ function callerOf({ session, scope, touchedWithinSeconds, headerOnly }: AuthRule
 }
 
 const CALLERS = {
-  none: '—',
+  none: 'none',
   optional: 'session, if any',
   any: 'session',
   verified: 'verified session',
@@ -61,7 +148,7 @@ const CALLERS = {
 } as const satisfies Record<AuthRule['session'], string>;
 
 function bodyOf({ body: { kind, max } }: RoutePolicy): string {
-  return kind === 'none' ? '—' : `${BODIES[kind]}, ${max / 1024} KiB`;
+  return kind === 'none' ? 'none' : `${BODIES[kind]}, ${max / 1024} KiB`;
 }
 
 const BODIES = {

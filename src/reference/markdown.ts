@@ -1,12 +1,16 @@
-/** Writes a Markdown table whose columns are as wide as their widest cell. */
-export function markdownTable(rows: readonly (readonly string[])[]): string {
-  const [head = []] = rows;
-  const cells = rows.map((row) => row.map((cell) => cell.replaceAll('|', '\\|')));
-  const widths = head.map((_, column) =>
-    Math.max(3, ...cells.map((row) => (row[column] ?? '').length)),
-  );
-  const line = (row: readonly string[]) =>
-    `| ${widths.map((width, column) => (row[column] ?? '').padEnd(width)).join(' | ')} |`;
-  const rule = line(widths.map((width) => '-'.repeat(width)));
-  return [line(cells[0] ?? []), rule, ...cells.slice(1).map(line)].join('\n');
+/** The width at which the lines of a document wrap. */
+const WIDTH = 100;
+
+/** Writes an item of a Markdown list, wrapped between words. */
+export function listItem(text: string): string {
+  const lines: string[] = [];
+  let line = '-';
+  for (const word of text.split(' ')) {
+    if (line.length + 1 + word.length > WIDTH) {
+      lines.push(line);
+      line = ' ';
+    }
+    line += ` ${word}`;
+  }
+  return [...lines, line].join('\n');
 }

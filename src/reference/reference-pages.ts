@@ -8,7 +8,7 @@ import { withRootSecret } from '#platform/kms/root-secret.js';
 import { createLogger } from '#platform/telemetry/pino-options.js';
 import { AppModule, type CompositionRoot } from '../app.module.js';
 import { configurationPage } from './configuration.js';
-import { endpointsPage } from './endpoints.js';
+import { endpointsPages } from './endpoints.js';
 
 /** An environment in which every optional route exists. Nothing connects to its addresses. */
 const ENVIRONMENT = {
@@ -47,5 +47,5 @@ export async function referencePages(): Promise<Readonly<Record<string, string>>
     logger: false,
   });
   const { routes } = compileRoutes(context.get(ModulesContainer));
-  return { 'endpoints.md': endpointsPage(routes), 'configuration.md': configurationPage() };
+  return { ...endpointsPages(routes), 'configuration.md': configurationPage() };
 }

@@ -51,6 +51,12 @@ GET    /admin/scim-tokens                         general        none   256 ui  
 GET    /admin/scim-tokens/:id/rotate              general        none   256 ui         html       optional
 GET    /docs/api                                  general        none   256 ui         html       optional
 GET    /docs/api/:group                           general        none   256 ui         html       optional
+GET    /docs/search                               general        none   256 ui         html       optional
+GET    /docs/files/:name                          unlimited      none   256 ui         negotiated none
+GET    /docs                                      general        none   256 ui         html       optional
+GET    /docs/:page                                general        none   256 ui         html       optional
+GET    /docs/:folder/:page                        general        none   256 ui         html       optional
+GET    /docs/:folder/:subfolder/:page             general        none   256 ui         html       optional
 GET    /errors                                    general        none   256 ui         html       optional
 GET    /errors/:code                              general        none   256 ui         html       optional
 POST   /logout                                    general        json   256 ui         html       optional

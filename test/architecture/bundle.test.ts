@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { importsOf, readSource } from './import-graph.js';
 
@@ -75,6 +75,14 @@ describe('the bundle of the server', () => {
     ['src/a/src/b.ts', 'dist/a/src/b.js'],
   ])('finds the files beside a module where it was compiled to: %s', (source, compiled) => {
     expect(compiledPath(source)).toBe(compiled);
+  });
+
+  it('finds the rendered documents from the compiled module as from the source', () => {
+    const source = 'src/features/pages/documents/manual/manual.ts';
+    const folder = /new URL\('([./]+\/dist\/documents\/)'/.exec(readSource(source).text)?.[1] ?? '';
+    for (const path of [source, compiledPath(source)]) {
+      expect(resolve('/checkout', dirname(path), folder)).toBe('/checkout/dist/documents');
+    }
   });
 
   it('escapes what is not ASCII, and refuses what would then mean something else', () => {

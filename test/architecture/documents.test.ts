@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { documentsScript } from '../support/documents.js';
 import { documentLines, filesLike, type Prose } from './language.js';
 
 const ROOT = resolve(import.meta.dirname, '../..');
@@ -8,6 +9,11 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const GENERATED = 'docs/reference/';
 const WIDTH = 100;
 const TERMS = 48;
+/** The most characters of a row of a table, and the most words of a page that the service shows. */
+const TABLE_WIDTH = 160;
+const MOST_WORDS = 2500;
+/** The pages whose tables are still wider. */
+const WIDE = ['docs/conformance.md'];
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 const linesOf = (path: string) => documentLines(path, read(path));
@@ -28,6 +34,16 @@ function tooWide(lines: readonly Prose[]): Prose[] {
   return lines.filter(
     ({ text }) => text.length > WIDTH && !text.startsWith('|') && /\S\s\S/.test(text.slice(2)),
   );
+}
+
+/** Keeps the rows of tables that are too wide. */
+function tooWideRows(lines: readonly Prose[]): Prose[] {
+  return lines.filter(({ text }) => text.startsWith('|') && text.length > TABLE_WIDTH);
+}
+
+/** Counts the words of a page, its code included. */
+function wordsOf(text: string): number {
+  return text.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
 }
 
 /** Names a heading as a link does: lower case, hyphens, no punctuation. */
@@ -60,12 +76,33 @@ function deadLinks(path: string, lines: readonly Prose[]): string[] {
     });
 }
 
-/** Reads the terms of the glossary: the rows of its tables before the words of the code. */
+/** Reads the terms of the glossary: the items of its lists before the words of the code. */
 function termsOf(glossary: string): { term: string; definedIn: string; meaning: string }[] {
-  const [product = ''] = glossary.split('\n## Words of the code');
-  return [...product.matchAll(/^\| +([^|]+?) +\| +([^|]+?) +\| +([^|]+?) +\|$/gm)]
-    .map(([, term = '', definedIn = '', meaning = '']) => ({ term, definedIn, meaning }))
-    .filter(({ term }) => term !== 'Term' && !term.startsWith('-'));
+  const [product = ''] = glossary.replaceAll(/\n +/g, ' ').split('\n## Words of the code');
+  const items = product.matchAll(/^- \*\*([^*]+)\*\* \((.+?)\): (.+)$/gm);
+  return [...items].map(([, term = '', definedIn = '', meaning = '']) => ({
+    term,
+    definedIn,
+    meaning,
+  }));
+}
+
+/** The messages of other programs that the page of symptoms quotes. */
+const FOREIGN = ['Permission denied (publickey).'];
+
+/**
+ * Returns the messages at the beginning of the items of a page that no source has. `…` stands for
+ * what differs: in the sources, for a value in a template.
+ */
+function unknownMessages(page: string, sources: string): string[] {
+  const text = sources
+    .replaceAll(/['`]\s*\+\s*['`]/g, '') // a text that goes on in the next line
+    .replaceAll(/\$\{[^}]*\}/g, '…')
+    .replaceAll(/\s+/g, ' ');
+  return [...page.matchAll(/^- `([^`]+)`/gm)]
+    .map(([, message = '']) => message)
+    .filter((message) => !FOREIGN.includes(message))
+    .filter((message) => !message.split('…').every((part) => text.includes(part.trim())));
 }
 
 describe('the documents', () => {
@@ -86,6 +123,58 @@ describe('the documents', () => {
       '[a](README.md) [b](no.md) [c](#gone) [d](https://example.com) [e](README.md#gone)';
     const planted = deadLinks('CHANGELOG.md', documentLines('CHANGELOG.md', text));
     expect(planted).toEqual(['no.md', '#gone', 'README.md#gone']);
+  });
+
+  it(`rows of tables have at most ${TABLE_WIDTH} characters`, () => {
+    const narrow = documents.filter((path) => !WIDE.includes(path));
+    expect(narrow.flatMap((path) => tooWideRows(linesOf(path))).map(where)).toEqual([]);
+    const planted = documentLines('planted.md', `| ${'cell '.repeat(40)} |\n| a | b |`);
+    expect(tooWideRows(planted).map(({ line }) => line)).toEqual([1]);
+  });
+
+  it(`pages of docs have at most ${MOST_WORDS} words`, () => {
+    const pages = filesLike('docs/**/*.md');
+    expect(pages.filter((path) => wordsOf(read(path)) > MOST_WORDS)).toEqual([]);
+    expect(wordsOf('# Two words\n\n| — | --- |\n')).toBe(2);
+  });
+
+  it('the map lists every page once, and the menu of the service is the map', async () => {
+    const { pages, menu } = (await documentsScript()).renderDocuments();
+    const linked = menu.flatMap(({ links }) => links.map(({ href }) => href));
+    expect(linked.toSorted()).toEqual(pages.map(({ address }) => address).toSorted());
+  });
+
+  it('rendered links lead to a page, a heading, a file or a source that exists', async () => {
+    const { pages } = (await documentsScript()).renderDocuments();
+    const headings = new Map(
+      pages.map(({ path, headings: all }) => [path, all.map(({ id }) => id)]),
+    );
+    const dead = pages.flatMap(({ path, targets }) =>
+      targets
+        .filter(({ page, anchor, source }) => {
+          if (source !== undefined) return !existsSync(join(ROOT, source));
+          return (
+            page !== undefined && anchor !== undefined && !headings.get(page)?.includes(anchor)
+          );
+        })
+        .map(({ page, anchor, source }) => `${path}: ${source ?? `${page}#${anchor}`}`),
+    );
+    expect(dead).toEqual([]);
+    for (const { path, html } of pages) {
+      expect(html, path).not.toMatch(/<(?:script|style|iframe|form)|\son\w+=|href="[^"]*\.md/);
+      expect(html, path).not.toMatch(/href="(?!#|https?:\/\/|\/docs)/);
+    }
+  });
+
+  it('the messages of the page of symptoms are those of the service and of svc, to the letter', () => {
+    const sources = filesLike('src/**/*.{ts,js,eta}', 'packages/svc/src/**/*.ts')
+      .map(read)
+      .join('');
+    const page = read('docs/troubleshooting.md');
+    expect(page.match(/^- `/gm)?.length).toBeGreaterThan(50);
+    expect(unknownMessages(page, sources)).toEqual([]);
+    const planted = '- `Wait … s.`: x\n- `Wait for ever.`: y\n';
+    expect(unknownMessages(planted, "`Wait ${n} ` +\n  's.'")).toEqual(['Wait for ever.']);
   });
 
   it('the glossary defines 48 terms, each once, with its origin and one sentence', () => {

@@ -3,10 +3,14 @@ import { describe, expect, it } from 'vitest';
 
 const text = readFileSync(new URL('../../docs/security-scorecard.md', import.meta.url), 'utf8');
 const rows = text
+  .replaceAll(/\n +/g, ' ') // an item of the list is one line
   .split('\n')
-  .filter((line) => /^\| +\d+ /.test(line))
-  .map((line) => line.split('|').map((cell) => cell.trim()))
-  .map(([, number = '', item = '', status = '', held = '']) => ({ number, item, status, held }));
+  .flatMap((line) => {
+    const found = /^- \*\*(\d+)\*\* (.+?) — \*\*([^*]+)\*\*: (.+)$/.exec(line);
+    if (!found) return [];
+    const [, number = '', item = '', status = '', held = ''] = found;
+    return [{ number, item, status, held }];
+  });
 const testsIn = (held: string) =>
   [...held.matchAll(/`((?:api|unit|conformance|architecture)\/[\w/-]+)`/g)].map(([, n]) => n ?? '');
 

@@ -5,6 +5,7 @@ import type { TestProject } from 'vitest/node';
 import { bundleCommand } from './bundle-command.js';
 import { bundleScripts } from './bundle-scripts.js';
 import { runScript } from './child-script.js';
+import { buildDocuments } from './documents.js';
 import { signingKeys } from './provider-environment.js';
 import type { RunServerAnswer } from './run-server.js';
 import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.js';
@@ -39,7 +40,7 @@ const SHARED = Symbol.for('the PostgreSQL of this run');
 const shared = globalThis as { [SHARED]?: SharedServer };
 
 /**
- * Builds the bundle of the command, and starts one real PostgreSQL for the whole run, without
+ * Builds the bundle of the command and the documents, and starts one real PostgreSQL for the whole run, without
  * durability settings.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
@@ -58,11 +59,11 @@ export default async function setup(project: TestProject): Promise<() => Promise
 async function start(): SharedServer['started'] {
   // The workers, which start later, have these variables too.
   process.env['TEST_TRAFFIC'] = mkdtempSync(join(tmpdir(), 'svc-traffic-'));
-  const bundled = bundleCommand();
+  const built = Promise.all([bundleCommand(), buildDocuments()]);
   const dataDir = await makeTemporaryDirectory();
   const server = runScript<RunServerAnswer>('run-server.ts', { dataDir });
   signingKeys();
-  const [answer] = await Promise.all([server.answer, bundled]);
+  const [answer] = await Promise.all([server.answer, built]);
   return {
     answer,
     stop: async () => {

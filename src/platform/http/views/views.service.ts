@@ -13,7 +13,7 @@ export const PAGE_SCRIPTS = Symbol('scripts added to every page');
 
 /**
  * Renders HTML templates (Eta). `<%= %>` escapes its value, so that a value cannot contain HTML. No
- * template uses the form without escapes for data.
+ * template uses the form without escapes for data of a request or of the database.
  */
 @Injectable()
 export class Views {
