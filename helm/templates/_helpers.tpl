@@ -65,6 +65,61 @@ SVC_IDP_{{ $name }}_CLIENT_SECRET
 {{- end }}
 {{- end -}}
 
+{{/* The init containers, with the rights of the server's own container where they ask for no others. */}}
+{{- define "svc.initContainers" -}}
+{{- $rights := dict "allowPrivilegeEscalation" false "readOnlyRootFilesystem" true "capabilities" (dict "drop" (list "ALL")) -}}
+{{- $containers := list -}}
+{{- range .Values.initContainers -}}
+{{- $containers = append $containers (mergeOverwrite (dict "securityContext" (deepCopy $rights)) .) -}}
+{{- end -}}
+{{- if $containers -}}{{ toYaml $containers }}{{- end -}}
+{{- end -}}
+
+{{/* Not empty where extraEnv sets NODE_OPTIONS. */}}
+{{- define "svc.setsNodeOptions" -}}
+{{- range .Values.extraEnv }}{{ if eq .name "NODE_OPTIONS" }}yes{{ end }}{{ end -}}
+{{- end -}}
+
+{{/*
+What a pod's annotation has, so that another version of a Secret makes new pods: the hash of secretChecksum, or else of the
+versions of the Secrets and ConfigMaps in the cluster. Their content does not get into it, because more people may read pods than
+Secrets, and a weak password could be guessed from a hash. Empty without a cluster, as in `helm template`.
+*/}}
+{{- define "svc.secretChecksum" -}}
+{{- if .Values.secretChecksum -}}
+{{- .Values.secretChecksum | sha256sum -}}
+{{- else -}}
+{{- $sources := list (list "Secret" .Values.existingSecret) (list "Secret" .Values.tls.secretName) -}}
+{{- range .Values.extraEnvFrom -}}
+{{- with .secretRef }}{{ $sources = append $sources (list "Secret" .name) }}{{ end -}}
+{{- with .configMapRef }}{{ $sources = append $sources (list "ConfigMap" .name) }}{{ end -}}
+{{- end -}}
+{{- $versions := list -}}
+{{- range $source := $sources -}}
+{{- if last $source -}}
+{{- with (lookup "v1" (first $source) $.Release.Namespace (last $source)).metadata -}}
+{{- $versions = append $versions (printf "%s %s %s" (last $source) .uid .resourceVersion) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if $versions -}}{{- $versions | join "\n" | sha256sum -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+The variables that extraEnv must not set: all of the service, which belong in `config` or in the Secret and are checked there
+(certification test mode has no place in either), the others that the chart sets, and the one that makes Node trust every
+certificate.
+*/}}
+{{- define "svc.refusedVariables" -}}
+^(SVC_.*|AWS_(REGION|ENDPOINT_URL|ENDPOINT_URL_KMS|ACCESS_KEY_ID|SECRET_ACCESS_KEY)|OTEL_EXPORTER_OTLP_(ENDPOINT|PROTOCOL)|OTEL_SERVICE_NAME|RUST_LOG|NODE_TLS_REJECT_UNAUTHORIZED)$
+{{- end -}}
+
+{{/* The folders that no volume may cover: the service's own, where a file `.env` would be read as its settings, and the certificate's. */}}
+{{- define "svc.refusedMounts" -}}
+^/?$|^/(app|tls)(/|$)
+{{- end -}}
+
 {{/* Fails with everything that is missing or contradicts itself, a line each, as the service does for its variables. */}}
 {{- define "svc.check" -}}
 {{- $problems := list -}}
@@ -81,11 +136,42 @@ SVC_IDP_{{ $name }}_CLIENT_SECRET
 {{- if not (or .Values.config.SVC_IDPS .Values.config.SVC_S3_CONFIG_BUCKET) -}}
 {{- $problems = append $problems "config.SVC_IDPS: is required" -}}
 {{- end -}}
-{{- if and (or .Values.ingress.enabled .Values.tls.secretName) (not (hasPrefix "https://" .Values.config.SVC_BASE_URL)) -}}
-{{- $problems = append $problems "config.SVC_BASE_URL: must be https, with an ingress as with tls.secretName" -}}
+{{- if and (or .Values.ingress.enabled .Values.httpRoute.enabled .Values.tls.secretName) (not (hasPrefix "https://" .Values.config.SVC_BASE_URL)) -}}
+{{- $problems = append $problems "config.SVC_BASE_URL: must be https, with an ingress or a route as with tls.secretName" -}}
 {{- end -}}
 {{- if and .Values.ingress.enabled .Values.tls.secretName -}}
 {{- $problems = append $problems "tls.secretName: TLS ends at the ingress already; with both, every request would be redirected" -}}
+{{- end -}}
+{{- if and .Values.httpRoute.enabled .Values.tls.secretName -}}
+{{- $problems = append $problems "tls.secretName: TLS ends at the gateway already; with both, every request would be redirected" -}}
+{{- end -}}
+{{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
+{{- $problems = append $problems "httpRoute.parentRefs: is required when enabled; name the Gateway" -}}
+{{- end -}}
+{{- if .Values.autoscaling.enabled -}}
+{{- if lt (int .Values.autoscaling.maxReplicas) (int .Values.autoscaling.minReplicas) -}}
+{{- $problems = append $problems "autoscaling.maxReplicas: must be minReplicas or more" -}}
+{{- end -}}
+{{- if not (dig "requests" "cpu" "" .Values.resources) -}}
+{{- $problems = append $problems "resources.requests.cpu: is required for autoscaling, which measures by it" -}}
+{{- end -}}
+{{- end -}}
+{{- $refused := include "svc.refusedVariables" . -}}
+{{- range .Values.extraEnv -}}
+{{- if regexMatch $refused .name -}}
+{{- $problems = append $problems (printf "extraEnv: must not set %s; settings of the service belong in config, or in the Secret" .name) -}}
+{{- end -}}
+{{- end -}}
+{{- range .Values.extraVolumes -}}
+{{- if eq .name "tls" -}}
+{{- $problems = append $problems "extraVolumes: the name tls is that of tls.secretName; take another" -}}
+{{- end -}}
+{{- end -}}
+{{- $refused = include "svc.refusedMounts" . -}}
+{{- range .Values.extraVolumeMounts -}}
+{{- if regexMatch $refused (clean .mountPath) -}}
+{{- $problems = append $problems (printf "extraVolumeMounts: %s must not be in /app or /tls, the folders of the service" .mountPath) -}}
+{{- end -}}
 {{- end -}}
 {{- if and (ne .Values.service.type "ClusterIP") (not .Values.tls.secretName) -}}
 {{- $problems = append $problems "service.type: must be ClusterIP without tls.secretName; plain HTTP is not for the outside" -}}

@@ -1,13 +1,14 @@
 import { readFileSync, readdirSync } from 'node:fs';
+import { extname } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { PROVIDER_VARIABLES } from '../../src/platform/config/table/providers.js';
 import { TABLE, VARIABLES } from '../../src/platform/config/table/settings.js';
 
 const folder = new URL('../../helm/', import.meta.url);
 const read = (name: string) => readFileSync(new URL(name, folder), 'utf8');
-const templates = readdirSync(new URL('templates/', folder)).map((name) =>
-  read(`templates/${name}`),
-);
+const templates = readdirSync(new URL('templates/', folder), { recursive: true, encoding: 'utf8' })
+  .filter((name) => extname(name) !== '')
+  .map((name) => read(`templates/${name}`));
 const chart = [read('values.yaml'), ...templates].join('\n');
 
 /**
@@ -27,6 +28,9 @@ const OPTIONAL_SECRETS = [
   'AWS_ACCESS_KEY_ID',
   'AWS_SECRET_ACCESS_KEY',
 ];
+
+/** Variables that only the SDK of AWS reads. */
+const OF_THE_SDK = ['AWS_REGION'];
 
 /** Variables that an operator does not set by name. */
 const NOT_TO_BE_SET = new Set([
@@ -73,20 +77,30 @@ describe('the Helm chart', () => {
     const settable = [...VARIABLES.keys()].filter(
       (name) => !secrets.includes(name) && !NOT_TO_BE_SET.has(name),
     );
-    expect(allowed.toSorted()).toEqual(settable.toSorted());
+    expect(allowed.toSorted()).toEqual([...settable, ...OF_THE_SDK].toSorted());
     expect(allowed.filter((name) => VARIABLES.get(name)?.isSecret)).toEqual([]);
     expect(schema.properties.config.additionalProperties).toBe(false);
   });
 
-  it('cannot turn certification test mode on, neither by values nor by the Secret', () => {
-    for (const template of templates) expect(template).not.toContain('CERTIFICATION');
+  it('cannot turn certification test mode on, neither by values nor by a Secret', () => {
+    const deployment = read('templates/deployment.yaml');
     const { patternProperties } = JSON.parse(read('values.schema.json')).properties.config;
     const [pattern, ...others] = Object.keys(patternProperties);
     expect('SVC_IDP_CORP_CLIENT_ID').toMatch(new RegExp(pattern ?? ''));
     expect('SVC_CERTIFICATION_TEST_TOKEN').not.toMatch(new RegExp(pattern ?? ''));
     expect(others).toEqual([]);
-    // No template imports a whole Secret, or an unchecked environment of a container.
-    expect(chart).not.toMatch(/envFrom|extraEnv/);
+    // Only the server's container imports whole Secrets, and its own `env` wins over them.
+    expect(templates.filter((template) => /^ +envFrom:/m.test(template))).toEqual([deployment]);
+    const named = templates.join('\n').match(/^.*SVC_CERTIFICATION.*$/gm) ?? [];
+    expect(named).toHaveLength(1);
+    expect(deployment).toMatch(
+      /range list "SVC_CERTIFICATION_TEST_TOKEN" "SVC_CERTIFICATION_HOST" .*\n +- name: \{\{ \. \}\}\n +value: ''\n/,
+    );
+    const helpers = read('templates/_helpers.tpl');
+    const refused = /define "svc\.refusedVariables" -\}\}\n(.*)\n/.exec(helpers)?.[1] ?? '';
+    for (const name of [...VARIABLES.keys(), ...OPTIONAL_SECRETS, ...OF_THE_SDK]) {
+      expect(name).toMatch(new RegExp(refused));
+    }
   });
 
   it('takes every secret from the Secret that the operator created', () => {

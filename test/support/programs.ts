@@ -3,6 +3,7 @@ import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { suite } from 'vitest';
 import { debianPostgres } from './debian-postgres.js';
+import { HELM_PROGRAMS } from './helm.js';
 import { MOTO } from './moto.js';
 import { findNode } from './node-versions.js';
 import { OTLP_READER } from './otlp-reader.js';
@@ -53,7 +54,8 @@ export interface Requirement {
  *   tester of an API by its description, `mod_auth_openidc` the module of Apache, `simplesamlphp`
  *   the identity provider of that name, `postgresql` a server of Debian, `authlib` the Python
  *   environment of that name, `the Go modules` those of `.ci/go`, `the OTLP reader` the program of
- *   `.ci/otlp`, `python3-jwt` PyJWT of Debian
+ *   `.ci/otlp`, `python3-jwt` PyJWT of Debian, `helm` and `check-manifests` the programs of
+ *   `.ci/helm`
  */
 export function requires(...needs: string[]): Requirement {
   const missing = needs.filter((need) => !isMet(need));
@@ -84,6 +86,7 @@ function isMet(need: string): boolean {
   if (need === 'the OTLP reader') return existsSync(OTLP_READER);
   if (need === 'schemathesis') return isExecutable(join(dirname(SCHEMATHESIS), 'python'));
   if (need === 'simplesamlphp') return existsSync('/usr/share/simplesamlphp/www/index.php');
+  if (need === 'helm' || need === 'check-manifests') return isExecutable(join(HELM_PROGRAMS, need));
   const major = /^node@(\d+)$/.exec(need)?.[1];
   return (major === undefined ? findProgram(need) : findNode(Number(major))) !== undefined;
 }
