@@ -46,7 +46,10 @@ function validated(yaml: string): { document: ComposeFile; faults: string[] } {
   return JSON.parse(stdout) as { document: ComposeFile; faults: string[] };
 }
 
-/** Replaces the variables of a value as Compose does: `${NAME}`, `${NAME:-default}`, `${NAME:?text}`. */
+/**
+ * Replaces the variables of a value as Compose does: `${NAME}`, `${NAME:-default}`,
+ * `${NAME:?text}`.
+ */
 function interpolated(value: string, variables: NodeJS.Dict<string>): string {
   return value.replaceAll(
     /\$\{(\w+)(?::([-?])([^}]*))?\}/g,
@@ -185,7 +188,9 @@ requires('schemathesis', 'caddy', 'bwrap', 'postgresql').describe('the services 
   });
 });
 
-/** Starts PostgreSQL at the address of the service `db`, with the role and the password of Compose. */
+/**
+ * Starts PostgreSQL at the address of the service `db`, with the role and the password of Compose.
+ */
 async function startDatabase(
   parts: AsyncDisposableStack,
   environment: Readonly<Record<string, string>>,

@@ -20,7 +20,7 @@ export function settingsOf(unit: string): Map<string, string[]> {
 const [LOAD, IF_EQUAL, RETURN] = [0x20, 0x15, 0x06];
 const [ALLOW, FAIL_WITH, KILL] = [0x7fff_0000, 0x0005_0000, 0x8000_0000];
 const [EPERM, EAFNOSUPPORT] = [1, 97];
-/** Where `struct seccomp_data` has the number of the call, the architecture and the first argument. */
+/** The offsets in `struct seccomp_data`: the number of the call, the architecture, an argument. */
 const [NUMBER, ARCHITECTURE, FIRST_ARGUMENT] = [0, 4, 16];
 const ARCHITECTURES: Partial<Record<NodeJS.Architecture, number>> = {
   x64: 0xc000_003e,
@@ -29,8 +29,8 @@ const ARCHITECTURES: Partial<Record<NodeJS.Architecture, number>> = {
 const FAMILIES: Readonly<Record<string, number>> = { AF_UNIX: 1, AF_INET: 2, AF_INET6: 10 };
 
 /**
- * Compiles the settings SystemCallFilter= and RestrictAddressFamilies= of the unit into a program of
- * the kernel's filter, as systemd does, because systemd does not run where tests run.
+ * Compiles the settings SystemCallFilter= and RestrictAddressFamilies= of the unit into a program
+ * of the kernel's filter, as systemd does, because no systemd runs on the machine of the tests.
  */
 function filterOf(settings: Map<string, string[]>): Buffer {
   const allowed = new Set<string>();
@@ -102,8 +102,8 @@ export interface Machine {
 /**
  * Starts a program as the unit starts the service: on a read-only root with the release and Node at
  * the paths of the unit, its own /tmp, no home, a writable state directory, another user without a
- * capability, and the unit's filter of system calls and address families. bubblewrap takes the place
- * of systemd, and has no equivalent of RestrictNamespaces= and LockPersonality=.
+ * capability, and the unit's filter of system calls and address families. bubblewrap takes the
+ * place of systemd, and has no equivalent of RestrictNamespaces= and LockPersonality=.
  *
  * @param command the program with its arguments, at the paths of the machine
  */

@@ -21,9 +21,9 @@ export type RedirectAnswer =
   | { readonly kind: 'unknown' };
 
 /**
- * Asks a provider for an authorization without showing a page (`prompt=none`). A provider that knows
- * the redirect URI answers there, even with an error; one that does not must not redirect to it
- * (RFC 6749 §4.1.2.1).
+ * Asks a provider for an authorization without showing a page (`prompt=none`). A provider that
+ * knows the redirect URI answers there, even with an error; one that does not must not redirect to
+ * it (RFC 6749 §4.1.2.1).
  *
  * @throws ConfigProblems if the discovery document is missing or wrong, and the errors of undici
  */
