@@ -23,6 +23,17 @@ export interface DomainCommand {
   readonly yes: boolean;
 }
 
+/** The command `init`, which makes the file of variables of a new service. */
+export interface InitCommand {
+  readonly name: 'init';
+  /** The file that is written. */
+  readonly file: string;
+  /** The file with the answers; undefined if the command asks on the terminal. */
+  readonly answers: string | undefined;
+  /** True if the command line has `--yes`: an existing file is replaced without a question. */
+  readonly yes: boolean;
+}
+
 /** The parsed command line. */
 export type GlassCommand =
   | { readonly name: 'help' }
@@ -36,6 +47,7 @@ export type GlassCommand =
     }
   | DomainCommand
   | ArchiveCommand
+  | InitCommand
   | {
       readonly name: 'reconcile';
       readonly json: boolean;
@@ -60,6 +72,8 @@ Break-glass for the operator of the service. It uses the service's own configura
 and database, and works while the service runs and while it is down.
 
 Commands:
+  init                        Asks for the settings of a new service, checks each at once, and writes
+                              its file of variables.
   list-admins                 Lists the admins of every organization.
   make-admin ADDRESS          Makes an active user an admin of the user's organization.
   revoke-everything ADDRESS   Ends the keys, sessions, certificates, tokens and pass of a person.
@@ -81,8 +95,11 @@ Options:
   --month YYYY-MM      For archive: a month that is over, in UTC.
   --to PLACE           For archive: a file, or s3://BUCKET/KEY. A copy that was interrupted goes on
                        where it ended.
+  --file FILE          For init: the file to write (/etc/svc-server/svc-server.env), for its owner alone.
+  --answers FILE       For init: variables that answer the questions, so that none is asked.
+                       --answers=- reads them from standard input.
   --yes                Confirms a change, for scripts. Without it the command asks for the address,
-                       the domain, or the word reconcile.
+                       the domain, or the word reconcile. For init: replaces FILE; its root secret stays.
   --json               Prints one JSON document.
   --help               Prints this text.
 
@@ -94,7 +111,7 @@ Exit status: 0 done or healthy; 1 failed, refused or unhealthy; 2 wrong usage.
 
 const NAMES = {
   flags: ['yes', 'json', 'help'],
-  values: ['org', 'checkpoints', 'class', 'month', 'to'],
+  values: ['org', 'checkpoints', 'class', 'month', 'to', 'file', 'answers'],
   letters: { h: 'help' },
   refusesDashes: true,
   positionals: Infinity, // each command says itself how many it takes
@@ -108,6 +125,38 @@ const NAMES = {
 export function readCommand(args: readonly string[]): GlassCommand {
   const { positionals, has, value } = sortArguments(args, NAMES);
   if (has('help')) return { name: 'help' };
+  const [name] = positionals;
+  if (name === 'init') return initCommand(positionals, { has, value });
+  if (value('file') !== undefined || value('answers') !== undefined) {
+    throw new WrongArguments('--file and --answers are for init.');
+  }
+  return readOther(positionals, { has, value });
+}
+
+/** The options of a command line. */
+type Options = Pick<ReturnType<typeof sortArguments>, 'has' | 'value'>;
+
+/**
+ * Checks the arguments of the command `init`.
+ * @throws WrongArguments
+ */
+function initCommand([, ...rest]: readonly string[], { has, value }: Options): InitCommand {
+  if (rest.length > 0) throw new WrongArguments('init takes no argument.');
+  const foreign = ['org', 'checkpoints', 'class', 'month', 'to'].find(
+    (one) => value(one) !== undefined,
+  );
+  if (foreign !== undefined || has('json')) {
+    throw new WrongArguments(`--${foreign ?? 'json'} has no effect on init.`);
+  }
+  const file = value('file') ?? '/etc/svc-server/svc-server.env';
+  return { name: 'init', file, answers: value('answers'), yes: has('yes') };
+}
+
+/**
+ * Parses the command line of every command but `init`.
+ * @throws WrongArguments
+ */
+function readOther(positionals: readonly string[], { has, value }: Options): GlassCommand {
   const [name, address, ...rest] = positionals;
   const [json, yes, org] = [has('json'), has('yes'), value('org')];
   const checkpoints = value('checkpoints');

@@ -20,6 +20,7 @@ import { readCommand, USAGE, type GlassCommand } from './arguments.js';
 import { check, inUse } from './check.js';
 import { actOnDomain, listDomains } from './domains.js';
 import { operatorOf, surroundingsOfProcess, type Surroundings } from './ground.js';
+import { init } from './init/init.js';
 import { listAdmins } from './list-admins.js';
 import { reconcile } from './reconcile.js';
 import type { OperatorTerminal } from './terminal.js';
@@ -64,6 +65,10 @@ async function run(
   if (command.name === 'check') {
     openLog({ format: 'text', filter: 'error' });
     return check(command, environment, terminal);
+  }
+  if (command.name === 'init') {
+    openLog({ format: 'text', filter: 'error' });
+    return init(command, terminal);
   }
   const parts = {
     database: TABLE.database,

@@ -30,20 +30,9 @@ import { systemClock } from '#platform/clock/clock.js';
 import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { withRootSecret } from '#platform/kms/root-secret.js';
 import type { GlassCommand } from './arguments.js';
-import { Findings } from './findings.js';
+import { clockFinding, Findings, SKEW, SKEW_OF_PROVIDER } from './findings.js';
 import { DirectoryInUse } from '#platform/database/embedded-postgres/reclaim.js';
 import type { OperatorTerminal } from './terminal.js';
-
-/**
- * The largest difference in seconds between the clocks of this machine and of the database for
- * which `check` does not warn. The checks of the times in tokens tolerate about as much.
- */
-const SKEW = 5;
-/**
- * The same limit for the clock of an identity provider, in seconds. It is larger, because the time
- * comes from a `Date` header: that counts whole seconds, and the response travelled for a while.
- */
-const SKEW_OF_PROVIDER = 30;
 
 /** The milliseconds before the end of an API token during which the command warns. */
 const URGENT = 7 * 86_400_000;
@@ -139,20 +128,6 @@ export function inUse({ directory, pid }: DirectoryInUse): string {
 async function checkClock(findings: Findings, { dataSource }: InstalledDatabase): Promise<void> {
   const { time } = await serverFacts(dataSource.manager);
   clockFinding(findings, 'clock', 'the database', time, SKEW);
-}
-
-function clockFinding(
-  findings: Findings,
-  name: string,
-  other: string,
-  at: number | undefined,
-  most: number,
-): void {
-  if (at === undefined) return;
-  const seconds = Math.round((systemClock.milliseconds() - at) / 1000);
-  const apart = Math.abs(seconds);
-  if (apart <= most) findings.ok(name, `agrees with ${other} within ${most} seconds`);
-  else findings.fail(name, `${apart} seconds ${seconds > 0 ? 'ahead of' : 'behind'} ${other}`);
 }
 
 async function checkParts(

@@ -1,3 +1,4 @@
+import { systemClock } from '#platform/clock/clock.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
 
 /** One result of the command `check`. */
@@ -66,4 +67,35 @@ export class Findings {
   toJson(): object {
     return { healthy: this.healthy, checks: this.#all };
   }
+}
+
+/**
+ * The largest difference in seconds between the clocks of this machine and of the database for
+ * which no check warns. The checks of the times in tokens tolerate about as much.
+ */
+export const SKEW = 5;
+/**
+ * The same limit for the clock of an identity provider, in seconds. It is larger, because the time
+ * comes from a `Date` header: that counts whole seconds, and the response travelled for a while.
+ */
+export const SKEW_OF_PROVIDER = 30;
+
+/**
+ * Compares the clock of this machine with another one, and records a failure if they are more than
+ * `most` seconds apart.
+ *
+ * @param at the time of the other clock in milliseconds since 1970; undefined if it is not known
+ */
+export function clockFinding(
+  findings: Findings,
+  name: string,
+  other: string,
+  at: number | undefined,
+  most: number,
+): void {
+  if (at === undefined) return;
+  const seconds = Math.round((systemClock.milliseconds() - at) / 1000);
+  const apart = Math.abs(seconds);
+  if (apart <= most) findings.ok(name, `agrees with ${other} within ${most} seconds`);
+  else findings.fail(name, `${apart} seconds ${seconds > 0 ? 'ahead of' : 'behind'} ${other}`);
 }

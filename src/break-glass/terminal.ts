@@ -1,4 +1,5 @@
 import { createInterface } from 'node:readline/promises';
+import { Writable } from 'node:stream';
 
 /** The terminal of the operator: the lines that a command writes and reads. */
 export interface OperatorTerminal {
@@ -11,6 +12,8 @@ export interface OperatorTerminal {
    * standard input has ended.
    */
   ask(question: string): Promise<string | undefined>;
+  /** Does the same as `ask`, and does not show the answer on the terminal. */
+  askSecretly(question: string): Promise<string | undefined>;
 }
 
 /**
@@ -45,6 +48,7 @@ export function terminalOf(streams: Streams): OperatorTerminal {
     print: (line) => void streams.stdout.write(`${visible(line)}\n`),
     say: (line) => void streams.stderr.write(`${visible(line)}\n`),
     ask: (question) => readAnswer(question, streams),
+    askSecretly: (question) => readSecret(question, streams),
   };
 }
 
@@ -63,5 +67,25 @@ async function readAnswer(
     // On a terminal the user's Enter has already moved to a new line, so only other input needs one
     // here.
     if (stdin.isTTY !== true) stderr.write('\n');
+  }
+}
+
+async function readSecret(question: string, { stdin, stderr }: Streams) {
+  stderr.write(question);
+  // readline echoes what is typed to its output, so that it gets an output that shows nothing.
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const lines = createInterface({
+    input: stdin,
+    output: nowhere,
+    terminal: stdin.isTTY === true,
+  });
+  try {
+    const ended = new Promise<undefined>((resolve) => {
+      lines.once('close', () => resolve(undefined));
+    });
+    return await Promise.race([lines.question(''), ended]);
+  } finally {
+    lines.close();
+    stderr.write('\n');
   }
 }

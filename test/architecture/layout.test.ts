@@ -15,6 +15,7 @@ const TOP_LEVEL = [
   'config',
   'Dockerfile',
   'helm',
+  'deploy',
 ];
 
 describe('the top level', () => {

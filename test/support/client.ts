@@ -53,10 +53,14 @@ export function newAddress(): string {
 export class Client {
   readonly #jars = new Map<string, Map<string, string>>();
 
-  /** @param address sent in X-Forwarded-For; by default an unused one */
+  /**
+   * @param address sent in X-Forwarded-For; by default an unused one
+   * @param dispatcher the connections, if those of all clients do not reach or trust the server
+   */
   constructor(
     readonly baseUrl: string,
     readonly address = newAddress(),
+    private readonly dispatcher = connections,
   ) {}
 
   get(path: string, options: RequestOptions = {}): Promise<Answer> {
@@ -87,7 +91,7 @@ export class Client {
     if (body !== undefined && !headers.has('content-type'))
       headers.set('content-type', 'text/plain;charset=UTF-8'); // as `fetch` does
     const response = await request(url, {
-      dispatcher: connections,
+      dispatcher: this.dispatcher,
       method,
       headers: Object.fromEntries(headers),
       ...(body === undefined ? {} : { body }),
@@ -134,7 +138,7 @@ export class Client {
 
   /** Returns another client with the same cookies, as if a browser had been copied. */
   copy(): Client {
-    const other = new Client(this.baseUrl);
+    const other = new Client(this.baseUrl, newAddress(), this.dispatcher);
     for (const [origin, jar] of this.#jars) other.#jars.set(origin, new Map(jar));
     return other;
   }

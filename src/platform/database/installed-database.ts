@@ -133,6 +133,13 @@ export async function serverFacts(
   return row;
 }
 
+/** Checks that the role of the connection may create tables, as the migrations do. */
+export async function mayCreateTables(manager: EntityManager): Promise<boolean> {
+  const [row] = await sql<{ may: boolean | null }>(manager)`
+    SELECT has_schema_privilege(current_schema(), 'CREATE') AS may`;
+  return row?.may === true;
+}
+
 async function closeBoth(dataSource: DataSource, server: LocatedServer): Promise<void> {
   try {
     await dataSource.destroy();

@@ -1,5 +1,7 @@
+import { PassThrough } from 'node:stream';
 import { afterEach, expect, it, vi } from 'vitest';
 import { surroundingsOfProcess } from '../../../src/break-glass/ground.js';
+import { terminalOf } from '../../../src/break-glass/terminal.js';
 
 afterEach(() => vi.restoreAllMocks());
 
@@ -19,4 +21,14 @@ it('a hostile name moves no cursor of the operator, and a JSON document keeps th
   expect(written).not.toMatch(/[^\P{C}\n]/u);
   const document: unknown = JSON.parse(written.slice(written.indexOf('{')));
   expect(document).toEqual({ name: HOSTILE });
+});
+
+it('the answer to a secret question is not shown while it is typed', async () => {
+  const stdin = Object.assign(new PassThrough(), { isTTY: true });
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const answer = terminalOf({ stdin, stdout, stderr }).askSecretly('The client secret: ');
+  stdin.write('hidden-word\r');
+  expect(await answer).toBe('hidden-word');
+  expect(stdout.read()).toBeNull();
+  expect(String(stderr.read())).toBe('The client secret: \n');
 });

@@ -1,0 +1,81 @@
+import type { Environment } from '#platform/config/environment.js';
+import { providerVariable, slugsOf } from '#platform/config/provider-settings.js';
+
+/** One question of the command `init`. Its answer is the value of a variable of the service. */
+export interface Question {
+  readonly variable: string;
+  readonly text: string;
+  /** The answer if the operator enters an empty line; undefined if an answer is necessary. */
+  readonly fallback?: string;
+  /** True if the terminal must not show the answer. */
+  readonly isSecret?: boolean;
+}
+
+/** The variables that the command sets without a question, unless the answers have them. */
+export const DEFAULTS: Environment = {
+  SVC_LISTEN_ADDR: '127.0.0.1:3000',
+  SVC_TRUSTED_PROXIES: '127.0.0.1',
+  SVC_IDPS: 'corp',
+};
+
+/** Returns the question for the public address. */
+export function addressQuestions(): readonly Question[] {
+  return [
+    {
+      variable: 'SVC_BASE_URL',
+      text: 'The public address of the service, such as https://login.example.com',
+    },
+  ];
+}
+
+/**
+ * Returns the questions for the first identity provider of SVC_IDPS. A provider that the answers
+ * call a SAML provider has only the address of its metadata.
+ */
+export function providerQuestions(answers: Environment): readonly Question[] {
+  const [slug = 'corp'] = slugsOf(answers);
+  const named = (name: string) => providerVariable(slug, name);
+  if (answers[named('TYPE')] === 'saml') {
+    return [{ variable: named('METADATA_URL'), text: 'The address of the metadata of the provider' }];
+  }
+  return [
+    {
+      variable: named('ISSUER'),
+      text: 'The issuer of the identity provider, such as https://idp.example.com',
+    },
+    { variable: named('CLIENT_ID'), text: 'The client id of the service at the provider' },
+    { variable: named('CLIENT_SECRET'), text: 'The client secret (not shown)', isSecret: true },
+  ];
+}
+
+/** Returns the question for the database. */
+export function databaseQuestions(): readonly Question[] {
+  return [
+    {
+      variable: 'SVC_DATABASE_URL',
+      text: 'The URL of the PostgreSQL database',
+      fallback: 'postgres://svc-server@/svc-server?host=/run/postgresql',
+      // The URL may have a password.
+      isSecret: true,
+    },
+  ];
+}
+
+/** Returns the question for the folder of the service's own files. */
+export function folderQuestions(): readonly Question[] {
+  return [
+    {
+      variable: 'SVC_DATA_DIR',
+      text: 'The folder for the key of the SSH authority',
+      fallback: '/var/lib/svc-server',
+    },
+  ];
+}
+
+/** Returns the questions for the people. */
+export function peopleQuestions(): readonly Question[] {
+  return [
+    { variable: 'SVC_ALLOWED_DOMAINS', text: 'The e-mail domains that may enroll' },
+    { variable: 'SVC_BOOTSTRAP_ADMINS', text: 'The e-mail address of the first admin' },
+  ];
+}

@@ -1,0 +1,29 @@
+// Starts the built service as `node dist/main.js` does, by the variables of the environment, with
+// one difference: it also trusts the attestation root of a software key, which is its argument in
+// PEM. Production trusts the roots of the vendor alone, so that no test can log in to it. It is
+// plain JavaScript, because it runs on a read-only root, on which nothing can be compiled.
+import 'reflect-metadata';
+import { trustAnchorFromPem } from '@svc/webauthn-policy';
+import { createApp } from '../../dist/create-app.js';
+import { PINNED_ROOTS } from '../../dist/domain/keys/authenticators/attestation/trust-anchors.js';
+import { readConfiguration } from '../../dist/platform/config-sources/read-configuration.js';
+import { returnStartUpMemory } from '../../dist/platform/heap/heap.js';
+import { EDGE_TIMEOUTS } from '../../dist/platform/http/edge/edge-timeouts.js';
+import { KMS_LIMITS } from '../../dist/platform/kms/call-policy.js';
+import { createLogger } from '../../dist/platform/telemetry/pino-options.js';
+
+const [attestationRoot = ''] = process.argv.slice(2);
+const { config, live } = await readConfiguration();
+const app = await createApp(config, createLogger(config.log), {
+  composition: 'test',
+  ports: { https: 443, http: 80 },
+  hosts: [],
+  timeouts: EDGE_TIMEOUTS,
+  kmsLimits: KMS_LIMITS,
+  trustAnchors: [...PINNED_ROOTS, trustAnchorFromPem(attestationRoot)],
+  pageScripts: [],
+  live,
+  modules: [],
+});
+await app.listen();
+returnStartUpMemory();
