@@ -36,6 +36,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'http/views',
     'http/access',
     'http/errors',
+    'http/files',
     'http/body',
     'http/openapi',
     'http/edge',

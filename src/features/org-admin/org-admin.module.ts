@@ -10,6 +10,7 @@ import { ApiTokensController } from './api-tokens.controller.js';
 import { DomainsController } from './domains/domains.controller.js';
 import { EnrollmentPassesController } from './members/enrollment-passes.controller.js';
 import { IssuerController } from './issuer/issuer.controller.js';
+import { KeysOfMembersController } from './keys/keys.controller.js';
 import { MemberActsController } from './members/member-acts.controller.js';
 import { MemberTiesController } from './members/member-ties.controller.js';
 import { MembersController } from './members/members.controller.js';
@@ -30,6 +31,7 @@ import { SecretsToConfirmController } from './secrets/secrets-to-confirm.control
     DomainsController,
     EnrollmentPassesController,
     IssuerController,
+    KeysOfMembersController,
     MemberActsController,
     MemberTiesController,
     MembersController,
