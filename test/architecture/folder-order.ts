@@ -137,6 +137,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'machine',
     'host',
     'admin/acts',
+    'admin/exports',
     'admin/members',
     'admin/access',
     'admin/audit',

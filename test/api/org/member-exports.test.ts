@@ -72,7 +72,7 @@ async function pagesOf(client: Client, list: 'members' | 'keys', query = ''): Pr
   const all: Json[] = [];
   for (let after = ''; ;) {
     const page = (await orgApi(client, 'GET', `/${list}?limit=200${query}${after}`)).json;
-    all.push(...page[list]);
+    all.push(...(page[list] as Json[]));
     if (page.next === null) return all;
     after = `&after=${page.next}`;
   }
@@ -82,7 +82,10 @@ const fileOf = (list: string, format: string, query = '', client = ada): Promise
   orgApi(client, 'GET', `/${list}?format=${format}${query}`);
 
 const linesOf = ({ text }: Answer): Json[] =>
-  text.split('\n').flatMap((line) => (line === '' ? [] : (JSON.parse(line) as Json)));
+  text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as Json);
 
 /** Returns the cell that a value of the API has in a table. */
 function cellOf(value: unknown): string {
