@@ -204,6 +204,7 @@ POST   /api/v1/org/issuer                         general        json   256 api 
 PATCH  /api/v1/org/issuer                         general        json   256 api        problem    verified    svc:admin touch:300
 DELETE /api/v1/org/issuer                         general        none   256 api        problem    verified    svc:admin touch:300
 POST   /api/v1/org/issuer/rotate                  general        json   256 api        problem    verified    svc:admin touch:300
+GET    /api/v1/org/keys                           general        none   256 api        problem    verified    svc:admin
 GET    /api/v1/org/members                        general        none   256 api        problem    verified    svc:admin
 GET    /api/v1/org/members/:id                    general        none   256 api        problem    verified    svc:admin
 POST   /api/v1/org/members/:id/promote            general        json   256 api        problem    verified    svc:admin touch:300

@@ -61,7 +61,16 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'admin',
     summary: 'Manages your organization, after svc login --admin',
-    words: ['members', 'access', 'applications', 'scim-tokens', 'api-tokens', 'domains', 'audit'],
+    words: [
+      'members',
+      'keys',
+      'access',
+      'applications',
+      'scim-tokens',
+      'api-tokens',
+      'domains',
+      'audit',
+    ],
     acts: {
       members: 'list show promote demote deactivate activate revoke remove readmit pass',
       access: 'list show people check assign unassign everyone set export',

@@ -1,5 +1,4 @@
-import { Readable } from 'node:stream';
-import { StreamableFile } from '@nestjs/common';
+import type { StreamableFile } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import type { AuditRow } from '#domain/audit/audit-filter.js';
 import type { FeedRow } from '#domain/audit/feed/audit-feed.repository.js';
@@ -7,27 +6,33 @@ import { auditJson, feedJson } from '#domain/audit/feed/event-json.js';
 import { writeFeedCursor } from '#domain/audit/feed/feed-cursor.js';
 import type { AuditEvents } from '#domain/admin/audit-search/audit-events.service.js';
 import type { Reader } from '#domain/directory/api-tokens/reader.js';
-import { cutOff } from '#platform/http/errors/cut-off.js';
+import {
+  fileOf,
+  inEveryFormat,
+  linesOf,
+  preferredFormat,
+  tableOf,
+} from '#platform/http/files/line-file.js';
 import type { PolicyChanges } from '#platform/http/routing/route-policy.js';
-import { CSV_HEADER, eventLine } from './audit-csv.js';
+import { AUDIT_COLUMNS } from './audit-csv.js';
 import { ocsfEvent } from './ocsf-event.js';
 import {
   AUDIT_PAGE_JSON,
   auditQuery,
   feedQuery,
-  FORMATS,
-  mediaTypeOf,
   sealedPlace,
+  type AuditFormat,
   type AuditPageJson,
   type AuditRequest,
 } from './audit-log.schemas.js';
 
-type Batches = AsyncIterable<readonly AuditRow[]>;
+/** The name of an exported file, without its extension. */
+const FILE = 'audit';
 
 /** The rules that the routes of the audit log share. */
 export const AUDIT_ANSWERS = {
   answers: {
-    200: { [FORMATS.json]: AUDIT_PAGE_JSON, [FORMATS.ndjson]: 'text', [FORMATS.csv]: 'text' },
+    200: inEveryFormat(AUDIT_PAGE_JSON),
   },
   refusals: ['too_many', 'feed_restarted'],
 } as const satisfies PolicyChanges;
@@ -49,16 +54,14 @@ export async function answerAudit(
   { asked, request, response }: AuditExchange,
 ): Promise<StreamableFile | AuditPageJson> {
   const query = auditQuery(asked);
-  response.vary('Accept');
-  const format = asked.format ? mediaTypeOf(asked.format) : preferred(request);
+  const preferred = preferredFormat(request, response);
+  const format = asked.format ?? preferred;
   if (asked.order === 'asc') return answerFeed(auditEvents, reader, asked, format);
-  if (format !== FORMATS.json) {
+  if (format !== 'json') {
     const batches = await auditEvents.batches(reader, query);
-    const render = asked.format === 'ocsf' ? (row: AuditRow) => ocsfEvent(row) : auditJson;
-    const [lines, extension] =
-      format === FORMATS.csv ? [tableOf(batches), 'csv'] : [linesOf(batches, render), 'ndjson'];
-    const file = { type: format, disposition: `attachment; filename="audit.${extension}"` };
-    return new StreamableFile(Readable.from(lines), file).setErrorHandler(cutOff);
+    if (format === 'csv') return fileOf('csv', FILE, tableOf(batches, AUDIT_COLUMNS));
+    const render = format === 'ocsf' ? (row: AuditRow) => ocsfEvent(row) : auditJson;
+    return fileOf('ndjson', FILE, linesOf(batches, render));
   }
   const { events, next } = await auditEvents.page(reader, query);
   return { events: events.map(auditJson), next };
@@ -72,50 +75,26 @@ async function answerFeed(
   auditEvents: AuditEvents,
   reader: Reader,
   asked: AuditRequest,
-  format: string,
+  format: AuditFormat,
 ): Promise<StreamableFile | AuditPageJson> {
-  if (asked.format === 'sealed') {
-    return fileOf(sealedLines(await auditEvents.sealed(reader, sealedPlace(asked))));
+  if (format === 'sealed') {
+    const parts = await auditEvents.sealed(reader, sealedPlace(asked));
+    return fileOf('ndjson', FILE, sealedLines(parts));
   }
   const query = feedQuery(asked);
-  if (format === FORMATS.json) {
+  if (format === 'json') {
     const { events, next } = await auditEvents.feed(reader, query);
     return { events: events.map(feedJson), next };
   }
   const batches = await auditEvents.feedBatches(reader, query);
-  const render = asked.format === 'ocsf' ? feedOcsf : feedJson;
-  return fileOf(linesOf(batches, render));
-}
-
-/** Answers with lines as a file. */
-function fileOf(lines: AsyncIterable<string>): StreamableFile {
-  const file = { type: FORMATS.ndjson, disposition: 'attachment; filename="audit.ndjson"' };
-  return new StreamableFile(Readable.from(lines), file).setErrorHandler(cutOff);
+  const render = format === 'ocsf' ? feedOcsf : feedJson;
+  return fileOf('ndjson', FILE, linesOf(batches, render));
 }
 
 async function* sealedLines(parts: AsyncIterable<readonly string[]>): AsyncGenerator<string> {
   for await (const lines of parts) yield lines.map((line) => `${line}\n`).join('');
 }
 
-/** Returns the format that a client prefers; JSON if it accepts none of them. */
-function preferred(request: Request): string {
-  return request.accepts([FORMATS.json, FORMATS.ndjson, FORMATS.csv]) || FORMATS.json;
-}
-
 function feedOcsf(row: FeedRow): object {
   return ocsfEvent(row, writeFeedCursor(row.feedPlace));
-}
-
-async function* linesOf<Row>(
-  batches: AsyncIterable<readonly Row[]>,
-  render: (row: Row) => object,
-): AsyncGenerator<string> {
-  for await (const batch of batches) {
-    yield batch.map((row) => `${JSON.stringify(render(row))}\n`).join('');
-  }
-}
-
-async function* tableOf(batches: Batches): AsyncGenerator<string> {
-  yield CSV_HEADER;
-  for await (const batch of batches) yield batch.map(eventLine).join('');
 }

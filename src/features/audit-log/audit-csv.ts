@@ -1,11 +1,8 @@
 import type { AuditRow } from '#domain/audit/audit-filter.js';
-import { csvLine } from '#platform/text/csv.js';
+import type { CsvColumns } from '#platform/text/csv.js';
 
-/**
- * The columns of a CSV export of the audit log, each with the function that returns an event's
- * value.
- */
-const COLUMNS: Readonly<Record<string, (row: AuditRow) => string | null>> = {
+/** The columns of a CSV export of the audit log. */
+export const AUDIT_COLUMNS: CsvColumns<AuditRow> = {
   time: (row) => row.createdAt.toISOString(),
   type: (row) => row.type,
   class: (row) => row.class,
@@ -20,11 +17,3 @@ const COLUMNS: Readonly<Record<string, (row: AuditRow) => string | null>> = {
   subject_id: (row) => row.subjectId,
   details: (row) => JSON.stringify(row.details),
 };
-
-/** The first line of a CSV export of the audit log: the names of the columns. */
-export const CSV_HEADER = `${Object.keys(COLUMNS).join(',')}\r\n`;
-
-/** Returns an audit event as a line of CSV (RFC 4180). */
-export function eventLine(row: AuditRow): string {
-  return csvLine(Object.values(COLUMNS).map((valueOf) => valueOf(row) ?? ''));
-}

@@ -13,6 +13,7 @@ import {
 import { keysOf, LONGEST_FIELD } from '#domain/admin/audit-search/audit-question.js';
 import { parseNetwork } from '#domain/admin/audit-search/network.js';
 import { parseEmailAddress } from '#domain/organizations/email-address.js';
+import { FORMAT_NAMES } from '#platform/http/files/line-file.js';
 import { isSingleLine } from '#platform/text/single-line.js';
 
 /** The most events on a page. */
@@ -42,23 +43,14 @@ function readBy<Value>(read: (text: string) => Value | undefined, message: strin
   });
 }
 
-/** The media types of the audit log by the value of `format`. */
-export const FORMATS = {
-  json: 'application/json',
-  ndjson: 'application/x-ndjson',
-  csv: 'text/csv',
-} as const;
-
 /**
  * The values of `format`. `ocsf` is NDJSON with documents of OCSF, and `sealed` NDJSON with the
  * leaves of the seal.
  */
-const FORMAT_NAMES = ['json', 'ndjson', 'csv', 'ocsf', 'sealed'] as const;
+const AUDIT_FORMATS = [...FORMAT_NAMES, 'ocsf', 'sealed'] as const;
 
-/** Returns the media type of a format. */
-export function mediaTypeOf(format: (typeof FORMAT_NAMES)[number]): string {
-  return format === 'ocsf' || format === 'sealed' ? FORMATS.ndjson : FORMATS[format];
-}
+/** A format of the audit log. */
+export type AuditFormat = (typeof AUDIT_FORMATS)[number];
 
 /**
  * The query of `GET /api/v1/org/audit-events`. An unknown parameter is an error, because ignoring
@@ -108,7 +100,7 @@ export const AUDIT_QUERY = z
      * The format of the response. A link uses this parameter, because it cannot set the header
      * `Accept`.
      */
-    format: z.enum(FORMAT_NAMES).optional(),
+    format: z.enum(AUDIT_FORMATS).optional(),
     /**
      * `asc` is the order for programs that read the whole log: each event comes once, and never
      * before an earlier event. Only the parameters `type`, `after`, `limit` and `format` can be

@@ -71,7 +71,7 @@ export const API: ApiDescription = {
     {
       name: 'Members',
       description: 'The members of an organization, and the acts of its admins on them.',
-      paths: ['/api/v1/org/members*'],
+      paths: ['/api/v1/org/members*', '/api/v1/org/keys'],
     },
     {
       name: 'Re-enrollment passes',

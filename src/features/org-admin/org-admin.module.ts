@@ -12,6 +12,7 @@ import { DomainsController } from './domains/domains.controller.js';
 import { EnrollmentPassesController } from './members/enrollment-passes.controller.js';
 import { EventReceiversController } from './event-receivers.controller.js';
 import { IssuerController } from './issuer/issuer.controller.js';
+import { KeysOfMembersController } from './keys/keys.controller.js';
 import { MemberActsController } from './members/member-acts.controller.js';
 import { MemberTiesController } from './members/member-ties.controller.js';
 import { MembersController } from './members/members.controller.js';
@@ -33,6 +34,7 @@ import { SecretsToConfirmController } from './secrets/secrets-to-confirm.control
     EnrollmentPassesController,
     EventReceiversController,
     IssuerController,
+    KeysOfMembersController,
     MemberActsController,
     MemberTiesController,
     MembersController,

@@ -1,9 +1,9 @@
-import { Controller, Get, Param, Query } from '@nestjs/common';
+import { Controller, Get, Param, Query, Req, Res, type StreamableFile } from '@nestjs/common';
+import type { Request, Response } from 'express';
 import type { z } from 'zod';
 import { AccessRules } from '#domain/admin/access-rules/access-rules.service.js';
 import { TARGET_QUERY, type TargetQuery } from '#domain/admin/access-rules/target-query.js';
 import { MemberRecords } from '#domain/admin/members/member-records.service.js';
-import { MEMBER_QUERY, type MemberQuery } from '#domain/admin/members/member-search.js';
 import type { Program } from '#domain/directory/api-tokens/api-tokens.repository.js';
 import { forPrograms } from '#domain/sessions/program-itself.js';
 import { Caller } from '#platform/http/access/caller.js';
@@ -18,7 +18,13 @@ import {
   type TargetsJson,
 } from './access/access.schemas.js';
 import { namedTarget } from './access/rule-act.js';
-import { MEMBERS_JSON, membersJson, type MembersJson } from './members/members.schemas.js';
+import {
+  answerMembers,
+  MEMBERS_ANSWERS,
+  MEMBERS_QUERY,
+  type MembersQuery,
+} from './members/member-answer.js';
+import type { MembersJson } from './members/members.schemas.js';
 
 /**
  * `/api/v1/programs/members` and `/api/v1/programs/access`: the lists of members and of targets for
@@ -36,13 +42,15 @@ export class ProgramReadsController {
   @Route({
     auth: forPrograms('members:read'),
     summary: 'Lists the members to a program',
-    answers: { 200: MEMBERS_JSON },
+    ...MEMBERS_ANSWERS,
   })
-  async members(
+  members(
     @Caller() program: Program,
-    @Query({ schema: MEMBER_QUERY }) query: MemberQuery,
-  ): Promise<MembersJson> {
-    return membersJson(await this.records.list(program, query));
+    @Query({ schema: MEMBERS_QUERY }) asked: MembersQuery,
+    @Req() request: Request,
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<StreamableFile | MembersJson> {
+    return answerMembers(this.records, program, { asked, request, response });
   }
 
   @Get('access')

@@ -22,3 +22,39 @@ export function csvCell(text: string): string {
   const safe = FORMULA.test(text) ? `'${divided}` : divided;
   return `"${safe.replaceAll('"', '""')}"`;
 }
+
+/** The columns of a table of CSV, each with the function that returns its value in a row. */
+export type CsvColumns<Row> = Readonly<Record<string, (row: Row) => string | null>>;
+
+/**
+ * Returns the first line of a table of CSV, which has the names of the columns, and the function
+ * that returns the line of a row. A null becomes an empty cell.
+ */
+export function csvTable<Row>(columns: CsvColumns<Row>): {
+  readonly header: string;
+  readonly lineOf: (row: Row) => string;
+} {
+  const values = Object.values(columns);
+  return {
+    header: `${Object.keys(columns).join(',')}\r\n`,
+    lineOf: (row) => csvLine(values.map((valueOf) => valueOf(row) ?? '')),
+  };
+}
+
+/**
+ * Returns the columns of a table that has JSON objects as its rows: the members with the given
+ * names. A cell has the text of its value. The items of a list are separated by commas, and an item
+ * that is null is `unknown`.
+ */
+export function columnsOfJson<Json extends object>(names: readonly string[]): CsvColumns<Json> {
+  return Object.fromEntries(
+    names.map((name) => [name, (row: Json) => textOf((row as Record<string, unknown>)[name])]),
+  );
+}
+
+function textOf(value: unknown): string | null {
+  if (value === null || value === undefined) return null;
+  return Array.isArray(value)
+    ? value.map((item) => textOf(item) ?? 'unknown').join(', ')
+    : String(value);
+}

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { openProfile, startBrowser, type BrowserProfile } from '../../support/browser.js';
 import { newAddress } from '../../support/client.js';
+import { recordsOf } from '../../support/csv.js';
 import { addKey, keysOf, touchedAgo } from '../../support/keys.js';
 import { addMember, idOf } from '../../support/org-api.js';
 import { checkPage, overflowing, tabTo } from '../../support/page-checks.js';
@@ -14,6 +16,11 @@ import { newPublicKeyLine } from '../../support/ssh-public-keys.js';
 const DOMAIN = 'console-members.example';
 const ADMIN = `ada@${DOMAIN}`;
 const PHONE = { width: 390, height: 844 };
+
+const FIPS = {
+  aaguid: 'c1f9a0bc-1dd2-404a-b27f-8e29047a43fd',
+  model: 'YubiKey 5 FIPS Series with NFC',
+} as const;
 
 /** A name that breaks a page which does not escape, isolate or wrap it. */
 const HOSTILE = `<img src=x onerror=alert(1)>\u202Egnp.exe\u2066${'W'.repeat(10_000)}`;
@@ -122,6 +129,55 @@ requires('chromium').describe('the pages of the members in Chromium', () => {
     expect(await page.locator('#keys').isVisible()).toBe(false);
     await page.goto('/admin/members?keys=one');
     expect(await page.locator('#keys').isVisible()).toBe(true);
+  });
+
+  it('offers the models that someone has, and the chosen one, and downloads who matches with their keys', async () => {
+    const [bob, carl] = [await newMember(), await newMember()];
+    await rows(app.dataSource, 'UPDATE authenticators SET aaguid = $1 WHERE user_id = $2', [
+      FIPS.aaguid,
+      bob.id,
+    ]);
+    await page.setViewportSize(PHONE);
+    await page.goto('/admin/members');
+    await page.getByText('Filters', { exact: true }).click();
+    const models = page.getByLabel('Model of a key').locator('option');
+    const unknown = 'A model that is not known';
+    expect(await models.allTextContents()).toEqual(['Any', FIPS.model, unknown]);
+    await page.getByLabel('Model of a key').selectOption(FIPS.model);
+    await page.getByRole('button', { name: 'Search' }).click();
+    await page.waitForURL(/model=/);
+    expect(await page.locator('tbody tr').count()).toBe(1);
+    const downloaded = async (name: string) => {
+      const begun = page.waitForEvent('download');
+      await page.getByRole('link', { name, exact: true }).click();
+      const download = await begun;
+      return {
+        name: download.suggestedFilename(),
+        text: readFileSync(await download.path(), 'utf8'),
+      };
+    };
+    const members = await downloaded('Members as CSV');
+    expect(members.name).toBe('members.csv');
+    expect(recordsOf(members.text).map(({ id, key_models: model }) => [id, model])).toEqual([
+      [bob.id, FIPS.model],
+    ]);
+    const keys = await downloaded('Security keys as NDJSON');
+    expect(keys.name).toBe('keys.ndjson');
+    expect(
+      keys.text
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+    ).toEqual([expect.objectContaining({ member_id: bob.id, model: FIPS.model, fips: true })]);
+    await checkPage(visitor, '/admin/members?fips=true&model=unknown'); // no one matches
+    expect(await page.locator('[data-files]').count()).toBe(0);
+    await page.goto(`/admin/members?model=${encodeURIComponent('YubiKey 5 Series')}`);
+    expect(await page.getByLabel('Model of a key').inputValue()).toBe('YubiKey 5 Series');
+    expect(await page.getByText('No member matches.').count()).toBe(1);
+    await page.goto(`/admin/members?q=${encodeURIComponent(carl.email)}`);
+    const whole = recordsOf((await downloaded('Security keys as CSV')).text);
+    expect(whole.map(({ email, model }) => [email, model])).toEqual([[carl.email, '']]);
+    expect(visitor.pageErrors).toEqual([]);
   });
 
   it('has one row of tabs on a phone, which begins at the page and follows the focus', async () => {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
+import { cellsOf } from '../../support/csv.js';
 import { rows } from '../../support/rows.js';
 
 let app: TestApp;
@@ -23,19 +24,6 @@ const read = (query: string, accept?: string): Promise<Answer> =>
     address: newAddress(),
     ...(accept === undefined ? {} : { headers: { accept } }),
   });
-
-/** Reads a table as RFC 4180 writes it. */
-function cellsOf(csv: string): string[][] {
-  const lines: string[][] = [];
-  let line: string[] = [];
-  for (const [, quoted, plain, end] of csv.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/g)) {
-    line.push(quoted === undefined ? (plain ?? '') : quoted.replaceAll('""', '"'));
-    if (end === ',') continue;
-    lines.push(line);
-    line = [];
-  }
-  return lines;
-}
 
 const FORMULAS = [
   '=HYPERLINK("https://evil.example")',

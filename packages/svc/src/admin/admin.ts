@@ -7,12 +7,14 @@ import { API_TOKENS } from './api-tokens.js';
 import { APPLICATIONS_TOPIC } from './applications.js';
 import { AUDIT } from './audit/audit.js';
 import { DOMAINS_TOPIC } from './domains.js';
+import { KEYS_TOPIC } from './keys.js';
 import { MEMBERS } from './members/members.js';
 import { SCIM_TOKENS } from './scim-tokens.js';
 
 /** The kinds of things that an admin manages, by their words. */
 export const TOPICS: ReadonlyMap<string, Topic> = new Map([
   ['members', MEMBERS],
+  ['keys', KEYS_TOPIC],
   ['access', ACCESS],
   ['applications', APPLICATIONS_TOPIC],
   ['scim-tokens', SCIM_TOKENS],
@@ -33,6 +35,8 @@ export const command: Command = {
     'the command asks for it in the browser, and goes on.',
     'MEMBER is an id, an address or a whole name; TARGET is KIND/ID or a whole name; other things',
     'are named by id or whole name. A change shows what it ends, and asks; --yes answers.',
+    '--format makes a file of everyone who matches, without pages. It is on standard output, or in',
+    'FILE, which is there only if it is whole. After a cut the command goes on by itself.',
     'SINCE and UNTIL are times, or durations such as 15m, 2h and 7d.',
     '--json prints the answer of the API; audit --follow --json prints one event on each line.',
   ],

@@ -1,19 +1,8 @@
-import {
-  chmodSync,
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { CliFailure, errorCode } from '../program/failure.js';
-import { randomId } from '../program/clock.js';
 import { withLockFile } from './lock-file.js';
+import { NewFile } from './new-file.js';
 
 /**
  * A folder that only its owner may read (mode 0700). Its files have the mode 0600, and are always
@@ -101,17 +90,12 @@ export class PrivateFolder {
 
 /** Replaces a file in one step, so that a reader sees either the old content or the new one. */
 export function replaceFile(path: string, content: string | Uint8Array, mode: number): void {
-  const next = `${path}.${randomId()}`;
-  const descriptor = openSync(next, 'wx', mode);
+  const file = new NewFile(path, mode);
   try {
-    const bytes = typeof content === 'string' ? Buffer.from(content) : content;
-    for (let sent = 0; sent < bytes.length;) sent += writeSync(descriptor, bytes, sent);
-    fsyncSync(descriptor);
-    closeSync(descriptor);
-    chmodSync(next, mode);
-    renameSync(next, path);
+    file.write(content);
+    file.finish();
   } catch (error) {
-    rmSync(next, { force: true });
+    file.discard();
     throw error;
   }
 }
@@ -140,6 +124,7 @@ export function fileFailure(path: string, cause: unknown): CliFailure {
     EROFS: 'the file system is read-only',
     ENOSPC: 'the disk is full',
     EISDIR: 'it is a folder',
+    ENOENT: 'its folder does not exist',
   };
   const code = errorCode(cause) ?? 'unknown error';
   const message = `${path} cannot be used: ${reasons[code] ?? code}.`;

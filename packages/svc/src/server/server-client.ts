@@ -13,6 +13,8 @@ export interface RequestContent {
   /** A body of form fields. Undefined fields are left out. */
   readonly form?: Readonly<Record<string, string | undefined>>;
   readonly headers?: Readonly<Record<string, string>>;
+  /** True if the caller reads the body of the answer in parts. */
+  readonly isStreamed?: boolean;
 }
 
 /** A demand of the server for a new touch of the security key (RFC 9470 §3). */
@@ -139,7 +141,7 @@ export class ServerClient {
   async #build(
     method: string,
     path: string,
-    { json, form, headers }: RequestContent,
+    { json, form, headers, isStreamed = false }: RequestContent,
     token: string | undefined,
   ): Promise<PlainRequest> {
     const url = new URL(path, this.parts.server).href;
@@ -149,6 +151,7 @@ export class ServerClient {
     return {
       method,
       url,
+      isStreamed,
       headers: {
         accept: 'application/json',
         'user-agent': `svc/${version()} (${process.platform})`,

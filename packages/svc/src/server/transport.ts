@@ -8,13 +8,18 @@ export interface PlainRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** True if the caller reads the body of a successful answer in parts. */
+  readonly isStreamed?: boolean;
 }
 
 /** An answer of the server with its whole body. */
 export interface PlainAnswer {
   readonly status: number;
   readonly headers: Headers;
+  /** The body; empty if it is in `parts`. */
   readonly text: string;
+  /** The parts of the body, if the request asked for them and the server accepted the request. */
+  readonly parts?: AsyncIterable<Uint8Array>;
 }
 
 /** The longest wait for an answer in milliseconds. */
@@ -73,7 +78,7 @@ export function sendForm(
 }
 
 async function sendOnce(
-  { method, url, headers, body }: PlainRequest,
+  { method, url, headers, body, isStreamed }: PlainRequest,
   timeout = TIMEOUT,
 ): Promise<PlainAnswer> {
   try {
@@ -84,11 +89,11 @@ async function sendOnce(
       signal: AbortSignal.timeout(timeout),
       ...(body === undefined ? {} : { body }),
     });
-    return {
-      status: response.status,
-      headers: response.headers,
-      text: await response.text(),
-    };
+    const { status, headers: answered } = response;
+    if (isStreamed && response.ok && response.body) {
+      return { status, headers: answered, text: '', parts: response.body };
+    }
+    return { status, headers: answered, text: await response.text() };
   } catch (error) {
     throw unreachable(new URL(url), error);
   }

@@ -5,12 +5,22 @@ import { Members, SCOPE_OF_ACT } from '#domain/directory/members.service.js';
 import { RecordEnds, type EndKind } from '#domain/directory/record-ends.service.js';
 import type { Admin, Member } from '#domain/directory/users.repository.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { inBatches, partOf, type RangeOfList } from '#platform/database/tenants/batches.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
+import { DomainError } from '#platform/errors/domain-error.js';
 import { checkReader, type Reader } from '#domain/directory/api-tokens/reader.js';
 import {
   listTokensOfMaker,
   type ApiToken,
 } from '#domain/directory/api-tokens/api-tokens.repository.js';
+import { writeKeyCursor, type KeyPlace, type KeyQuery } from './key-search.js';
+import {
+  listHeldModels,
+  searchKeys,
+  type HeldModels,
+  type ListedKey,
+} from './key-search.repository.js';
+import { MOST_FOUND } from './member-conditions.repository.js';
 import { readDetails, type MemberDetails } from './member-details.repository.js';
 import {
   listAdminEvents,
@@ -18,8 +28,13 @@ import {
   type AdminEvent,
   type MemberFigures,
 } from './member-figures.repository.js';
-import { writeMemberCursor, type MemberQuery } from './member-search.js';
-import { searchMembers, type FoundMembers } from './member-search.repository.js';
+import {
+  PAGE_SIZE,
+  writeMemberCursor,
+  type MemberPlace,
+  type MemberQuery,
+} from './member-search.js';
+import { searchMembers, type FoundMembers, type ListedMember } from './member-search.repository.js';
 import { readRelated, type RelatedMember } from './related-members.repository.js';
 
 /** The number of events on the overview page. */
@@ -27,6 +42,12 @@ const EVENTS_SHOWN = 10;
 
 /** A page of the list of members; `next` is the cursor of the following page. */
 export interface MemberPage extends FoundMembers {
+  readonly next: string | null;
+}
+
+/** A page of the list of keys; `next` is the cursor of the following page. */
+export interface KeyPage {
+  readonly keys: readonly ListedKey[];
   readonly next: string | null;
 }
 
@@ -98,19 +119,84 @@ export class MemberRecords {
    *   read ended while the search waited for a connection
    */
   async list(reader: Reader, query: MemberQuery): Promise<MemberPage> {
-    const { orgId } = reader;
-    const found = await this.work.costly(orgId, async (tx) => {
-      await checkReader(tx, this.members, reader);
-      return searchMembers(tx, orgId, query);
+    return pageOf(await this.#read(reader, searchOf(reader, query)), query);
+  }
+
+  /**
+   * Returns a page as {@link MemberRecords.list} does, and the models of key that someone in the
+   * organization has. @throws DomainError admin_required
+   */
+  async listWithModels(
+    admin: Admin,
+    query: MemberQuery,
+  ): Promise<MemberPage & { readonly models: HeldModels }> {
+    return this.#read(admin, async (tx) => ({
+      ...pageOf(await searchMembers(tx, admin.orgId, query), query),
+      models: await listHeldModels(tx, admin.orgId),
+    }));
+  }
+
+  /**
+   * Reads all members that match a search in batches, each after a check that the caller may still
+   * read. With a limit in the query it reads no more.
+   *
+   * @throws DomainError as {@link MemberRecords.list} does, and too_many for a text that more
+   *   members match than a search finds
+   */
+  batches(reader: Reader, query: MemberQuery): Promise<AsyncGenerator<readonly ListedMember[]>> {
+    return inBatches(query, async (range: RangeOfList<MemberPlace>, patience) => {
+      const search = searchOf(reader, { ...query, ...range });
+      const { members, isComplete } = await this.#read(reader, search, patience);
+      assertComplete(isComplete);
+      return partOf(members, range.limit, ({ place }) => place);
     });
-    const members = found.members.slice(0, query.limit);
-    const last = members.at(-1);
-    const isLast = found.members.length <= query.limit;
-    return {
-      members,
-      isComplete: found.isComplete,
-      next: isLast || !last ? null : writeMemberCursor(last.place),
+  }
+
+  /**
+   * Returns a page of the security keys that match a search, of all members of the organization.
+   *
+   * @throws DomainError admin_required if the right to read ended while the search waited for a
+   *   connection; too_many for a text that more members match than a search finds
+   */
+  async listKeys(admin: Admin, query: KeyQuery): Promise<KeyPage> {
+    const { after, limit = PAGE_SIZE.usual } = query;
+    const { rows, next } = await this.#keys(admin, query, { after, limit });
+    return { keys: rows, next: next === undefined ? null : writeKeyCursor(next) };
+  }
+
+  /**
+   * Reads all keys that match a search in batches, as {@link MemberRecords.batches} does.
+   * @throws DomainError admin_required, too_many
+   */
+  keyBatches(admin: Admin, query: KeyQuery): Promise<AsyncGenerator<readonly ListedKey[]>> {
+    return inBatches(query, (range: RangeOfList<KeyPlace>, patience) =>
+      this.#keys(admin, query, range, patience),
+    );
+  }
+
+  async #keys(admin: Admin, query: KeyQuery, range: RangeOfList<KeyPlace>, patience?: number) {
+    const search = (tx: EntityManager) => searchKeys(tx, admin.orgId, { ...query, ...range });
+    const { keys, isComplete } = await this.#read(admin, search, patience);
+    assertComplete(isComplete);
+    return partOf(keys, range.limit, ({ memberId, id }): KeyPlace => ({ memberId, keyId: id }));
+  }
+
+  /**
+   * Runs a read of a list, after a check that the caller may still read. The read counts toward the
+   * limit on the database connections and time of one organization.
+   *
+   * @throws DomainError admin_required, unauthenticated
+   */
+  #read<Found>(
+    reader: Reader,
+    work: (tx: EntityManager) => Promise<Found>,
+    patience?: number,
+  ): Promise<Found> {
+    const read = async (tx: EntityManager) => {
+      await checkReader(tx, this.members, reader);
+      return work(tx);
     };
+    return this.work.costly(reader.orgId, read, patience);
   }
 
   /** Returns everything that an admin sees about a member. @throws DomainError not_found */
@@ -165,4 +251,28 @@ export class MemberRecords {
       user ? (await this.accessRevocation.count(tx, user, [MOVED]))[MOVED] : {};
     return { part: await countOf(moves ? member : undefined), giveAddress: await countOf(holder) };
   }
+}
+
+function searchOf({ orgId }: Reader, query: MemberQuery) {
+  return (tx: EntityManager) => searchMembers(tx, orgId, query);
+}
+
+function pageOf(
+  { members, isComplete }: FoundMembers,
+  { limit = PAGE_SIZE.usual }: MemberQuery,
+): MemberPage {
+  const { rows, next } = partOf(members, limit, ({ place }) => place);
+  return { members: rows, isComplete, next: next === undefined ? null : writeMemberCursor(next) };
+}
+
+/**
+ * Checks that a search found all members. A file must have all of them, because its reader does not
+ * see that some are missing.
+ *
+ * @throws DomainError too_many
+ */
+function assertComplete(isComplete: boolean): void {
+  if (isComplete) return;
+  const detail = `More than ${MOST_FOUND} members may match this text. Write more of it.`;
+  throw new DomainError('too_many', detail);
 }

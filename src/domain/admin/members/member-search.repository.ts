@@ -1,10 +1,4 @@
 import {
-  aaguidsOfModel,
-  FIPS_AAGUIDS,
-  KNOWN_AAGUIDS,
-} from '#domain/keys/authenticators/authenticator-models.js';
-import {
-  IS_SHARED,
   TIES,
   tiesOfRow,
   type TiesOfMember,
@@ -12,13 +6,13 @@ import {
 } from '#domain/directory/users.repository.js';
 import { composedSql, constantText } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import { UNKNOWN_MODEL, type MemberPlace, type MemberQuery } from './member-search.js';
-
-/**
- * The most members that a search finds by each of its three ways (address, name, last word of the
- * name). If there are more, the user must type a longer text.
- */
-export const MOST_FOUND = 1000;
+import {
+  conditionsOnKey,
+  conditionsOnMember,
+  partsOfSearch,
+  type Bind,
+} from './member-conditions.repository.js';
+import { PAGE_SIZE, type MemberPlace, type MemberQuery } from './member-search.js';
 
 /** A member as the list of members shows the member. */
 export interface ListedMember {
@@ -63,8 +57,6 @@ interface Row extends TiesRow {
 
 type FoundRow = Row & { readonly id: string };
 
-type Bind = (value: unknown) => string;
-
 /**
  * The SQL of the values by which the list can be sorted. Each has an index that begins with the
  * organization.
@@ -86,12 +78,6 @@ const ORDERS = {
     after: (value: string, id: string) => `(u.key_used_on, u.id) > (${value}::date, ${id}::uuid)`,
   },
 } as const;
-
-/**
- * The greatest character. A text with this character at its end sorts after every text with the
- * same beginning.
- */
-const LAST = '\u{10FFFF}';
 
 /**
  * Lists, by one statement, one page of the members of an organization that match a search, in the
@@ -119,10 +105,15 @@ export async function searchMembers(
  * values, so that no value can become SQL.
  */
 function searchText(query: MemberQuery, bind: Bind): string {
-  const { q, sort = 'added', after, limit } = query;
+  const { sort = 'added', after, limit = PAGE_SIZE.usual } = query;
   const order = ORDERS[sort];
-  const filters = filtersOf(query, bind);
-  if (q !== undefined) filters.push('u.id IN (SELECT f.id FROM found f)');
+  const search = partsOfSearch(query, bind);
+  const filters = [
+    ...conditionsOnMember(query),
+    ...usedBefore(query, bind),
+    ...conditionsOnKey(query, bind).map(hasKey),
+    ...search.conditions,
+  ];
   // Written as a range, the condition lets every plan use the index of the organization, which is
   // sorted like the list. If it were an equality, the planner could choose the index of the ids
   // instead.
@@ -136,14 +127,12 @@ function searchText(query: MemberQuery, bind: Bind): string {
       ),
     );
   }
-  const found = q === undefined ? '' : `WITH found AS MATERIALIZED (${foundBy(q, bind)})`;
-  const complete = q === undefined ? 'true' : `(SELECT count(*) FROM found) < ${MOST_FOUND}`;
-  return `${found}
+  return `${search.before}
     SELECT c.complete, u.id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed, u.created_at, u.key_count, u.place,
            ARRAY(SELECT k.aaguid FROM authenticators k WHERE k.user_id = u.id ORDER BY k.created_at, k.id) AS aaguids,
            (SELECT max(k.last_used_at) FROM authenticators k WHERE k.user_id = u.id) AS last_used_at,
            ${constantText(TIES)}
-    FROM (SELECT ${complete} AS complete) c
+    FROM (SELECT ${search.isComplete} AS complete) c
     LEFT JOIN (SELECT u.id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed, u.created_at, u.key_count,
                       u.email_key, u.key_used_on, u.taken_over_at, ${order.value} AS place
                FROM users u WHERE ${conditions.join(' AND ')}
@@ -151,81 +140,14 @@ function searchText(query: MemberQuery, bind: Bind): string {
     ORDER BY ${order.by}`;
 }
 
-/**
- * Returns the SQL conditions of the filters. Constants are in the text and not parameters, so that
- * PostgreSQL can use the partial indexes.
- */
-function filtersOf(query: MemberQuery, bind: Bind): string[] {
-  const { role, status, tie, keys, last_use: lastUse, model, fips } = query;
-  const conditions: string[] = [];
-  if (role !== undefined)
-    conditions.push(role === 'admin' ? 'u.is_org_admin' : 'NOT u.is_org_admin');
-  if (status !== undefined) conditions.push(status === 'active' ? 'u.active' : 'NOT u.active');
-  if (tie !== undefined) conditions.push(TIED[tie]);
-  if (keys !== undefined) conditions.push(KEYS[keys]);
-  if (lastUse === 'never') conditions.push(`u.key_used_on = '-infinity'`);
-  if (typeof lastUse === 'number') {
-    conditions.push(`u.key_used_on < (now() AT TIME ZONE 'UTC')::date - ${bind(lastUse)}::int`);
-  }
-  if (model === UNKNOWN_MODEL) conditions.push(hasKey(isNotOf(bind(KNOWN_AAGUIDS))));
-  else if (model !== undefined) conditions.push(hasKey(isOf(bind(aaguidsOfModel(model)))));
-  if (fips !== undefined) {
-    const models = bind(FIPS_AAGUIDS);
-    conditions.push(hasKey(fips ? isOf(models) : isNotOf(models)));
-  }
-  return conditions;
+function usedBefore({ last_use: lastUse }: MemberQuery, bind: Bind): string[] {
+  if (lastUse === undefined) return [];
+  if (lastUse === 'never') return [`u.key_used_on = '-infinity'`];
+  return [`u.key_used_on < (now() AT TIME ZONE 'UTC')::date - ${bind(lastUse)}::int`];
 }
-
-const KEYS = {
-  none: 'u.key_count = 0',
-  one: 'u.key_count = 1',
-  several: 'u.key_count > 1',
-} as const;
-
-const tied = (kind: 'twin' | 'link') =>
-  `u.id IN (SELECT t.user_id FROM record_ties t WHERE t.org_id = $1 AND t.kind = '${kind}'
-            UNION SELECT t.record_id FROM record_ties t WHERE t.org_id = $1 AND t.kind = '${kind}')`;
-
-const TIED = {
-  twin: tied('twin'),
-  linked: tied('link'),
-  taken_over: 'u.taken_over_at IS NOT NULL',
-  no_address: `(u.email IS NULL OR EXISTS (SELECT FROM record_addresses a
-    WHERE a.user_id = u.id AND (a.withheld AND a.rank IS NOT NULL OR ${constantText(IS_SHARED)})))`,
-} as const;
-
-const isOf = (models: string) => `k.aaguid = ANY (${models}::uuid[])`;
-/**
- * Returns the SQL condition that the model of a key is none of some models. It is not written as
- * `<> ALL`, because the planner would then multiply the frequencies of the models, as if one key
- * had several models. For `= ANY` it adds the frequencies up.
- */
-const isNotOf = (models: string) => `(k.aaguid = ANY (${models}::uuid[])) IS NOT TRUE`;
 
 function hasKey(condition: string): string {
   return `EXISTS (SELECT FROM authenticators k WHERE k.user_id = u.id AND k.org_id = $1 AND ${condition})`;
-}
-
-/**
- * Returns the part of the statement that finds members by the beginning of a text. It searches in
- * three ways: by the address, by the name, and by the last word of the name. Each way reads at most
- * {@link MOST_FOUND} entries of an index.
- */
-function foundBy(q: string, bind: Bind): string {
-  const text = bind(q);
-  const last = bind(LAST);
-  const name = `lower(left(${text}, 64))`;
-  const ways = [
-    ['u.email_key COLLATE "C"', `lower(${text} COLLATE "C")`],
-    ['lower(left(u.name, 64)) COLLATE "C"', name],
-    [`lower(left(substring(u.name FROM '[^ ]+$'), 64)) COLLATE "C"`, name],
-  ] as const;
-  const ranges = ways.map(
-    ([value, from]) =>
-      `(SELECT u.id FROM users u WHERE u.org_id = $1 AND ${value} >= ${from} AND ${value} < ${from} || ${last}
-        ORDER BY ${value} LIMIT ${MOST_FOUND})`,
-  );
-  return ranges.join(' UNION ');
 }
 
 function listedMember(row: FoundRow, order: MemberPlace['order']): ListedMember {

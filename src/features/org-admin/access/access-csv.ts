@@ -1,12 +1,14 @@
 import type { ReachLine } from '#domain/admin/access-rules/reach-lines.js';
 import { refOf } from '#domain/admin/access-rules/target.js';
-import { csvLine } from '#platform/text/csv.js';
+import type { CsvColumns } from '#platform/text/csv.js';
 
 /**
  * The columns of the CSV that lists which person can use which target (application, role of AWS,
- * group of hosts, GitHub installation). Each has the function that returns its value in a line.
+ * group of hosts, GitHub installation). The column `because` names the kind of rule, and never a
+ * group, because who is in a group may be confidential. A target for everyone has one line without
+ * a person.
  */
-const COLUMNS: Readonly<Record<string, (line: ReachLine) => string | null>> = {
+export const REACH_COLUMNS: CsvColumns<ReachLine> = {
   kind: ({ target }) => (target.isCluster ? 'cluster' : target.kind),
   target: ({ target }) => target.name,
   target_id: ({ target }) => refOf(target).id,
@@ -19,18 +21,6 @@ const COLUMNS: Readonly<Record<string, (line: ReachLine) => string | null>> = {
   person_id: ({ person }) => person && person.id,
   because: ({ because }) => because,
 };
-
-/** The first line of the CSV that lists who can use which target: the names of the columns. */
-export const REACH_HEADER = `${Object.keys(COLUMNS).join(',')}\r\n`;
-
-/**
- * Returns a line of the CSV that lists who can use which target. The column `because` names the
- * kind of rule, and never a group, because who is in a group may be confidential. A target for
- * everyone has one line without a person.
- */
-export function reachLine(line: ReachLine): string {
-  return csvLine(Object.values(COLUMNS).map((valueOf) => valueOf(line) ?? ''));
-}
 
 function conditionsOf({
   touchWithinSeconds,

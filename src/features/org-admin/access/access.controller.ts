@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream';
 import {
   Body,
   Controller,
@@ -9,7 +8,7 @@ import {
   Put,
   Query,
   Res,
-  StreamableFile,
+  type StreamableFile,
 } from '@nestjs/common';
 import type { Response } from 'express';
 import type { z } from 'zod';
@@ -31,9 +30,9 @@ import {
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { Clock } from '#platform/clock/clock.js';
 import { Caller } from '#platform/http/access/caller.js';
-import { cutOff } from '#platform/http/errors/cut-off.js';
+import { fileOf, tableOf } from '#platform/http/files/line-file.js';
 import { Route } from '#platform/http/routing/route.js';
-import { REACH_HEADER, reachLine } from './access-csv.js';
+import { REACH_COLUMNS } from './access-csv.js';
 import {
   ASKED_CHANGE,
   CHECK_QUERY,
@@ -111,8 +110,7 @@ export class AccessController {
   })
   async export(@Caller() session: VerifiedSession): Promise<StreamableFile> {
     const batches = await this.accessRules.export(adminOf(session));
-    const file = { type: 'text/csv', disposition: 'attachment; filename="access.csv"' };
-    return new StreamableFile(Readable.from(tableOf(batches)), file).setErrorHandler(cutOff);
+    return fileOf('csv', 'access', tableOf(batches, REACH_COLUMNS));
   }
 
   @Get(':kind/:id')
@@ -194,11 +192,4 @@ export class AccessController {
     );
     return previewJson(preview);
   }
-}
-
-async function* tableOf(
-  batches: AsyncIterable<readonly Parameters<typeof reachLine>[0][]>,
-): AsyncGenerator<string> {
-  yield REACH_HEADER;
-  for await (const batch of batches) yield batch.map(reachLine).join('');
 }

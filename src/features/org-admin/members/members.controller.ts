@@ -1,19 +1,22 @@
-import { Controller, Get, Param, Query, Res } from '@nestjs/common';
-import type { Response } from 'express';
+import { Controller, Get, Param, Query, Req, Res, type StreamableFile } from '@nestjs/common';
+import type { Request, Response } from 'express';
 import { adminOf } from '#domain/directory/members.service.js';
 import { MemberRecords } from '#domain/admin/members/member-records.service.js';
-import { MEMBER_QUERY, type MemberQuery } from '#domain/admin/members/member-search.js';
 import { ADMIN_READS } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { memberTag } from './member-act.js';
 import {
+  answerMembers,
+  MEMBERS_ANSWERS,
+  MEMBERS_QUERY,
+  type MembersQuery,
+} from './member-answer.js';
+import {
   MEMBER_ID,
   MEMBER_RECORD_JSON,
-  MEMBERS_JSON,
   memberRecordJson,
-  membersJson,
   type MembersJson,
 } from './members.schemas.js';
 
@@ -24,12 +27,14 @@ export class MembersController {
   constructor(private readonly records: MemberRecords) {}
 
   @Get()
-  @Route({ summary: 'Lists the members', answers: { 200: MEMBERS_JSON } })
-  async list(
+  @Route({ summary: 'Lists the members', ...MEMBERS_ANSWERS })
+  list(
     @Caller() session: VerifiedSession,
-    @Query({ schema: MEMBER_QUERY }) query: MemberQuery,
-  ): Promise<MembersJson> {
-    return membersJson(await this.records.list(adminOf(session), query));
+    @Query({ schema: MEMBERS_QUERY }) asked: MembersQuery,
+    @Req() request: Request,
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<StreamableFile | MembersJson> {
+    return answerMembers(this.records, adminOf(session), { asked, request, response });
   }
 
   /**

@@ -88,16 +88,19 @@ export const ONLY_ENDED_JSON = z.object({ ended: ENDED_JSON });
 /** The type of the response to a change after which there is no member to show. */
 export type OnlyEndedJson = z.output<typeof ONLY_ENDED_JSON>;
 
+/** A member in a list. */
+export const LISTED_MEMBER_JSON = MEMBER_JSON.extend({
+  /** The vendor's names of the models of the keys; null for a key of an unknown model. */
+  key_models: z.array(z.string().nullable()),
+  /** The time of the last use of any key. */
+  last_used_at: time.nullable(),
+});
+/** The type of a member in a list in the JSON of the API. */
+export type ListedMemberJson = z.output<typeof LISTED_MEMBER_JSON>;
+
 /** A page of members. */
 export const MEMBERS_JSON = z.object({
-  members: z.array(
-    MEMBER_JSON.extend({
-      /** The vendor's names of the models of the keys; null for a key of an unknown model. */
-      key_models: z.array(z.string().nullable()),
-      /** The time of the last use of any key. */
-      last_used_at: time.nullable(),
-    }),
-  ),
+  members: z.array(LISTED_MEMBER_JSON),
   /** False if more members match `q` than the service examines, so that the list may lack some. */
   complete: z.boolean(),
   next: z.string().nullable(),
@@ -199,10 +202,11 @@ export function memberJson(member: Shown): MemberJson {
 
 /** Renders a page of members as JSON. */
 export function membersJson({ members, isComplete, next }: MemberPage): MembersJson {
-  return { members: members.map(listedJson), complete: isComplete, next };
+  return { members: members.map(listedMemberJson), complete: isComplete, next };
 }
 
-function listedJson(member: ListedMember): MembersJson['members'][number] {
+/** Renders a member of a list as JSON. */
+export function listedMemberJson(member: ListedMember): ListedMemberJson {
   return {
     ...memberJson(member),
     key_models: member.aaguids.map(modelName),

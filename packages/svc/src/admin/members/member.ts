@@ -1,3 +1,4 @@
+import type { ParsedArguments } from '../../program/arguments.js';
 import type { PlainAnswer } from '../../server/transport.js';
 import { printable } from '../../terminal/table.js';
 import { path, type AdminClient } from '../acts/admin-client.js';
@@ -6,6 +7,21 @@ import type { Ended } from '../acts/ended.js';
 
 /** The members of the organization in the API. */
 export const MEMBERS_PATH = '/api/v1/org/members';
+
+/**
+ * The filters that the lists of members and of keys share. Each is a parameter of the API, with a
+ * dash in place of `_`.
+ */
+export const MEMBER_FILTERS = ['role', 'status', 'keys', 'model', 'fips', 'last-use', 'tie'];
+
+/** Returns the parameters of the API for a list: the text to search, and the given options. */
+export function queryOf(
+  options: ParsedArguments,
+  names: readonly string[],
+): Record<string, string | undefined> {
+  const given = names.map((name) => [name.replace('-', '_'), options.value(name)] as const);
+  return { q: options.positionals[0], ...Object.fromEntries(given) };
+}
 
 /** The facts of a member in the answers of the API that are read here. */
 export interface KnownMember {

@@ -2,8 +2,16 @@ import { localTime, tableLines } from '../../terminal/table.js';
 import type { Act, Topic } from '../acts/act.js';
 import { path, tellOfMore, withQuery } from '../acts/admin-client.js';
 import { endedLine, type Ended } from '../acts/ended.js';
+import { FILE_FORM, withFileOptions, wroteFile, type FileList } from '../exports/list-file.js';
 import { MEMBER_ACTS } from './member-acts.js';
-import { findMember, MEMBERS_PATH, nameOf, type KnownMember } from './member.js';
+import {
+  findMember,
+  MEMBER_FILTERS,
+  MEMBERS_PATH,
+  nameOf,
+  queryOf,
+  type KnownMember,
+} from './member.js';
 
 /** A page of the list of members. */
 interface MemberPage {
@@ -28,17 +36,17 @@ interface MemberRecord extends KnownMember {
   readonly ending: Readonly<Record<string, Ended>>;
 }
 
-/** The filters of the list. Each is a parameter of the API, with a dash in place of `_`. */
-const FILTERS = ['role', 'status', 'keys', 'model', 'fips', 'last-use', 'tie', 'sort'];
+/** The list of members as a file. */
+const FILE: FileList = { path: MEMBERS_PATH, items: 'Members', placeOf: ({ id = '' }) => id };
+
+const OPTIONS = [...MEMBER_FILTERS, 'sort', 'after', 'limit'];
 
 const list: Act = {
-  form: `[TEXT] ${[...FILTERS, 'after', 'limit'].map((name) => `[--${name} ${name.toUpperCase()}]`).join(' ')}`,
-  names: { values: [...FILTERS, 'after', 'limit'], positionals: 1 },
+  form: `[TEXT] ${OPTIONS.map((name) => `[--${name} ${name.toUpperCase()}]`).join(' ')} ${FILE_FORM}`,
+  names: withFileOptions({ values: OPTIONS, positionals: 1 }),
   async run(admin, options) {
-    const given = [...FILTERS, 'after', 'limit'].map(
-      (name) => [name.replace('-', '_'), options.value(name)] as const,
-    );
-    const query = { q: options.positionals[0], ...Object.fromEntries(given) };
+    const query = queryOf(options, OPTIONS);
+    if (await wroteFile(admin, options, FILE, query)) return;
     const page = await admin.json<MemberPage>('GET', withQuery(MEMBERS_PATH, query));
     const rows = page.members.map((member) => [
       member.email ?? '-',

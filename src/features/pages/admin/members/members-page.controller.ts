@@ -1,18 +1,16 @@
 import { Controller, Get, Query, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
-import {
-  isFipsModel,
-  MODEL_NAMES,
-  modelName,
-} from '#domain/keys/authenticators/authenticator-models.js';
+import { isFipsModel, modelName } from '#domain/keys/authenticators/authenticator-models.js';
+import type { HeldModels } from '#domain/admin/members/key-search.repository.js';
 import { MemberRecords } from '#domain/admin/members/member-records.service.js';
 import {
   MEMBER_QUERY,
   UNKNOWN_MODEL,
   type MemberQuery,
 } from '#domain/admin/members/member-search.js';
-import { MOST_FOUND, type ListedMember } from '#domain/admin/members/member-search.repository.js';
+import { MOST_FOUND } from '#domain/admin/members/member-conditions.repository.js';
+import type { ListedMember } from '#domain/admin/members/member-search.repository.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
@@ -54,13 +52,13 @@ export class MembersPageController {
     @Res() response: Response,
   ): Promise<void> {
     await showToAdmin(this.views, { caller, response }, 'members', async (admin) => {
-      const { members, next, isComplete } = await this.records.list(admin, query);
+      const { members, next, isComplete, models } = await this.records.listWithModels(admin, query);
       const chosen = choicesOf(response.req.query);
       return {
         members: members.map(shown),
         chosen,
-        models: MODEL_NAMES,
-        unknownModel: UNKNOWN_MODEL,
+        models: modelChoices(models, query.model),
+        files: members.length > 0 && isComplete ? filesOf(chosen) : [],
         filters: Object.keys(chosen).filter((name) => !['q', 'after'].includes(name)).length,
         isFiltered: Object.keys(chosen).some((name) => name !== 'sort' && name !== 'after'),
         first: query.after && linkTo(chosen, undefined),
@@ -87,6 +85,39 @@ function linkTo(chosen: Readonly<Record<string, string>>, after: string | undefi
   const { after: _, ...filters } = chosen;
   const query = new URLSearchParams({ ...filters, ...(after !== undefined && { after }) });
   return query.size === 0 ? '/admin/members' : `/admin/members?${query.toString()}`;
+}
+
+/**
+ * Returns the choices of the filter by model: the models that someone has, and the chosen one, with
+ * the texts that the page shows.
+ */
+function modelChoices({ names, hasUnknown }: HeldModels, chosen: string | undefined) {
+  const isUnknown = chosen === UNKNOWN_MODEL;
+  const isMissing = chosen !== undefined && !isUnknown && !names.includes(chosen);
+  const known = isMissing ? [...names, chosen].toSorted() : names;
+  return [
+    ...known.map((name) => ({ value: name, text: name })),
+    ...(hasUnknown || isUnknown
+      ? [{ value: UNKNOWN_MODEL, text: 'A model that is not known' }]
+      : []),
+  ];
+}
+
+/**
+ * Returns the files that can be downloaded of a search: its members, and their keys. A file has no
+ * pages, and an order of its own.
+ */
+function filesOf({ after: _, limit: __, sort: ___, ...filters }: Readonly<Record<string, string>>) {
+  return [
+    { name: 'Members', path: '/api/v1/org/members' },
+    { name: 'Security keys', path: '/api/v1/org/keys' },
+  ].map(({ name, path }) => ({
+    name,
+    formats: (['csv', 'ndjson'] as const).map((format) => ({
+      name: format.toUpperCase(),
+      href: `${path}?${new URLSearchParams({ ...filters, format }).toString()}`,
+    })),
+  }));
 }
 
 /**

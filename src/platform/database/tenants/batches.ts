@@ -1,0 +1,70 @@
+import { PATIENCE_DURING_RESPONSE } from './tenant-work.js';
+
+/** A part of a list, with the position after which the list goes on; undefined at its end. */
+export interface PartOfList<Row, Place> {
+  readonly rows: readonly Row[];
+  readonly next: Place | undefined;
+}
+
+/**
+ * Makes a part of a list from its rows, of which the database returned one more than the limit if
+ * the list goes on.
+ */
+export function partOf<Row, Place>(
+  found: readonly Row[],
+  limit: number,
+  placeOf: (row: Row) => Place,
+): PartOfList<Row, Place> {
+  const rows = found.slice(0, limit);
+  const last = rows.at(-1);
+  return { rows, next: found.length > limit && last ? placeOf(last) : undefined };
+}
+
+/** The part of a list that is read: after a position, and at most so many rows. */
+export interface RangeOfList<Place> {
+  readonly after: Place | undefined;
+  readonly limit: number;
+}
+
+/** The most rows that one statement reads of a list that becomes a file. */
+const BATCH = 500;
+
+/** Reads a part of a list, and waits at most `patience` milliseconds for a connection, if set. */
+type ReadPart<Row, Place> = (
+  range: RangeOfList<Place>,
+  patience?: number,
+) => Promise<PartOfList<Row, Place>>;
+
+/**
+ * Reads a list in batches. A batch is read after the client has taken the previous batch, so that
+ * at most one batch is in memory.
+ *
+ * @param range where the list begins, and how many rows are read at most; all of them by default
+ * @returns the batches; the first one is read before the function returns, so that an error can
+ *   still become the status code of the response
+ */
+export async function inBatches<Row, Place>(
+  {
+    after,
+    limit = Number.POSITIVE_INFINITY,
+  }: { readonly after?: Place | undefined; readonly limit?: number | undefined },
+  read: ReadPart<Row, Place>,
+): Promise<AsyncGenerator<readonly Row[]>> {
+  const first = await read({ after, limit: Math.min(BATCH, limit) });
+  return batchesFrom(first, limit, read);
+}
+
+async function* batchesFrom<Row, Place>(
+  first: PartOfList<Row, Place>,
+  limit: number,
+  read: ReadPart<Row, Place>,
+): AsyncGenerator<readonly Row[]> {
+  let left = limit;
+  for (let batch = first; ;) {
+    const { rows, next: after } = batch;
+    if (rows.length > 0) yield rows;
+    left -= rows.length;
+    if (after === undefined || left <= 0) return;
+    batch = await read({ after, limit: Math.min(BATCH, left) }, PATIENCE_DURING_RESPONSE);
+  }
+}
