@@ -22,8 +22,9 @@ const markdown = new Marked({ gfm: true, tokenizer: { url: () => undefined } });
  * @param {{ pages: Set<string>, files: Set<string> }} site the paths below `docs` of all pages and
  *   of all other files
  * @returns {{ title: string, html: string, headings: { depth: number, id: string, text: string }[],
- *   sections: { anchor: string, heading: string, text: string, names: string }[], targets: object[] }} the HTML
- *   with its headings, the sections for the search, and the targets of all links and images
+ *   sections: { anchor: string, heading: string, text: string, names: string }[],
+ *   targets: object[] }} the HTML with its headings, the sections for the search, and the targets of
+ *   all links and images
  */
 export function renderPage(page, text, site) {
   const tokens = markdown.lexer(text);

@@ -73,7 +73,9 @@ ${tiers()}
 /** The facts of a route, by the words that name them. */
 type Facts = Readonly<Record<string, string>>;
 
-/** Writes a page. It states the most frequent value of each fact once, and the others in the rows. */
+/**
+ * Writes a page. It states the most frequent value of each fact once, and the others in the rows.
+ */
 function pageOf({ title, about }: Part, routes: readonly CompiledRoute[]): string {
   const rows = routes.map(({ policy }) => factsOf(policy));
   const usual = Object.fromEntries(

@@ -77,6 +77,15 @@ const BEFORE_THE_RULE: ReadonlySet<string> = new Set([
   '1763790070000-github-repositories.sql',
 ]);
 
+/**
+ * The migrations whose table is empty in every database of a release. The indexes of partitions
+ * cannot be made concurrently on the whole table.
+ */
+const ON_EMPTY_TABLES: ReadonlySet<string> = new Set([
+  // The partitions are as new as this file: no release made them.
+  '1764650010000-requests-by-day.sql',
+]);
+
 /** One statement of each form that keeps others waiting. */
 const PLANTED = [
   'CREATE INDEX users_new ON users (name)',
@@ -160,7 +169,9 @@ const HARMLESS = [
 
 describe('migrations after 0.10.0', () => {
   it('have no statement that keeps a large table locked', () => {
-    const names = readdirSync('migrations').filter((name) => !BEFORE_THE_RULE.has(name));
+    const names = readdirSync('migrations').filter(
+      (name) => !BEFORE_THE_RULE.has(name) && !ON_EMPTY_TABLES.has(name),
+    );
     const found = names.flatMap((name) =>
       lockingStatements(name, readFileSync(`migrations/${name}`, 'utf8')).map(
         (statement) => `${name}: ${statement}`,

@@ -40,8 +40,8 @@ const SHARED = Symbol.for('the PostgreSQL of this run');
 const shared = globalThis as { [SHARED]?: SharedServer };
 
 /**
- * Builds the bundle of the command and the documents, and starts one real PostgreSQL for the whole run, without
- * durability settings.
+ * Builds the bundle of the command and the documents, and starts one real PostgreSQL for the whole
+ * run, without durability settings.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const own = (shared[SHARED] ??= { started: start(), users: 0 });

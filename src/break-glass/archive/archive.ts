@@ -23,7 +23,7 @@ export interface ArchiveCommand {
   readonly json: boolean;
 }
 
-/** What a copy needs of its surroundings. */
+/** The surroundings of the command: its terminal, and the object store. */
 interface ArchiveSurroundings {
   readonly terminal: { readonly print: (line: string) => void };
   /** The server of the object store. */

@@ -6,18 +6,18 @@ import { LIMIT, MEMBER_FILTERS } from './member-search.js';
  * The position of a key in the list of keys, which is sorted by the member and then by the key.
  * Both ids never change, so that a list which is read in parts has each key once.
  */
-export interface KeyPlace {
+export interface ListedKeyPlace {
   readonly memberId: string;
   readonly keyId: string;
 }
 
 /** Writes the position of a key as a cursor, from which a client reads the next page. */
-export function writeKeyCursor({ memberId, keyId }: KeyPlace): string {
+export function writeKeyCursor({ memberId, keyId }: ListedKeyPlace): string {
   return `${memberId}.${keyId}`;
 }
 
 /** Reads the position from a cursor; undefined for a text that is not a cursor. */
-export function readKeyCursor(cursor: string): KeyPlace | undefined {
+export function readKeyCursor(cursor: string): ListedKeyPlace | undefined {
   const [memberId = '', keyId = '', ...rest] = cursor.split('.');
   return isUuid(memberId) && isUuid(keyId) && rest.length === 0 ? { memberId, keyId } : undefined;
 }
@@ -32,7 +32,7 @@ export const KEY_QUERY = z.strictObject({
   after: z
     .string()
     .max(128)
-    .transform((text, context): KeyPlace => {
+    .transform((text, context): ListedKeyPlace => {
       const read = readKeyCursor(text);
       if (read) return read;
       context.addIssue({ code: 'custom', message: 'must be the next of a page before' });

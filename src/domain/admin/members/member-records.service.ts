@@ -13,7 +13,7 @@ import {
   listTokensOfMaker,
   type ApiToken,
 } from '#domain/directory/api-tokens/api-tokens.repository.js';
-import { writeKeyCursor, type KeyPlace, type KeyQuery } from './key-search.js';
+import { writeKeyCursor, type ListedKeyPlace, type KeyQuery } from './key-search.js';
 import {
   listHeldModels,
   searchKeys,
@@ -169,16 +169,24 @@ export class MemberRecords {
    * @throws DomainError admin_required, too_many
    */
   keyBatches(admin: Admin, query: KeyQuery): Promise<AsyncGenerator<readonly ListedKey[]>> {
-    return inBatches(query, (range: RangeOfList<KeyPlace>, patience) =>
+    return inBatches(query, (range: RangeOfList<ListedKeyPlace>, patience) =>
       this.#keys(admin, query, range, patience),
     );
   }
 
-  async #keys(admin: Admin, query: KeyQuery, range: RangeOfList<KeyPlace>, patience?: number) {
+  async #keys(
+    admin: Admin,
+    query: KeyQuery,
+    range: RangeOfList<ListedKeyPlace>,
+    patience?: number,
+  ) {
     const search = (tx: EntityManager) => searchKeys(tx, admin.orgId, { ...query, ...range });
     const { keys, isComplete } = await this.#read(admin, search, patience);
     assertComplete(isComplete);
-    return partOf(keys, range.limit, ({ memberId, id }): KeyPlace => ({ memberId, keyId: id }));
+    return partOf(keys, range.limit, ({ memberId, id }): ListedKeyPlace => ({
+      memberId,
+      keyId: id,
+    }));
   }
 
   /**

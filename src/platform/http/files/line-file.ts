@@ -35,7 +35,7 @@ export function inEveryFormat(page: ZodType): MediaTypes {
 }
 
 /** The batches of a list, which are read while the list is sent. */
-export type Batches<Row> = AsyncIterable<readonly Row[]>;
+export type RowBatches<Row> = AsyncIterable<readonly Row[]>;
 
 /**
  * Returns the format that a client prefers by its header `Accept`; JSON if it accepts none of them.
@@ -67,7 +67,7 @@ export function fileOf(
 
 /** Renders each row of a list as one line of JSON. */
 export async function* linesOf<Row>(
-  batches: Batches<Row>,
+  batches: RowBatches<Row>,
   render: (row: Row) => object,
 ): AsyncGenerator<string> {
   for await (const batch of batches) {
@@ -77,7 +77,7 @@ export async function* linesOf<Row>(
 
 /** Renders a list as CSV: a line with the names of the columns, then one line for each row. */
 export async function* tableOf<Row>(
-  batches: Batches<Row>,
+  batches: RowBatches<Row>,
   columns: CsvColumns<Row>,
 ): AsyncGenerator<string> {
   const { header, lineOf } = csvTable(columns);
@@ -97,7 +97,7 @@ export interface ListFile<Row, Json extends object> {
 /** Answers with a list as a file of NDJSON or CSV. */
 export function fileOfList<Row, Json extends object>(
   format: Exclude<ListFormat, 'json'>,
-  batches: Batches<Row>,
+  batches: RowBatches<Row>,
   { name, render, columns }: ListFile<Row, Json>,
 ): StreamableFile {
   const lines =
@@ -106,7 +106,7 @@ export function fileOfList<Row, Json extends object>(
 }
 
 async function* rendered<Row, Json>(
-  batches: Batches<Row>,
+  batches: RowBatches<Row>,
   render: (row: Row) => Json,
 ): AsyncGenerator<readonly Json[]> {
   for await (const batch of batches) yield batch.map(render);

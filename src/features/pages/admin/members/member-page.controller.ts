@@ -103,13 +103,7 @@ function shown(record: MemberRecord) {
     liveCertificates: ending.revoke_credentials['certificates'] ?? 0,
     openSessions: ending.revoke_credentials['sessions'] ?? 0,
     mostListed: MOST_LISTED,
-    keys: record.keys.map((key) => ({
-      ...key,
-      model: modelName(key.aaguid) ?? 'Security key',
-      fips: isFipsModel(key.aaguid),
-      added: at(key.created_at),
-      lastUsed: key.last_used_at === null ? undefined : at(key.last_used_at),
-    })),
+    keys: record.keys.map(shownKey),
     sessions: record.sessions.map((session) => ({
       ...session,
       title: session.client_id === null ? 'A browser' : (session.client_name ?? session.client_id),
@@ -133,6 +127,16 @@ function shown(record: MemberRecord) {
       issued: at(token.issued_at),
       ends: at(token.expires_at),
     })),
+  };
+}
+
+function shownKey(key: MemberRecord['keys'][number]) {
+  return {
+    ...key,
+    model: modelName(key.aaguid) ?? 'Security key',
+    fips: isFipsModel(key.aaguid),
+    added: at(key.created_at),
+    lastUsed: key.last_used_at === null ? undefined : at(key.last_used_at),
   };
 }
 
