@@ -13,7 +13,7 @@ import {
 import { checkVersion } from '#platform/database/open-database.js';
 import { resolveAddresses } from '#platform/outbound/resolve-addresses.js';
 import { fetchFault, UpstreamHttp } from '#platform/outbound/upstream-http.js';
-import { clockFinding, SKEW, SKEW_OF_PROVIDER, type Findings } from '../findings.js';
+import { clockFinding, SKEW, SKEW_OF_PROVIDER, type Findings } from '../operator/findings.js';
 import { askForRedirect } from './redirect.js';
 
 /** The milliseconds that a name server or the public address may take. */
@@ -36,7 +36,9 @@ export const checkAddress: AnswerCheck = async (answers, findings) => {
     ({ href }) => `${href} is an origin`,
   );
   if (!read) return;
-  const found = await resolveAddresses(read.hostname, AbortSignal.timeout(PATIENCE)).catch(() => []);
+  const found = await resolveAddresses(read.hostname, AbortSignal.timeout(PATIENCE)).catch(
+    () => [],
+  );
   if (found.length > 0) findings.ok('DNS', `${read.hostname} has the address ${found.join(', ')}`);
   else findings.warn('DNS', `${read.hostname} has no address yet: make an A or AAAA record for it`);
   if (read.protocol === 'https:') await checkCertificate(read, answers, findings);
@@ -133,7 +135,10 @@ export const checkDatabase: AnswerCheck = async (answers, findings) => {
   );
   if (!config) return;
   if (config.url === undefined) {
-    findings.fail('database', 'SVC_DATABASE_URL is missing: name a PostgreSQL of version 15 or newer');
+    findings.fail(
+      'database',
+      'SVC_DATABASE_URL is missing: name a PostgreSQL of version 15 or newer',
+    );
     return;
   }
   const opened = await findings.of(
@@ -154,7 +159,8 @@ export const checkDatabase: AnswerCheck = async (answers, findings) => {
     );
     if (facts) clockFinding(findings, 'clock of database', 'the database', facts.time, SKEW);
     if (await mayCreateTables(manager)) findings.ok('rights', 'the role may create tables');
-    else findings.fail('rights', 'the role may not create tables: make it the owner of the database');
+    else
+      findings.fail('rights', 'the role may not create tables: make it the owner of the database');
   } finally {
     await opened.close();
   }

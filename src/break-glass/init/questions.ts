@@ -36,7 +36,9 @@ export function providerQuestions(answers: Environment): readonly Question[] {
   const [slug = 'corp'] = slugsOf(answers);
   const named = (name: string) => providerVariable(slug, name);
   if (answers[named('TYPE')] === 'saml') {
-    return [{ variable: named('METADATA_URL'), text: 'The address of the metadata of the provider' }];
+    return [
+      { variable: named('METADATA_URL'), text: 'The address of the metadata of the provider' },
+    ];
   }
   return [
     {

@@ -75,5 +75,8 @@ function judge(
   }
   const error = location.searchParams.get('error');
   if (error === null || NEEDS_A_USER.has(error)) return { kind: 'registered' };
-  return { kind: 'refused', reason: `it answers with the error ${JSON.stringify(error.slice(0, 100))}` };
+  return {
+    kind: 'refused',
+    reason: `it answers with the error ${JSON.stringify(error.slice(0, 100))}`,
+  };
 }
