@@ -8,7 +8,7 @@ import { operatorDetails, type MachineOperator } from '#domain/admin/operator-ac
 import type { KnownPerson } from '#domain/admin/operator-access/people.repository.js';
 import { parseEmailAddress } from '#domain/organizations/email-address.js';
 import type { ActName, GlassCommand } from './arguments.js';
-import type { OperatorTerminal } from './terminal.js';
+import type { OperatorTerminal } from './operator/terminal.js';
 import { endedText, personJson, personLine } from './text.js';
 
 /**

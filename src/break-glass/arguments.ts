@@ -1,6 +1,7 @@
 import { sortArguments, WrongArguments } from '@svc/arguments';
 import type { AuditClass } from '#domain/audit/audit-event.js';
 import type { ArchiveCommand, NamedObject } from './archive/archive.js';
+import type { InitCommand } from './init/init.js';
 
 /** The commands that change something. Each takes the address of a person. */
 export const ACTS = ['make-admin', 'revoke-everything', 'give-pass'] as const;
@@ -20,17 +21,6 @@ export interface DomainCommand {
   /** The organization that gets the domain; undefined for a release. */
   readonly org: string | undefined;
   /** True if the command line has `--yes`, so that no question is asked. */
-  readonly yes: boolean;
-}
-
-/** The command `init`, which makes the file of variables of a new service. */
-export interface InitCommand {
-  readonly name: 'init';
-  /** The file that is written. */
-  readonly file: string;
-  /** The file with the answers; undefined if the command asks on the terminal. */
-  readonly answers: string | undefined;
-  /** True if the command line has `--yes`: an existing file is replaced without a question. */
   readonly yes: boolean;
 }
 

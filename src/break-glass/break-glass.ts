@@ -23,7 +23,7 @@ import { operatorOf, surroundingsOfProcess, type Surroundings } from './ground.j
 import { init } from './init/init.js';
 import { listAdmins } from './list-admins.js';
 import { reconcile } from './reconcile.js';
-import type { OperatorTerminal } from './terminal.js';
+import type { OperatorTerminal } from './operator/terminal.js';
 
 /**
  * Runs a command of the operator on the machine of the service. Returns the exit status: 0 done, 1
@@ -39,6 +39,10 @@ export async function breakGlass(
     if (command.name === 'help') {
       terminal.print(USAGE.trimEnd());
       return 0;
+    }
+    if (command.name === 'init') {
+      surroundings.openLog({ format: 'text', filter: 'error' });
+      return await init(command, terminal);
     }
     return await run(command, surroundings);
   } catch (error) {
@@ -58,17 +62,13 @@ function explain(error: unknown): string {
 }
 
 async function run(
-  command: Exclude<GlassCommand, { readonly name: 'help' }>,
+  command: Exclude<GlassCommand, { readonly name: 'help' | 'init' }>,
   { readEnvironment, terminal, openLog }: Surroundings,
 ): Promise<0 | 1> {
   const environment = readEnvironment();
   if (command.name === 'check') {
     openLog({ format: 'text', filter: 'error' });
     return check(command, environment, terminal);
-  }
-  if (command.name === 'init') {
-    openLog({ format: 'text', filter: 'error' });
-    return init(command, terminal);
   }
   const parts = {
     database: TABLE.database,

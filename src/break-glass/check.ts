@@ -30,9 +30,9 @@ import { systemClock } from '#platform/clock/clock.js';
 import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { withRootSecret } from '#platform/kms/root-secret.js';
 import type { GlassCommand } from './arguments.js';
-import { clockFinding, Findings, SKEW, SKEW_OF_PROVIDER } from './findings.js';
+import { clockFinding, Findings, SKEW, SKEW_OF_PROVIDER } from './operator/findings.js';
 import { DirectoryInUse } from '#platform/database/embedded-postgres/reclaim.js';
-import type { OperatorTerminal } from './terminal.js';
+import type { OperatorTerminal } from './operator/terminal.js';
 
 /** The milliseconds before the end of an API token during which the command warns. */
 const URGENT = 7 * 86_400_000;

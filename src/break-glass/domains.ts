@@ -13,7 +13,7 @@ import type {
 import { operatorDetails, type MachineOperator } from '#domain/admin/operator-access/operator.js';
 import { Refused } from './act.js';
 import type { DomainCommand, GlassCommand } from './arguments.js';
-import type { OperatorTerminal } from './terminal.js';
+import type { OperatorTerminal } from './operator/terminal.js';
 import { endedText, inLine } from './text.js';
 
 /** The objects that a command on domains needs. */

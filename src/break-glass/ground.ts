@@ -6,7 +6,7 @@ import type { MachineOperator } from '#domain/admin/operator-access/operator.js'
 import type { Config } from '#platform/config/config.js';
 import { readEnvironment, type Environment } from '#platform/config/environment.js';
 import { createLogger } from '#platform/telemetry/pino-options.js';
-import { terminalOf, type OperatorTerminal } from './terminal.js';
+import { terminalOf, type OperatorTerminal } from './operator/terminal.js';
 
 /**
  * The value of the kernel's login uid for a process that no login started, such as a daemon: -1 in

@@ -1,7 +1,7 @@
 import { MOST_PEOPLE } from '#domain/admin/operator-access/people.repository.js';
 import type { OperatorAccess } from '#domain/admin/operator-access/operator-access.js';
 import type { GlassCommand } from './arguments.js';
-import type { OperatorTerminal } from './terminal.js';
+import type { OperatorTerminal } from './operator/terminal.js';
 import { personJson, personLine } from './text.js';
 
 /** Lists the admins of every organization, or of the organization `org`. */

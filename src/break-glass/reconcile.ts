@@ -7,7 +7,7 @@ import { sealGaps, type SealGap } from '#domain/audit/sealed-export/seal-state.r
 import type { InstalledDatabase } from '#platform/database/installed-database.js';
 import { Refused } from './act.js';
 import type { GlassCommand } from './arguments.js';
-import type { OperatorTerminal } from './terminal.js';
+import type { OperatorTerminal } from './operator/terminal.js';
 import { endedText } from './text.js';
 
 /** The objects that the command `reconcile` needs. */

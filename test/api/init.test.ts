@@ -167,7 +167,17 @@ describe('admin.js init', () => {
   });
 
   it('a value is read back as it was, or is refused without being shown', () => {
-    for (const value of ['plain', 'a b', 'a#b', '$HOME', 'back\\slash', '"quoted"', "it's", '`x`', '']) {
+    for (const value of [
+      'plain',
+      'a b',
+      'a#b',
+      '$HOME',
+      'back\\slash',
+      '"quoted"',
+      "it's",
+      '`x`',
+      '',
+    ]) {
       expect(parseEnv(lineOf('NAME', value))).toEqual({ NAME: value });
     }
     for (const value of ['two\nlines', `both ' and "`]) {

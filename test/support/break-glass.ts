@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os';
 import { Readable, Writable } from 'node:stream';
 import type { DataSource } from 'typeorm';
 import { breakGlass } from '../../src/break-glass/break-glass.js';
-import { terminalOf } from '../../src/break-glass/terminal.js';
+import { terminalOf } from '../../src/break-glass/operator/terminal.js';
 import { createLogger } from '../../src/platform/telemetry/pino-options.js';
 import type { TestApp } from './app.js';
 import { run, type Ended } from './entry-point.js';

@@ -84,9 +84,13 @@ function callsOf(name: string): string[] {
 
 /** Returns the numbers of the system calls, from the headers of C. */
 function callNumbers(): Map<string, number> {
-  const { stdout } = spawnSync('gcc', ['-E', '-dM', '-include', 'sys/syscall.h', '-xc', '/dev/null'], {
-    encoding: 'utf8',
-  });
+  const { stdout } = spawnSync(
+    'gcc',
+    ['-E', '-dM', '-include', 'sys/syscall.h', '-xc', '/dev/null'],
+    {
+      encoding: 'utf8',
+    },
+  );
   const lines = stdout.matchAll(/^#define __NR_(\w+) (\d+)$/gm);
   return new Map([...lines].map(([, name = '', number]) => [name, Number(number)]));
 }
@@ -121,7 +125,10 @@ export function startAsUnit(
     ['--unshare-user', '--uid', '64999', '--gid', '64999', '--cap-drop', 'ALL'],
     ['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--die-with-parent', '--new-session'],
     ['--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev'],
-    ['/tmp', '/home', '/root', '/opt', '/usr/local/bin', '/var/lib'].flatMap((at) => ['--tmpfs', at]),
+    ['/tmp', '/home', '/root', '/opt', '/usr/local/bin', '/var/lib'].flatMap((at) => [
+      '--tmpfs',
+      at,
+    ]),
     ['--ro-bind', ROOT, '/opt/svc-server', '--ro-bind', process.execPath, '/usr/local/bin/node'],
     ['--bind', state, '/var/lib/svc-server'],
     shared.flatMap((path) => ['--bind', path, path]),

@@ -13,7 +13,7 @@ import {
 import { checkVersion } from '#platform/database/open-database.js';
 import { resolveAddresses } from '#platform/outbound/resolve-addresses.js';
 import { fetchFault, UpstreamHttp } from '#platform/outbound/upstream-http.js';
-import { clockFinding, SKEW, SKEW_OF_PROVIDER, type Findings } from '../findings.js';
+import { clockFinding, SKEW, SKEW_OF_PROVIDER, type Findings } from '../operator/findings.js';
 import { askForRedirect } from './redirect.js';
 
 /** The milliseconds that a name server or the public address may take. */

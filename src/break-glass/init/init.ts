@@ -6,9 +6,8 @@ import { ConfigProblems, loadConfig } from '#platform/config/load-config.js';
 import { providerVariable, slugsOf } from '#platform/config/provider-settings.js';
 import type { ValidConfig } from '#platform/config/config.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
-import type { InitCommand } from '../arguments.js';
-import { Findings } from '../findings.js';
-import type { OperatorTerminal } from '../terminal.js';
+import { Findings } from '../operator/findings.js';
+import type { OperatorTerminal } from '../operator/terminal.js';
 import {
   checkAddress,
   checkDatabase,
@@ -19,6 +18,17 @@ import {
 } from './checks.js';
 import * as questions from './questions.js';
 import { lineOf, readVariables, writeVariables } from './variables-file.js';
+
+/** The command `init`, which makes the file of variables of a new service. */
+export interface InitCommand {
+  readonly name: 'init';
+  /** The file that is written. */
+  readonly file: string;
+  /** The file with the answers; undefined if the command asks on the terminal. */
+  readonly answers: string | undefined;
+  /** True if the command line has `--yes`: an existing file is replaced without a question. */
+  readonly yes: boolean;
+}
 
 /** The bytes of the root secret that the command makes. */
 const ROOT_SECRET_BYTES = 48;
@@ -58,7 +68,7 @@ export async function init(command: InitCommand, terminal: OperatorTerminal): Pr
   const variables = { ...answers, SVC_JWT_SECRET: rootSecretOf(answers, previous) };
   const config = validated(variables, terminal);
   if (!config) return 1;
-  const lines = Object.entries(variables).map(([name, value = '']) => lineOf(name, value));
+  const lines = Object.entries(variables).map(([name, value]) => lineOf(name, value));
   writeVariables(path, lines, { mayReplace: previous !== undefined });
   for (const line of nextSteps(path, config)) terminal.print(line);
   return 0;

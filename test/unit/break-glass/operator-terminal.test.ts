@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { afterEach, expect, it, vi } from 'vitest';
 import { surroundingsOfProcess } from '../../../src/break-glass/ground.js';
-import { terminalOf } from '../../../src/break-glass/terminal.js';
+import { terminalOf } from '../../../src/break-glass/operator/terminal.js';
 
 afterEach(() => vi.restoreAllMocks());
 
