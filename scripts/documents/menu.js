@@ -16,7 +16,7 @@ export function menuOf(map, site) {
   for (const token of marked.lexer(map)) {
     if (token.type === 'heading' && token.depth === 2) groups.push({ name: token.text, links: [] });
     if (groups.length === 0) continue;
-    marked.walkTokens([token], (one) => {
+    void marked.walkTokens([token], (one) => {
       if (one.type !== 'link') return;
       const { page, anchor } = targetOf(one.href, 'README.md', site);
       if (page === undefined || anchor !== undefined) return;

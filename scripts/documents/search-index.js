@@ -48,12 +48,14 @@ export function searchIndexOf(sections) {
     return [term, pairs.flatMap(([at, weight]) => [at, Math.round(SCALE * rarity * weight)])];
   });
   return {
-    sections: sections.map(({ text, names: _, ...section }) => ({
-      ...section,
-      opening: openingOf(text),
-    })),
+    sections: sections.map(shownSection),
     terms: Object.fromEntries(terms.toSorted(([a], [b]) => (a < b ? -1 : 1))),
   };
+}
+
+/** Returns what the search shows of a section. */
+function shownSection({ page, anchor, title, heading, text }) {
+  return { page, anchor, title, heading, opening: openingOf(text) };
 }
 
 function countedTerms({ title, heading, text, names }) {
