@@ -23,8 +23,8 @@ const markdown = new Marked({ gfm: true, tokenizer: { url: () => undefined } });
  *   of all other files
  * @returns {{ title: string, html: string, headings: { depth: number, id: string, text: string }[],
  *   sections: { anchor: string, heading: string, text: string, names: string }[],
- *   targets: object[] }} the HTML with its headings, the sections for the search, and the targets of
- *   all links and images
+ *   targets: object[] }} the HTML with its headings, the sections for the search, and the targets
+ *   of all links and images
  */
 export function renderPage(page, text, site) {
   const tokens = markdown.lexer(text);
@@ -100,8 +100,8 @@ function rendererOf(find, ids) {
 }
 
 /**
- * Writes the cells of a row. The first one is the heading of the row; on a narrow screen, the others
- * show the heading of their column.
+ * Writes the cells of a row. The first one is the heading of the row; on a narrow screen, the
+ * others show the heading of their column.
  */
 function cellsOf([first = '', ...others], [, ...labels]) {
   const cells = others.map(
@@ -138,8 +138,8 @@ function sectionsOf(tokens, headings) {
 }
 
 /**
- * Returns the texts of a block: each item of a list and each row of a table by itself. If one begins
- * with code, it is about that name, such as a variable or a message.
+ * Returns the texts of a block: each item of a list and each row of a table by itself. If one
+ * begins with code, it is about that name, such as a variable or a message.
  */
 function piecesOf(token) {
   if (token.type === 'list') {

@@ -169,6 +169,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'admin/settings',
     'admin/applications',
     'admin/audit',
+    'documents/manual',
     'documents',
     '',
   ],

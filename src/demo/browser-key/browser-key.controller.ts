@@ -3,7 +3,7 @@ import type { Response } from 'express';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
-import { readStaticFiles } from '../../features/pages/static-files.js';
+import { readStaticFiles } from '../../features/pages/shell/static-files.js';
 import type { CreateOptions, GetOptions } from '@svc/stand-ins/software-key';
 import { BrowserKey } from './browser-key.js';
 import { CREATE_OPTIONS, GET_OPTIONS } from './browser-key.schemas.js';

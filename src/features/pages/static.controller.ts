@@ -4,7 +4,7 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { sendEncoded } from '#platform/http/request/encoded-document.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
-import { readStaticFiles } from './static-files.js';
+import { readStaticFiles } from './shell/static-files.js';
 
 /** Serves `GET /static/{name}`: style sheets, scripts and the icon of the pages. */
 @Controller('static')

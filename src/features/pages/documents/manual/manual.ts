@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { readStaticFiles, type StaticFile } from '../../static-files.js';
+import { readStaticFiles, type StaticFile } from '../../shell/static-files.js';
 import { searchPages, type FoundPage, type SearchIndex } from './search.js';
 
 /** A link of the menu. */
