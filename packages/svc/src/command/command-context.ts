@@ -17,6 +17,8 @@ export interface CommandWords {
   readonly summary: string;
   /** The words that may follow, for the completions of shells. */
   readonly words?: readonly string[];
+  /** The word after the name by which another program, such as ssh, runs the command. */
+  readonly toolWord?: string;
   /** The words that may follow one of `words`, with spaces between them. */
   readonly acts?: Readonly<Record<string, string>>;
 }
@@ -32,6 +34,8 @@ export class CommandContext {
     private readonly givenServer: string | undefined,
     /** The names and words of all commands, for completions. */
     readonly commands: readonly CommandWords[] = [],
+    /** True if another program, such as ssh, runs the command and waits for it. */
+    readonly isForTool = false,
   ) {}
 
   /** The folders of the configuration and of the secrets. */
@@ -86,6 +90,7 @@ export class CommandContext {
   ): Promise<ServerClient> {
     const { connect } = await import('../login/connect.js');
     const [server, folder] = [this.server(), this.folder()];
-    return connect({ server, folder, terminal: this.terminal, ...how }, asksForTouch);
+    const { terminal, isForTool } = this;
+    return connect({ server, folder, terminal, isForTool, ...how }, asksForTouch);
   }
 }

@@ -13,6 +13,7 @@ import {
 import { dirname, join } from 'node:path';
 import { CliFailure, errorCode } from '../program/failure.js';
 import { randomId } from '../program/clock.js';
+import { fileReason } from '../program/system-errors.js';
 import { withLockFile } from './lock-file.js';
 
 /**
@@ -134,15 +135,7 @@ export function isMissing(error: unknown): boolean {
 
 /** Returns the failure for a file that cannot be read or written. */
 export function fileFailure(path: string, cause: unknown): CliFailure {
-  const reasons: Record<string, string> = {
-    EACCES: 'permission denied',
-    EPERM: 'permission denied',
-    EROFS: 'the file system is read-only',
-    ENOSPC: 'the disk is full',
-    EISDIR: 'it is a folder',
-  };
-  const code = errorCode(cause) ?? 'unknown error';
-  const message = `${path} cannot be used: ${reasons[code] ?? code}.`;
+  const message = `${path} cannot be used: ${fileReason(cause)}.`;
   return new CliFailure(message, 'Check the owner and the mode of the file.', 1, { cause });
 }
 

@@ -17,6 +17,8 @@ export interface Connection {
    * possible if a person only reads standard error, because it happens in the browser.
    */
   readonly isPlugin?: boolean;
+  /** True if another program waits for the command, so that answers must be fast. */
+  readonly isForTool?: boolean;
 }
 
 /**
@@ -59,7 +61,7 @@ export function stepUpOf(connection: Connection) {
     const { loginByCode } = await import('./code-login.js');
     const { endLogin } = await import('./revocation.js');
     const earlier = readAnyToken(connection.folder, connection.kind);
-    const parts = await loginParts(connection);
+    const parts = await loginParts({ ...connection, isForTool: false });
     const token = await loginByCode(parts, challenge);
     if (!earlier) return;
     await endLogin(parts, earlier).catch(() => {}); // it ends by itself
