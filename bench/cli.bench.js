@@ -44,7 +44,6 @@ function writeLogin(home) {
     '-1m:+1d',
     join(folder, 'id.pub'),
   );
-  execFileSync('mv', [join(folder, 'id-cert.pub'), join(folder, 'certificate.pub')]);
   writeFileSync(join(home, 'config.json'), JSON.stringify({ server: SERVER }), { mode: 0o600 });
 }
 

@@ -68,6 +68,17 @@ describe('the guides', () => {
     ]);
   });
 
+  it('no test replaces the address of the service, because production refuses other names', () => {
+    const replaced = (source: string) =>
+      [...source.matchAll(/(?:login\.example\.com[^'`]*['`]|PUBLIC_URL|HOST\}`)\]?: /g)].map(
+        ([key]) => key,
+      );
+    const sources = filesLike('test/guides/*.test.ts').map(read);
+    expect(sources.flatMap(replaced)).toEqual([]);
+    expect(replaced("{ 'https://login.example.com': app.baseUrl }")).toHaveLength(1);
+    expect(replaced('{ [PUBLIC_URL]: app.baseUrl }')).toHaveLength(1);
+  });
+
   it('names each block once in its page', () => {
     const names = blocks.flatMap(({ page, name }) => (name === undefined ? [] : `${page} ${name}`));
     expect(new Set(names).size).toBe(names.length);

@@ -282,6 +282,16 @@ globalThis.fetch = async (url, init) => {
       expect(cacheFiles()).toEqual([]);
     });
 
+    it('writes the region of the shell, and says which profile has none', async () => {
+      const setup = ['setup', 'aws', '--role', ROLE, '--profile', 'work', '--yes'];
+      const bare = await home.run(setup);
+      expect(bare.stdout).toContain('aws: the profile work has no region');
+      expect(bare.stdout).toContain(`--role ${ROLE} --profile work --region eu-central-1`);
+      const end = await home.run(setup, { env: { AWS_REGION: 'eu-west-3' } });
+      expect(end.stdout).not.toContain('has no region');
+      expect(readFileSync(config(), 'utf8')).toContain('\nregion = eu-west-3\n');
+    });
+
     it('keeps a second profile beside the first, and refuses the name of one written by hand', async () => {
       mkdirSync(join(home.path, '.aws'));
       writeFileSync(config(), '[profile mine]\nregion = eu-west-1\n');

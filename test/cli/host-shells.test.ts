@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { hostScript } from '../../src/features/install/host-script.js';
@@ -6,6 +6,7 @@ import { freePort } from '../support/free-port.js';
 import { ending, HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';
 import { requires } from '../support/programs.js';
 import { RevocationServer } from '../support/revocation-server.js';
+import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
 const SHELLS = [['dash'], ['bash', '--posix'], ['busybox', 'sh']];
 
@@ -57,6 +58,20 @@ for (const shell of SHELLS) {
       server.publish(3);
       await run('--remove');
       expect(host.tree()).toEqual(before);
+    });
+
+    it('prints nothing about a process that ends while it looks for sshd', async () => {
+      const proc = await makeTemporaryDirectory();
+      mkdirSync(join(proc, '7')); // its files are gone already
+      mkdirSync(join(proc, '8'));
+      writeFileSync(join(proc, '8/cmdline'), '/usr/sbin/sshd\0-f\0/x/sshd_config\0');
+      // No process can be made to end between two lines of the script, so the folder of processes
+      // is replaced in its text.
+      const source = readFileSync('src/features/install/host/sshd.sh', 'utf8');
+      const script = `config=/x/sshd_config\n${source.replaceAll('/proc/', `${proc}/`)}\nlistening_sshd\n`;
+      const end = await ending(name, [...shell.slice(1), '-eu'], script);
+      await removeDirectory(proc);
+      expect(end).toEqual({ status: 0, said: '8\n' });
     });
 
     it('refuses an account and a principal that are none', async () => {

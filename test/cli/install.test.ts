@@ -176,9 +176,12 @@ describe('an older Node', () => {
 describe('a server that limits requests', () => {
   it('is asked again after exactly the seconds that it states', async () => {
     const times: number[] = [];
-    const relay = createServer((_request, response) => {
+    const grants = ['urn:svc:params:oauth:grant-type:fido2'];
+    const relay = createServer(({ url, headers }, response) => {
       times.push(performance.now());
+      const metadata = { issuer: `http://${headers.host}`, grant_types_supported: grants };
       if (times.length === 1) response.writeHead(429, { 'retry-after': '1' }).end();
+      else if (url?.startsWith('/.well-known/')) response.end(JSON.stringify(metadata));
       else response.writeHead(403, { 'content-type': 'application/json' }).end('{"detail":"No."}');
     });
     await new Promise<void>((done) => relay.listen(0, '127.0.0.1', done));
@@ -190,7 +193,7 @@ describe('a server that limits requests', () => {
     relay.closeAllConnections();
     relay.close();
     expect(end).toMatchObject({ status: 4, stderr: expect.stringContaining('No.') });
-    expect(times).toHaveLength(2);
+    expect(times).toHaveLength(3);
     expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThanOrEqual(990);
   });
 });

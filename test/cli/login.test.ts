@@ -1,5 +1,6 @@
 import {
   chmodSync,
+  cpSync,
   existsSync,
   mkdirSync,
   readFileSync,
@@ -12,6 +13,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
+import { freePort } from '../support/free-port.js';
 import { answerOf, keepOpened, openedAddress } from '../support/svc-login.js';
 import { SvcHome, type CommandEnd } from '../support/svc-command.js';
 
@@ -150,7 +152,7 @@ describe('svc login', () => {
     await browserLogin();
     await browserLogin(['--admin']);
     const tokens = ['token.json', 'admin-token.json'].map((name) => tokenOf(name));
-    const derived = ['ssh/certificate.pub', 'git/acme/app.json', 'aws/role.json', 'kubectl/a.json'];
+    const derived = ['ssh/id-cert.pub', 'git/acme/app.json', 'aws/role.json', 'kubectl/a.json'];
     for (const name of [...derived, 'ssh/id']) {
       mkdirSync(dirname(home.state(app, name)), { recursive: true, mode: 0o700 });
       writeFileSync(home.state(app, name), '{}', { mode: 0o600 });
@@ -176,7 +178,7 @@ describe('svc login', () => {
 
   it('drops the certificate and the GitHub tokens of an earlier login, which may be revoked', async () => {
     await browserLogin();
-    for (const name of ['ssh/certificate.pub', 'git/acme/app.json', 'ssh/id']) {
+    for (const name of ['ssh/id-cert.pub', 'git/acme/app.json', 'ssh/id']) {
       mkdirSync(dirname(home.state(app, name)), { recursive: true, mode: 0o700 });
       writeFileSync(home.state(app, name), '{}', { mode: 0o600 });
     }
@@ -295,6 +297,40 @@ describe('svc logout', () => {
     expect(before).toBeGreaterThan(0);
     expect(await svc('logout')).toMatchObject({ status: 0, stderr: '' });
     expect((await own()).length).toBe(before - 1);
+  });
+
+  it('revokes with --revoke every SSH certificate that this machine got', async () => {
+    const carol = await app.enrolled('carol@svc-login.example');
+    await home.logIn(app, carol);
+    await svc('ssh', 'cert');
+    await svc('ssh', 'cert', '--renew');
+    expect(await svc('logout', '--revoke')).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining('SSH certificates revoked: 2.'),
+    });
+    expect(readdirSync(home.state(app, 'ssh')).toSorted()).toEqual(['id', 'id.pub']);
+    const rows = await app.dataSource.query<{ revoked: boolean }[]>(
+      "SELECT revoked_at IS NOT NULL AS revoked FROM ssh_certificates WHERE key_id LIKE 'carol@%'",
+    );
+    expect(rows).toEqual([{ revoked: true }, { revoked: true }]);
+  });
+
+  it('removes nothing with --revoke if the server cannot revoke, and says what to do', async () => {
+    await home.logIn(app, ada);
+    await svc('ssh', 'cert');
+    const away = { baseUrl: `http://localhost:${await freePort()}` };
+    cpSync(home.state(app), home.state(away), { recursive: true });
+    const end = await svc('logout', '--revoke', '--server', away.baseUrl);
+    expect(end).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('nothing was removed'),
+    });
+    expect(existsSync(home.state(away, 'token.json'))).toBe(true);
+    await app.dataSource.query("DELETE FROM sessions WHERE client_id = 'svc-cli'");
+    expect(await svc('logout', '--revoke')).toMatchObject({
+      status: 3,
+      stderr: expect.stringContaining('Run: svc login, and then svc logout --revoke'),
+    });
   });
 
   it('removes the files without a network as well, and warns', async () => {

@@ -73,11 +73,12 @@ describe('svc doctor', () => {
     const server = createServer((request, response) => {
       const issuer = `http://${request.headers.host}`;
       response.writeHead(200, { date: new Date(Date.now() - 3_600_000).toUTCString() });
-      response.end(JSON.stringify({ issuer }));
+      const grants = ['urn:svc:params:oauth:grant-type:fido2'];
+      response.end(JSON.stringify({ issuer, grant_types_supported: grants }));
     });
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
     const { port } = server.address() as { port: number };
-    await svc('use', `http://127.0.0.1:${port}`);
+    await svc('use', `http://127.0.0.1:${port}`, '--offline');
     const clock = (await findings()).find(({ name }) => name === 'clock');
     server.closeAllConnections();
     server.close();
@@ -88,7 +89,7 @@ describe('svc doctor', () => {
 describe('svc use and --server', () => {
   it('keep several servers apart', async () => {
     await home.logIn(app, ada);
-    expect(await svc('use', 'login.example.com')).toMatchObject({ status: 0 });
+    expect(await svc('use', 'login.example.com', '--offline')).toMatchObject({ status: 0 });
     expect(await svc('status')).toMatchObject({ status: 3 });
     expect(await svc('status', '--server', app.baseUrl)).toMatchObject({ status: 0 });
     const { servers } = JSON.parse(readFileSync(home.config, 'utf8'));
@@ -124,13 +125,15 @@ describe('svc use and --server', () => {
   it.each(['login.example.com', '[::1]', '10.0.0.1:8443', 'a_b.example', 'bücher.example'])(
     'take %s',
     async (address) => {
-      expect(await svc('use', address)).toMatchObject({ status: 0 });
+      expect(await svc('use', address, '--offline')).toMatchObject({ status: 0 });
     },
   );
 
   it('SVC_HOME moves both folders', async () => {
     const env = { SVC_HOME: join(home.path, 'other') };
-    expect(await home.run(['use', 'login.example.com'], { env })).toMatchObject({ status: 0 });
+    expect(await home.run(['use', 'login.example.com', '--offline'], { env })).toMatchObject({
+      status: 0,
+    });
     expect(existsSync(join(home.path, 'other/config.json'))).toBe(true);
     expect(existsSync(home.config)).toBe(false);
   });
@@ -176,14 +179,14 @@ describe('svc keys', () => {
 describe('two processes at once', () => {
   it('lose no server of the configuration', async () => {
     const names = Array.from({ length: 8 }, (_, index) => `https://s${index}.example`);
-    const ends = await Promise.all(names.map((name) => svc('use', name)));
+    const ends = await Promise.all(names.map((name) => svc('use', name, '--offline')));
     expect(ends.map(({ status }) => status)).toEqual(names.map(() => 0));
     const { servers } = JSON.parse(readFileSync(home.config, 'utf8'));
     expect(servers.toSorted()).toEqual(names);
   });
 
   it('take over the lock of a process that died', async () => {
-    await svc('use', 'https://first.example');
+    await svc('use', 'https://first.example', '--offline');
     const lock = join(home.path, '.config/svc/config.lock');
     const dead = await runProgram(process.execPath, [
       '-e',
@@ -191,8 +194,8 @@ describe('two processes at once', () => {
     ]);
     writeFileSync(lock, `${dead.stdout} x\n`);
     const ends = await Promise.all([
-      svc('use', 'https://a.example'),
-      svc('use', 'https://b.example'),
+      svc('use', 'https://a.example', '--offline'),
+      svc('use', 'https://b.example', '--offline'),
     ]);
     expect(ends.map(({ status }) => status)).toEqual([0, 0]);
     expect(JSON.parse(readFileSync(home.config, 'utf8')).servers).toHaveLength(3);
@@ -324,7 +327,7 @@ describe('the answers of a server', () => {
       const end = await svc(...args);
       expect(end).toMatchObject({ status: 1, stderr: expect.stringContaining('of the server is') });
     }
-    expect(existsSync(home.state(hostile, 'ssh/certificate.pub'))).toBe(false);
+    expect(existsSync(home.state(hostile, 'ssh/id-cert.pub'))).toBe(false);
   });
 });
 

@@ -61,7 +61,7 @@ requires(...HARDWARE_SSH_NEEDS).describe('svc setup ssh --sk', () => {
     expect(proven).toMatchObject({ aaguid: AAGUID, verify_required: true });
     const printed = execFileSync(
       'ssh-keygen',
-      ['-L', '-f', home.state(world.app, 'ssh/certificate.pub')],
+      ['-L', '-f', home.state(world.app, 'ssh/id-cert.pub')],
       { encoding: 'utf8' },
     );
     expect(printed).toContain('sk-ssh-ed25519-cert-v01@openssh.com');
@@ -70,7 +70,7 @@ requires(...HARDWARE_SSH_NEEDS).describe('svc setup ssh --sk', () => {
     expect(await ssh()).toMatchObject({ status: 0, stdout: 'in\n' });
     expect((await ssh(SIGNATURE_FLAGS.touched)).status).toBe(255);
     // The next certificate needs no new proof.
-    rmSync(home.state(world.app, 'ssh/certificate.pub'));
+    rmSync(home.state(world.app, 'ssh/id-cert.pub'));
     expect(await ssh()).toMatchObject({ status: 0, stdout: 'in\n' });
   });
 

@@ -1,10 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
+  chmodSync,
   cpSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -17,7 +20,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { readCertificate } from '@svc/openssh';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { freePort } from '../support/free-port.js';
-import { requires } from '../support/programs.js';
+import { requires, SSH_LIBRARIES_PYTHON } from '../support/programs.js';
 import { count } from '../support/rows.js';
 import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
 import { startSshd, SSHD_PROGRAMS, type Sshd } from '../support/sshd.js';
@@ -57,7 +60,7 @@ requires(...SSHD_PROGRAMS).describe('ssh with the block that svc setup wrote', (
     return { id: String(json.id), user: await app.enrolled(userName) };
   };
   const configFile = () => join(home.path, '.ssh/config');
-  const certificateFile = () => home.state(app, 'ssh/certificate.pub');
+  const certificateFile = () => home.state(app, 'ssh/id-cert.pub');
   const writeUserConfig = () => {
     mkdirSync(join(home.path, '.ssh'), { mode: 0o700 });
     const lines = [
@@ -90,14 +93,13 @@ requires(...SSHD_PROGRAMS).describe('ssh with the block that svc setup wrote', (
     }
     const args = ['-q', '-s', authority, '-I', 'old', '-n', 'x', '-V', validity];
     execFileSync('ssh-keygen', [...args, join(folder, 'id.pub')]);
-    writeFileSync(certificateFile(), readFileSync(join(folder, 'id-cert.pub')), { mode: 0o600 });
-    rmSync(join(folder, 'id-cert.pub'));
+    chmodSync(join(folder, 'id-cert.pub'), 0o600); // ssh-keygen chose the name itself
   };
 
   it('logs in to a real sshd with a key pair of its own, and says nothing', async () => {
     expect(await ssh('target')).toEqual({ status: 0, stdout: 'in\n', stderr: '' });
     expect(stored()?.principals).toEqual([PRINCIPAL]);
-    for (const name of ['id', 'id.pub', 'certificate.pub']) {
+    for (const name of ['id', 'id.pub', 'id-cert.pub', 'certificate.pub']) {
       expect(statSync(home.state(app, 'ssh', name)).mode & 0o777, name).toBe(0o600);
     }
     const before = await issued();
@@ -137,7 +139,7 @@ requires(...SSHD_PROGRAMS).describe('ssh with the block that svc setup wrote', (
   });
 
   it('makes a new key pair and certificate when one of its files is gone or damaged', async () => {
-    for (const name of ['id', 'id.pub', 'certificate.pub']) {
+    for (const name of ['id', 'id.pub', 'id-cert.pub']) {
       await check();
       rmSync(home.state(app, 'ssh', name));
       expect((await ssh('target')).stdout, name).toBe('in\n');
@@ -154,10 +156,10 @@ requires(...SSHD_PROGRAMS).describe('ssh with the block that svc setup wrote', (
     const away = (file: string) =>
       home.run(['--server', closed.baseUrl, 'ssh', 'check', 'target'], { cwd: file });
     storeCertificate('-1m:+5m');
-    execFileSync('cp', [certificateFile(), home.state(closed, 'ssh/certificate.pub')]);
+    execFileSync('cp', [certificateFile(), home.state(closed, 'ssh/id-cert.pub')]);
     expect(await away('/')).toEqual({ status: 0, stdout: '', stderr: '' });
     storeCertificate('-2m:-1m');
-    execFileSync('cp', [certificateFile(), home.state(closed, 'ssh/certificate.pub')]);
+    execFileSync('cp', [certificateFile(), home.state(closed, 'ssh/id-cert.pub')]);
     const end = await away('/');
     expect([end.status, end.stdout]).toEqual([1, '']);
     expect(end.stderr).toMatch(/^svc: localhost:\d+ cannot be reached: .*\n$/);
@@ -175,6 +177,7 @@ requires(...SSHD_PROGRAMS).describe('ssh with the block that svc setup wrote', (
     execFileSync('cp', ['-a', `${home.state(app)}/.`, home.state(hanging)]);
     const end = await home.run(['ssh', 'check', 'target', '--server', hanging.baseUrl]);
     expect(end).toEqual({ status: 0, stdout: '', stderr: '' });
+    expect(await home.run(['ssh', 'check', 'target', '--server', hanging.baseUrl])).toEqual(end);
     expect(accepted).toHaveLength(1);
     accepted.forEach((socket) => socket.destroy());
     silent.close();
@@ -268,6 +271,70 @@ requires(...SSHD_PROGRAMS).describe('ssh with the block that svc setup wrote', (
     // (CVE-2023-51385).
     await ssh('other', `HostName="${name.replaceAll('"', '\\"')}"`);
     expect(existsSync(file)).toBe(false);
+  });
+
+  it('takes over the certificate that an earlier version stored, and asks for no new one', async () => {
+    await check();
+    const earlier = home.state(app, 'ssh/certificate.pub');
+    rmSync(earlier);
+    renameSync(certificateFile(), earlier);
+    const before = await issued();
+    expect(await check()).toEqual({ status: 0, stdout: '', stderr: '' });
+    expect(await issued()).toBe(before);
+    expect([stored()?.principals, lstatSync(earlier).isSymbolicLink()]).toEqual([
+      [PRINCIPAL],
+      true,
+    ]);
+    expect(readFileSync(earlier, 'utf8')).toBe(readFileSync(certificateFile(), 'utf8'));
+  });
+
+  requires('ssh-agent', 'ssh-add').describe('ssh-add', () => {
+    it('takes the certificate with the key, so that an agent logs in', async () => {
+      await check();
+      const options = ['-F', '/dev/null', '-p', String(sshd.port), '-o', 'BatchMode=yes'];
+      const known = ['-o', 'StrictHostKeyChecking=no', '-o', 'UserKnownHostsFile=/dev/null'];
+      const line = ['ssh', ...options, ...known, `${userInfo().username}@127.0.0.1`, 'echo in'];
+      const words = line.map((word) => `'${word}'`).join(' ');
+      const script = `ssh-add '${home.state(app, 'ssh/id')}' && ${words}`;
+      const end = await runProgram('ssh-agent', ['sh', '-c', script], { env: home.env });
+      expect(end).toMatchObject({ status: 0, stdout: 'in\n' });
+      expect(end.stderr).toContain('Certificate added: ');
+    });
+  });
+
+  requires('git').describe('git commit -S', () => {
+    it('signs with the certificate, which the authority alone proves', async () => {
+      await check();
+      const signers = join(home.path, 'signers');
+      const authority = (await app.client().get('/v1/credentials/ssh/ca')).text.trim();
+      writeFileSync(signers, `* cert-authority,namespaces="git" ${authority}\n`);
+      const settings = {
+        'gpg.format': 'ssh',
+        'user.signingKey': certificateFile(),
+        'gpg.ssh.allowedSignersFile': signers,
+        'user.name': 'Ada',
+        'user.email': PRINCIPAL,
+      };
+      const named = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+      const git = (...args: string[]) =>
+        runProgram('git', [...named, ...args], { env: home.env, cwd: home.path });
+      await git('init', '--quiet', 'repository');
+      const commit = ['-C', 'repository', 'commit', '--quiet', '--allow-empty', '-S', '-m', 'x'];
+      expect(await git(...commit)).toEqual({ status: 0, stdout: '', stderr: '' });
+      const verified = await git('-C', 'repository', 'verify-commit', 'HEAD');
+      expect(verified).toMatchObject({ status: 0 });
+      expect(verified.stderr).toContain(`Good "git" signature for ${PRINCIPAL}`);
+    });
+  });
+
+  requires('ssh-libraries').describe('Paramiko and AsyncSSH', () => {
+    it('log in by the path of the key alone', async () => {
+      await check();
+      const script = join(import.meta.dirname, '../support/ssh-libraries.py');
+      const args = [script, home.state(app, 'ssh/id'), String(sshd.port), userInfo().username];
+      const end = await runProgram(SSH_LIBRARIES_PYTHON, args, { env: home.env });
+      expect(end).toMatchObject({ status: 0, stdout: 'paramiko in\nasyncssh in\n' });
+    });
   });
 
   it('asks for the principals of the setup alone, and states the refusal of another', async () => {

@@ -14,7 +14,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { filesLike } from '../architecture/language.js';
-import { startTestApp, type TestApp } from '../support/app.js';
+import type { TestApp } from '../support/app.js';
 import { addApplication } from '../support/applications.js';
 import { newAddress, type Answer, type Client } from '../support/client.js';
 import { freePort } from '../support/free-port.js';
@@ -22,20 +22,25 @@ import { guideBlock } from '../support/guide.js';
 import { postForm } from '../support/oauth-flow.js';
 import { orgApi, idOf, addMember } from '../support/org-api.js';
 import { AUTHLIB_PYTHON, requires } from '../support/programs.js';
+import { PUBLIC_URL, PublicName } from '../support/public-name.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-const ISSUER = 'https://login.example.com';
 const ADA = 'ada@applications-guide.example';
 const BOB = 'bob@applications-guide.example';
 
+let name: PublicName;
 let app: TestApp;
 let ada: Client;
 beforeAll(async () => {
-  app = await startTestApp();
+  name = await PublicName.open();
+  app = await name.startApp();
   ({ client: ada } = await app.enrolled(ADA));
 });
-afterAll(() => app.close());
+afterAll(async () => {
+  await app.close();
+  await name.close();
+});
 
 /** A running application of a guide. */
 interface Running {
@@ -56,6 +61,7 @@ async function startApplication(
   const folder = await makeTemporaryDirectory();
   const port = await freePort();
   const url = `http://localhost:${port}`;
+  // The application of the test runs on this machine.
   const registration = guideBlock('applications/README.md', 'registration', {
     'https://orders.example.com': url,
   });
@@ -69,7 +75,8 @@ async function startApplication(
     env: {
       PATH: process.env['PATH'] ?? '',
       HOME: folder,
-      ISSUER: app.baseUrl,
+      ...name.env,
+      ISSUER: PUBLIC_URL,
       CLIENT_ID: registered.json.client_id as string,
       CLIENT_SECRET: registered.json.client_secret as string,
       BASE_URL: url,
@@ -255,7 +262,7 @@ describe('the verifier of an API in the guide', () => {
       ['--input-type=module', '--eval', program],
       {
         cwd: folder,
-        env: { ISSUER: app.baseUrl, RESOURCE, ORGANIZATION: orgId },
+        env: { ...name.env, ISSUER: PUBLIC_URL, RESOURCE, ORGANIZATION: orgId },
       },
     );
     expect(stdout.trim().split('\n')).toEqual([RESOURCE, 'a token of another organization']);
@@ -283,12 +290,8 @@ describe('the settings of the other applications', () => {
   });
 
   it('every address of the service is its issuer or one that the discovery has', () => {
-    const addresses = new Set(
-      Object.values(metadata)
-        .filter((value) => typeof value === 'string')
-        .map((value) => value.replace(app.baseUrl, ISSUER)),
-    );
-    addresses.add(`${ISSUER}/.well-known/openid-configuration`);
+    const addresses = new Set(Object.values(metadata).filter((value) => typeof value === 'string'));
+    addresses.add(`${PUBLIC_URL}/.well-known/openid-configuration`);
     expect(addresses.size).toBeGreaterThan(8);
     const unknown = pages.flatMap((path) =>
       [...read(path).matchAll(/https:\/\/login\.example\.com[\w./-]*/g)]

@@ -8,6 +8,7 @@ import type { Answer } from '../support/client.js';
 import { startDebianPostgres, type DebianPostgres } from '../support/debian-postgres.js';
 import { guideBlock, runToSuccess } from '../support/guide.js';
 import { requires } from '../support/programs.js';
+import { PublicName } from '../support/public-name.js';
 import { atScale } from '../support/scale.js';
 import {
   createStream,
@@ -32,13 +33,16 @@ requires('postgresql', 'psql', 'pg_dump', 'curl', 'ssh-keygen').describe(
     const parts = new AsyncDisposableStack();
     let postgres: DebianPostgres;
     let folder: string;
+    let name: PublicName;
     let app: TestApp;
     let ada: EnrolledUser;
     let env: Record<string, string>;
     beforeAll(async () => {
       folder = await makeTemporaryDirectory();
       parts.defer(() => removeDirectory(folder));
-      for (const name of ['lib', 'etc', 'safe']) mkdirSync(join(folder, name));
+      for (const part of ['lib', 'etc', 'safe']) mkdirSync(join(folder, part));
+      name = await PublicName.open();
+      parts.defer(() => name.close());
       writeFileSync(join(folder, 'etc/svc.env'), 'SVC_JWT_SECRET=…\n');
       postgres = await startDebianPostgres();
       parts.defer(() => postgres.stop());
@@ -49,14 +53,15 @@ requires('postgresql', 'psql', 'pg_dump', 'curl', 'ssh-keygen').describe(
       app = await started();
       parts.defer(() => app.close());
       ada = await app.enrolled(ADA);
+      // The database and the folder of the backups are the test's own.
       const variables = guideBlock('backup.md', 'variables', {
         'postgres://svc@db.example.com/svc': postgres.url('svc', 'svc'),
         'postgres://postgres@db.example.com/postgres': admin,
         '/var/backups/svc': join(folder, 'backups'),
       });
       env = Object.fromEntries(
-        [...variables.matchAll(/^export (\w+)=(.*)$/gm)].map(([, name = '', value = '']) => [
-          name,
+        [...variables.matchAll(/^export (\w+)=(.*)$/gm)].map(([, variable = '', value = '']) => [
+          variable,
           value,
         ]),
       );
@@ -68,20 +73,20 @@ requires('postgresql', 'psql', 'pg_dump', 'curl', 'ssh-keygen').describe(
      * start on the restored database waits until the processes of before count as ended.
      */
     const started = () =>
-      startTestApp({
+      name.startApp({
         failoverLimits: { recent: ENDED_AFTER, patience: ENDED_AFTER },
         database: { url: postgres.url('svc', 'svc') },
         environment: { SVC_SSH_CA_KEY_PATH: join(folder, 'lib/ssh_ca_key') },
       });
 
-    const run = (commands: string) => runToSuccess(commands, { env });
+    const run = (commands: string) => runToSuccess(commands, { env: { ...env, ...name.env } });
+    // The folders of the system are replaced, because the test must not write into them.
     const places = () => ({ '/var/lib/svc': join(folder, 'lib') });
     const safe = () => ({
       ...places(),
       '/etc/svc': join(folder, 'etc'),
       '/media/safe/svc': join(folder, 'safe/svc'),
     });
-    const atServer = () => ({ 'http://127.0.0.1:3000': app.baseUrl });
     const certificate = (user: EnrolledUser): Promise<Answer> =>
       user.client.post('/v1/credentials/ssh', { public_key: newPublicKeyLine() });
     /** Ends a second session of Ada, of which the stream of a program is told. */
@@ -103,7 +108,7 @@ requires('postgresql', 'psql', 'pg_dump', 'curl', 'ssh-keygen').describe(
       const [sent] = Object.keys((await poll(program, streamId)).sets);
       expect(await poll(program, streamId, { ack: [sent] })).toMatchObject({ sets: {} });
       await run(guideBlock('backup.md', 'secrets', safe()));
-      const paper = fingerprintIn(await run(guideBlock('backup.md', 'fingerprint', atServer())));
+      const paper = fingerprintIn(await run(guideBlock('backup.md', 'fingerprint')));
       expect(paper).toBeDefined();
 
       const after = await certificate(ada);
@@ -122,7 +127,7 @@ requires('postgresql', 'psql', 'pg_dump', 'curl', 'ssh-keygen').describe(
       await run(guideBlock('backup.md', 'restore', safe()));
       await run(guideBlock('backup.md', 'list'));
       app = await started();
-      const check = await run(guideBlock('backup.md', 'check', atServer()));
+      const check = await run(guideBlock('backup.md', 'check'));
       expect(check).toContain('"ready"');
       expect(fingerprintIn(check)).toBe(paper);
 

@@ -3,7 +3,7 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startSts, type RunningSts } from '@svc/stand-ins/sts';
-import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
+import type { EnrolledUser, TestApp } from '../support/app.js';
 import { AWS_COMMANDS } from '../support/aws-command.js';
 import { newAddress } from '../support/client.js';
 import { assigned } from '../support/domains.js';
@@ -15,6 +15,7 @@ import { newKubectl, oldKubectl } from '../support/kubectl.js';
 import { Laptop } from '../support/laptop.js';
 import { authorize } from '../support/oauth-flow.js';
 import { findProgram, requires } from '../support/programs.js';
+import { PUBLIC_URL, PublicName } from '../support/public-name.js';
 import { rows } from '../support/rows.js';
 import { runSshd, SSHD_PROGRAMS, type Sshd } from '../support/sshd.js';
 import { runProgram } from '../support/svc-command.js';
@@ -34,6 +35,8 @@ if (!kubectl) needs.push('a kubectl that works');
 if (aws === undefined) needs.push('an aws command that works');
 
 requires(...needs).describe('day one of an engineer', () => {
+  let name: PublicName;
+  let endFetches: () => void;
   let app: TestApp;
   let ada: EnrolledUser;
   let sshd: Sshd;
@@ -65,7 +68,7 @@ requires(...needs).describe('day one of an engineer', () => {
     const { text } = await app.client().get('/install-host.sh');
     const joined = ['--login', login, '--organization', organizationId, '--group', 'prod'];
     const args = [...host.paths, '--no-reload', '--schedule', 'none', ...joined];
-    const { status, said } = await host.run(text, args);
+    const { status, said } = await host.run(text, args, { environment: name.env });
     if (status !== 0) throw new Error(said);
     return runSshd(host);
   }
@@ -94,7 +97,9 @@ requires(...needs).describe('day one of an engineer', () => {
   }
 
   beforeAll(async () => {
-    app = await startTestApp();
+    name = await PublicName.open();
+    endFetches = name.answerFetches(); // STS and the cluster read the keys of the service
+    app = await name.startApp();
     ada = await app.enrolled(ENGINEER);
     await listTargets();
     const [organization] = await rows<{ id: string }>(
@@ -113,7 +118,7 @@ requires(...needs).describe('day one of an engineer', () => {
       audience: CLUSTER,
       organization: organization?.id ?? '',
     });
-    laptop = await Laptop.create(process.execPath, sshd.port);
+    laptop = await Laptop.create(process.execPath, sshd.port, name.env);
     await furnish();
   }, 120_000);
   afterAll(async () => {
@@ -121,6 +126,8 @@ requires(...needs).describe('day one of an engineer', () => {
     await sts.close();
     await sshd.stop();
     await app.close();
+    endFetches();
+    await name.close();
     await removeDirectory(laptop.home);
   });
 
@@ -141,7 +148,7 @@ requires(...needs).describe('day one of an engineer', () => {
   }
 
   it('curl, svc login, svc setup and Enter, ssh, aws, kubectl: no fact is typed', async () => {
-    expect(await type(`curl -fsSL ${app.baseUrl}/install.sh | sh`)).toContain('Next: svc login');
+    expect(await type(`curl -fsSL ${PUBLIC_URL}/install.sh | sh`)).toContain('Next: svc login');
     expect(await type('svc login', '', touchKey)).toContain('Next: svc setup');
     const setup = await type('svc setup', '\\n');
     expect(setup).toContain('[Y/n]');
@@ -186,7 +193,6 @@ requires(...needs).describe('day one of an engineer', () => {
 
   /** Puts the names of the guide in the place of those that are other ones in every run. */
   function shown(scene: string): string {
-    const { host, port } = new URL(app.baseUrl);
     return (
       scene
         .replaceAll('\r', '')
@@ -194,9 +200,6 @@ requires(...needs).describe('day one of an engineer', () => {
         .replaceAll(/\p{Cc}\[\d*[A-Z]/gu, '')
         .replaceAll(/\[Y\/n\] *\n?/g, '[Y/n] (Enter)\n')
         .replaceAll(/(?<=\/oauth\/authorize\?)\S+/g, '...')
-        .replaceAll(app.baseUrl, 'https://login.example.com')
-        .replaceAll(`http_localhost_${port}`, 'login.example.com')
-        .replaceAll(host, 'login.example.com')
         .replaceAll(laptop.home, '/home/ada')
         .replaceAll(api.url, 'https://prod.k8s.acme.example:6443')
         .replaceAll(/\b127\.0\.0\.1\b/g, 'web1.prod.acme.example')

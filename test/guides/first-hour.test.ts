@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startDemoIdentityProvider } from '@svc/stand-ins/identity-provider';
-import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
+import type { EnrolledUser, TestApp } from '../support/app.js';
 import { createTestDatabase } from '../support/database.js';
 import { freePort } from '../support/free-port.js';
 import { guideBlock, runCommands, runToSuccess } from '../support/guide.js';
@@ -14,20 +14,22 @@ import { HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';
 import { Laptop } from '../support/laptop.js';
 import { authorize } from '../support/oauth-flow.js';
 import { requires } from '../support/programs.js';
+import { PUBLIC_URL, PublicName } from '../support/public-name.js';
 import { addTarget } from '../support/targets.js';
 import { startSshd, SSHD_PROGRAMS, type Sshd } from '../support/sshd.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-const LOGIN = 'https://login.example.com';
 
 requires('curl', ...SSHD_PROGRAMS).describe('the first hour of an engineer', () => {
+  let name: PublicName;
   let app: TestApp;
   let ada: EnrolledUser;
   let sshd: Sshd;
   let laptop: Laptop;
   beforeAll(async () => {
-    app = await startTestApp();
+    name = await PublicName.open();
+    app = await name.startApp();
     ada = await app.enrolled('ada@first-hour.example');
     const authority = await app.client().get('/v1/credentials/ssh/ca');
     sshd = await startSshd({
@@ -39,11 +41,12 @@ requires('curl', ...SSHD_PROGRAMS).describe('the first hour of an engineer', () 
       hosts: ['127.0.0.1'],
       logins: [userInfo().username],
     });
-    laptop = await Laptop.create(process.execPath, sshd.port);
+    laptop = await Laptop.create(process.execPath, sshd.port, name.env);
   });
   afterAll(async () => {
     await sshd.stop();
     await app.close();
+    await name.close();
     await removeDirectory(laptop.home);
   });
 
@@ -55,7 +58,7 @@ requires('curl', ...SSHD_PROGRAMS).describe('the first hour of an engineer', () 
   };
 
   it('installs, logs in, connects ssh and logs in to a host by the commands of the guide', async () => {
-    const install = guideBlock('first-hour-engineer.md', 'install', { [LOGIN]: app.baseUrl });
+    const install = guideBlock('first-hour-engineer.md', 'install');
     expect(await laptop.type(install)).toMatchObject({ status: 0, stderr: '' });
 
     const login = await laptop.type(guideBlock('first-hour-engineer.md', 'login'), touchKey);
@@ -66,6 +69,7 @@ requires('curl', ...SSHD_PROGRAMS).describe('the first hour of an engineer', () 
     expect(setup).toMatchObject({ status: 0, stderr: '' });
     expect(existsSync(join(laptop.home, '.ssh/config'))).toBe(true);
 
+    // The sshd of the test is on this machine, and knows the account that runs the tests.
     const host = { 'root@web1.prod.example.com': `${userInfo().username}@127.0.0.1` };
     const ssh = await laptop.type(guideBlock('first-hour-engineer.md', 'ssh', host));
     expect(ssh.status, ssh.stderr).toBe(0);
@@ -86,10 +90,11 @@ requires('curl', 'openssl', ...HOST_PROGRAMS).describe('the first hour of an ope
     const database = await createTestDatabase();
     parts.defer(() => database.drop());
     const port = await freePort();
-    const baseUrl = `http://localhost:${port}`;
+    const name = await PublicName.open();
+    parts.defer(() => name.close());
     const secret = await runToSuccess(guideBlock('first-hour-operator.md', 'secret'));
     expect(Buffer.from(secret, 'base64')).toHaveLength(48);
-    const redirectUri = `${baseUrl}/oauth/callback`;
+    const redirectUri = `${PUBLIC_URL}/oauth/callback`;
     const idp = await startDemoIdentityProvider({
       clientId: 'svc',
       clientSecret: 'of the client',
@@ -97,8 +102,9 @@ requires('curl', 'openssl', ...HOST_PROGRAMS).describe('the first hour of an ope
     });
     parts.defer(() => idp.close());
     const file = join(folder, 'svc.env');
+    // The base URL is that of the guide. The port, the database, the provider and the folder are
+    // those of the test.
     const settings = guideBlock('first-hour-operator.md', 'settings', {
-      [LOGIN]: baseUrl,
       '127.0.0.1:3000': `127.0.0.1:${port}`,
       'postgres://svc@db.example.com/svc': database.url,
       'replace-me-too': '"of the client"',
@@ -121,11 +127,10 @@ requires('curl', 'openssl', ...HOST_PROGRAMS).describe('the first hour of an ope
       child.kill('SIGTERM');
       await ended;
     });
-    const ready = guideBlock('first-hour-operator.md', 'ready', {
-      'http://127.0.0.1:3000': `http://127.0.0.1:${port}`,
-    });
+    name.lead(port);
+    const ready = guideBlock('first-hour-operator.md', 'ready');
     for (;;) {
-      const { status, stdout } = await runCommands(ready);
+      const { status, stdout } = await runCommands(ready, { env: name.env });
       if (status === 0) {
         expect(stdout).toBe('{"status":"ready"}');
         break;
@@ -136,11 +141,11 @@ requires('curl', 'openssl', ...HOST_PROGRAMS).describe('the first hour of an ope
 
     const host = new JoiningHost(await freePort());
     parts.defer(() => removeDirectory(host.folder));
+    // The options keep the script away from the sshd and the timers of this machine.
     const joins = guideBlock('first-hour-operator.md', 'host', {
-      [LOGIN]: baseUrl,
       'sh -s --': `sh -s -- ${host.paths.join(' ')} --no-reload --schedule systemd`,
     });
-    await runToSuccess(joins);
+    await runToSuccess(joins, { env: name.env });
     expect(readFileSync(host.authorities, 'utf8')).toContain('ssh-ed25519 ');
     expect((await host.test()).status).toBe(0);
     const principals = readFileSync(join(host.etc, 'svc/principals/root'), 'utf8');

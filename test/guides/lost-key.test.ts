@@ -1,11 +1,12 @@
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startTestApp, type TestApp } from '../support/app.js';
+import type { TestApp } from '../support/app.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { guideBlock, runCommands, runToSuccess, type CommandsEnd } from '../support/guide.js';
 import { orgApi } from '../support/org-api.js';
 import { enrollWith, passGround, signedIn } from '../support/passes.js';
 import { requires } from '../support/programs.js';
+import { PublicName } from '../support/public-name.js';
 import { handTo } from '../support/break-glass.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 
@@ -13,14 +14,17 @@ const ROOT = resolve(import.meta.dirname, '../..');
 
 requires('curl').describe('the commands of the operator in the guides', () => {
   let database: TestDatabase;
+  let name: PublicName;
   let app: TestApp;
   beforeAll(async () => {
     database = await createTestDatabase();
-    app = await startTestApp({ database });
+    name = await PublicName.open();
+    app = await name.startApp({ database });
     await handTo(app.dataSource, 'production'); // the running application checked it at its start
   });
   afterAll(async () => {
     await app.close();
+    await name.close();
     await database.drop();
   });
 
@@ -61,12 +65,9 @@ requires('curl').describe('the commands of the operator in the guides', () => {
     const { domain, bob } = await passGround(app, 'stolen.example');
     const { json } = await bob.post('/v1/credentials/ssh', { public_key: newPublicKeyLine() });
     const look = () =>
-      runToSuccess(
-        guideBlock('runbooks/stolen-laptop.md', 'serial', {
-          'https://login.example.com': app.baseUrl,
-        }),
-        { env: { SERIAL: json.serial as string } },
-      );
+      runToSuccess(guideBlock('runbooks/stolen-laptop.md', 'serial'), {
+        env: { ...name.env, SERIAL: json.serial as string },
+      });
     expect(JSON.parse(await look())).toMatchObject({ revoked: false });
     const revoked = await operate(
       guideBlock('runbooks/stolen-laptop.md', 'revoke', { 'ada@example.com': `bob@${domain}` }),

@@ -12,10 +12,11 @@ import {
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startTestApp, type TestApp } from '../support/app.js';
+import type { TestApp } from '../support/app.js';
 import { freePort } from '../support/free-port.js';
 import { guideBlock, runToSuccess } from '../support/guide.js';
 import { findProgram, requires } from '../support/programs.js';
+import { PublicName } from '../support/public-name.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
@@ -135,6 +136,7 @@ tests:
 requires('prometheus', 'promtool', 'curl', 'openssl').describe(
   'a real Prometheus, by the guide',
   () => {
+    let name: PublicName;
     let app: TestApp;
     let folder: string;
     let address: string;
@@ -147,11 +149,14 @@ requires('prometheus', 'promtool', 'curl', 'openssl').describe(
       const inFolder = { '/etc/prometheus': etc };
       await runToSuccess(guideBlock('monitoring.md', 'token', inFolder));
       const token = readFileSync(join(etc, 'svc-token'), 'utf8').trim();
-      app = await startTestApp({ environment: { SVC_METRICS_BEARER_TOKEN: token } });
+      name = await PublicName.open();
+      parts.defer(() => name.close());
+      app = await name.startApp({ environment: { SVC_METRICS_BEARER_TOKEN: token } });
       parts.defer(() => app.close());
+      // Prometheus asks the port of the service itself, which the test cannot choose.
       const scrape = guideBlock('monitoring.md', 'scrape', {
         ...inFolder,
-        '127.0.0.1:3000': new URL(app.baseUrl).host,
+        '127.0.0.1:3000': name.listener,
       });
       const file = join(etc, 'prometheus.yml');
       writeFileSync(
@@ -231,8 +236,8 @@ requires('prometheus', 'promtool', 'curl', 'openssl').describe(
       const printed = await runToSuccess(
         guideBlock('monitoring.md', 'look', {
           '/etc/prometheus': join(folder, 'etc'),
-          'http://127.0.0.1:3000': app.baseUrl,
         }),
+        { env: name.env },
       );
       expect(printed).toContain('svc_auth_events_total{event_type="enrollment"} 1');
       expect(printed).toContain('svc_credential_issuance_total{type="ssh"} 1');

@@ -2,22 +2,26 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { madeApiToken, TEST_NETWORKS } from '../support/api-tokens.js';
-import { startTestApp, type TestApp } from '../support/app.js';
+import type { TestApp } from '../support/app.js';
 import { guideBlock, runToSuccess } from '../support/guide.js';
 import { orgApi } from '../support/org-api.js';
 import { requires } from '../support/programs.js';
+import { PublicName } from '../support/public-name.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 import { count } from '../support/rows.js';
 
 requires('curl').describe('the guide for programs', () => {
+  let name: PublicName;
   let app: TestApp;
   let folder: string;
   beforeAll(async () => {
-    app = await startTestApp();
+    name = await PublicName.open();
+    app = await name.startApp();
     folder = await makeTemporaryDirectory();
   });
   afterAll(async () => {
     await app.close();
+    await name.close();
     await removeDirectory(folder);
   });
 
@@ -28,10 +32,11 @@ requires('curl').describe('the guide for programs', () => {
       allowed_cidrs: TEST_NETWORKS,
       scim_token_ids: [old.id],
     });
-    const file = (name: string) => join(folder, name);
+    const file = (part: string) => join(folder, part);
     writeFileSync(file('api-token'), `Authorization: Bearer ${token}\n`, { mode: 0o600 });
     writeFileSync(file('scim-id'), old.id);
     const environment = {
+      ...name.env,
       SVC_URL: app.baseUrl,
       SVC_TOKEN_FILE: file('api-token'),
       AUDIT_FILE: file('audit.ndjson'),
@@ -41,7 +46,7 @@ requires('curl').describe('the guide for programs', () => {
     };
     const ship = () => runToSuccess(guideBlock('programs.md', 'ship'), { env: environment });
     const rotate = () => runToSuccess(guideBlock('programs.md', 'rotate'), { env: environment });
-    const read = (name: string) => readFileSync(file(name), 'utf8').trim();
+    const read = (part: string) => readFileSync(file(part), 'utf8').trim();
 
     await ship();
     const first = read('audit.ndjson').split('\n').length;

@@ -13,6 +13,7 @@ import { guideBlock, runToSuccess } from '../support/guide.js';
 import { HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';
 import { idOf, orgApi } from '../support/org-api.js';
 import { requires } from '../support/programs.js';
+import { PUBLIC_URL, PublicName } from '../support/public-name.js';
 import { TEST_CLIENT } from '../support/provider-environment.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
@@ -79,22 +80,24 @@ requires('curl').describe('the runbook of an identity provider that is away', ()
 });
 
 requires('curl').describe('the runbook of a mass lock-out', () => {
+  let name: PublicName;
   let app: TestApp;
   beforeAll(async () => {
-    app = await startTestApp();
+    name = await PublicName.open();
+    app = await name.startApp();
   });
-  afterAll(() => app.close());
+  afterAll(async () => {
+    await app.close();
+    await name.close();
+  });
 
   it('the look from outside shows health, readiness, the base URL and two clocks that agree', async () => {
-    const printed = await runToSuccess(
-      guideBlock('runbooks/mass-lock-out.md', 'outside', {
-        'https://login.example.com': app.baseUrl,
-      }),
-    );
+    const block = guideBlock('runbooks/mass-lock-out.md', 'outside');
+    const printed = await runToSuccess(block, { env: name.env });
     const [health, ready, issuer, theirs = '', ours = ''] = printed.trim().split(/\r?\n/);
     expect(health).toBe('200');
     expect(ready).toBe('{"status":"ready"}');
-    expect(issuer).toBe(`"issuer":"${app.baseUrl}"`);
+    expect(issuer).toBe(`"issuer":"${PUBLIC_URL}"`);
     const seconds = Math.abs(Date.parse(theirs.slice('date:'.length)) - Date.parse(ours)) / 1000;
     expect(seconds).toBeLessThan(30);
   });
@@ -107,24 +110,21 @@ requires('curl', 'psql', ...HOST_PROGRAMS).describe('the runbook of a leaked CA'
     parts.defer(() => removeDirectory(folder));
     const database = await createTestDatabase();
     parts.defer(() => database.drop());
-    const port = await freePort();
-    const baseUrl = `http://localhost:${port}`;
-    const environment = {
-      SVC_SSH_CA_KEY_PATH: join(folder, 'ssh_ca_key'),
-      SVC_BASE_URL: baseUrl,
-      SVC_LISTEN_ADDR: `127.0.0.1:${port}`,
-    };
+    const name = await PublicName.open();
+    parts.defer(() => name.close());
+    const { env } = name;
+    const environment = { SVC_SSH_CA_KEY_PATH: join(folder, 'ssh_ca_key') };
+    // The folders of the system are replaced, because the test must not write into them.
     const places = { '/var/lib/svc': folder };
-    let app = await startTestApp({ database, environment });
+    let app = await name.startApp({ database, environment });
     parts.defer(() => app.close());
     const restart = async () => {
       await app.close();
-      app = await startTestApp({ database, environment });
+      app = await name.startApp({ database, environment });
     };
-    const atServer = { 'https://login.example.com': baseUrl };
     const published = async () => {
-      const block = guideBlock('runbooks/ca-leak.md', 'two-keys', atServer);
-      return [...(await runToSuccess(block)).matchAll(/SHA256:\S+/g)].map(([key]) => key);
+      const block = guideBlock('runbooks/ca-leak.md', 'two-keys');
+      return [...(await runToSuccess(block, { env })).matchAll(/SHA256:\S+/g)].map(([key]) => key);
     };
     const host = new JoiningHost(await freePort());
     parts.defer(() => removeDirectory(host.folder));
@@ -135,7 +135,8 @@ requires('curl', 'psql', ...HOST_PROGRAMS).describe('the runbook of a leaked CA'
     };
     const [leaked = ''] = await published();
     await runToSuccess(
-      `curl -fsS ${baseUrl}/install-host.sh | ${ours} --account root --principal ${ALICE}`,
+      `curl -fsS ${PUBLIC_URL}/install-host.sh | ${ours} --account root --principal ${ALICE}`,
+      { env },
     );
     expect(await trusted()).toEqual([leaked]);
 
@@ -149,15 +150,14 @@ requires('curl', 'psql', ...HOST_PROGRAMS).describe('the runbook of a leaked CA'
     await restart();
     expect(await published()).toEqual([next]);
     const block = guideBlock('runbooks/ca-leak.md', 'host', {
-      ...atServer,
       'sh -s --': ours,
       'alice@example.com': ALICE,
     });
-    await runToSuccess(block, { env: { FINGERPRINT: next } });
+    await runToSuccess(block, { env: { ...env, FINGERPRINT: next } });
     expect(await trusted()).toEqual([next]);
     expect(readFileSync(join(host.etc, 'svc/principals/root'), 'utf8')).toContain(ALICE);
 
-    const alice = new Client(baseUrl);
+    const alice = app.client();
     await alice.signIn(ALICE);
     await alice.enroll(app.newKey());
     const { json } = await alice.post('/v1/credentials/ssh', { public_key: newPublicKeyLine() });
@@ -171,23 +171,26 @@ requires('curl', 'psql', ...HOST_PROGRAMS).describe('the runbook of a leaked CA'
 requires('curl', ...HOST_PROGRAMS).describe('the runbook of a stolen laptop', () => {
   it('a server learns of a revocation at once by its refresh', async () => {
     await using parts = new AsyncDisposableStack();
-    const app = await startTestApp();
+    const name = await PublicName.open();
+    parts.defer(() => name.close());
+    const app = await name.startApp();
     parts.defer(() => app.close());
     const host = new JoiningHost(await freePort());
     parts.defer(() => removeDirectory(host.folder));
     const script = (await app.client().get('/install-host.sh')).text;
-    expect(await host.run(script, host.joining)).toMatchObject({ status: 0 });
+    const joined = await host.run(script, host.joining, { environment: name.env });
+    expect(joined).toMatchObject({ status: 0 });
     const { client: admin } = await app.enrolled(ALICE);
     const { client: bob } = await app.enrolled(BOB);
     const { json } = await bob.post('/v1/credentials/ssh', { public_key: newPublicKeyLine() });
     const refresh = guideBlock('runbooks/stolen-laptop.md', 'refresh', {
-      'https://login.example.com': app.baseUrl,
       '/usr/local/sbin': host.sbin,
       '/etc/ssh': host.etc,
     });
-    expect(await runToSuccess(refresh)).not.toContain(json.serial);
+    const { env } = name;
+    expect(await runToSuccess(refresh, { env })).not.toContain(json.serial);
     const path = `/members/${await idOf(app, BOB)}/deactivate`;
     expect((await orgApi(admin, 'POST', path)).status).toBe(200);
-    expect(await runToSuccess(refresh)).toContain(json.serial);
+    expect(await runToSuccess(refresh, { env })).toContain(json.serial);
   });
 });

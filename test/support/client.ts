@@ -30,6 +30,18 @@ export interface RequestOptions {
  */
 const connections = new Agent();
 
+/** The origins at which services listen whose public origin no machine resolves. */
+const listeners = new Map<string, string>();
+
+/**
+ * Leads requests for a public origin to the origin at which its service listens, as the proxy in
+ * front of the service would do; `undefined` ends that.
+ */
+export function leadTo(origin: string, listener: string | undefined): void {
+  if (listener === undefined) listeners.delete(origin);
+  else listeners.set(origin, listener);
+}
+
 /** The headers that `fetch` sends by itself. */
 const OF_FETCH = {
   accept: '*/*',
@@ -90,7 +102,10 @@ export class Client {
     }
     if (body !== undefined && !headers.has('content-type'))
       headers.set('content-type', 'text/plain;charset=UTF-8'); // as `fetch` does
-    const response = await request(url, {
+    const listener = listeners.get(url.origin);
+    if (listener !== undefined) headers.set('host', url.host);
+    const target = listener === undefined ? url : `${listener}${url.pathname}${url.search}`;
+    const response = await request(target, {
       dispatcher: this.dispatcher,
       method,
       headers: Object.fromEntries(headers),

@@ -69,8 +69,8 @@ function asBlock(
 /**
  * Returns the text of a block of a guide, as the guide has it.
  *
- * @param replacements values that are different in the test: an address, a port, a path. Each must
- *   occur in the block
+ * @param replacements values that are different in the test: a port, a path, an account. Each must
+ *   occur in the block. The address of the service is no such value: `PublicName` serves it
  */
 export function guideBlock(
   page: string,

@@ -28,10 +28,18 @@ export interface TypedCommand {
 export class Laptop {
   readonly typed: TypedCommand[] = [];
 
-  private constructor(readonly home: string) {}
+  private constructor(
+    readonly home: string,
+    /** Further variables of the user's shell. */
+    private readonly env: Readonly<Record<string, string>>,
+  ) {}
 
-  static async create(node: string, sshPort: number): Promise<Laptop> {
-    const laptop = new Laptop(await makeTemporaryDirectory());
+  static async create(
+    node: string,
+    sshPort: number,
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<Laptop> {
+    const laptop = new Laptop(await makeTemporaryDirectory(), env);
     const bin = join(laptop.home, 'system');
     mkdirSync(bin);
     symlinkSync(node, join(bin, 'node'));
@@ -53,7 +61,8 @@ export class Laptop {
   async type(line: string, meanwhile = async () => {}): Promise<CommandEnd> {
     const { HOME, PATH } = { HOME: this.home, PATH: `${this.home}/.local/bin:${this.home}/system` };
     const start = performance.now();
-    const running = runProgram('/bin/sh', ['-c', line], { env: { HOME, PATH, TERM: 'xterm' } });
+    const env = { HOME, PATH, TERM: 'xterm', ...this.env };
+    const running = runProgram('/bin/sh', ['-c', line], { env });
     const [end] = await Promise.all([running, meanwhile()]);
     this.typed.push({ line, seconds: (performance.now() - start) / 1000 });
     return end;

@@ -16,6 +16,9 @@ export const SCHEMATHESIS = '/opt/svc-test/schemathesis/bin/schemathesis';
 /** The Python of a virtual environment with Flask and Authlib. `.ci/run` installs it. */
 export const AUTHLIB_PYTHON = '/opt/svc-test/authlib/bin/python';
 
+/** The Python of a virtual environment with Paramiko and AsyncSSH. `.ci/run` installs it. */
+export const SSH_LIBRARIES_PYTHON = '/opt/svc-test/ssh-libraries/bin/python';
+
 /** The Python of Debian, which finds the packages of Debian. */
 export const DEBIAN_PYTHON = '/usr/bin/python3';
 
@@ -55,7 +58,7 @@ export interface Requirement {
  *   the identity provider of that name, `postgresql` a server of Debian, `authlib` the Python
  *   environment of that name, `the Go modules` those of `.ci/go`, `the OTLP reader` the program of
  *   `.ci/otlp`, `python3-jwt` PyJWT of Debian, `helm` and `check-manifests` the programs of
- *   `.ci/helm`
+ *   `.ci/helm`, `ssh-libraries` the Python environment with Paramiko and AsyncSSH
  */
 export function requires(...needs: string[]): Requirement {
   const missing = needs.filter((need) => !isMet(need));
@@ -79,6 +82,7 @@ function isMet(need: string): boolean {
   if (need === 'moto') return isExecutable(join(dirname(MOTO), 'python'));
   if (need === 'postgresql') return debianPostgres() !== undefined;
   if (need === 'authlib') return isExecutable(AUTHLIB_PYTHON);
+  if (need === 'ssh-libraries') return isExecutable(SSH_LIBRARIES_PYTHON);
   if (need === 'python3-jwt')
     return spawnSync(DEBIAN_PYTHON, ['-c', 'import jwt, cryptography']).status === 0;
   if (need === 'the Go modules')

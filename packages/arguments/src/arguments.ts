@@ -35,6 +35,14 @@ export interface SortedArguments {
 /** The error for arguments that a program does not understand. Its message is one line. */
 export class WrongArguments extends Error {
   override readonly name = 'WrongArguments';
+
+  constructor(
+    message: string,
+    /** The option that is not known, as it was typed; undefined for any other fault. */
+    readonly unknownOption?: string,
+  ) {
+    super(message);
+  }
 }
 
 /**
@@ -45,7 +53,7 @@ export class WrongArguments extends Error {
 export function sortArguments(args: readonly string[], names: ArgumentNames): SortedArguments {
   const { rest, ...sorted } = takeOptions(args, names);
   const unknown = rest.find(({ isOption }) => isOption);
-  if (unknown) throw new WrongArguments(`Unknown option: ${unknown.text}`);
+  if (unknown) throw new WrongArguments(`Unknown option: ${unknown.text}`, unknown.text);
   const positionals = rest.map(({ text }) => text);
   const superfluous = positionals[names.positionals ?? 0];
   if (superfluous !== undefined) throw new WrongArguments(`Unexpected argument: ${superfluous}`);

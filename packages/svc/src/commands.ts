@@ -24,21 +24,21 @@ export const COMMANDS: readonly CommandEntry[] = [
     name: 'ssh',
     summary: 'Renews and shows the SSH certificate of this machine',
     words: ['check', 'cert', 'status'],
-    forPrograms: ['check'],
+    toolWord: 'check',
     load: () => import('./ssh/ssh.js'),
   },
   {
     name: 'aws',
     summary: 'Gives the AWS CLI and SDKs the credentials of a role',
     words: ['credential-process'],
-    forPrograms: ['credential-process'],
+    toolWord: 'credential-process',
     load: () => import('./aws/aws.js'),
   },
   {
     name: 'kubectl',
     summary: 'Gives kubectl a token for a cluster',
     words: ['token'],
-    forPrograms: ['token'],
+    toolWord: 'token',
     load: () => import('./kubectl/kubectl.js'),
   },
   {
@@ -92,7 +92,7 @@ export const COMMANDS: readonly CommandEntry[] = [
     name: 'git',
     summary: 'Gives git a token for GitHub; git itself runs it',
     words: ['credential'],
-    forPrograms: ['credential'],
+    toolWord: 'credential',
     load: () => import('./git/git.js'),
   },
   {

@@ -1,8 +1,11 @@
 import type { Command, CommandEntry } from './command/command.js';
 import { CommandContext } from './command/command-context.js';
 import { COMMANDS } from './commands.js';
+import { fileFailure } from './files/private-folder.js';
 import { parseGlobalOptions, type GlobalOptions } from './program/arguments.js';
-import { CliFailure, STATUS, usageFailure } from './program/failure.js';
+import { CliFailure, errorCode, STATUS, usageFailure } from './program/failure.js';
+import { withNearestWord } from './program/suggestion.js';
+import { messageWithoutCode } from './program/system-errors.js';
 import { version } from './program/version.js';
 import { Terminal } from './terminal/terminal.js';
 
@@ -25,23 +28,61 @@ async function run(args: readonly string[]): Promise<number> {
 
 async function runCommand(options: GlobalOptions, terminal: Terminal): Promise<number> {
   const [name, ...args] = options.rest;
-  if (options.wantsVersion) {
+  if (options.wantsVersion || name === 'version') {
     terminal.result({ version: version() }, [`svc ${version()}`]);
     return 0;
   }
-  if (name === undefined || name === 'help') return help(args[0], terminal, name !== undefined);
+  if (name === undefined || name === 'help') {
+    return help(args[0], terminal, name !== undefined || options.wantsHelp);
+  }
   const entry = entryOf(name);
   const { command } = await entry.load();
-  if (options.wantsHelp) return helpOf(entry, command, terminal);
-  const isForProgram = entry.forPrograms?.includes(args[0] ?? '') ?? false;
-  const context = new CommandContext(terminal, options.server, COMMANDS, isForProgram);
+  const isHelp = args.length === 1 && args[0] === 'help';
+  if (options.wantsHelp || isHelp) return helpOf(entry, command, terminal);
+  const isForTool = entry.toolWord !== undefined && args[0] === entry.toolWord;
+  const context = new CommandContext(terminal, options.server, COMMANDS, isForTool);
+  const status = await endOf(command, args, context).catch((error: unknown) =>
+    report(withSuggestion(error, entry, args), terminal),
+  );
+  // A look-up of a name cannot be cancelled. It would keep the process, and the program that waits
+  // for it, until the name server answers.
+  return isForTool ? process.exit(status) : status;
+}
+
+async function endOf(
+  command: Command,
+  args: readonly string[],
+  context: CommandContext,
+): Promise<number> {
   return (await command.run(args, context)) ?? 0;
 }
 
 function entryOf(name: string): CommandEntry {
   const entry = COMMANDS.find((one) => one.name === name);
-  if (!entry) throw usageFailure(`There is no command ${name}.`, `${USAGE}; svc help lists them`);
-  return entry;
+  if (entry) return entry;
+  const what = name.startsWith('-') ? 'option' : 'command';
+  const known = name.startsWith('-')
+    ? ['--help', '--json', '--server', '--version']
+    : [...COMMANDS.map((one) => one.name), 'help', 'version'];
+  const message = withNearestWord(`There is no ${what} ${name}.`, name, known);
+  throw usageFailure(message, `${USAGE}; svc help lists them`);
+}
+
+/**
+ * Adds the word that the user may have meant to a failure about the arguments, if a word after the
+ * name of the command is not known.
+ */
+function withSuggestion(error: unknown, entry: CommandEntry, args: readonly string[]): unknown {
+  if (!(error instanceof CliFailure) || error.status !== STATUS.usage) return error;
+  const [word = '', act = ''] = args;
+  const { name, words = [], acts = {} } = entry;
+  const ofAct = Object.hasOwn(acts, word) ? (acts[word] ?? '').split(' ') : undefined;
+  const [typed, known, before] = ofAct
+    ? [act, ofAct, `svc ${name} ${word} `]
+    : [word, words, `svc ${name} `];
+  if (known.includes(typed)) return error;
+  const message = withNearestWord(error.message, typed, known, before);
+  return new CliFailure(message, error.whatToDo, error.status);
 }
 
 /**
@@ -53,7 +94,7 @@ async function help(
   terminal: Terminal,
   isAsked: boolean,
 ): Promise<number> {
-  if (name !== undefined) {
+  if (name !== undefined && name !== 'help') {
     const entry = entryOf(name);
     return helpOf(entry, (await entry.load()).command, terminal);
   }
@@ -86,21 +127,21 @@ function helpOf(entry: CommandEntry, command: Command, terminal: Terminal): numb
 
 /** Prints a failure and returns its exit status. */
 function report(error: unknown, terminal: Terminal): number {
-  const failure =
-    error instanceof CliFailure
-      ? error
-      : new CliFailure(
-          `svc failed: ${error instanceof Error ? error.message : String(error)}`,
-          'Run: svc doctor',
-          STATUS.failed,
-        );
-  const { message, whatToDo, status } = failure;
+  const { message, whatToDo, status } = failureOf(error);
   if (terminal.isJson) {
     terminal.result({ error: { message, what_to_do: whatToDo, exit_status: status } }, []);
   }
   terminal.warn(`svc: ${message}`);
   if (whatToDo !== '') terminal.warn(`     ${whatToDo.replaceAll('\n', `\n${' '.repeat(12)}`)}`);
   return status;
+}
+
+/** Returns the failure that describes an error, without the code of a system error. */
+function failureOf(error: unknown): CliFailure {
+  if (error instanceof CliFailure) return error;
+  const { path } = Object(error) as { readonly path?: unknown };
+  if (errorCode(error) !== undefined && typeof path === 'string') return fileFailure(path, error);
+  return new CliFailure(`svc failed: ${messageWithoutCode(error)}`, 'Run: svc doctor');
 }
 
 async function main(): Promise<void> {

@@ -5,7 +5,7 @@ const HOSTS = {
   server: 'https://login.example.com',
   hosts: ['*.example.com', 'bastion'],
   identityFile: '/home/ada/.local/state/svc/login.example.com/ssh/id',
-  certificateFile: '/home/ada/.local/state/svc/login.example.com/ssh/certificate.pub',
+  certificateFile: '/home/ada/.local/state/svc/login.example.com/ssh/id-cert.pub',
   hostCertificates: '/home/ada/.local/state/svc/login.example.com/ssh/hosts',
 };
 

@@ -47,7 +47,7 @@ export async function writeVisitorFiles(
   const curl = join(folder, 'metrics.curl');
   await writeFile(svc, launcher(join(folder, 'svc-home')), { mode: 0o755 });
   await chmod(svc, 0o755);
-  await run(svc, ['use', facts.baseUrl]);
+  await run(svc, ['use', facts.baseUrl, '--offline']);
   await writeFile(config, sshConfiguration(folder, svc, facts), { mode: 0o600 });
   if (facts.sshd) await writeFile(join(folder, 'known_hosts'), `${HOST} ${facts.sshd.hostKey}\n`);
   await writeFile(curl, curlConfiguration(facts), { mode: 0o600 });
@@ -78,7 +78,7 @@ function sshConfiguration(folder: string, svc: string, { baseUrl, sshd }: Visito
   const check = `${quoted(svc)} ssh check --server ${baseUrl} ${HOST}`.replaceAll('%', '%%');
   return `# ssh asks svc for a certificate before each login.
 Match originalhost ${HOST} exec "${check}"
-  CertificateFile ${file(`svc-home/state/${server}/ssh/certificate.pub`)}
+  CertificateFile ${file(`svc-home/state/${server}/ssh/id-cert.pub`)}
   IdentityFile ${file(`svc-home/state/${server}/ssh/id`)}
 Host ${HOST}
   HostName 127.0.0.1

@@ -7,6 +7,8 @@ import { endLogin } from '../login/revocation.js';
 import { lineOfChangedReach } from '../reach/changed-reach.js';
 import { parseArguments } from '../program/arguments.js';
 import { usageFailure } from '../program/failure.js';
+import { assertClock } from '../server/clock-difference.js';
+import { readDiscovery } from '../server/discovery.js';
 import {
   isOfSameUser,
   readAnyToken,
@@ -38,6 +40,7 @@ export const command: Command = {
     }
     const { terminal } = context;
     const server = context.server();
+    assertClock((await readDiscovery(server, terminal)).headers);
     const folder = context.folder(server);
     const kind = options.has('admin') ? 'admin-token' : 'token';
     const earlier = TOKEN_KINDS.map((one) => ({ kind: one, token: readAnyToken(folder, one) }));

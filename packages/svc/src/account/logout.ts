@@ -4,24 +4,31 @@ import type { PrivateFolder } from '../files/private-folder.js';
 import { loginParts } from '../login/connect.js';
 import { endLogin } from '../login/revocation.js';
 import { parseArguments } from '../program/arguments.js';
-import { CliFailure } from '../program/failure.js';
+import { CliFailure, STATUS } from '../program/failure.js';
+import { ServerRefusal } from '../server/server-client.js';
 import { readAnyToken, readToken, removeCredentials, TOKEN_KINDS } from '../server/stored-token.js';
+import { issuedSerials } from '../ssh/stored-certificate.js';
 
-const USAGE = 'svc logout [--server URL]';
+const USAGE = 'svc logout [--revoke] [--server URL]';
 
 /** `svc logout`: ends the login at the server, then removes it from this machine. */
 export const command: Command = {
   usage: USAGE,
   help: [
-    'Ends the login at the server and removes the token and everything that came from it.',
+    'Ends the login at the server with its tokens, and removes from this machine what came from it.',
     'SSH keys of `svc setup` stay: without a certificate they open nothing.',
     'Without a network it removes the files and warns.',
+    '--revoke  first revokes the SSH certificates that this machine got, for a lost or shared',
+    '          machine: hosts refuse them too if a copy exists. If the server cannot do that, nothing',
+    '          is removed. Credentials of AWS roles end by their own time.',
   ],
   async run(args, context) {
-    parseArguments(args, {}, USAGE);
+    const options = parseArguments(args, { flags: ['revoke'] }, USAGE);
     const server = context.server();
     const folder = context.folder(server);
+    const revoked = options.has('revoke') ? await revokeCertificates(context, folder) : undefined;
     const problem = await endAtServer(context, server, folder);
+    if (problem !== undefined && revoked !== undefined) throw notRevoked(problem);
     const removed = readAnyToken(folder, 'token') !== undefined;
     removeCredentials(folder);
     if (problem !== undefined) {
@@ -30,9 +37,46 @@ export const command: Command = {
     }
     const isEnded = problem === undefined;
     const text = removed ? `Logged out of ${server}.` : `You were not logged in at ${server}.`;
-    context.terminal.result({ server, ended_at_server: isEnded }, [text]);
+    const document = { server, ended_at_server: isEnded };
+    context.terminal.result(
+      revoked === undefined ? document : { ...document, revoked_certificates: revoked },
+      [text, ...(revoked === undefined ? [] : [`SSH certificates revoked: ${revoked}.`])],
+    );
   },
 };
+
+/**
+ * Revokes the SSH certificates that this machine got and that are still valid. One that is not
+ * known to the server any more, or is revoked already, is no failure.
+ *
+ * @returns the number of certificates that this call revoked
+ * @throws CliFailure if the server does not revoke them all
+ */
+async function revokeCertificates(context: CommandContext, folder: PrivateFolder): Promise<number> {
+  const serials = issuedSerials(folder);
+  if (serials.length === 0) return 0;
+  const client = await context.client('token', { asksForTouch: false });
+  let revoked = 0;
+  for (const serial of serials) {
+    try {
+      await client.post(`/v1/account/certificates/${serial}/revoke`);
+      revoked += 1;
+    } catch (error) {
+      if (error instanceof ServerRefusal && error.httpStatus === 404) continue;
+      if (!(error instanceof CliFailure)) throw error;
+      throw notRevoked(error.message, error.status === STATUS.notLoggedIn);
+    }
+  }
+  return revoked;
+}
+
+function notRevoked(reason: string, needsLogin = false): CliFailure {
+  const whatToDo = needsLogin
+    ? 'Run: svc login, and then svc logout --revoke'
+    : 'Run it again when you are online, or remove the files alone: svc logout';
+  const message = `Not everything was revoked, and nothing was removed: ${reason}`;
+  return new CliFailure(message, whatToDo, needsLogin ? STATUS.notLoggedIn : STATUS.failed);
+}
 
 /**
  * Revokes both tokens (that of the login and that for admins) at the server.

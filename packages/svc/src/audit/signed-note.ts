@@ -1,6 +1,7 @@
 import { createHash, createPublicKey, verify, type KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { CliFailure, errorCode } from '../program/failure.js';
+import { CliFailure } from '../program/failure.js';
+import { fileReason } from '../program/system-errors.js';
 import type { SizedRoot } from './tree-hash.js';
 
 /** A checkpoint of a tree: the signed text, and what it states. */
@@ -126,9 +127,6 @@ function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    throw new CliFailure(
-      `${path} cannot be read (${errorCode(error) ?? 'unknown'}).`,
-      'Name a file.',
-    );
+    throw new CliFailure(`${path} cannot be read: ${fileReason(error)}.`, 'Name a file.');
   }
 }

@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs';
 import { parseArguments } from '../program/arguments.js';
 import { now } from '../program/clock.js';
 import { CliFailure, errorCode, STATUS, usageFailure } from '../program/failure.js';
+import { fileReason } from '../program/system-errors.js';
 import type { Terminal } from '../terminal/terminal.js';
 import { ExportCheck, type ExportFinding } from './export-check.js';
 import { readCheckpoints, readVerifiers } from './signed-note.js';
@@ -61,9 +62,9 @@ async function readLines(path: string, check: ExportCheck): Promise<void> {
       const whatToDo = 'Export with order=asc&format=sealed, and give the whole file.';
       throw new CliFailure(`Line ${number} of ${path} is ${error.message}.`, whatToDo);
     }
-    const code = errorCode(error);
-    if (code === undefined) throw error;
-    throw new CliFailure(`${path} cannot be read (${code}).`, 'Name the file of an export.');
+    if (errorCode(error) === undefined) throw error;
+    const message = `${path} cannot be read: ${fileReason(error)}.`;
+    throw new CliFailure(message, 'Name the file of an export.');
   }
 }
 

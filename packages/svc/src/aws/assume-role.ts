@@ -5,6 +5,9 @@ import type { Terminal } from '../terminal/terminal.js';
 import type { RoleChoices } from './role-choices.js';
 import { stsEndpoint } from './sts-endpoint.js';
 
+/** The longest wait for STS in milliseconds. The AWS tools wait for the command meanwhile. */
+const TIMEOUT = 10_000;
+
 /** The credentials of a role, by the names that `credential_process` demands. */
 export interface RoleCredentials {
   readonly AccessKeyId: string;
@@ -37,7 +40,8 @@ export async function assumeRole(
     accept: 'application/xml',
     'content-type': 'application/x-www-form-urlencoded; charset=utf-8',
   };
-  const answer = await send(async () => ({ method: 'POST', url, headers, body }), terminal);
+  const request = async () => ({ method: 'POST', url, headers, body });
+  const answer = await send(request, terminal, TIMEOUT);
   if (answer.status !== 200) throw refusalOf(answer, token, new URL(url).host);
   return credentialsOf(answer.text, new URL(url).host);
 }

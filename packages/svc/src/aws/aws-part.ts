@@ -12,7 +12,7 @@ import { CliFailure, STATUS } from '../program/failure.js';
 import { withListedRoles } from './listed-profiles.js';
 import { AWS_BLOCK, hasProfile, profileName, profilesBlock, type AwsNote } from './profiles.js';
 import { CACHE_FOLDER } from './role-cache.js';
-import { roleChoices } from './role-choices.js';
+import { isRegion, roleChoices } from './role-choices.js';
 
 const USAGE = 'svc setup aws --role ARN [--profile NAME] [--region REGION] [--duration SECONDS]';
 
@@ -24,7 +24,7 @@ export const awsPart: SetupPart = {
   help: [
     '--role ARN          a further role; --remove takes all profiles of svc out again',
     '--profile NAME      the name of the profile; the name of the role by default',
-    '--region REGION     the region of the profile and of STS',
+    '--region REGION     the region of the profile and of STS; AWS_REGION by default',
     '--duration SECONDS  the life of the credentials, 3600 by default',
   ],
   install,
@@ -63,6 +63,9 @@ async function install({
     changes: [...ofFile, ...noteChange(context, AWS_BLOCK, isEmpty ? undefined : after)],
     notes: [
       ...Object.keys(after).flatMap((name) => shadowNote(home, name)),
+      ...Object.entries(after)
+        .filter(([, { region }]) => region === undefined)
+        .map(([name, { role }]) => regionNote(name, role)),
       ...Object.keys(after)
         .filter((name) => before[name] === undefined)
         .map((name) => `Then: aws --profile ${name} sts get-caller-identity`),
@@ -91,10 +94,23 @@ function withProfile(
   const profile = {
     server: context.server(),
     role,
-    ...(region !== undefined && { region }),
+    ...withRegion(region ?? regionOfEnvironment()),
     ...(options.value('duration') !== undefined && { duration }),
   };
   return { ...before, [profileName(options.value('profile'), role)]: profile };
+}
+
+/** Returns the region that the user's shell names for the AWS tools; undefined if it names none. */
+function regionOfEnvironment(): string | undefined {
+  const region = variable('AWS_REGION') ?? variable('AWS_DEFAULT_REGION');
+  return region !== undefined && isRegion(region) ? region : undefined;
+}
+
+const withRegion = (region: string | undefined) => (region === undefined ? {} : { region });
+
+/** Returns the line about a profile without a region, which most commands of AWS need. */
+function regionNote(name: string, role: string): string {
+  return `aws: the profile ${name} has no region, and most AWS commands need one. Run: svc setup aws --role ${role} --profile ${name} --region eu-central-1`;
 }
 
 function awsNote(context: CommandContext): AwsNote {

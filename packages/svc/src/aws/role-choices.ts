@@ -53,5 +53,10 @@ export function assertRole(role: string, origin: string, usage: string): void {
  * @throws CliFailure with status 2 for any other text
  */
 export function assertRegion(region: string, origin: string, usage: string): void {
-  if (!REGION.test(region)) throw usageFailure(`${origin} must be like eu-central-1.`, usage);
+  if (!isRegion(region)) throw usageFailure(`${origin} must be like eu-central-1.`, usage);
+}
+
+/** Returns true if a text has the form of the name of a region. */
+export function isRegion(text: string): boolean {
+  return REGION.test(text);
 }

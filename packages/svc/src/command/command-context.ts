@@ -17,10 +17,10 @@ export interface CommandWords {
   readonly summary: string;
   /** The words that may follow, for the completions of shells. */
   readonly words?: readonly string[];
+  /** The word after the name by which another program, such as ssh, runs the command. */
+  readonly toolWord?: string;
   /** The words that may follow one of `words`, with spaces between them. */
   readonly acts?: Readonly<Record<string, string>>;
-  /** Those of `words` whose output another program reads, such as git. */
-  readonly forPrograms?: readonly string[];
 }
 
 /**
@@ -34,8 +34,8 @@ export class CommandContext {
     private readonly givenServer: string | undefined,
     /** The names and words of all commands, for completions. */
     readonly commands: readonly CommandWords[] = [],
-    /** True if another program reads the output, so that nothing is printed on success. */
-    private readonly isForProgram = false,
+    /** True if another program, such as ssh, runs the command and waits for it. */
+    readonly isForTool = false,
   ) {}
 
   /** The folders of the configuration and of the secrets. */
@@ -90,8 +90,8 @@ export class CommandContext {
   ): Promise<ServerClient> {
     const { connect } = await import('../login/connect.js');
     const [server, folder] = [this.server(), this.folder()];
-    const tellsNotices = !this.isForProgram && !this.terminal.isJson;
-    const { terminal } = this;
-    return connect({ server, folder, terminal, tellsNotices, ...how }, asksForTouch);
+    const { terminal, isForTool } = this;
+    const tellsNotices = !isForTool && !terminal.isJson;
+    return connect({ server, folder, terminal, isForTool, tellsNotices, ...how }, asksForTouch);
   }
 }

@@ -1,6 +1,7 @@
 import { chmodSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { CliFailure, errorCode } from '../program/failure.js';
+import { fileReason } from '../program/system-errors.js';
 import { withLockFile } from './lock-file.js';
 import { NewFile } from './new-file.js';
 
@@ -118,16 +119,7 @@ export function isMissing(error: unknown): boolean {
 
 /** Returns the failure for a file that cannot be read or written. */
 export function fileFailure(path: string, cause: unknown): CliFailure {
-  const reasons: Record<string, string> = {
-    EACCES: 'permission denied',
-    EPERM: 'permission denied',
-    EROFS: 'the file system is read-only',
-    ENOSPC: 'the disk is full',
-    EISDIR: 'it is a folder',
-    ENOENT: 'its folder does not exist',
-  };
-  const code = errorCode(cause) ?? 'unknown error';
-  const message = `${path} cannot be used: ${reasons[code] ?? code}.`;
+  const message = `${path} cannot be used: ${fileReason(cause)}.`;
   return new CliFailure(message, 'Check the owner and the mode of the file.', 1, { cause });
 }
 

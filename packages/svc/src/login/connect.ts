@@ -20,6 +20,8 @@ export interface Connection {
   readonly isPlugin?: boolean;
   /** True if the command tells the person of notices about the account. */
   readonly tellsNotices?: boolean;
+  /** True if another program waits for the command, so that answers must be fast. */
+  readonly isForTool?: boolean;
 }
 
 /**
@@ -65,7 +67,7 @@ export function stepUpOf(connection: Connection) {
     const { loginByCode } = await import('./code-login.js');
     const { endLogin } = await import('./revocation.js');
     const earlier = readAnyToken(connection.folder, connection.kind);
-    const parts = await loginParts(connection);
+    const parts = await loginParts({ ...connection, isForTool: false });
     const token = await loginByCode(parts, challenge);
     if (!earlier) return;
     await endLogin(parts, earlier).catch(() => {}); // it ends by itself

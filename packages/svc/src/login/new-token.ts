@@ -1,6 +1,7 @@
 import { CliFailure, STATUS } from '../program/failure.js';
 import { now } from '../program/clock.js';
 import type { PrivateFolder } from '../files/private-folder.js';
+import { clockFailure } from '../server/clock-difference.js';
 import { ServerClient, accepted, codeOf, detailOf } from '../server/server-client.js';
 import type { PlainAnswer } from '../server/transport.js';
 import { writeToken, type StoredToken, type TokenKind } from '../server/stored-token.js';
@@ -84,6 +85,8 @@ function read(answer: PlainAnswer): TokenAnswer {
 }
 
 function refusal(answer: PlainAnswer): CliFailure {
+  const wrongClock = clockFailure(answer.headers, codeOf(answer));
+  if (wrongClock) return wrongClock;
   const message = detailOf(answer) ?? `The server refused the login (${answer.status}).`;
   const isExpired = codeOf(answer) === 'invalid_grant';
   const whatToDo = isExpired ? 'Run svc login again.' : 'Ask an admin, or run: svc doctor';
@@ -103,10 +106,10 @@ interface Userinfo {
  * key is left out if the server does not know it.
  */
 async function readOwner(
-  { server, terminal, dpopKey }: LoginParts,
+  { server, folder, terminal, dpopKey }: LoginParts,
   token: string,
 ): Promise<Pick<StoredToken, 'user' | 'key'>> {
-  const client = new ServerClient({ server, terminal, dpopKey, accessToken: () => token });
+  const client = new ServerClient({ server, folder, terminal, dpopKey, accessToken: () => token });
   const user = await client.get<Userinfo>('/oauth/userinfo');
   const email = user.email ?? (await emailOf(client, token));
   const { keys } = await client.get<{ keys: readonly KeyRow[] }>('/v1/keys');

@@ -3,7 +3,12 @@ import { delimiter, join } from 'node:path';
 import type { CommandContext } from '../command/command-context.js';
 import { variable } from '../program/environment.js';
 import { CliFailure } from '../program/failure.js';
-import { now } from '../program/clock.js';
+import {
+  clockDifference,
+  differenceInWords,
+  isWrong,
+  SET_CLOCK,
+} from '../server/clock-difference.js';
 import { readToken } from '../server/stored-token.js';
 import { localTime } from '../terminal/table.js';
 
@@ -22,12 +27,6 @@ export interface Finding {
 
 /** The oldest version of Node on which the command runs. */
 const OLDEST_NODE = 20;
-
-/**
- * The largest difference between the clocks of both machines, in seconds, that counts as right. The
- * server accepts 300 seconds in a proof.
- */
-const GREATEST_SKEW = 60;
 
 const ok = (name: string, text: string): Finding => ({ name, state: 'ok', text });
 const problem = (name: string, text: string, whatToDo: string): Finding => ({
@@ -94,36 +93,25 @@ export async function checkToken(context: CommandContext): Promise<Finding> {
 export async function checkServer(context: CommandContext): Promise<Finding[]> {
   const server = context.server();
   try {
-    const { fetchPlain } = await import('../server/transport.js');
-    const answer = await fetchPlain(`${server}/.well-known/oauth-authorization-server`);
-    const { issuer } = Object(JSON.parse(answer.text)) as { issuer?: unknown };
-    if (answer.status !== 200 || issuer !== server) {
-      const text = `${server} is not a server of svc`;
-      return [problem('server', text, 'Check the address: svc use SERVER')];
-    }
+    const { readDiscovery } = await import('../server/discovery.js');
+    const { headers } = await readDiscovery(server, context.terminal);
     const isPlain = server.startsWith('http:');
     const tls = ok(
       'tls',
       isPlain ? 'none: the server is on this machine' : 'the certificate is trusted',
     );
-    return [ok('server', server), tls, clockFinding(answer.headers.get('date'))];
+    return [ok('server', server), tls, clockFinding(headers)];
   } catch (error) {
-    if (error instanceof SyntaxError) {
-      return [
-        problem('server', `${server} is not a server of svc`, 'Check the address: svc use SERVER'),
-      ];
-    }
     if (!(error instanceof CliFailure)) throw error;
     return [problem('server', error.message, error.whatToDo)];
   }
 }
 
-function clockFinding(date: string | null): Finding {
-  const seconds = Math.round((now() - Date.parse(date ?? '')) / 1000);
-  if (!Number.isFinite(seconds)) return ok('clock', 'the server states no time');
-  if (Math.abs(seconds) <= GREATEST_SKEW) return ok('clock', 'agrees with the server');
-  const text = `${Math.abs(seconds)} seconds ${seconds > 0 ? 'ahead of' : 'behind'} the server`;
-  return problem('clock', text, 'Set the clock of this machine (for example by NTP).');
+function clockFinding(headers: Headers): Finding {
+  const difference = clockDifference(headers);
+  if (difference === undefined) return ok('clock', 'the server states no time');
+  if (!isWrong(difference)) return ok('clock', 'agrees with the server');
+  return problem('clock', differenceInWords(difference), SET_CLOCK);
 }
 
 /** The tools that `svc setup` can set up. */

@@ -6,6 +6,7 @@ import {
   type SortedArguments,
 } from '@svc/arguments';
 import { usageFailure } from './failure.js';
+import { withNearestWord } from './suggestion.js';
 
 /** The arguments of a command, sorted into options and other arguments. */
 export type ParsedArguments = SortedArguments;
@@ -20,7 +21,11 @@ export function parseArguments(
   names: ArgumentNames,
   usage: string,
 ): ParsedArguments {
-  return understood(() => sortArguments(args, names), usage);
+  return understood(() => sortArguments(args, names), usage, undefined, [
+    ...(names.flags ?? []),
+    ...(names.values ?? []),
+    ...OF_EVERY_COMMAND,
+  ]);
 }
 
 /** The options that every command understands. */
@@ -34,6 +39,10 @@ export interface GlobalOptions {
 }
 
 const GLOBAL = { flags: ['json', 'help'], values: ['server'], letters: { h: 'help' } };
+const OF_EVERY_COMMAND = [...GLOBAL.flags, ...GLOBAL.values];
+
+/** Further ways in which users of other programs ask for help. */
+const HELP_WORDS = ['-help', '-?', '/?'];
 
 /**
  * Finds the options that every command understands among the arguments before `--`, and returns the
@@ -43,8 +52,11 @@ const GLOBAL = { flags: ['json', 'help'], values: ['server'], letters: { h: 'hel
  */
 export function parseGlobalOptions(args: readonly string[]): GlobalOptions {
   const end = args.includes('--') ? args.indexOf('--') : args.length;
+  const own = args
+    .slice(0, end)
+    .map((text, place) => (place < 2 && HELP_WORDS.includes(text) ? '--help' : text));
   const taken = understood(
-    () => takeOptions(args.slice(0, end), GLOBAL),
+    () => takeOptions(own, GLOBAL),
     'svc --server URL',
     '--server needs an address.',
   );
@@ -64,11 +76,17 @@ export function parseGlobalOptions(args: readonly string[]): GlobalOptions {
  * Runs a function that parses arguments.
  * @throws CliFailure with status 2 in place of its {@link WrongArguments}
  */
-function understood<Result>(read: () => Result, usage: string, message?: string): Result {
+function understood<Result>(
+  read: () => Result,
+  usage: string,
+  message?: string,
+  known: readonly string[] = [],
+): Result {
   try {
     return read();
   } catch (error) {
     if (!(error instanceof WrongArguments)) throw error;
-    throw usageFailure(message ?? error.message, usage);
+    const typed = error.unknownOption?.replace(/^-+/, '').replace(/=.*/, '') ?? '';
+    throw usageFailure(withNearestWord(message ?? error.message, typed, known, '--'), usage);
   }
 }

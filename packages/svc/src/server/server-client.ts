@@ -1,9 +1,12 @@
 import { CliFailure, STATUS, notLoggedIn } from '../program/failure.js';
 import { version } from '../program/version.js';
+import type { PrivateFolder } from '../files/private-folder.js';
 import type { Terminal } from '../terminal/terminal.js';
 import { printable } from '../terminal/table.js';
 import { NOTICE_HEADER } from './account-notice.js';
+import { clockFailure } from './clock-difference.js';
 import type { DpopKey } from './dpop-key.js';
+import { askForTool, forgetSilence } from './silence.js';
 import { send, type PlainAnswer, type PlainRequest } from './transport.js';
 
 /** The body and headers of a request. */
@@ -30,6 +33,10 @@ const ANY_TOUCH: StepUpChallenge = { maxAge: undefined, acrValues: undefined };
 export interface ClientParts {
   /** The origin of the server. */
   readonly server: string;
+  /** The folder of the server's secrets. */
+  readonly folder: PrivateFolder;
+  /** True if another program, such as ssh, waits for the command, so that answers must be fast. */
+  readonly isForTool?: boolean;
   readonly terminal: Terminal;
   readonly dpopKey: DpopKey;
   /** Returns the access token; undefined before a login. */
@@ -129,13 +136,22 @@ export class ServerClient {
     accessToken: () => string | undefined,
   ): Promise<PlainAnswer> {
     const build = () => this.#build(method, path, content, accessToken());
-    const answer = await send(build, this.parts.terminal);
+    const answer = await this.#ask(build);
     const notice = answer.headers.get(NOTICE_HEADER);
     if (notice !== null) this.parts.onNotice?.(notice);
     const nonce = answer.headers.get('dpop-nonce') ?? undefined;
     const isAsked = nonce !== undefined && nonce !== this.#nonce && asksForNonce(answer);
     this.#nonce = nonce ?? this.#nonce;
-    return isAsked ? send(build, this.parts.terminal) : answer;
+    return isAsked ? this.#ask(build) : answer;
+  }
+
+  async #ask(build: () => Promise<PlainRequest>): Promise<PlainAnswer> {
+    const { server, folder, terminal, isForTool } = this.parts;
+    const answer = await (isForTool
+      ? askForTool(server, folder, (timeout) => send(build, terminal, timeout))
+      : send(build, terminal));
+    forgetSilence(folder);
+    return answer;
   }
 
   async #build(
@@ -172,6 +188,8 @@ export class ServerClient {
 export function accepted(answer: PlainAnswer): PlainAnswer {
   const { status } = answer;
   if ((status >= 200 && status < 300) || status === 304) return answer;
+  const wrongClock = clockFailure(answer.headers, codeOf(answer));
+  if (wrongClock) throw wrongClock;
   const detail = detailOf(answer);
   if (status >= 500) {
     throw new CliFailure(detail ?? `The server failed (${status}).`, 'Try again in a minute.');
@@ -216,7 +234,18 @@ export class TouchNeeded extends CliFailure {
   }
 }
 
+/** The failure if the server refuses the proof of this machine (RFC 9449), not the login itself. */
+export class ProofRefused extends CliFailure {
+  constructor(detail = 'no reason was given.') {
+    const message = `The server refused the proof of this machine: ${detail}`;
+    super(message, 'Run: svc login, and if it stays: svc doctor', STATUS.notLoggedIn);
+  }
+}
+
 function refusal401(answer: PlainAnswer, detail: string | undefined): CliFailure {
+  if (['invalid_dpop_proof', 'use_dpop_nonce'].includes(codeOf(answer) ?? '')) {
+    return new ProofRefused(detail);
+  }
   const challenge = stepUpChallenge(answer);
   if (challenge) {
     return new TouchNeeded(detail ?? 'This needs a fresh touch of your security key.', challenge);

@@ -36,7 +36,13 @@ export function readAnyToken(folder: PrivateFolder, kind: TokenKind): StoredToke
  * The files with credentials that do not say from which login they came. They are removed at a new
  * login, because the server may have revoked them. The new login fetches its own.
  */
-const CERTIFICATES = ['ssh/certificate.pub', 'ssh/host-groups.json', 'ssh/sets', 'ssh/hosts'];
+const CERTIFICATES = [
+  'ssh/id-cert.pub',
+  'ssh/certificate.pub',
+  'ssh/host-groups.json',
+  'ssh/sets',
+  'ssh/hosts',
+];
 const WITHOUT_LOGIN = [...CERTIFICATES, 'git'];
 
 /**
@@ -76,7 +82,7 @@ export function removeCredentials(folder: PrivateFolder, keepsKey = false): void
     const isKept = keepsKey && (name === KEY_OF_MACHINE || name.endsWith('.lock'));
     if (name !== 'ssh' && !isKept) folder.remove(name);
   }
-  CERTIFICATES.forEach((name) => folder.remove(name));
+  [...CERTIFICATES, 'ssh/issued.json'].forEach((name) => folder.remove(name));
 }
 
 function namesIn({ path }: PrivateFolder): string[] {

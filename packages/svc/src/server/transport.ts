@@ -1,5 +1,7 @@
-import { CliFailure, errorCode } from '../program/failure.js';
-import { sleep } from '../program/clock.js';
+import { now, sleep } from '../program/clock.js';
+import { CliFailure, STATUS } from '../program/failure.js';
+import { isTimeout, networkReason } from '../program/system-errors.js';
+import { localTime } from '../terminal/table.js';
 import type { Terminal } from '../terminal/terminal.js';
 
 /** A request without the headers for the token and the proof, which are added later. */
@@ -22,8 +24,8 @@ export interface PlainAnswer {
   readonly parts?: AsyncIterable<Uint8Array>;
 }
 
-/** The longest wait for an answer in milliseconds. */
-const TIMEOUT = 30_000;
+/** The longest wait for an answer in milliseconds, if nothing else is said. */
+export const TIMEOUT = 30_000;
 /** The largest number of times that a request waits after a 429 before the command gives up. */
 const LONGEST_QUEUE = 10;
 
@@ -32,14 +34,16 @@ const LONGEST_QUEUE = 10;
  * the request again.
  *
  * @param request builds the request for each attempt, because a proof may be used only once
- * @throws CliFailure with status 1 if the server cannot be reached
+ * @param timeout the longest wait for one answer in milliseconds
+ * @throws Unreachable if the server cannot be reached
  */
 export async function send(
   request: () => Promise<PlainRequest>,
   terminal: Terminal,
+  timeout = TIMEOUT,
 ): Promise<PlainAnswer> {
   for (let attempt = 1; ; attempt += 1) {
-    const answer = await sendOnce(await request());
+    const answer = await sendOnce(await request(), timeout);
     const seconds = Number(answer.headers.get('retry-after') ?? Number.NaN);
     if (answer.status !== 429 || !Number.isFinite(seconds) || attempt > LONGEST_QUEUE) {
       return answer;
@@ -62,7 +66,7 @@ export function fetchPlain(url: string, timeout = TIMEOUT): Promise<PlainAnswer>
  * Sends a form without a proof. It does not wait after a 429.
  *
  * @param timeout the longest wait in milliseconds
- * @throws CliFailure with status 1 if the server cannot be reached
+ * @throws Unreachable if the server cannot be reached
  */
 export function sendForm(
   url: string,
@@ -95,42 +99,18 @@ async function sendOnce(
     }
     return { status, headers: answered, text: await response.text() };
   } catch (error) {
-    throw unreachable(new URL(url), error);
+    throw new Unreachable(new URL(url), error);
   }
 }
 
-/**
- * Returns the failure for a server that did not answer: the reason in one line, and the next step.
- */
-function unreachable({ host, hostname }: URL, error: unknown): CliFailure {
-  const code = (error as Error | undefined)?.name === 'TimeoutError' ? 'TIMEOUT' : errorCode(error);
-  const [reason, whatToDo] = reasonOf(code ?? '', hostname);
-  return new CliFailure(`${host} cannot be reached: ${reason}.`, whatToDo, 1, { cause: error });
-}
+/** The failure for a server that cannot be reached: the reason in one line, and the next step. */
+export class Unreachable extends CliFailure {
+  /** True if the server gave no answer in time. */
+  readonly isTimeout: boolean;
 
-const CHECK_NETWORK = 'Check the network, and the address of the server (svc status).';
-
-function reasonOf(code: string, hostname: string): [reason: string, whatToDo: string] {
-  if (code === 'ENOTFOUND') return [`no address for ${hostname} (DNS)`, CHECK_NETWORK];
-  if (code === 'EAI_AGAIN') return ['the name server does not answer (DNS)', CHECK_NETWORK];
-  if (code === 'ECONNREFUSED') return ['the connection is refused', CHECK_NETWORK];
-  if (['TIMEOUT', 'ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT'].includes(code)) {
-    return ['no answer in time', CHECK_NETWORK];
+  constructor({ host, hostname }: URL, error: unknown) {
+    const [reason, whatToDo] = networkReason(error, hostname, localTime(new Date(now())));
+    super(`${host} cannot be reached: ${reason}.`, whatToDo, STATUS.failed, { cause: error });
+    this.isTimeout = isTimeout(error);
   }
-  if (code === 'CERT_HAS_EXPIRED') {
-    return [
-      'its TLS certificate has expired',
-      'Check the clock of this machine, or tell an admin.',
-    ];
-  }
-  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
-    return ['its TLS certificate is for another name', 'Check the address of the server.'];
-  }
-  if (/CERT|SIGNATURE|ISSUER/.test(code)) {
-    const whatToDo =
-      'If your organization has its own CA, set NODE_EXTRA_CA_CERTS to its PEM file.';
-    return ['its TLS certificate is not trusted', whatToDo];
-  }
-  if (/SSL|TLS|EPROTO/.test(code)) return ['the TLS handshake failed', CHECK_NETWORK];
-  return [code === '' ? 'the request failed' : code, CHECK_NETWORK];
 }

@@ -6,8 +6,9 @@ import { CliFailure, usageFailure } from '../program/failure.js';
 import { localTime, tableLines } from '../terminal/table.js';
 import { certificateIn, hostFile, hostName } from './certificate-cache.js';
 import { ensureCertificateFor } from './host-certificate.js';
-import { renew, storedCertificate } from './renewal.js';
+import { renew } from './renewal.js';
 import { recheck } from './revocation-check.js';
+import { storedCertificate } from './stored-certificate.js';
 
 /** Runs the commands of `svc ssh` that a user types. */
 export async function runSsh(
@@ -56,7 +57,9 @@ function print({ terminal }: CommandContext, certificate: SshCertificate | undef
     is_valid: isValid,
   };
   const end = Number.isFinite(validBefore) ? localTime(new Date(validBefore)) : 'without end';
-  const until = `${end}${isValid ? '' : ' (not valid now)'}`;
+  const isEarly = validAfter > now();
+  const why = isEarly ? 'not valid yet: check the clock of this machine' : 'not valid now';
+  const until = `${end}${isValid ? '' : ` (${why})`}`;
   const rows = [
     ['Certificate', keyId],
     ['Serial', serial.toString()],

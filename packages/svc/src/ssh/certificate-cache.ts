@@ -6,7 +6,18 @@ export const SSH_FILES = {
   folder: 'ssh',
   identity: 'ssh/id',
   publicKey: 'ssh/id.pub',
-  certificate: 'ssh/certificate.pub',
+  /**
+   * The certificate, under the name at which `ssh-add`, `git commit -S` and libraries of SSH look
+   * for the certificate of the key `id`.
+   */
+  certificate: 'ssh/id-cert.pub',
+  /**
+   * The name of the certificate until version 0.13. It is a link for one more version, because the
+   * block in `~/.ssh/config` may still name it.
+   */
+  earlierCertificate: 'ssh/certificate.pub',
+  /** The serials of the certificates that this machine got and that are still valid. */
+  issued: 'ssh/issued.json',
   /**
    * The groups of hosts that the server sent with the certificate, which say which hosts belong to
    * each.
@@ -103,7 +114,27 @@ export function hasFreshCertificate(folder: string, now: number, host?: string):
 
 /** Returns true if a stored certificate is valid now for a host, even if it ends soon. */
 export function hasValidCertificate(folder: string, now: number, host: string): boolean {
-  return hasCertificate(folder, host, (certificate) => isValidAt(certificate, now));
+  return hasCertificate(folder, host, (certificate) => isUsableAt(certificate, now));
+}
+
+/**
+ * The milliseconds by which the clock of this machine may be behind that of the server. By a slower
+ * clock the server refuses every request.
+ */
+const SLOWEST_CLOCK = 300_000;
+
+/**
+ * Returns true if hosts accept a certificate now and for `margin` milliseconds more. A certificate
+ * that begins in a few minutes is valid: the clock of this machine is slow, because the server
+ * issues none for the future.
+ */
+function isUsableAt(certificate: SshCertificate, now: number, margin = 0): boolean {
+  const isOfSlowClock = certificate.validAfter - now <= SLOWEST_CLOCK;
+  return isValidAt(
+    certificate,
+    isOfSlowClock ? Math.max(now, certificate.validAfter) : now,
+    margin,
+  );
 }
 
 function hasCertificate(
@@ -134,7 +165,7 @@ function isFresh(certificate: SshCertificate, now: number): boolean {
   const third = (certificate.validBefore - certificate.validAfter) / 3;
   const isOfGroup = groupsOf(certificate).length > 0;
   const margin = isOfGroup ? Math.min(RENEWAL_MARGIN, third) : RENEWAL_MARGIN;
-  return isValidAt(certificate, now, margin);
+  return isUsableAt(certificate, now, margin);
 }
 
 /**

@@ -16,7 +16,8 @@ import {
   hostName,
   SSH_FILES,
 } from './certificate-cache.js';
-import { askForCertificate, ensureCertificate, sshNote, storedCertificate } from './renewal.js';
+import { askForCertificate, ensureCertificate, sshNote } from './renewal.js';
+import { adoptEarlierCertificate, storedCertificate } from './stored-certificate.js';
 
 /**
  * Makes sure that a valid certificate is stored. `ssh` runs this before a login. If all is well it
@@ -59,6 +60,7 @@ export async function ensureCertificateFor(
 ): Promise<void> {
   const folder = context.folder(server);
   const host = hostName(text);
+  adoptEarlierCertificate(folder);
   if (hasFreshCertificate(folder.path, now(), host)) return;
   try {
     await ensureCertificate(context, server);

@@ -52,8 +52,10 @@ export async function makeKeyPair(
   try {
     runKeygen([...options, '-q', '-N', '', '-C', 'svc', '-f', join(made, 'id')], made);
     await accept(made);
-    const { certificate, hostGroups, sets, hosts } = SSH_FILES;
-    for (const file of [certificate, hostGroups, sets, hosts]) folder.remove(file);
+    const { certificate, earlierCertificate, hostGroups, sets, hosts } = SSH_FILES;
+    for (const file of [certificate, earlierCertificate, hostGroups, sets, hosts]) {
+      folder.remove(file);
+    }
     for (const name of ['id.pub', 'id']) {
       chmodSync(join(made, name), 0o600);
       renameSync(join(made, name), join(place, name));

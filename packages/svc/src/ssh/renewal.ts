@@ -4,11 +4,14 @@ import type { PrivateFolder } from '../files/private-folder.js';
 import { setupNote } from '../changes/setup-note.js';
 import { now, sleep } from '../program/clock.js';
 import { CliFailure, STATUS } from '../program/failure.js';
-import { TouchNeeded } from '../server/server-client.js';
+import { SET_CLOCK } from '../server/clock-difference.js';
+import { ProofRefused, TouchNeeded } from '../server/server-client.js';
+import { TOOL_TIMEOUT } from '../server/silence.js';
 import { readAnyToken, readToken } from '../server/stored-token.js';
 import { certificateIn, hasFreshCertificate, SSH_FILES } from './certificate-cache.js';
 import { publicKeyOf, storedPublicKey } from './key-pair.js';
 import { SSH_BLOCK } from './config-block.js';
+import { recordIssued, storeCertificate, storedCertificate } from './stored-certificate.js';
 
 /** The record of `svc setup ssh` in `config.json`: the user's choices for each server. */
 export type SshNote = Readonly<Record<string, SshChoices>>;
@@ -33,6 +36,9 @@ export interface SshChoices {
   readonly byHost?: boolean;
 }
 
+/** The line for a certificate that is not valid yet by the clock of this machine. */
+const SLOW_CLOCK = `The clock of this machine is behind the server, so the certificate looks as if it were not valid yet. ${SET_CLOCK}`;
+
 /** Returns what `svc setup ssh` has recorded; an empty object before the first setup. */
 export function sshNote(context: CommandContext): SshNote {
   return (setupNote(context, SSH_BLOCK) ?? {}) as SshNote;
@@ -40,13 +46,10 @@ export function sshNote(context: CommandContext): SshNote {
 
 /**
  * The milliseconds for which a login waits for a renewal while the old certificate is still valid.
+ * They are a little more than the wait for one answer, so that a server without an answer is
+ * remembered first.
  */
-const PATIENCE = 3_000;
-
-/** Returns the stored certificate for all hosts; undefined if there is none. */
-export function storedCertificate(folder: PrivateFolder): SshCertificate | undefined {
-  return certificateIn(folder.read(SSH_FILES.certificate) ?? '');
-}
+const PATIENCE = TOOL_TIMEOUT + 250;
 
 /**
  * Makes sure that a valid certificate for all hosts is stored. A certificate that ends within 10
@@ -93,7 +96,7 @@ export function storeAnswer(folder: PrivateFolder, answer: CertificateAnswer): v
   if (Array.isArray(answer.host_groups))
     folder.write(SSH_FILES.hostGroups, JSON.stringify(answer.host_groups));
   else folder.remove(SSH_FILES.hostGroups);
-  folder.write(SSH_FILES.certificate, `${String(answer.certificate)}\n`);
+  storeCertificate(folder, String(answer.certificate));
 }
 
 /**
@@ -119,13 +122,17 @@ export async function askForCertificate(
       ...(principals && { principals }),
       ...(host !== undefined && { host }),
     });
-    if (typeof answer.certificate !== 'string' || !certificateIn(answer.certificate)) {
+    const line = typeof answer.certificate === 'string' ? answer.certificate : '';
+    const certificate = certificateIn(line);
+    if (!certificate) {
       throw new CliFailure('The answer of the server is no SSH certificate.', 'Run: svc doctor');
     }
+    recordIssued(folder, line);
+    if (certificate.validAfter > now()) context.terminal.warn(`svc: ${SLOW_CLOCK}`);
     return answer;
   } catch (error) {
     const isLoginOver = error instanceof CliFailure && error.status === STATUS.notLoggedIn;
-    if (!isLoginOver || error instanceof TouchNeeded) throw error;
+    if (!isLoginOver || error instanceof TouchNeeded || error instanceof ProofRefused) throw error;
     // By its own time the token is still valid, so the server has ended it.
     throw loginNeeded(`${new URL(server).host} has ended your login or removed your access`);
   }

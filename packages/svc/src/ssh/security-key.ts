@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { CommandContext } from '../command/command-context.js';
 import { makeKeyPair, storedPublicKey } from './key-pair.js';
 import { storeAnswer, type CertificateAnswer, type SshChoices } from './renewal.js';
+import { recordIssued } from './stored-certificate.js';
 
 /** Returns true if an SSH public key belongs to a private key inside a security key. */
 export function isSecurityKey(publicKey: string | undefined): boolean {
@@ -48,6 +49,7 @@ export async function makeSecurityKey(
         });
       },
     ).finally(() => folder.remove('ssh/challenge'));
+    recordIssued(folder, String(answer.certificate));
     storeAnswer(folder, answer);
   });
 }

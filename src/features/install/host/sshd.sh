@@ -71,14 +71,20 @@ reload_unit() {
   return 1
 }
 
-# Sends SIGHUP to each sshd that reads our configuration. Fails if none runs.
+# Sends SIGHUP to each sshd that reads our configuration. Fails if none runs. A process that ended
+# since it was found needs no reload.
 reload_process() {
   running_sshd >"$work/running"
-  [ -s "$work/running" ] || return 1
+  count=0
   while read -r pid; do
-    kill -HUP "$pid" || fail "sshd, process $pid, could not be reloaded. The configuration is whole; reload sshd by hand."
-    say "reloaded sshd, process $pid"
+    if kill -HUP "$pid" 2>/dev/null; then
+      count=$((count + 1))
+      say "reloaded sshd, process $pid"
+    elif [ -d "/proc/$pid" ]; then
+      fail "sshd, process $pid, could not be reloaded. The configuration is whole; reload sshd by hand."
+    fi
   done <"$work/running"
+  [ "$count" -gt 0 ]
 }
 
 # Prints the process id of each sshd that listens and reads our configuration, according to the
@@ -87,14 +93,16 @@ running_sshd() {
   pid_file=$(effective "$config" root | sed -n 's/^pidfile //p')
   { cat "$pid_file" 2>/dev/null || true; listening_sshd; } | grep -xE '[0-9]+' | sort -u | while read -r pid; do
     [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = sshd ] || continue
-    [ "$(readlink "/proc/$pid/ns/mnt")" = "$(readlink /proc/self/ns/mnt)" ] || continue
+    [ "$(readlink "/proc/$pid/ns/mnt" 2>/dev/null)" = "$(readlink /proc/self/ns/mnt)" ] || continue
     echo "$pid"
   done
 }
 
+# Prints the process id of each sshd whose command line says that it listens and reads our
+# configuration. A process may end meanwhile: the shell itself would print an error for its file.
 listening_sshd() {
   for folder in /proc/[0-9]*; do
-    line="$(tr '\0' ' ' <"$folder/cmdline" 2>/dev/null) " || continue
+    line="$({ tr '\0' ' ' <"$folder/cmdline"; } 2>/dev/null) " || continue
     case $line in
       'sshd: /'* | /*sshd' '*) ;;
       *) continue ;;
