@@ -35,6 +35,7 @@ export class ProgramReadsController {
   @Get('members')
   @Route({
     auth: forPrograms('members:read'),
+    operation: 'listMembersForProgram',
     summary: 'Lists the members to a program',
     answers: { 200: MEMBERS_JSON },
   })
@@ -48,6 +49,7 @@ export class ProgramReadsController {
   @Get('access')
   @Route({
     auth: forPrograms('access:read'),
+    operation: 'listTargetsForProgram',
     summary: 'Lists the targets with their rules to a program',
     answers: { 200: TARGETS_JSON },
   })
@@ -61,6 +63,7 @@ export class ProgramReadsController {
   @Get('access/:kind/:id')
   @Route({
     auth: forPrograms('access:read'),
+    operation: 'getTargetForProgram',
     summary: 'Shows a target with its whole rule to a program',
     answers: { 200: TARGET_RULE_JSON },
     refusals: ['not_found'],

@@ -24,7 +24,7 @@ export class MembersController {
   constructor(private readonly records: MemberRecords) {}
 
   @Get()
-  @Route({ summary: 'Lists the members', answers: { 200: MEMBERS_JSON } })
+  @Route({ operation: 'listMembers', summary: 'Lists the members', answers: { 200: MEMBERS_JSON } })
   async list(
     @Caller() session: VerifiedSession,
     @Query({ schema: MEMBER_QUERY }) query: MemberQuery,
@@ -38,6 +38,7 @@ export class MembersController {
    */
   @Get(':id')
   @Route({
+    operation: 'getMember',
     summary: 'Shows a member with keys, sessions, certificates, applications and GitHub tokens',
     answers: { 200: MEMBER_RECORD_JSON },
     refusals: ['not_found'],
