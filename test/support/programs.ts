@@ -11,6 +11,16 @@ import { findNode } from './node-versions.js';
  */
 export const SCHEMATHESIS = '/opt/svc-test/schemathesis/bin/schemathesis';
 
+/** The packages of the linters of an OpenAPI document. `.ci/run` installs them. */
+export const API_LINT = '/opt/svc-test/api-lint/node_modules';
+
+/** The folder of `oapi-codegen`, with the modules and the cache of its clients (`.ci/api-go`). */
+export const API_GO = '/opt/svc-test/api-go';
+
+/** The program openapi-python-client. `.ci/run` installs it. */
+export const OPENAPI_PYTHON_CLIENT =
+  '/opt/svc-test/openapi-python-client/bin/openapi-python-client';
+
 /** The Python of a virtual environment with Flask and Authlib. `.ci/run` installs it. */
 export const AUTHLIB_PYTHON = '/opt/svc-test/authlib/bin/python';
 
@@ -51,7 +61,9 @@ export interface Requirement {
  *   a process may have mounts of its own, `moto` the stand-in for S3 and KMS, `schemathesis` the
  *   tester of an API by its description, `mod_auth_openidc` the module of Apache, `simplesamlphp`
  *   the identity provider of that name, `postgresql` a server of Debian, `authlib` the Python
- *   environment of that name, `the Go modules` those of `.ci/go`, `python3-jwt` PyJWT of Debian
+ *   environment of that name, `the Go modules` those of `.ci/go`, `python3-jwt` PyJWT of Debian,
+ *   `redocly` and `spectral` the linters of an OpenAPI document, `oapi-codegen` and
+ *   `openapi-python-client` the generators of clients
  */
 export function requires(...needs: string[]): Requirement {
   const missing = needs.filter((need) => !isMet(need));
@@ -79,6 +91,10 @@ function isMet(need: string): boolean {
     return spawnSync(DEBIAN_PYTHON, ['-c', 'import jwt, cryptography']).status === 0;
   if (need === 'the Go modules')
     return existsSync('/opt/svc-test/go/pkg/mod/github.com/coreos/go-oidc');
+  if (need === 'redocly') return existsSync(join(API_LINT, '@redocly/cli'));
+  if (need === 'spectral') return existsSync(join(API_LINT, '@stoplight/spectral-cli'));
+  if (need === 'oapi-codegen') return isExecutable(join(API_GO, 'oapi-codegen'));
+  if (need === 'openapi-python-client') return isExecutable(OPENAPI_PYTHON_CLIENT);
   if (need === 'schemathesis') return isExecutable(join(dirname(SCHEMATHESIS), 'python'));
   if (need === 'simplesamlphp') return existsSync('/usr/share/simplesamlphp/www/index.php');
   const major = /^node@(\d+)$/.exec(need)?.[1];
