@@ -7,6 +7,7 @@ import { issuerExamples } from '../support/api-examples/parts/issuer.js';
 import { memberExamples } from '../support/api-examples/parts/members.js';
 import { oauthExamples } from '../support/api-examples/parts/oauth.js';
 import { organizationExamples } from '../support/api-examples/parts/organization.js';
+import { receiverExamples } from '../support/api-examples/parts/receivers.js';
 import { scimExamples } from '../support/api-examples/parts/scim.js';
 import { tokenExamples } from '../support/api-examples/parts/tokens.js';
 import { startStage, type Stage } from '../support/api-examples/stage.js';
@@ -37,6 +38,7 @@ describe('the examples of the document', () => {
     ['applications', applicationExamples],
     ['organization', organizationExamples],
     ['tokens', tokenExamples],
+    ['receivers', receiverExamples],
     ['access', accessExamples],
     ['scim', scimExamples],
     ['oauth', oauthExamples],

@@ -88,7 +88,12 @@ export const API: ApiDescription = {
     {
       name: 'Members',
       description: 'The members of an organization, and the acts of its admins on them.',
-      paths: ['/api/v1/org/members*', '/api/v1/org/keys'],
+      paths: ['/api/v1/org/members*'],
+    },
+    {
+      name: 'Keys of members',
+      description: 'The security keys of all members of an organization.',
+      paths: ['/api/v1/org/keys'],
     },
     {
       name: 'Re-enrollment passes',
@@ -130,6 +135,11 @@ export const API: ApiDescription = {
       name: 'Audit log',
       description: 'The audit events of an organization, and the checkpoints that seal them.',
       paths: ['/api/v1/org/audit-events*', '/api/v1/org/audit-checkpoints*'],
+    },
+    {
+      name: 'Event receivers',
+      description: 'The servers to which the service sends the audit events of an organization.',
+      paths: ['/api/v1/org/event-receivers*'],
     },
     {
       name: 'SCIM users',

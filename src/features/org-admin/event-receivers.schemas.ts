@@ -178,7 +178,7 @@ export const RECEIVER_JSON = z
     last_result: z
       .string()
       .nullable()
-      .describe('The result of the last request, such as `200`; null before the first.'),
+      .describe('The result of the last request, such as `answer 200`; null before the first.'),
     last_tried_at: time.describe('The time of the last request.'),
     last_taken_at: time.describe('The time of the last request that it took.'),
     next_attempt_at: time.meta({ description: 'The next try after a failure.' }),
@@ -204,7 +204,7 @@ const LETTER_JSON = z
     type: z.string().describe('The type of the event.'),
     event_at: z.iso.datetime().describe('The time of the event.'),
     dead_at: z.iso.datetime().describe('The time at which the service gave it up.'),
-    result: z.string().nullable().describe('The result of the last try, such as `500`.'),
+    result: z.string().nullable().describe('The result of the last try, such as `answer 503`.'),
   })
   .meta({ id: 'UndeliveredEvent', description: 'An event that its receiver did not take.' });
 

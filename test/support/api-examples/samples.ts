@@ -39,6 +39,10 @@ const FORMS: Readonly<Record<string, string>> = {
   'if-none-match': '"sample-version"',
 };
 
+/** The names of ids that WebAuthn writes as bytes in base64url, of which some have no digit. */
+const IDS_OF_BYTES = new Set(['id', 'rawId']);
+const BYTES = /^(?=.*[a-z])(?=.*[A-Z])[\w-]{20,}$/;
+
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(?:Z|\+00:00)$/;
 const END = /expire|until|ends|before|signs_from/;
@@ -116,7 +120,8 @@ export class Samples {
     const time = TIME.exec(text);
     if (time) return sampleTime(name, time[1] !== undefined);
     if (TEST_ADDRESS.test(text)) return '203.0.113.7';
-    if (OPAQUE.has(name) || looksRandom(text)) return this.#opaque(text, name);
+    const isBytes = IDS_OF_BYTES.has(name) && BYTES.test(text);
+    if (OPAQUE.has(name) || isBytes || looksRandom(text)) return this.#opaque(text, name);
     let result = text;
     for (const [live, sample] of this.#samples) {
       if (live.length > 8) result = result.replaceAll(live, sample);

@@ -21,6 +21,7 @@ export async function memberExamples(stage: Stage): Promise<string> {
   const { call } = exchanges.bound;
   const id = await idOf(app, 'bob@octo.example');
   await call('listMembers', { parameters: { q: 'bob', limit: 1 } });
+  await call('listMemberKeys', { parameters: { q: 'bob', limit: 1 } });
   const shown = await call('getMember', { parameters: { id } });
   await call('promoteMember', { parameters: { id, 'if-match': shown.headers.get('etag') } });
   await call('demoteMember', { parameters: { id } });
