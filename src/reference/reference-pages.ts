@@ -1,6 +1,7 @@
 import { ModulesContainer, NestFactory } from '@nestjs/core';
 import { loadConfig } from '#platform/config/load-config.js';
 import { compileRoutes } from '#platform/http/routing/compile-routes.js';
+import type { RoutePolicies } from '#platform/http/routing/route-policies.js';
 import { EDGE_TIMEOUTS } from '#platform/http/edge/edge-timeouts.js';
 import { KMS_LIMITS } from '#platform/kms/call-policy.js';
 import { KmsKeys } from '#platform/kms/kms-keys.js';
@@ -33,11 +34,8 @@ const ROOT: CompositionRoot = {
   modules: [],
 };
 
-/**
- * Returns the pages of docs/reference/ by file name. Nest only scans the modules, so that no
- * database is needed.
- */
-export async function referencePages(): Promise<Readonly<Record<string, string>>> {
+/** Returns the table of all routes. Nest only scans the modules, so that no database is needed. */
+export async function previewRoutes(): Promise<RoutePolicies> {
   const { config } = loadConfig(ENVIRONMENT);
   const kmsKeys = await KmsKeys.open(config);
   const logger = createLogger(config.log);
@@ -46,6 +44,11 @@ export async function referencePages(): Promise<Readonly<Record<string, string>>
     preview: true,
     logger: false,
   });
-  const { routes } = compileRoutes(context.get(ModulesContainer));
+  return compileRoutes(context.get(ModulesContainer));
+}
+
+/** Returns the pages of docs/reference/ by file name. */
+export async function referencePages(): Promise<Readonly<Record<string, string>>> {
+  const { routes } = await previewRoutes();
   return { ...endpointsPages(routes), 'configuration.md': configurationPage() };
 }

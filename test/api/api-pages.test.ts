@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { API } from '../../src/features/openapi/api-groups.js';
@@ -15,13 +16,12 @@ beforeAll(async () => {
 
 afterAll(() => app.close());
 
-/** The paths that the links of a page lead to. */
+/** The paths that the links of a page lead to, each once. */
 async function linksOf(path: string): Promise<string[]> {
   const { status, text } = await app.client().get(path);
   expect(status, path).toBe(200);
-  return [...text.matchAll(/href="(\/(?:docs\/api|errors)\/[^"]+)"/g)].map(
-    ([, link]) => link ?? '',
-  );
+  const links = [...text.matchAll(/href="(\/(?:docs\/api|errors)\/[^"#]+)(?:#[^"]*)?"/g)];
+  return [...new Set(links.map(([, link]) => link ?? ''))];
 }
 
 describe('the error catalogue', () => {
@@ -56,7 +56,69 @@ describe('the error catalogue', () => {
   });
 });
 
+/** Reads the text of each element `<pre>` of a page. */
+function linesIn(page: string): string[] {
+  const found = [...page.matchAll(/<pre class="wrapped"><code>(.*?)<\/code><\/pre>/gs)];
+  const texts = found.map(([, text = '']) => text);
+  return texts.map((text) =>
+    text
+      .replaceAll('&lt;', '<')
+      .replaceAll('&gt;', '>')
+      .replaceAll('&quot;', '"')
+      .replaceAll('&#39;', "'")
+      .replaceAll('&amp;', '&'),
+  );
+}
+
+/** Runs lines in a shell that prints the words of each command in place of running it. */
+function wordsOf(lines: readonly string[]): string[][] {
+  const commands = ['curl', 'svc'].map(
+    (name) => `${name}() { printf '%s\\0' ${name} "$@"; echo; }`,
+  );
+  const script = [...commands, 'TOKEN=t SCIM_TOKEN=s API_TOKEN=a REGISTRATION_TOKEN=r', ...lines];
+  const { stdout, status } = spawnSync('sh', ['-eu'], {
+    input: script.join('\n'),
+    encoding: 'utf8',
+  });
+  expect(status).toBe(0);
+  return stdout
+    .trimEnd()
+    .split('\0\n')
+    .map((line) => line.replace(/\0$/, '').split('\0'));
+}
+
 describe('/docs/api', () => {
+  it('shows lines of curl and svc api that a shell reads as the request of the example', async () => {
+    const { json } = await app.client().get('/openapi.json');
+    const groups = await linksOf('/docs/api');
+    const pages = await Promise.all(
+      groups.map(async (link) => (await app.client().get(link)).text),
+    );
+    const words = wordsOf(pages.flatMap(linesIn).filter((line) => /^(?:curl|svc) /.test(line)));
+    const operations = Object.values<object>(json.paths).flatMap((one) => Object.values(one));
+    const sent = words.filter(([program]) => program === 'curl');
+    expect(sent).toHaveLength(operations.length);
+    const bodies = operations.flatMap(({ requestBody }) => {
+      const [[type, media]] = Object.entries<{ example?: unknown }>(
+        requestBody?.content ?? { none: {} },
+      ) as [[string, { example?: unknown }]];
+      return /json/.test(type) && media.example !== undefined ? [media.example] : [];
+    });
+    const shown = sent.flatMap((line) => {
+      const at = line.indexOf('--data');
+      return at < 0 ? [] : [JSON.parse(line[at + 1] ?? '') as unknown];
+    });
+    expect(shown).toHaveLength(bodies.length);
+    for (const body of bodies) expect(shown).toContainEqual(body);
+    const urls = sent.map((line) => line.find((word) => word.startsWith(app.baseUrl)) ?? '');
+    expect(urls.filter((url) => !URL.canParse(url) || /[{}]/.test(url))).toEqual([]);
+    const ofSvc = words.filter(([program]) => program === 'svc');
+    expect(ofSvc.map(([, api, , path = '']) => `${api} ${path.slice(0, 3)}`)).toEqual(
+      ofSvc.map(() => expect.stringMatching(/^api \/(?:v1|ap)/)),
+    );
+    expect(ofSvc.length).toBeGreaterThan(60);
+  });
+
   it('shows every operation of the document on the page of its group, below 60 KB', async () => {
     const { json } = await app.client().get('/openapi.json');
     const groups = await linksOf('/docs/api');
@@ -105,10 +167,35 @@ requires('chromium').describe('the documents in a browser', () => {
     await visitor.leave();
   });
 
+  it('are found by a search that the keyboard alone can use, on a phone', async () => {
+    const visitor = await openProfile(browser, app.baseUrl);
+    const { page } = visitor;
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.goto('/docs/api');
+    const field = page.getByRole('searchbox', { name: 'Search the routes' });
+    const shown = () => page.locator('[data-words]:visible dt').allTextContents();
+    const status = page.locator('[data-api-search] [role="status"]');
+    await field.focus();
+    await page.keyboard.type('Rotate scim');
+    await expect.poll(shown).toEqual(['POST /api/v1/programs/scim-tokens/{id}/rotate']);
+    expect(await status.textContent()).toBe('1 route');
+    await field.fill('touch_within_seconds nothing-has-this');
+    await expect.poll(shown).toEqual([]);
+    expect(await status.textContent()).toBe('0 routes');
+    await field.fill('listMembers limit');
+    await expect.poll(shown).toContain('GET /api/v1/org/members');
+    await page.getByRole('link', { name: 'GET /api/v1/org/members', exact: true }).press('Enter');
+    await page.getByRole('heading', { name: 'Lists the members', exact: true }).waitFor();
+    expect(page.url()).toBe(`${app.baseUrl}/docs/api/members#listMembers`);
+    expect(visitor.pageErrors).toEqual([]);
+    await visitor.leave();
+  });
+
   it('show their text and lead to each other by the keyboard without JavaScript', async () => {
     const context = await browser.newContext({ javaScriptEnabled: false, baseURL: app.baseUrl });
     const page = await context.newPage();
     await page.goto('/docs/api');
+    expect(await page.getByRole('searchbox').count()).toBe(0);
     await page.getByRole('link', { name: 'Security keys' }).press('Enter');
     await page.getByRole('heading', { name: 'Removes a security key' }).waitFor();
     await page.getByRole('link', { name: 'last_key' }).press('Enter');

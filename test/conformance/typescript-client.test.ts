@@ -4,8 +4,7 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { READY } from '../../src/demo/people/people.js';
-import { Client } from '../support/client.js';
-import { startDemoProcess, type DemoProcess } from '../support/demo-process.js';
+import { startClientGround, type ClientGround } from '../support/api-client/demo-sessions.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
@@ -15,13 +14,14 @@ const run = promisify(execFile);
 /** A part of the walk, and one in its place that the API does not have. */
 const FAULTS = [
   ["user.GET('/v1/keys')", "user.GET('/v1/keyz')"],
-  ["query: { limit: '5' }", "query: { limits: '5' }"],
+  ['query: { limit: 5 }', "query: { limit: '5' }"],
+  ['query: { limit: 30 }', 'query: { limits: 30 }'],
   ['renamed.name', 'renamed.nickname'],
   ["{ name: 'Desk' }", '{ name: 7 }'],
 ] as const;
 
 describe('the TypeScript client that openapi-typescript generates', () => {
-  let running: DemoProcess;
+  let ground: ClientGround;
   let folder: string;
 
   /** What the compiler says of the walk and of its faulty variants, in one run. */
@@ -29,11 +29,10 @@ describe('the TypeScript client that openapi-typescript generates', () => {
 
   beforeAll(async () => {
     folder = await makeTemporaryDirectory();
-    running = await startDemoProcess(folder);
+    ground = await startClientGround(folder);
     await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
     await writeFile(join(folder, 'package.json'), '{"type":"module"}');
-    const { text } = await new Client(running.baseUrl).get('/openapi.json');
-    await writeFile(join(folder, 'openapi.json'), text);
+    await writeFile(join(folder, 'openapi.json'), ground.document);
     await program('openapi-typescript/bin/cli.js', 'openapi.json', '--output', 'api.ts');
     const walk = await readFile(join(ROOT, 'test/support/api-client/walk.txt'), 'utf8');
     await writeFile(join(folder, 'walk.ts'), walk);
@@ -45,7 +44,7 @@ describe('the TypeScript client that openapi-typescript generates', () => {
   });
 
   afterAll(async () => {
-    await running.demo.stop();
+    await ground.running.demo.stop();
     await removeDirectory(folder);
   });
 
@@ -75,27 +74,14 @@ describe('the TypeScript client that openapi-typescript generates', () => {
       (error: { readonly stdout: string }) => error.stdout.split('\n'),
     );
 
-  /**
-   * Logs a ready-made person of the demo in with the demo's software key. @returns the token of the
-   * session
-   */
-  async function sessionOf({ email }: { readonly email: string }): Promise<string> {
-    const browser = new Client(running.baseUrl);
-    await browser.signIn(email);
-    const { state, publicKey } = (await browser.post('/login/webauthn/start', {})).json;
-    const { json: credential } = await browser.post('/demo/software-key/get', publicKey);
-    await browser.post('/login/webauthn/complete', { state, credential });
-    return browser.cookie('svc_session') ?? '';
-  }
-
-  it('compiles, and walks the demo: keys, certificates, members, SCIM, an application, the audit log', async () => {
+  it('compiles, and walks the demo: keys, certificates, members, SCIM, programs, an application, the audit log', async () => {
     const ofVariants = /^(?:wrong-\d+\.ts\b| |$)/;
     expect(said.filter((line) => !ofVariants.test(line))).toEqual([]);
     const { stdout } = await run(process.execPath, ['walk.js'], {
       cwd: folder,
       env: {
-        BASE_URL: running.baseUrl,
-        SESSION: await sessionOf(READY.admin),
+        BASE_URL: ground.running.baseUrl,
+        SESSION: await ground.adminSession(),
         SSH_KEY: newPublicKeyLine(),
       },
     });
@@ -114,6 +100,7 @@ describe('the TypeScript client that openapi-typescript generates', () => {
       ),
       removed: 204,
       endedToken: 204,
+      program: [['scim-tokens:rotate'], true],
       late: [401, '401'],
       application: ['Generated', 'web', 'string'],
       deleted: 204,

@@ -13,6 +13,16 @@ import { OTLP_READER } from './otlp-reader.js';
  */
 export const SCHEMATHESIS = '/opt/svc-test/schemathesis/bin/schemathesis';
 
+/** The packages of the linters of an OpenAPI document. `.ci/run` installs them. */
+export const API_LINT = '/opt/svc-test/api-lint/node_modules';
+
+/** The folder of `oapi-codegen`, with the modules and the cache of its clients (`.ci/api-go`). */
+export const API_GO = '/opt/svc-test/api-go';
+
+/** The program openapi-python-client. `.ci/run` installs it. */
+export const OPENAPI_PYTHON_CLIENT =
+  '/opt/svc-test/openapi-python-client/bin/openapi-python-client';
+
 /** The Python of a virtual environment with Flask and Authlib. `.ci/run` installs it. */
 export const AUTHLIB_PYTHON = '/opt/svc-test/authlib/bin/python';
 
@@ -58,7 +68,9 @@ export interface Requirement {
  *   the identity provider of that name, `postgresql` a server of Debian, `authlib` the Python
  *   environment of that name, `the Go modules` those of `.ci/go`, `the OTLP reader` the program of
  *   `.ci/otlp`, `python3-jwt` PyJWT of Debian, `helm` and `check-manifests` the programs of
- *   `.ci/helm`, `ssh-libraries` the Python environment with Paramiko and AsyncSSH
+ *   `.ci/helm`, `ssh-libraries` the Python environment with Paramiko and AsyncSSH, `redocly` and
+ *   `spectral` the linters of an OpenAPI document, `oapi-codegen` and `openapi-python-client` the
+ *   generators of clients
  */
 export function requires(...needs: string[]): Requirement {
   const missing = needs.filter((need) => !isMet(need));
@@ -88,6 +100,10 @@ function isMet(need: string): boolean {
   if (need === 'the Go modules')
     return existsSync('/opt/svc-test/go/pkg/mod/github.com/coreos/go-oidc');
   if (need === 'the OTLP reader') return existsSync(OTLP_READER);
+  if (need === 'redocly') return existsSync(join(API_LINT, '@redocly/cli'));
+  if (need === 'spectral') return existsSync(join(API_LINT, '@stoplight/spectral-cli'));
+  if (need === 'oapi-codegen') return isExecutable(join(API_GO, 'oapi-codegen'));
+  if (need === 'openapi-python-client') return isExecutable(OPENAPI_PYTHON_CLIENT);
   if (need === 'schemathesis') return isExecutable(join(dirname(SCHEMATHESIS), 'python'));
   if (need === 'simplesamlphp') return existsSync('/usr/share/simplesamlphp/www/index.php');
   if (need === 'helm' || need === 'check-manifests') return isExecutable(join(HELM_PROGRAMS, need));

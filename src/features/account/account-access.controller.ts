@@ -32,6 +32,7 @@ export class AccountAccessController {
 
   @Get('credentials')
   @Route({
+    operation: 'listMyCredentials',
     summary: 'Lists the credentials that were issued in the name of the user',
     answers: { 200: CREDENTIALS_JSON },
   })
@@ -46,6 +47,7 @@ export class AccountAccessController {
   @Post('certificates/:serial/revoke')
   @HttpCode(200)
   @Route({
+    operation: 'revokeMyCertificate',
     summary: 'Revokes a live SSH certificate of the user',
     answers: { 200: REVOKED_JSON },
     refusals: ['not_found'],
@@ -65,6 +67,7 @@ export class AccountAccessController {
 
   @Get('applications')
   @Route({
+    operation: 'listMyApplications',
     summary: 'Lists the applications that the user signed in to',
     answers: { 200: APPLICATIONS_JSON },
   })
@@ -76,6 +79,7 @@ export class AccountAccessController {
 
   @Delete('applications/:client_id')
   @Route({
+    operation: 'endApplicationAccess',
     summary: 'Ends the access of an application to the user',
     answers: { 200: ENDED_ACCESS_JSON },
     refusals: ['not_found'],

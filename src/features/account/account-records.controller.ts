@@ -11,6 +11,11 @@ import { logError } from '#platform/http/errors/error-log.js';
 import { Route } from '#platform/http/routing/route.js';
 import { ACTIVITIES_JSON, PAGE_QUERY, activityJson, nextJson } from './account.schemas.js';
 
+/** The export of an account. The guide of the account lists its further members. */
+const EXPORT_JSON = z
+  .looseObject({ exported_at: z.iso.datetime().describe('The time of the export.') })
+  .describe('Everything that is held about the user.');
+
 /**
  * Serves the activity of a user, and an export of everything that the service holds about the user.
  */
@@ -21,6 +26,7 @@ export class AccountRecordsController {
 
   @Get('activity')
   @Route({
+    operation: 'listMyActivity',
     summary: 'Lists the audit events of the user',
     answers: { 200: ACTIVITIES_JSON },
   })
@@ -34,8 +40,9 @@ export class AccountRecordsController {
 
   @Get('export')
   @Route({
+    operation: 'exportMyAccount',
     summary: 'Exports everything that is held about the user, as a file',
-    answers: { 200: z.looseObject({ exported_at: z.iso.datetime() }) },
+    answers: { 200: EXPORT_JSON },
   })
   async export(@Caller() session: VerifiedSession): Promise<StreamableFile> {
     const parts = await this.account.export(session);

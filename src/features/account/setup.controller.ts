@@ -17,6 +17,7 @@ export class SetupController {
 
   @Get()
   @Route({
+    operation: 'getSetup',
     summary: 'Lists the hosts, roles, clusters and applications that the user reaches',
     answers: { 200: SETUP_JSON },
   })

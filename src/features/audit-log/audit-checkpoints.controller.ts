@@ -25,6 +25,7 @@ export class AuditCheckpointsController {
 
   @Get()
   @Route({
+    operation: 'listAuditCheckpoints',
     summary: 'Lists the checkpoints of the audit log of the organization',
     answers: { 200: CHECKPOINTS_JSON },
   })
@@ -43,6 +44,7 @@ export class AuditCheckpointsController {
 
   @Get('proof')
   @Route({
+    operation: 'proveAuditCheckpoint',
     summary: 'Proves that a checkpoint of the audit log extends an earlier one',
     answers: { 200: PROOF_JSON },
     refusals: ['not_found'],

@@ -19,7 +19,11 @@ export class AuditLogController {
   constructor(private readonly auditEvents: AuditEvents) {}
 
   @Get()
-  @Route({ summary: 'Lists the audit events of the organization', ...AUDIT_ANSWERS })
+  @Route({
+    operation: 'listAuditEvents',
+    summary: 'Lists the audit events of the organization',
+    ...AUDIT_ANSWERS,
+  })
   list(
     @Caller() session: VerifiedSession,
     @Query({ schema: AUDIT_QUERY }) asked: AuditRequest,

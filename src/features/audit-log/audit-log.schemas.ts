@@ -14,6 +14,7 @@ import { keysOf, LONGEST_FIELD } from '#domain/admin/audit-search/audit-question
 import { parseNetwork } from '#domain/admin/audit-search/network.js';
 import { parseEmailAddress } from '#domain/organizations/email-address.js';
 import { FORMAT_NAMES } from '#platform/http/files/line-file.js';
+import { pageLimit } from '#platform/text/query-number.js';
 import { isSingleLine } from '#platform/text/single-line.js';
 
 /** The most events on a page. */
@@ -58,27 +59,33 @@ export type AuditFormat = (typeof AUDIT_FORMATS)[number];
  */
 export const AUDIT_QUERY = z
   .strictObject({
-    /** A type, or the name of a group of types such as `keys`. */
-    type: z.enum(TYPE_FILTERS, { error: 'must be the type of an event' }).optional(),
-    user: z.guid('must be the id of a user').optional(),
-    email: readBy(parseEmailAddress, 'must be an e-mail address').optional(),
-    /** The id or the address of a user, or the beginning of a name or address. */
-    person: TEXT.optional(),
-    /** The id of a client or application, or its name at the time. */
-    client: TEXT.optional(),
-    /** The name or the id of a target, the ARN of a role, or the owner of a GitHub installation. */
-    target: TEXT.optional(),
-    /** The id of a security key, or an AAGUID or a part of the name of its model. */
-    key: TEXT.optional(),
-    /** An address or a network. */
-    ip: readBy(parseNetwork, 'must be an address or a network').optional(),
-    request: TEXT.optional(),
-    from: time.optional(),
-    to: time.optional(),
-    /**
-     * The `next` of the previous page; `EPOCH.INDEX` of the last leaf in the format `sealed`. In
-     * the order `asc` the text `latest` stands for the present end of the log.
-     */
+    type: z
+      .enum(TYPE_FILTERS, { error: 'must be the type of an event' })
+      .optional()
+      .describe('A type, or the name of a group of types such as `keys`.'),
+    user: z
+      .guid('must be the id of a user')
+      .optional()
+      .describe('The id of the user who acted, or whom the event is about.'),
+    email: readBy(parseEmailAddress, 'must be an e-mail address')
+      .optional()
+      .describe('The e-mail address of such a user.'),
+    person: TEXT.optional().describe(
+      'The id or the address of such a user, or the beginning of a name or address.',
+    ),
+    client: TEXT.optional().describe('The id of a client or application, or its name at the time.'),
+    target: TEXT.optional().describe(
+      'The name or the id of a target, the ARN of a role, or the owner of a GitHub installation.',
+    ),
+    key: TEXT.optional().describe(
+      'The id of a security key, or an AAGUID or a part of the name of its model.',
+    ),
+    ip: readBy(parseNetwork, 'must be an address or a network')
+      .optional()
+      .describe('An address or a network of the request.'),
+    request: TEXT.optional().describe('The id of the request, as in its response header.'),
+    from: time.optional().describe('Events at or after this time (RFC 3339).'),
+    to: time.optional().describe('Events before this time (RFC 3339).'),
     after: z
       .string()
       .max(128)
@@ -89,24 +96,23 @@ export const AUDIT_QUERY = z
         context.addIssue({ code: 'custom', message: 'must be the next of a page before' });
         return z.NEVER;
       })
-      .optional(),
-    limit: z
-      .string()
-      .regex(/^\d{1,4}$/, 'must be a whole number')
-      .transform(Number)
-      .pipe(z.int().min(1).max(LARGEST_PAGE))
-      .optional(),
-    /**
-     * The format of the response. A link uses this parameter, because it cannot set the header
-     * `Accept`.
-     */
-    format: z.enum(AUDIT_FORMATS).optional(),
-    /**
-     * `asc` is the order for programs that read the whole log: each event comes once, and never
-     * before an earlier event. Only the parameters `type`, `after`, `limit` and `format` can be
-     * combined with it. The default is `desc`, the newest events first.
-     */
-    order: z.enum(['asc', 'desc']).optional(),
+      .optional()
+      .describe(
+        'The `next` of the page before; `EPOCH.INDEX` of the last leaf in the format `sealed`. In the order `asc`, `latest` is the present end of the log.',
+      ),
+    limit: pageLimit(LARGEST_PAGE)
+      .optional()
+      .describe(`The most events of the page: ${LARGEST_PAGE} at most.`),
+    format: z
+      .enum(AUDIT_FORMATS)
+      .optional()
+      .describe('The format of the response, in place of the header `Accept`.'),
+    order: z
+      .enum(['asc', 'desc'])
+      .optional()
+      .describe(
+        '`asc` is for programs that read the whole log: each event comes once, and never before an earlier one. It goes with `type`, `after`, `limit` and `format` alone. Without it, the newest events come first.',
+      ),
   })
   .superRefine(({ order, after, format, limit, type, ...search }, context) => {
     const isFeed = order === 'asc';
@@ -178,39 +184,39 @@ export function sealedPlace({ after }: AuditRequest): SealedPlace | undefined {
 }
 
 /** An event in the JSON of the API. */
-export const AUDIT_EVENT_JSON = z.object({
-  id: z.string(),
-  type: z.string(),
-  class: z.string(),
-  actor_id: z.string().nullable(),
-  subject_id: z.string().nullable(),
-  /**
-   * The addresses of both users and the name of the client at the time of the event; null in events
-   * from before version 0.5.
-   */
-  actor_email: z.string().nullable(),
-  subject_email: z.string().nullable(),
-  client_name: z.string().nullable(),
-  request_id: z.string().nullable(),
-  ip: z.string().nullable(),
-  user_agent: z.string().nullable(),
-  details: z.record(z.string(), z.unknown()),
-  created_at: z.string(),
-  /**
-   * The cursor from which a client can continue after this event; absent unless the request has
-   * `order=asc`.
-   */
-  cursor: z.string().optional(),
-});
+export const AUDIT_EVENT_JSON = z
+  .object({
+    id: z.string().describe('The id of the event.'),
+    type: z.string().describe('The type of the event, such as `login_success`.'),
+    class: z.string().describe('`auth`, `oauth` or `admin`, by which the log keeps it.'),
+    actor_id: z.string().nullable().describe('The id of the user who acted.'),
+    subject_id: z.string().nullable().describe('The id of the user whom the event is about.'),
+    actor_email: z.string().nullable().describe('The address of the actor at the time.'),
+    subject_email: z.string().nullable().describe('The address of the subject at the time.'),
+    client_name: z.string().nullable().describe('The name of the client at the time.'),
+    request_id: z.string().nullable().describe('The id of the request, as in its response header.'),
+    ip: z.string().nullable().describe('The IP address of the request.'),
+    user_agent: z.string().nullable().describe('The `User-Agent` of the request.'),
+    details: z.record(z.string(), z.unknown()).describe('What the type of the event adds.'),
+    created_at: z.string().describe('The time of the event (RFC 3339).'),
+    cursor: z
+      .string()
+      .optional()
+      .describe('The value of `after` to go on behind this event; only with `order=asc`.'),
+  })
+  .meta({ id: 'AuditEvent', description: 'An event of the audit log.' });
 
-/**
- * A page of events. `next` is null at the end of the log. With `order=asc` it is never null,
- * because more events follow later. A page that has fewer events than `limit` is not always the
- * last page.
- */
-export const AUDIT_PAGE_JSON = z.object({
-  events: z.array(AUDIT_EVENT_JSON),
-  next: z.string().nullable(),
-});
+/** A page of events. */
+export const AUDIT_PAGE_JSON = z
+  .object({
+    events: z
+      .array(AUDIT_EVENT_JSON)
+      .describe('The events. Fewer than `limit` do not mean that the page is the last one.'),
+    next: z
+      .string()
+      .nullable()
+      .describe('The value of `after` for the next page; null at the end, never with `order=asc`.'),
+  })
+  .meta({ id: 'AuditPage', description: 'A page of the audit log.' });
 /** The type of a page of events in the JSON of the API. */
 export type AuditPageJson = z.output<typeof AUDIT_PAGE_JSON>;

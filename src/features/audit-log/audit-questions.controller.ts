@@ -30,6 +30,7 @@ export class AuditQuestionsController {
   @Get()
   @Route({
     auth: ADMIN_READS,
+    operation: 'listAuditQuestions',
     summary: 'Lists the saved questions to the audit log',
     answers: { 200: QUESTIONS_JSON },
   })
@@ -42,6 +43,7 @@ export class AuditQuestionsController {
 
   @Post()
   @Route({
+    operation: 'saveAuditQuestion',
     summary: 'Saves a question to the audit log',
     answers: { 201: QUESTION_JSON },
     refusals: ['limit_reached'],
@@ -58,6 +60,7 @@ export class AuditQuestionsController {
 
   @Delete(':id')
   @Route({
+    operation: 'removeAuditQuestion',
     summary: 'Removes a saved question',
     answers: { 204: null },
     refusals: ['not_found'],

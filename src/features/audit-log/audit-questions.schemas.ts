@@ -41,22 +41,26 @@ function fieldOf(field: (typeof QUESTION_FIELDS)[number]) {
  */
 export const SAVE_QUESTION = z
   .strictObject({
-    name: NAME,
-    type: fieldOf('type'),
-    person: fieldOf('person'),
-    client: fieldOf('client'),
-    target: fieldOf('target'),
-    key: fieldOf('key'),
-    ip: fieldOf('ip'),
-    request: fieldOf('request'),
-    from: fieldOf('from'),
-    to: fieldOf('to'),
-    period: z.enum(Object.keys(PERIODS) as Period[]).optional(),
+    name: NAME.describe('The name of the question.'),
+    type: fieldOf('type').describe('A type of events, or a group of types.'),
+    person: fieldOf('person').describe('A user: an id, an address, or the beginning of a name.'),
+    client: fieldOf('client').describe('The id or the name of a client.'),
+    target: fieldOf('target').describe('The name or the id of a target.'),
+    key: fieldOf('key').describe('A security key: an id, an AAGUID or a part of its model.'),
+    ip: fieldOf('ip').describe('An address or a network.'),
+    request: fieldOf('request').describe('The id of a request.'),
+    from: fieldOf('from').describe('The first day.'),
+    to: fieldOf('to').describe('The last day.'),
+    period: z
+      .enum(Object.keys(PERIODS) as Period[])
+      .optional()
+      .describe('The time until now, in place of `from` and `to`.'),
   })
   .refine(
     (body) => Object.entries(body).some(([key, text]) => key !== 'name' && text !== undefined),
     'a question needs at least one filter',
-  );
+  )
+  .describe('A name and at least one filter.');
 /** The body of `POST /api/v1/org/audit-questions` after validation. */
 export type SaveQuestion = z.output<typeof SAVE_QUESTION>;
 
@@ -69,20 +73,26 @@ export function questionOf({ name, from, to, ...fields }: SaveQuestion): NamedQu
 }
 
 /** The parameters of `DELETE /api/v1/org/audit-questions/{id}`. */
-export const QUESTION_ID = z.object({ id: z.string().max(64) });
+export const QUESTION_ID = z.object({
+  id: z.string().max(64).describe('The id of the saved question.'),
+});
 
 /** A saved question in the JSON of the API. */
-export const QUESTION_JSON = z.object({
-  id: z.string(),
-  name: z.string(),
-  filters: z.record(z.string(), z.string().optional()),
-  created_at: z.string(),
-});
+export const QUESTION_JSON = z
+  .object({
+    id: z.string().describe('The id of the question.'),
+    name: z.string().describe('Its name.'),
+    filters: z.record(z.string(), z.string().optional()).describe('Its filters, by their names.'),
+    created_at: z.string().describe('The time at which it was saved.'),
+  })
+  .meta({ id: 'AuditQuestion', description: 'A saved question to the audit log.' });
 /** The type of a saved question in the JSON of the API. */
 export type QuestionJson = z.output<typeof QUESTION_JSON>;
 
 /** The JSON of the saved questions of an organization. */
-export const QUESTIONS_JSON = z.object({ questions: z.array(QUESTION_JSON) });
+export const QUESTIONS_JSON = z
+  .object({ questions: z.array(QUESTION_JSON).describe('The questions.') })
+  .describe('The saved questions of the organization.');
 
 /** Renders a saved question as JSON. */
 export function questionJson({ id, name, filters, createdAt }: SavedQuestion): QuestionJson {

@@ -18,7 +18,11 @@ export class ProgramAuditController {
   constructor(private readonly auditEvents: AuditEvents) {}
 
   @Get()
-  @Route({ summary: 'Lists the audit events of the organization to a program', ...AUDIT_ANSWERS })
+  @Route({
+    operation: 'listAuditEventsForProgram',
+    summary: 'Lists the audit events of the organization to a program',
+    ...AUDIT_ANSWERS,
+  })
   list(
     @Caller() program: Program,
     @Query({ schema: AUDIT_QUERY }) asked: AuditRequest,

@@ -48,6 +48,7 @@ export class AwsController {
 
   @Post()
   @Route({
+    operation: 'issueAwsToken',
     summary: 'Issues a token for AWS STS',
     answers: { 200: AWS_TOKEN_JSON },
     refusals: REFUSALS,
@@ -67,6 +68,7 @@ export class AwsController {
    */
   @Get()
   @Route({
+    operation: 'getAwsToken',
     summary: 'Issues a token for AWS STS, to a token in the header alone',
     answers: { 200: AWS_TOKEN_JSON },
     refusals: REFUSALS,

@@ -3,22 +3,30 @@ import type { IssuedAwsToken } from '#domain/aws/aws-tokens.service.js';
 import { LONGEST_ARN, ROLE_ARN } from '#domain/aws/role-arn.js';
 
 /** The body of `POST /v1/credentials/aws/token`, and the query of GET. */
-export const AWS_REQUEST = z.object({
-  role_arn: z
-    .string()
-    .max(LONGEST_ARN, `must have ${LONGEST_ARN} characters at most`)
-    .regex(ROLE_ARN, 'must be the ARN of an IAM role')
-    .optional(),
-});
+export const AWS_REQUEST = z
+  .object({
+    role_arn: z
+      .string()
+      .max(LONGEST_ARN, `must have ${LONGEST_ARN} characters at most`)
+      .regex(ROLE_ARN, 'must be the ARN of an IAM role')
+      .optional()
+      .describe('The ARN of the role; required where the organization lists its roles.'),
+  })
+  .describe('The role for which the token is.');
 export type AwsRequest = z.output<typeof AWS_REQUEST>;
 
 /** The body of `POST /v1/credentials/aws/token`, which may be left out. */
-export const AWS_BODY = AWS_REQUEST.optional();
+export const AWS_BODY = AWS_REQUEST.optional().describe(
+  'The role for which the token is. The body may be left out.',
+);
 
 /** The answer of `/v1/credentials/aws/token`. */
 export const AWS_TOKEN_JSON = z
-  .object({ id_token: z.string(), expires_in: z.int() })
-  .meta({ id: 'AwsToken' });
+  .object({
+    id_token: z.string().describe('The token for `AssumeRoleWithWebIdentity` of AWS STS.'),
+    expires_in: z.int().describe('The seconds until it expires.'),
+  })
+  .meta({ id: 'AwsToken', description: 'A token that AWS STS exchanges for credentials.' });
 /** The type of the answer of `/v1/credentials/aws/token`. */
 export type AwsTokenJson = z.output<typeof AWS_TOKEN_JSON>;
 

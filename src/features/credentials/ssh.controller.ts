@@ -46,6 +46,7 @@ export class SshController {
    */
   @Post('challenge')
   @Route({
+    operation: 'createSshChallenge',
     summary: 'Gives a challenge for `ssh-keygen -O challenge=FILE`',
     answers: { 200: SSH_CHALLENGE_JSON },
   })
@@ -56,6 +57,7 @@ export class SshController {
 
   @Post()
   @Route({
+    operation: 'issueSshCertificate',
     summary: 'Issues an SSH user certificate',
     answers: { 200: SSH_JSON },
     refusals: [

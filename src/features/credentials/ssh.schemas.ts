@@ -4,37 +4,64 @@ import type { KeyAttestation } from '#domain/ssh/hardware-keys/attested-keys.rep
 import type { AttestationChallenge } from '#domain/ssh/hardware-keys/ssh-key-attestations.service.js';
 
 /** The body of `POST /v1/credentials/ssh`. */
-export const SSH_REQUEST = z.object({
-  public_key: z.string(),
-  principals: z.array(z.string().max(255)).max(256).optional(),
-  host: z
-    .string()
-    .regex(/^[A-Za-z0-9:][A-Za-z0-9._:-]{0,252}$/, 'must be a host name or an address')
-    .optional(),
-  ttl_seconds: z.int().positive().optional(),
-  attestation: z
-    .object({ state: z.string().max(2048), data: z.string().max(8192).transform(readBase64) })
-    .optional(),
-});
+export const SSH_REQUEST = z
+  .object({
+    public_key: z.string().describe('The public key, as in a `.pub` file.'),
+    principals: z
+      .array(z.string().max(255))
+      .max(256)
+      .optional()
+      .describe(
+        'Login names for the certificate: some of those that the user has; all unless stated.',
+      ),
+    host: z
+      .string()
+      .regex(/^[A-Za-z0-9:][A-Za-z0-9._:-]{0,252}$/, 'must be a host name or an address')
+      .optional()
+      .describe(
+        'The host to connect to: the certificate has the names of its groups of hosts alone.',
+      ),
+    ttl_seconds: z
+      .int()
+      .positive()
+      .optional()
+      .describe('The wanted validity in seconds. The service may give less.'),
+    attestation: z
+      .object({
+        state: z.string().max(2048).describe('The `state` of the challenge.'),
+        data: z
+          .string()
+          .max(8192)
+          .transform(readBase64)
+          .describe('The file of `ssh-keygen -O write-attestation=FILE`, in base64.'),
+      })
+      .optional()
+      .describe('The proof that the key is in a security key.'),
+  })
+  .describe('A public key, and what its certificate is to have.');
 export type SshRequest = z.output<typeof SSH_REQUEST>;
 
 /** The answer of `POST /v1/credentials/ssh`. */
 export const SSH_JSON = z
   .object({
-    certificate: z.string(),
+    certificate: z.string().describe('The certificate, as in a `-cert.pub` file.'),
     serial: z.string().meta({
       description: 'Decimal: JSON numbers are not safe for what clients may do with 64 bits.',
     }),
-    key_id: z.string(),
-    principals: z.array(z.string()).readonly(),
+    key_id: z.string().describe('The key id in the certificate, which sshd logs.'),
+    principals: z.array(z.string()).readonly().describe('The login names in the certificate.'),
     valid_after: z.iso
       .datetime()
       .meta({ description: 'The validity: both times are RFC 3339 in whole seconds.' }),
-    valid_before: z.iso.datetime(),
-    ca_public_key: z.string(),
+    valid_before: z.iso.datetime().describe('The end of the validity.'),
+    ca_public_key: z.string().describe('The public key of the authority that signed it.'),
     host_groups: z
       .array(
-        z.object({ name: z.string(), hosts: z.array(z.string()).readonly(), carried: z.boolean() }),
+        z.object({
+          name: z.string().describe('The name of the group.'),
+          hosts: z.array(z.string()).readonly().describe('The patterns of its host names.'),
+          carried: z.boolean().describe('True if the certificate opens these hosts.'),
+        }),
       )
       .readonly()
       .meta({
@@ -44,14 +71,14 @@ export const SSH_JSON = z
       .exactOptional(),
     attestation: z
       .object({
-        aaguid: z.string().nullable(),
-        model: z.string().nullable(),
-        verify_required: z.boolean(),
+        aaguid: z.string().nullable().describe('The AAGUID of the model of the security key.'),
+        model: z.string().nullable().describe('The name of the model; null for an unknown one.'),
+        verify_required: z.boolean().describe('True if the key verifies its user at each use.'),
       })
       .meta({ description: 'Only for a key that is proven to live in a security key.' })
       .exactOptional(),
   })
-  .meta({ id: 'SshCertificate' });
+  .meta({ id: 'SshCertificate', description: 'An SSH user certificate.' });
 /** The type of the answer of `POST /v1/credentials/ssh`. */
 export type SshJson = z.output<typeof SSH_JSON>;
 
@@ -61,10 +88,10 @@ export const SSH_CHALLENGE_JSON = z
     challenge: z.string().meta({
       description: 'Base64 of the 32 bytes that the file of `ssh-keygen -O challenge=FILE` holds.',
     }),
-    state: z.string(),
-    expires_in: z.int().meta({ description: 'Seconds.' }),
+    state: z.string().describe('The state to send back with the attestation.'),
+    expires_in: z.int().describe('The seconds until the challenge expires.'),
   })
-  .meta({ id: 'SshChallenge' });
+  .meta({ id: 'SshChallenge', description: 'A challenge for the attestation of an SSH key.' });
 /** The type of the answer of `POST /v1/credentials/ssh/challenge`. */
 export type SshChallengeJson = z.output<typeof SSH_CHALLENGE_JSON>;
 

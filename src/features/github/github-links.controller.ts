@@ -24,7 +24,7 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
-import { sendDeleted } from '#platform/http/request/preference.js';
+import { DELETED_JSON, PREFER, sendDeleted } from '#platform/http/request/preference.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
 import {
@@ -36,6 +36,20 @@ import {
   type LinkCallback,
   type LinkRequest,
 } from './github.schemas.js';
+
+/** The answer that begins a link. */
+const AUTHORIZATION_JSON = z
+  .object({
+    authorization_url: z.string().describe('The address at GitHub to open in a browser.'),
+  })
+  .describe('Where the link goes on.');
+
+/** The answer to a change of the rule for tokens. */
+const CHANGED_RULE_JSON = GITHUB_TOKEN_RULE.extend({
+  ended: z
+    .object({ github_tokens: z.int().describe('The ended GitHub tokens.') })
+    .describe('The numbers of what ended.'),
+}).describe('The rule for GitHub tokens, and what its change ended.');
 
 /**
  * Serves the links between an organization and the installations of the GitHub App. The admins of
@@ -63,8 +77,9 @@ export class GitHubLinksController {
 
   @Post('link')
   @Route({
+    operation: 'startGitHubLink',
     summary: 'Begins the link of a GitHub installation',
-    answers: { 200: z.object({ authorization_url: z.string() }) },
+    answers: { 200: AUTHORIZATION_JSON },
     refusals: ['admin_required', 'github_not_configured'],
   })
   @HttpCode(200)
@@ -88,6 +103,7 @@ export class GitHubLinksController {
     errors: 'html',
     head: false,
     auth: { ...ADMIN_READS, origin: 'any' },
+    operation: 'completeGitHubLink',
     summary: 'Takes an admin back from GitHub',
     query: 'open',
     answers: { 200: { 'text/html': 'text' } },
@@ -119,10 +135,9 @@ export class GitHubLinksController {
 
   @Patch('settings')
   @Route({
+    operation: 'changeGitHubSettings',
     summary: 'Changes whether GitHub tokens may open every repository',
-    answers: {
-      200: GITHUB_TOKEN_RULE.extend({ ended: z.object({ github_tokens: z.int() }) }),
-    },
+    answers: { 200: CHANGED_RULE_JSON },
     refusals: ['admin_required'],
   })
   async change(
@@ -136,8 +151,10 @@ export class GitHubLinksController {
 
   @Delete('installations/:id')
   @Route({
+    operation: 'removeGitHubInstallation',
     summary: 'Removes the link of a GitHub installation',
-    answers: { 200: z.object({ ended: z.record(z.string(), z.int()) }), 204: null },
+    answers: { 200: DELETED_JSON, 204: null },
+    asks: { headers: PREFER },
     refusals: ['admin_required', 'not_found'],
   })
   async unlink(

@@ -32,11 +32,12 @@ export class GitHubWebhookController {
 
   @Post()
   @Route({
+    operation: 'receiveGitHubEvent',
     summary: 'Takes an event of the GitHub App',
     answers: { 204: null },
     refusals: ['invalid_signature', 'github_not_configured', 'unavailable', 'internal'],
     asks: {
-      body: z.looseObject({}),
+      body: z.looseObject({}).describe('The event as GitHub sends it.'),
       headers: {
         'x-hub-signature-256': 'The HMAC-SHA256 of the body.',
         'x-github-delivery': 'The id of the delivery.',

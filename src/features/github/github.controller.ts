@@ -43,6 +43,7 @@ export class GitHubController {
   @Post('token')
   @Route({
     tier: 'issuance',
+    operation: 'issueGitHubToken',
     summary: 'Issues a GitHub installation token',
     answers: { 200: GITHUB_TOKEN_JSON },
     refusals: [
@@ -78,6 +79,7 @@ export class GitHubController {
 
   @Get('status')
   @Route({
+    operation: 'getGitHubStatus',
     summary: 'Lists the GitHub installations that the caller reaches',
     answers: { 200: STATUS_JSON },
     refusals: ['issuance_refused'],

@@ -1,18 +1,25 @@
+import { readdir, readFile } from 'node:fs/promises';
 import type { ApiDescription } from '#platform/http/openapi/api-description.js';
+import type { OperationExample } from '#platform/http/openapi/operation-example.js';
 
 const DESCRIPTION = `Every credential here needs an attested FIDO2 security key.
 
 - **Errors**: \`/v1\` and \`/api/v1\` answer with problem documents (RFC 9457), the OAuth endpoints with
-  \`error\` and \`error_description\` (RFC 6749), SCIM with its own errors (RFC 7644). \`code\` and
-  \`x-error-codes\` name codes of the error catalogue, which has a page for each at \`/errors/{code}\`.
+  \`error\` and \`error_description\` (RFC 6749), SCIM with its own errors (RFC 7644). \`code\`
+  is a code of the error catalogue, which has a page for each at \`/errors/{code}\`.
 - **Unknown query parameters** are refused with 400 on \`/v1\` and \`/api/v1\`. \`/scim/v2\` and
   \`/oauth\` ignore them (RFC 6749 §3.1).
 - **Other methods** than those of a path get 405 with \`Allow\`; \`HEAD\` works as \`GET\` does, and
-  \`OPTIONS\` answers 204. Unknown paths get 404. They are in no operation below.
+  \`OPTIONS\` answers 204. Unknown paths get 404, and \`/scim/v2/Me\` 501, since a SCIM token belongs to
+  no user. They are in no operation below.
 - **Other hosts**: the host of an organization’s issuer has \`/.well-known/openid-configuration\` and
   \`/oauth/jwks\`, and 404 at every other path below. Plain http is redirected to https with 308.
-- **Rate limits**: every response has \`x-ratelimit-limit\` and \`x-ratelimit-remaining\`. A client that waits
-  the seconds of \`retry-after\` is let in.
+- **Rate limits**: every response has \`x-ratelimit-limit\` (the burst of the tier of the route) and
+  \`x-ratelimit-remaining\` (the requests that are left at once). A client that waits the seconds of
+  \`retry-after\` is let in.
+- **Ids of requests**: every response has \`x-fapi-interaction-id\`, which logs and audit events name.
+- **Codes**: every operation lists the codes of its errors by status, as \`x-error-codes\`. \`x-scope\` is
+  the scope that its access token or API token needs.
 - **Changes**: within a version, responses may gain members and enumerations may gain values.
   Clients ignore what they do not know.`;
 
@@ -22,6 +29,7 @@ export const API: ApiDescription = {
   version: '1.0',
   description: DESCRIPTION,
   refusalsOfScope: { 'svc:admin': ['admin_required'] },
+  examples: readExamples,
   groups: [
     {
       name: 'Account',
@@ -59,6 +67,15 @@ export const API: ApiDescription = {
       paths: ['/api/v1/applications*'],
     },
     {
+      name: 'Secrets and notices',
+      description: 'The secrets of an application, and what the service tells it.',
+      paths: [
+        '/api/v1/applications/:id/secrets*',
+        '/api/v1/applications/:id/logout-notices*',
+        '/api/v1/applications/:id/signals*',
+      ],
+    },
+    {
       name: 'Organization',
       description: 'Settings, domains, identity providers and the issuer of an organization.',
       paths: ['/api/v1/org*'],
@@ -71,7 +88,12 @@ export const API: ApiDescription = {
     {
       name: 'Members',
       description: 'The members of an organization, and the acts of its admins on them.',
-      paths: ['/api/v1/org/members*', '/api/v1/org/keys'],
+      paths: ['/api/v1/org/members*'],
+    },
+    {
+      name: 'Keys of members',
+      description: 'The security keys of all members of an organization.',
+      paths: ['/api/v1/org/keys'],
     },
     {
       name: 'Re-enrollment passes',
@@ -115,6 +137,11 @@ export const API: ApiDescription = {
       paths: ['/api/v1/org/audit-events*', '/api/v1/org/audit-checkpoints*'],
     },
     {
+      name: 'Event receivers',
+      description: 'The servers to which the service sends the audit events of an organization.',
+      paths: ['/api/v1/org/event-receivers*'],
+    },
+    {
       name: 'SCIM users',
       description: 'Users, provisioned by an identity provider (RFC 7644).',
       paths: ['/scim/v2/Users*'],
@@ -146,3 +173,14 @@ export const API: ApiDescription = {
     },
   ],
 };
+
+/** The folder of the examples, which `test/api/openapi-examples.test.ts` records. */
+const EXAMPLES = new URL('examples/', import.meta.url);
+
+/** Reads the examples of all operations. */
+async function readExamples(): Promise<Readonly<Record<string, OperationExample>>> {
+  const names = await readdir(EXAMPLES);
+  const texts = await Promise.all(names.map((name) => readFile(new URL(name, EXAMPLES), 'utf8')));
+  const parts = texts.map((text) => JSON.parse(text) as Record<string, OperationExample>);
+  return Object.assign({}, ...parts) as Record<string, OperationExample>;
+}

@@ -34,6 +34,7 @@ export class ApiTokensController {
   @Get()
   @Route({
     auth: ADMIN_READS,
+    operation: 'listApiTokens',
     summary: 'Lists the API tokens',
     answers: { 200: API_TOKENS_JSON },
     refusals: ['admin_required'],
@@ -45,6 +46,7 @@ export class ApiTokensController {
 
   @Post()
   @Route({
+    operation: 'createApiToken',
     summary: 'Creates an API token',
     answers: { 201: NEW_API_TOKEN_JSON },
     refusals: ['admin_required', 'limit_reached', 'not_found'],
@@ -68,6 +70,7 @@ export class ApiTokensController {
 
   @Delete(':id')
   @Route({
+    operation: 'revokeApiToken',
     summary: 'Revokes an API token',
     answers: { 204: null },
     refusals: ['admin_required', 'not_found'],
@@ -83,6 +86,7 @@ export class ApiTokensController {
 
   @Post(':id/rotate')
   @Route({
+    operation: 'rotateApiToken',
     summary: 'Makes the successor of an API token, also of one that ended with its maker',
     answers: { 201: NEW_API_TOKEN_JSON },
     refusals: ['admin_required', 'limit_reached', 'not_found', 'rotation_pending'],

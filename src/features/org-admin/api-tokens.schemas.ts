@@ -62,9 +62,13 @@ const scimTokenId = z.string().refine(isUuid, 'must be the id of a SCIM token');
 /** The body of `POST /api/v1/org/api-tokens`. */
 export const CREATE_API_TOKEN = z
   .strictObject({
-    name: LINE_OF_TEXT,
-    scopes: z.array(z.enum(API_SCOPES)).min(1, 'must not be empty').max(API_SCOPES.length),
-    expires_in_days: days.default(DAYS.usual),
+    name: LINE_OF_TEXT.describe('What the token is for.'),
+    scopes: z
+      .array(z.enum(API_SCOPES))
+      .min(1, 'must not be empty')
+      .max(API_SCOPES.length)
+      .describe('What the token may do.'),
+    expires_in_days: days.default(DAYS.usual).describe('The days until it expires.'),
     allowed_cidrs: z
       .array(network)
       .max(MOST_NAMED, `must have at most ${MOST_NAMED} networks`)
@@ -86,39 +90,45 @@ export const CREATE_API_TOKEN = z
     if (rotates !== ids.length > 0) {
       refuse('scim_token_ids', `must be set with the scope ${ROTATE_SCOPE}, and only then`);
     }
-  });
+  })
+  .describe('The token to create.');
 /** The body of `POST /api/v1/org/api-tokens` after validation. */
 export type CreateApiToken = z.output<typeof CREATE_API_TOKEN>;
 
 /** The body of `POST /api/v1/org/api-tokens/{id}/rotate`. */
-export const ROTATE_API_TOKEN = z.strictObject({
-  expires_in_days: days
-    .exactOptional()
-    .meta({ description: 'By default the days for which the old token was made.' }),
-  overlap_hours: OVERLAP_HOURS,
-});
+export const ROTATE_API_TOKEN = z
+  .strictObject({
+    expires_in_days: days
+      .exactOptional()
+      .meta({ description: 'By default the days for which the old token was made.' }),
+    overlap_hours: OVERLAP_HOURS,
+  })
+  .describe('The times of the new and of the old token.');
 /** The body of `POST /api/v1/org/api-tokens/{id}/rotate` after validation. */
 export type RotateApiToken = z.output<typeof ROTATE_API_TOKEN>;
 
 /** The path parameter of a token. A text that is no UUID gets 404, and not 400. */
-export const API_TOKEN_ID = z.object({ id: z.string() });
+export const API_TOKEN_ID = z.object({ id: z.string().describe('The id of the API token.') });
 
 /** An API token in the JSON of the API, without its secret. */
 export const API_TOKEN_JSON = z
   .object({
-    id: z.string(),
-    name: z.string(),
-    scopes: z.array(z.enum(API_SCOPES)).readonly(),
+    id: z.string().describe('The id of the token.'),
+    name: z.string().describe('What the token is for.'),
+    scopes: z.array(z.enum(API_SCOPES)).readonly().describe('What the token may do.'),
     scim_token_ids: z
       .array(z.string())
       .readonly()
       .meta({ description: 'The SCIM tokens that it may rotate. They follow each rotation.' }),
-    allowed_cidrs: z.array(z.string()).readonly(),
-    created_by: z.string(),
-    created_by_email: z.string().nullable(),
-    created_at: z.iso.datetime(),
-    last_used_at: z.iso.datetime().nullable().meta({ description: 'Accurate to the minute.' }),
-    expires_at: z.iso.datetime(),
+    allowed_cidrs: z
+      .array(z.string())
+      .readonly()
+      .describe('The networks from which it is accepted; empty for all.'),
+    created_by: z.string().describe('The id of the admin who made it.'),
+    created_by_email: z.string().nullable().describe('The address of that admin at the time.'),
+    created_at: z.iso.datetime().describe('The time of its creation.'),
+    last_used_at: z.iso.datetime().nullable().describe('The time of its last use, to the minute.'),
+    expires_at: z.iso.datetime().describe('The time at which it expires.'),
     maker_demoted_at: z.iso.datetime().nullable().meta({
       description: 'When its maker lost the role of admin. It rotates nothing from then on.',
     }),
@@ -127,26 +137,30 @@ export const API_TOKEN_JSON = z
       .nullable()
       .meta({ description: 'The id of the token whose successor it is.' }),
   })
-  .meta({ id: 'ApiToken' });
+  .meta({ id: 'ApiToken', description: 'An API token, without its secret.' });
 /** The type of an API token in the JSON of the API. */
 export type ApiTokenJson = z.output<typeof API_TOKEN_JSON>;
 
 /** The API tokens of an organization in the JSON of the API. */
-export const API_TOKENS_JSON = z.object({
-  tokens: z.array(
-    API_TOKEN_JSON.extend({
-      expires_soon: z.boolean().meta({ description: 'True within 30 days before the end.' }),
-    }).meta({ id: 'ListedApiToken' }),
-  ),
-  ended_with_maker: z.array(API_TOKEN_JSON).meta({
-    description: 'Tokens that ended with the access of their makers, for 30 days or until rotated.',
-  }),
-});
+export const API_TOKENS_JSON = z
+  .object({
+    tokens: z
+      .array(
+        API_TOKEN_JSON.extend({
+          expires_soon: z.boolean().describe('True within 30 days before the end.'),
+        }).meta({ id: 'ListedApiToken', description: 'An API token in a list.' }),
+      )
+      .describe('The valid tokens.'),
+    ended_with_maker: z
+      .array(API_TOKEN_JSON)
+      .describe('Tokens that ended with the access of their makers, for 30 days or until rotated.'),
+  })
+  .describe('The API tokens of the organization.');
 
 /** A new API token with its secret. Only this answer contains the secret. */
-export const NEW_API_TOKEN_JSON = API_TOKEN_JSON.extend({ token: z.string() }).meta({
-  id: 'NewApiToken',
-});
+export const NEW_API_TOKEN_JSON = API_TOKEN_JSON.extend({
+  token: z.string().describe('The token. Only this answer has it.'),
+}).meta({ id: 'NewApiToken', description: 'A new API token with its secret.' });
 /** The type of a new API token with its secret in the JSON of the API. */
 export type NewApiTokenJson = z.output<typeof NEW_API_TOKEN_JSON>;
 

@@ -39,6 +39,7 @@ export class EventReceiversController {
   @Get()
   @Route({
     auth: ADMIN_READS,
+    operation: 'listEventReceivers',
     summary: 'Lists the event receivers',
     answers: { 200: RECEIVERS_JSON },
     refusals: ['admin_required'],
@@ -50,6 +51,7 @@ export class EventReceiversController {
 
   @Post()
   @Route({
+    operation: 'createEventReceiver',
     summary: 'Creates an event receiver',
     answers: { 201: MADE_RECEIVER_JSON },
     refusals: ['admin_required', 'feed_restarted', 'limit_reached'],
@@ -66,6 +68,7 @@ export class EventReceiversController {
   @Get(':id')
   @Route({
     auth: ADMIN_READS,
+    operation: 'getEventReceiver',
     summary: 'Shows an event receiver with its figures and dead letters',
     answers: { 200: RECEIVER_STATE_JSON },
     refusals: ['admin_required', 'not_found'],
@@ -79,6 +82,7 @@ export class EventReceiversController {
 
   @Patch(':id')
   @Route({
+    operation: 'changeEventReceiver',
     summary: 'Changes an event receiver, or pauses it',
     answers: { 200: RECEIVER_JSON },
     refusals: ['admin_required', 'not_found'],
@@ -94,6 +98,7 @@ export class EventReceiversController {
 
   @Delete(':id')
   @Route({
+    operation: 'removeEventReceiver',
     summary: 'Removes an event receiver with its dead letters',
     answers: { 204: null },
     refusals: ['admin_required', 'not_found'],
@@ -109,6 +114,7 @@ export class EventReceiversController {
 
   @Post(':id/rotate-secret')
   @Route({
+    operation: 'rotateEventReceiverSecret',
     summary: 'Replaces the secret of a webhook',
     answers: { 201: MADE_RECEIVER_JSON },
     refusals: ['admin_required', 'not_found'],
@@ -126,6 +132,7 @@ export class EventReceiversController {
 
   @Post(':id/test')
   @Route({
+    operation: 'testEventReceiver',
     summary: 'Sends a test event to a receiver, in its place in the log',
     answers: { 204: null },
     refusals: ['admin_required', 'not_found', 'rate_limited'],
@@ -141,6 +148,7 @@ export class EventReceiversController {
 
   @Post(':id/dead-letters/:letter_id/repeat')
   @Route({
+    operation: 'repeatDeadLetter',
     summary: 'Sends a dead letter of an event receiver again',
     answers: { 204: null },
     refusals: ['admin_required', 'not_found'],
@@ -156,6 +164,7 @@ export class EventReceiversController {
 
   @Delete(':id/dead-letters/:letter_id')
   @Route({
+    operation: 'dropDeadLetter',
     summary: 'Drops a dead letter of an event receiver',
     answers: { 204: null },
     refusals: ['admin_required', 'not_found'],

@@ -67,6 +67,8 @@ const TYPES = z
 
 const URL_TEXT = z.string().trim().min(1).max(2048);
 
+const URL_MEANING = 'The address to which the service sends the events.';
+
 const AFTER = z
   .string()
   .max(128)
@@ -83,9 +85,11 @@ const AFTER = z
 /** The body of `POST /api/v1/org/event-receivers`. */
 export const CREATE_RECEIVER = z
   .strictObject({
-    name: LINE_OF_TEXT,
-    kind: z.enum(RECEIVER_KINDS),
-    url: URL_TEXT,
+    name: LINE_OF_TEXT.describe('The name that admins see.'),
+    kind: z
+      .enum(RECEIVER_KINDS)
+      .describe('`webhook`: signed requests of Standard Webhooks; `otlp`: logs of OpenTelemetry.'),
+    url: URL_TEXT.describe(URL_MEANING),
     types: TYPES.nullable().default(null),
     header_name: HEADER_NAME.optional(),
     header_value: HEADER_VALUE.optional(),
@@ -94,86 +98,115 @@ export const CREATE_RECEIVER = z
   .transform((body, context) => {
     const { name, kind, url, types, after } = body;
     return { name, kind, url, types, after, header: headerOf(body, context) };
-  });
+  })
+  .describe('The receiver to create.');
 /** The body of `POST /api/v1/org/event-receivers` after validation. */
 export type CreateReceiver = z.output<typeof CREATE_RECEIVER>;
 
 /** The body of `PATCH /api/v1/org/event-receivers/{id}`. Members that are missing stay. */
 export const CHANGE_RECEIVER = z
   .strictObject({
-    name: LINE_OF_TEXT.optional(),
-    url: URL_TEXT.optional(),
+    name: LINE_OF_TEXT.optional().describe('The name that admins see.'),
+    url: URL_TEXT.optional().describe(URL_MEANING),
     types: TYPES.nullable().optional(),
-    header_name: HEADER_NAME.nullable().optional(),
+    header_name: HEADER_NAME.nullable()
+      .optional()
+      .describe('A header of each request, such as Authorization; null removes it.'),
     header_value: HEADER_VALUE.optional(),
-    status: z.enum(RECEIVER_STATUSES).optional(),
+    status: z
+      .enum(RECEIVER_STATUSES)
+      .optional()
+      .describe('`paused` stops the requests, and `enabled` lets them go on where they stopped.'),
   })
   .transform((body, context) => {
     const { name, url, types, status } = body;
     const header = headerOf(body, context);
     const isKept = body.header_name === undefined && header === null;
     return { name, url, types, status, header: isKept ? undefined : header };
-  });
+  })
+  .describe('The changes. What is missing stays as it is.');
 /** The body of `PATCH /api/v1/org/event-receivers/{id}` after validation. */
 export type ChangeReceiver = z.output<typeof CHANGE_RECEIVER>;
 
 /** The body of `POST /api/v1/org/event-receivers/{id}/rotate-secret`. */
-export const ROTATE_SECRET = z.strictObject({ overlap_hours: OVERLAP_HOURS });
+export const ROTATE_SECRET = z
+  .strictObject({
+    overlap_hours: OVERLAP_HOURS.describe(
+      'The hours for which the old secret signs beside the new one. 0 ends it at once.',
+    ),
+  })
+  .describe('The time of the old secret.');
 /** The body of `POST /api/v1/org/event-receivers/{id}/rotate-secret` after validation. */
 export type RotateSecret = z.output<typeof ROTATE_SECRET>;
 
 /** The path parameter of a receiver. A text that is no UUID gets 404, and not 400. */
-export const RECEIVER_ID = z.object({ id: z.string() });
+export const RECEIVER_ID = z.object({ id: z.string().describe('The id of the event receiver.') });
 
 /** The path parameters of a dead letter. */
-export const RECEIVER_LETTER_ID = z.object({ id: z.string(), letter_id: z.string() });
+export const RECEIVER_LETTER_ID = RECEIVER_ID.extend({
+  letter_id: z.string().describe('The id of the dead letter.'),
+});
 
 const time = z.iso.datetime().nullable();
 
 /** A receiver in the JSON of the API, without its secrets. */
 export const RECEIVER_JSON = z
   .object({
-    id: z.string(),
-    name: z.string(),
-    kind: z.enum(RECEIVER_KINDS),
-    url: z.string(),
-    types: z.array(z.string()).readonly().nullable(),
-    header_name: z.string().nullable(),
+    id: z.string().describe('The id of the receiver.'),
+    name: z.string().describe('The name that admins see.'),
+    kind: z.enum(RECEIVER_KINDS).describe('`webhook` for Standard Webhooks, `otlp` for OTLP.'),
+    url: z.string().describe(URL_MEANING),
+    types: z
+      .array(z.string())
+      .readonly()
+      .nullable()
+      .describe('The types, kinds and groups of events that it gets; null for every event.'),
+    header_name: z
+      .string()
+      .nullable()
+      .describe('The header that each request has; null without one. Its value stays secret.'),
     status: z
       .enum(RECEIVER_STATUSES)
       .meta({ description: 'A receiver that took nothing for 5 days is paused by the service.' }),
-    created_by: z.string(),
-    created_by_email: z.string().nullable(),
+    created_by: z.string().describe('The id of the admin who made it.'),
+    created_by_email: z.string().nullable().describe('The address of that admin.'),
     maker_is_admin: z.boolean().meta({ description: 'False if its maker is no admin any more.' }),
-    created_at: z.iso.datetime(),
-    old_secret_signs_until: time,
-    last_result: z.string().nullable(),
-    last_tried_at: time,
-    last_taken_at: time,
+    created_at: z.iso.datetime().describe('The time at which it was made.'),
+    old_secret_signs_until: time.describe(
+      'The time until which the old secret signs too; null if there is none.',
+    ),
+    last_result: z
+      .string()
+      .nullable()
+      .describe('The result of the last request, such as `answer 200`; null before the first.'),
+    last_tried_at: time.describe('The time of the last request.'),
+    last_taken_at: time.describe('The time of the last request that it took.'),
     next_attempt_at: time.meta({ description: 'The next try after a failure.' }),
   })
-  .meta({ id: 'EventReceiver' });
+  .meta({ id: 'EventReceiver', description: 'A receiver of the audit log.' });
 /** The type of a receiver in the JSON of the API. */
 export type ReceiverJson = z.output<typeof RECEIVER_JSON>;
 
 /** The receivers of an organization in the JSON of the API. */
-export const RECEIVERS_JSON = z.object({ receivers: z.array(RECEIVER_JSON) });
+export const RECEIVERS_JSON = z
+  .object({ receivers: z.array(RECEIVER_JSON).describe('The receivers.') })
+  .meta({ id: 'EventReceivers', description: 'The receivers of the audit log.' });
 
 /** A new receiver, or one with a new secret. Only these answers have a secret. */
 export const MADE_RECEIVER_JSON = RECEIVER_JSON.extend({
   secret: z.string().nullable().meta({ description: 'Signs webhooks; null for OTLP.' }),
-}).meta({ id: 'NewEventReceiver' });
+}).meta({ id: 'NewEventReceiver', description: 'A receiver with its new secret.' });
 
 const LETTER_JSON = z
   .object({
-    id: z.string(),
-    event_id: z.string(),
-    type: z.string(),
-    event_at: z.iso.datetime(),
-    dead_at: z.iso.datetime(),
-    result: z.string().nullable(),
+    id: z.string().describe('The id of the dead letter.'),
+    event_id: z.string().describe('The id of the event.'),
+    type: z.string().describe('The type of the event.'),
+    event_at: z.iso.datetime().describe('The time of the event.'),
+    dead_at: z.iso.datetime().describe('The time at which the service gave it up.'),
+    result: z.string().nullable().describe('The result of the last try, such as `answer 503`.'),
   })
-  .meta({ id: 'UndeliveredEvent' });
+  .meta({ id: 'UndeliveredEvent', description: 'An event that its receiver did not take.' });
 
 /** A receiver with its figures and dead letters. */
 export const RECEIVER_STATE_JSON = RECEIVER_JSON.extend({
@@ -182,7 +215,10 @@ export const RECEIVER_STATE_JSON = RECEIVER_JSON.extend({
   sent: z.int().meta({ description: 'Events that it took in the last 30 days.' }),
   failed: z.int().meta({ description: 'Dead letters of the last 30 days.' }),
   dead_letters: z.array(LETTER_JSON).meta({ description: 'The newest 100.' }),
-}).meta({ id: 'EventReceiverState' });
+}).meta({
+  id: 'EventReceiverState',
+  description: 'A receiver with its figures and dead letters.',
+});
 
 /** Renders a receiver as JSON. */
 export function receiverJson(receiver: EventReceiver): ReceiverJson {

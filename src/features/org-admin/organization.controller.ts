@@ -5,7 +5,7 @@ import type { OrganizationSettings } from '#domain/organizations/organizations.r
 import { adminOf } from '#domain/directory/members.service.js';
 import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
-import { assertMatches, jsonTag } from '#platform/http/request/entity-tag.js';
+import { assertMatches, IF_MATCH, jsonTag } from '#platform/http/request/entity-tag.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
@@ -25,6 +25,7 @@ export class OrganizationController {
   @Get()
   @Route({
     auth: ADMIN_READS,
+    operation: 'getOrganization',
     summary: 'Shows the settings of the organization',
     answers: { 200: ORGANIZATION_JSON },
     refusals: ['admin_required'],
@@ -40,9 +41,11 @@ export class OrganizationController {
 
   @Patch()
   @Route({
+    operation: 'changeOrganization',
     summary: 'Changes the settings of the organization',
     answers: { 200: ORGANIZATION_JSON },
     refusals: ['admin_required', 'precondition_failed'],
+    asks: { headers: IF_MATCH },
   })
   async change(
     @Caller() session: VerifiedSession,

@@ -12,27 +12,33 @@ export const LINE_OF_TEXT = z
 
 const AWS_ROLES = ['any', 'listed'] as const;
 
+/** The descriptions of the settings, in requests and in responses. */
+const SETTINGS = {
+  name: 'The name of the organization.',
+  membership: '`open`: people of its domains join by signing in; `scim_only`: by SCIM alone.',
+  deviceGrant: 'False refuses the login by device codes (RFC 8628) to its people.',
+  awsRoles:
+    '`listed` gives tokens for AWS only for roles that are targets. It ends no session of AWS.',
+} as const;
+
 /** The body of `PATCH /api/v1/org`. Each setting is optional. */
-export const CHANGE_ORGANIZATION = z.strictObject({
-  name: LINE_OF_TEXT.exactOptional(),
-  membership: z.enum(MEMBERSHIPS).exactOptional(),
-  device_grant: z.boolean().exactOptional(),
-  aws_roles: z.enum(AWS_ROLES).exactOptional(),
-});
+export const CHANGE_ORGANIZATION = z
+  .strictObject({
+    name: LINE_OF_TEXT.exactOptional().describe(SETTINGS.name),
+    membership: z.enum(MEMBERSHIPS).exactOptional().describe(SETTINGS.membership),
+    device_grant: z.boolean().exactOptional().describe(SETTINGS.deviceGrant),
+    aws_roles: z.enum(AWS_ROLES).exactOptional().describe(SETTINGS.awsRoles),
+  })
+  .describe('The settings to change.');
 /** The body of `PATCH /api/v1/org` after validation. */
 export type OrganizationChange = z.output<typeof CHANGE_ORGANIZATION>;
 
 /** The settings of an organization in the JSON of the API. */
 export const ORGANIZATION_JSON = z
   .object({
-    name: z.string(),
-    membership: z.enum(MEMBERSHIPS),
-    device_grant: z
-      .boolean()
-      .meta({ description: 'False refuses the login by device codes (RFC 8628) to its people.' }),
-    aws_roles: z.enum(AWS_ROLES).meta({
-      description:
-        '`listed` gives tokens for AWS only for roles that are targets. It ends no session of AWS.',
-    }),
+    name: z.string().describe(SETTINGS.name),
+    membership: z.enum(MEMBERSHIPS).describe(SETTINGS.membership),
+    device_grant: z.boolean().describe(SETTINGS.deviceGrant),
+    aws_roles: z.enum(AWS_ROLES).describe(SETTINGS.awsRoles),
   })
-  .meta({ id: 'Organization' });
+  .meta({ id: 'Organization', description: 'The settings of the organization.' });

@@ -41,6 +41,7 @@ export class ProgramReadsController {
   @Get('members')
   @Route({
     auth: forPrograms('members:read'),
+    operation: 'listMembersForProgram',
     summary: 'Lists the members to a program',
     ...MEMBERS_ANSWERS,
   })
@@ -56,6 +57,7 @@ export class ProgramReadsController {
   @Get('access')
   @Route({
     auth: forPrograms('access:read'),
+    operation: 'listTargetsForProgram',
     summary: 'Lists the targets with their rules to a program',
     answers: { 200: TARGETS_JSON },
   })
@@ -69,6 +71,7 @@ export class ProgramReadsController {
   @Get('access/:kind/:id')
   @Route({
     auth: forPrograms('access:read'),
+    operation: 'getTargetForProgram',
     summary: 'Shows a target with its whole rule to a program',
     answers: { 200: TARGET_RULE_JSON },
     refusals: ['not_found'],

@@ -11,22 +11,24 @@ import { OVERLAP_HOURS } from './api-tokens.schemas.js';
 import { TOKEN_ID } from './scim-tokens.schemas.js';
 
 /** The body of `POST /api/v1/programs/scim-tokens/{id}/rotate`. */
-const ROTATE_SCIM_TOKEN = z.strictObject({ overlap_hours: OVERLAP_HOURS });
+const ROTATE_SCIM_TOKEN = z
+  .strictObject({ overlap_hours: OVERLAP_HOURS })
+  .describe('How long both tokens are valid.');
 
 /** The new SCIM token with its secret. Only this answer contains the secret. */
 const ROTATED_JSON = z
   .object({
-    id: z.string(),
-    token: z.string(),
-    description: z.string(),
-    created_at: z.iso.datetime(),
-    expires_at: z.iso.datetime(),
-    replaces: z.string(),
+    id: z.string().describe('The id of the new token.'),
+    token: z.string().describe('The new token. Only this answer has it.'),
+    description: z.string().describe('What the token is for.'),
+    created_at: z.iso.datetime().describe('The time of its creation.'),
+    expires_at: z.iso.datetime().describe('The time at which it expires.'),
+    replaces: z.string().describe('The id of the token that it replaces.'),
     replaced_ends_at: z.iso
       .datetime()
       .meta({ description: 'The time at which the replaced token ends.' }),
   })
-  .meta({ id: 'RotatedScimToken' });
+  .meta({ id: 'RotatedScimToken', description: 'The token that replaces another one.' });
 
 /**
  * `POST /api/v1/programs/scim-tokens/{id}/rotate`: a program replaces a SCIM token that its API
@@ -39,6 +41,7 @@ export class ProgramRotationController {
 
   @Post(':id/rotate')
   @Route({
+    operation: 'rotateScimToken',
     summary: 'Replaces a SCIM token for a program',
     answers: { 201: ROTATED_JSON },
     refusals: ['not_found', 'rotation_pending', 'token_rotated'],

@@ -1,5 +1,4 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
-import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { adminOf } from '#domain/directory/members.service.js';
 import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
@@ -11,8 +10,7 @@ import {
   CREATE_TOKEN,
   NEW_TOKEN_JSON,
   newTokenJson,
-  SCIM_REFUSAL_JSON,
-  SCIM_TOKEN_JSON,
+  SCIM_TOKENS_JSON,
   scimRefusalJson,
   scimTokenJson,
   TOKEN_ID,
@@ -40,6 +38,7 @@ export class ScimTokensController {
 
   @Post()
   @Route({
+    operation: 'createScimToken',
     summary: 'Creates a SCIM token',
     answers: { 201: NEW_TOKEN_JSON },
     refusals: ['admin_required', 'limit_reached', 'not_found', 'rotation_pending'],
@@ -58,13 +57,9 @@ export class ScimTokensController {
   @Get()
   @Route({
     auth: ADMIN_READS,
+    operation: 'listScimTokens',
     summary: 'Lists the SCIM tokens',
-    answers: {
-      200: z.object({
-        tokens: z.array(SCIM_TOKEN_JSON),
-        refused_writes: z.array(SCIM_REFUSAL_JSON),
-      }),
-    },
+    answers: { 200: SCIM_TOKENS_JSON },
     refusals: ['admin_required'],
   })
   async list(@Caller() session: VerifiedSession): Promise<TokensJson> {
@@ -80,6 +75,7 @@ export class ScimTokensController {
   @Delete(':id')
   @Route({
     auth: ADMIN_READS,
+    operation: 'revokeScimToken',
     summary: 'Revokes a SCIM token',
     answers: { 204: null },
     refusals: ['admin_required', 'not_found'],

@@ -24,6 +24,7 @@ export class SecurityContactController {
    */
   @Get()
   @Route({
+    operation: 'getSecurityContact',
     summary: 'Where to report a vulnerability (RFC 9116)',
     answers: { 200: { 'text/plain': 'text' } },
     refusals: ['not_found'],

@@ -9,15 +9,23 @@ import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
-import { SESSION_JSON, sessionJson, type SessionJson } from './session-json.js';
+import { sessionJson, SESSIONS_JSON, type SessionJson } from './session-json.js';
 
 /** The path parameter of a session. A text that is no UUID gets 404, and not 400. */
-const SESSION_ID = z.object({ id: z.string() });
+const SESSION_ID = z.object({ id: z.string().describe('The id of the session.') });
 
 const count = z.int().min(0);
-const ENDED_OTHERS = z.object({
-  ended: z.object({ sessions: count, grants: count, tokens: count }),
-});
+const ENDED_OTHERS = z
+  .object({
+    ended: z
+      .object({
+        sessions: count.describe('The ended sessions.'),
+        grants: count.describe('The ended OAuth grants.'),
+        tokens: count.describe('The ended OAuth tokens.'),
+      })
+      .describe('The numbers of what ended.'),
+  })
+  .describe('What ended with the other sessions.');
 
 /**
  * Serves `/v1/sessions`: the sessions of the current user. The id of another user's session gets
@@ -38,8 +46,9 @@ export class SessionsController {
 
   @Get()
   @Route({
+    operation: 'listSessions',
     summary: 'Lists the sessions of the user',
-    answers: { 200: z.object({ sessions: z.array(SESSION_JSON) }) },
+    answers: { 200: SESSIONS_JSON },
   })
   async list(@Caller() session: VerifiedSession): Promise<{ sessions: SessionJson[] }> {
     const sessions = await this.sessions.list(session.user.id);
@@ -52,7 +61,11 @@ export class SessionsController {
    */
   @Post('end-others')
   @HttpCode(200)
-  @Route({ summary: 'Ends every other session of the user', answers: { 200: ENDED_OTHERS } })
+  @Route({
+    operation: 'endOtherSessions',
+    summary: 'Ends every other session of the user',
+    answers: { 200: ENDED_OTHERS },
+  })
   async endOthers(
     @Caller() session: VerifiedSession,
     @ClientOrigin() origin: AuditOrigin,
@@ -62,7 +75,12 @@ export class SessionsController {
 
   /** Ends a session. If it is the browser's own session, the response also removes the cookie. */
   @Delete(':id')
-  @Route({ summary: 'Ends a session of the user', answers: { 204: null }, refusals: ['not_found'] })
+  @Route({
+    operation: 'endSession',
+    summary: 'Ends a session of the user',
+    answers: { 204: null },
+    refusals: ['not_found'],
+  })
   @HttpCode(204)
   async end(
     @Caller() session: VerifiedSession,

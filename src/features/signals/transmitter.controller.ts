@@ -24,7 +24,11 @@ export class TransmitterController {
 
   /** Returns the metadata of the transmitter (SSF §7.1). */
   @Get('ssf-configuration')
-  @Route({ summary: 'Metadata of the transmitter of signals', answers: { 200: TRANSMITTER_JSON } })
+  @Route({
+    operation: 'getSignalsConfiguration',
+    summary: 'Metadata of the transmitter of signals',
+    answers: { 200: TRANSMITTER_JSON },
+  })
   transmitter(): object {
     const resource = signalsResource(this.#baseUrl);
     return {
@@ -46,6 +50,7 @@ export class TransmitterController {
   @Get('oauth-protected-resource/ssf')
   @Route({
     resourceMetadata: true,
+    operation: 'getSignalsResourceMetadata',
     summary: 'Metadata of the endpoints of signals as a protected resource (RFC 9728)',
     answers: { 200: RESOURCE_JSON },
   })

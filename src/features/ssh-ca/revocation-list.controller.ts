@@ -52,6 +52,7 @@ export class RevocationListController {
 
   @Get()
   @Route({
+    operation: 'getRevocationList',
     summary: 'The revocation list, for RevokedKeys of sshd or as JSON',
     answers: {
       200: { 'application/octet-stream': 'binary', 'application/json': REVOCATION_LIST_JSON },
@@ -74,6 +75,7 @@ export class RevocationListController {
 
   @Get(':serial')
   @Route({
+    operation: 'checkRevocation',
     summary: 'Says whether a certificate is revoked',
     answers: { 200: REVOCATION_JSON },
     refusals: ['unavailable'],

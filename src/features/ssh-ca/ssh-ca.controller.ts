@@ -22,6 +22,7 @@ export class SshCaController {
 
   @Get()
   @Route({
+    operation: 'getSshAuthority',
     summary: 'The public keys of the SSH certificate authority, the one that signs first',
     answers: { 200: { 'text/plain': 'text', 'application/json': AUTHORITY_JSON } },
   })

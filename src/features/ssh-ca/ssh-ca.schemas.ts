@@ -11,7 +11,8 @@ export const SERIAL = z.object({
     .string()
     .regex(/^(0|[1-9]\d{0,19})$/, 'must be a decimal number')
     .transform(BigInt)
-    .refine((serial) => serial < END, 'must be below 2^64'),
+    .refine((serial) => serial < END, 'must be below 2^64')
+    .describe('The serial number of the certificate, in decimal.'),
 });
 export type SerialParameter = z.output<typeof SERIAL>;
 
@@ -20,23 +21,32 @@ export const REVOCATION_LIST_JSON = z
   .object({
     revoked_serials: z.array(z.string()).readonly().meta({ description: 'Decimal, ascending.' }),
     revoked_ranges: z
-      .array(z.object({ first: z.string(), last: z.string() }))
+      .array(
+        z.object({
+          first: z.string().describe('The first serial.'),
+          last: z.string().describe('The last serial.'),
+        }),
+      )
       .readonly()
       .meta({
         description:
           'Serials that are revoked whether or not a certificate is on record, both ends included: after PostgreSQL may have lost commits.',
       }),
     total: z.int().meta({ description: 'The number of `revoked_serials`, without the ranges.' }),
-    generated_at: z.iso.datetime(),
+    generated_at: z.iso.datetime().describe('The time of the list.'),
   })
-  .meta({ id: 'RevocationList' });
+  .meta({ id: 'RevocationList', description: 'The revoked SSH certificates.' });
 /** The type of the revocation list in JSON. */
 export type RevocationListJson = z.output<typeof REVOCATION_LIST_JSON>;
 
 /** The JSON that says if the certificate with a serial is revoked. */
 export const REVOCATION_JSON = z
-  .object({ serial: z.string(), revoked: z.boolean(), checked_at: z.iso.datetime() })
-  .meta({ id: 'Revocation' });
+  .object({
+    serial: z.string().describe('The serial number, in decimal.'),
+    revoked: z.boolean().describe('True if the certificate is revoked.'),
+    checked_at: z.iso.datetime().describe('The time of the check.'),
+  })
+  .meta({ id: 'Revocation', description: 'Whether a certificate is revoked.' });
 /** The type of the JSON that says if the certificate with a serial is revoked. */
 export type RevocationJson = z.output<typeof REVOCATION_JSON>;
 
@@ -44,11 +54,11 @@ export type RevocationJson = z.output<typeof REVOCATION_JSON>;
 export const AUTHORITY_KEY_JSON = z
   .object({
     public_key: z.string().meta({ description: 'The type and the key, as in a `.pub` file.' }),
-    comment: z.string(),
-    fingerprint: z.string(),
+    comment: z.string().describe('The comment of the key.'),
+    fingerprint: z.string().describe('The fingerprint, as `ssh-keygen -l` prints it.'),
     signs: z.boolean().meta({ description: 'False for a key that has signed or will sign.' }),
   })
-  .meta({ id: 'SshAuthorityKey' });
+  .meta({ id: 'SshAuthorityKey', description: 'A public key of the certificate authority.' });
 /** The type of a public key of the SSH certificate authority in the JSON of the API. */
 export type AuthorityKeyJson = z.output<typeof AUTHORITY_KEY_JSON>;
 
@@ -57,11 +67,11 @@ export type AuthorityKeyJson = z.output<typeof AUTHORITY_KEY_JSON>;
  */
 export const AUTHORITY_JSON = z
   .object({
-    public_key: z.string(),
-    comment: z.string(),
-    keys: z.array(AUTHORITY_KEY_JSON).readonly(),
+    public_key: z.string().describe('The key that signs: its type and the key.'),
+    comment: z.string().describe('The comment of the key.'),
+    keys: z.array(AUTHORITY_KEY_JSON).readonly().describe('Every key to trust.'),
   })
-  .meta({ id: 'SshAuthority' });
+  .meta({ id: 'SshAuthority', description: 'The public keys of the SSH certificate authority.' });
 /** The type of the answer of `GET /v1/credentials/ssh/ca` in JSON. */
 export type AuthorityJson = z.output<typeof AUTHORITY_JSON>;
 

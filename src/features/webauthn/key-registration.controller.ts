@@ -16,6 +16,22 @@ import {
   type Start,
 } from './webauthn.schemas.js';
 
+/** The answer that begins a registration. */
+const STARTED_JSON = z
+  .object({
+    state: z.string().describe('The state to send back with the credential.'),
+    publicKey: CREATION_OPTIONS,
+  })
+  .describe('The options for `navigator.credentials.create()`.');
+
+/** The answer to a registration. */
+const REGISTERED_JSON = z
+  .object({
+    key: KEY_JSON,
+    redirect_to: z.string().describe('The path at which the browser goes on.'),
+  })
+  .describe('The registered key.');
+
 /**
  * Registers a further key of a user. The user must have touched a registered key within the last
  * minute.
@@ -33,8 +49,9 @@ export class KeyRegistrationController {
 
   @Post('start')
   @Route({
+    operation: 'startKeyRegistration',
     summary: 'Begins the registration of a further security key',
-    answers: { 200: z.object({ state: z.string(), publicKey: CREATION_OPTIONS }) },
+    answers: { 200: STARTED_JSON },
     refusals: ['limit_reached', 'enrollment_refused'],
   })
   @HttpCode(200)
@@ -48,8 +65,9 @@ export class KeyRegistrationController {
 
   @Post('complete')
   @Route({
+    operation: 'completeKeyRegistration',
     summary: 'Completes the registration of a further security key',
-    answers: { 200: z.object({ key: KEY_JSON, redirect_to: z.string() }) },
+    answers: { 200: REGISTERED_JSON },
     refusals: [
       'invalid_state',
       'attestation_rejected',

@@ -9,8 +9,16 @@ import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
-import { KEY_JSON, keyJson, type KeyJson } from './key-json.js';
+import { KEY_JSON, keyJson, KEYS_JSON, type KeyJson } from './key-json.js';
 import { KEY_ID, RENAME, type Rename } from './webauthn.schemas.js';
+
+/** The answer to the removal of a key. */
+const REMOVED_JSON = z
+  .object({
+    sessions_revoked: z.int().describe('The sessions that were opened with the key.'),
+    current_session_revoked: z.boolean().describe('True if the session of the request is one.'),
+  })
+  .describe('What ended with the key.');
 
 /**
  * Lists, renames and removes the security keys of the user. The id of another user's key gets 404.
@@ -30,8 +38,9 @@ export class KeysController {
 
   @Get()
   @Route({
+    operation: 'listKeys',
     summary: 'Lists the security keys of the user',
-    answers: { 200: z.object({ keys: z.array(KEY_JSON) }) },
+    answers: { 200: KEYS_JSON },
   })
   async list(@Caller() session: VerifiedSession): Promise<{ keys: KeyJson[] }> {
     const keys = await this.keys.list(session.user.id);
@@ -39,7 +48,12 @@ export class KeysController {
   }
 
   @Patch(':id')
-  @Route({ summary: 'Renames a security key', answers: { 200: KEY_JSON }, refusals: ['not_found'] })
+  @Route({
+    operation: 'renameKey',
+    summary: 'Renames a security key',
+    answers: { 200: KEY_JSON },
+    refusals: ['not_found'],
+  })
   async rename(
     @Caller() session: VerifiedSession,
     @Param({ schema: KEY_ID }) { id }: { id: string },
@@ -56,8 +70,9 @@ export class KeysController {
    */
   @Delete(':id')
   @Route({
+    operation: 'removeKey',
     summary: 'Removes a security key and ends what it opened',
-    answers: { 200: z.object({ sessions_revoked: z.int(), current_session_revoked: z.boolean() }) },
+    answers: { 200: REMOVED_JSON },
     refusals: ['not_found', 'last_key', 'account_inactive'],
     auth: USER_ACCESS_BY_TOUCH,
   })

@@ -18,17 +18,17 @@ export interface Met {
 interface Response {
   readonly $ref?: string;
   readonly content?: Readonly<Record<string, object>>;
-  readonly 'x-error-codes'?: readonly string[];
+}
+
+/** An operation of the document: its responses, and the codes of its errors, both by status. */
+interface Operation {
+  readonly responses: Readonly<Record<string, Response>>;
+  readonly 'x-error-codes'?: Readonly<Record<string, readonly string[]>>;
 }
 
 /** The part of the OpenAPI document that the comparison reads. */
 export interface Described {
-  readonly paths: Readonly<
-    Record<
-      string,
-      Readonly<Record<string, { readonly responses: Readonly<Record<string, Response>> }>>
-    >
-  >;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: { readonly responses: Readonly<Record<string, Response>> };
 }
 
@@ -44,14 +44,14 @@ export function undocumented(met: readonly Met[], document: Described): string[]
     if (response === undefined) {
       return isOfMethod(one) ? [] : [`${where.label} ${one.status} ${one.code ?? ''}`.trim()];
     }
-    const { content, 'x-error-codes': codes } = resolved(response, document);
+    const { content } = resolved(response, document);
     const isKnownType = content === undefined ? one.type === '' : one.type in content;
     const hasBody = !one.head && one.status !== 304;
     if (hasBody && !isKnownType) return [`${where.label} ${one.status} as "${one.type}"`];
     // The library of the OAuth endpoints has error codes of its own, which the document does not
     // list.
     const isOurs = one.type === 'application/problem+json' || one.type === 'application/scim+json';
-    const isKnownCode = one.code === null || codes?.includes(one.code) === true;
+    const isKnownCode = one.code === null || where.codes[one.status]?.includes(one.code) === true;
     return isOurs && !isKnownCode ? [`${where.label} ${one.status} ${one.code}`] : [];
   });
   return [...new Set(lines)].toSorted();
@@ -108,7 +108,8 @@ function isOfMethod({ status, head }: Met): boolean {
 
 interface Place {
   readonly label: string;
-  readonly responses: Readonly<Record<string, Response>>;
+  readonly responses: Operation['responses'];
+  readonly codes: Readonly<Record<string, readonly string[]>>;
 }
 
 /**
@@ -121,7 +122,9 @@ function placeOf(one: Met, { paths }: Described): Place | undefined {
       ? pathLike(one.path ?? '', Object.keys(paths))
       : one.template.replaceAll(/:(\w+)/g, '{$1}');
   const operation = path === undefined ? undefined : paths[path]?.[one.method.toLowerCase()];
-  return operation && { label: `${one.method} ${path}`, responses: operation.responses };
+  if (operation === undefined) return undefined;
+  const { responses, 'x-error-codes': codes = {} } = operation;
+  return { label: `${one.method} ${path}`, responses, codes };
 }
 
 /**

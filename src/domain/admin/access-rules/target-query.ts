@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { TARGET_KINDS } from '#domain/access/reach/decision.js';
+import { pageLimit } from '#platform/text/query-number.js';
 import { isSingleLine, isUuid } from '#platform/text/single-line.js';
 
 /** The number of targets or people on a page. */
@@ -40,25 +41,22 @@ const place = z
     }
   });
 
-const limit = z
-  .string()
-  .regex(/^\d{1,3}$/, 'must be a whole number')
-  .transform(Number)
-  .pipe(z.int().min(1).max(PAGE_SIZE.most))
-  .default(PAGE_SIZE.usual);
+const limit = pageLimit(PAGE_SIZE.most)
+  .default(PAGE_SIZE.usual)
+  .describe(`The most items of the page: ${PAGE_SIZE.usual} unless stated.`);
 
 /** The query parameters of a list of targets, in the API and on the page. */
 export const TARGET_QUERY = z.strictObject({
-  kind: z.enum(TARGET_KINDS).optional(),
-  /** A part of the name, of the ARN or of the client id of the target, in upper or lower case. */
+  kind: z.enum(TARGET_KINDS).optional().describe('Targets of this kind.'),
   q: z
     .string()
     .trim()
     .min(1)
     .max(254)
     .refine(isSingleLine, 'must be a text without control characters')
-    .optional(),
-  after: place.optional(),
+    .optional()
+    .describe('A part of the name, of the ARN or of the client id, in upper or lower case.'),
+  after: place.optional().describe('The `next` of the page before.'),
   limit,
 });
 /** The checked query parameters of {@link TARGET_QUERY}. */
@@ -66,8 +64,11 @@ export type TargetQuery = z.output<typeof TARGET_QUERY>;
 
 /** The query parameters of a list of the people whom a target admits. */
 export const ADMITTED_QUERY = z.strictObject({
-  /** The cursor `next` of the previous page: the id of its last person. */
-  after: z.string().refine(isUuid, CURSOR_PROBLEM).optional(),
+  after: z
+    .string()
+    .refine(isUuid, CURSOR_PROBLEM)
+    .optional()
+    .describe('The `next` of the page before: the id of its last person.'),
   limit,
 });
 /** The checked query parameters of {@link ADMITTED_QUERY}. */

@@ -28,7 +28,6 @@ export function readKeyCursor(cursor: string): ListedKeyPlace | undefined {
  */
 export const KEY_QUERY = z.strictObject({
   ...MEMBER_FILTERS,
-  /** The cursor `next` of the previous page: the ids of a member and of a key, with a dot. */
   after: z
     .string()
     .max(128)
@@ -38,7 +37,8 @@ export const KEY_QUERY = z.strictObject({
       context.addIssue({ code: 'custom', message: 'must be the next of a page before' });
       return z.NEVER;
     })
-    .optional(),
+    .optional()
+    .describe('The `next` of the page before.'),
   limit: LIMIT,
 });
 /** The checked query parameters of {@link KEY_QUERY}. */

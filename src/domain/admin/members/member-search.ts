@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { MODEL_NAMES } from '#domain/keys/authenticators/authenticator-models.js';
+import { pageLimit } from '#platform/text/query-number.js';
 import { isUuid } from '#platform/text/single-line.js';
 
 /** The number of members or keys on a page. */
@@ -72,50 +73,52 @@ const days = z
   .regex(/^[1-9]\d{0,3}$/, 'must be never, or a number of days')
   .transform(Number);
 
-const truth = z.enum(['true', 'false']).transform((text) => text === 'true');
+const truth = z
+  .enum(['true', 'false'])
+  .transform((text) => text === 'true')
+  .meta({ type: 'boolean' });
 
-/** The parameter `limit` of a list: the most members or keys on a page. */
-export const LIMIT = z
-  .string()
-  .regex(/^\d{1,3}$/, 'must be a whole number')
-  .transform(Number)
-  .pipe(z.int().min(1).max(PAGE_SIZE.most))
-  .optional();
+/**
+ * The parameter `limit` of a list: the most members or keys on a page, or in a file. It has no
+ * default value, because a file without it has all of them.
+ */
+export const LIMIT = pageLimit(PAGE_SIZE.most)
+  .optional()
+  .describe(`The most items: without it ${PAGE_SIZE.usual} on a page, and all in a file.`);
 
 /** The filters that the list of members and the list of their keys share. */
 export const MEMBER_FILTERS = {
-  /**
-   * A text: the beginning of the address, of the name, or of the last word of the name of the
-   * member.
-   */
   q: z
     .string()
     .trim()
     .min(1)
     .max(254)
     .refine((text) => !/\p{Cc}/u.test(text), 'must be a text without control characters')
-    .optional(),
-  /** A model of security key; the member must have a key of this model. */
-  model: z.enum([...MODEL_NAMES, UNKNOWN_MODEL], { error: 'must be a model' }).optional(),
-  /**
-   * `true`: the member has a key that is FIPS 140 certified. `false`: the member has a key that is
-   * not.
-   */
-  fips: truth.optional(),
-  keys: z.enum(['none', 'one', 'several']).optional(),
-  /**
-   * `never`: no key of the member was ever used. A number: no key of the member was used in the
-   * last so many days.
-   */
-  last_use: z.union([z.literal('never'), days]).optional(),
-  role: z.enum(['admin', 'member']).optional(),
-  status: z.enum(['active', 'inactive']).optional(),
-  /**
-   * Finds members by their tie to SCIM records, which may be about the same person. `twin`: members
-   * who signed in with an address of a record, and such records. `no_address`: people without an
-   * address of their own to sign in with.
-   */
-  tie: z.enum(['twin', 'linked', 'taken_over', 'no_address']).optional(),
+    .optional()
+    .describe('The beginning of an address, of a name, or of the last word of a name.'),
+  model: z
+    .enum([...MODEL_NAMES, UNKNOWN_MODEL], { error: 'must be a model' })
+    .optional()
+    .describe('Members with a key of this model, or in a list of keys the keys of it.'),
+  fips: truth
+    .optional()
+    .describe('`true`: members with a key that is certified by FIPS 140; `false`: with another.'),
+  keys: z
+    .enum(['none', 'one', 'several'])
+    .optional()
+    .describe('Members with so many security keys.'),
+  last_use: z
+    .union([z.literal('never'), days])
+    .optional()
+    .describe('`never`, or a number of days: members who used no key in these last days.'),
+  role: z.enum(['admin', 'member']).optional().describe('Members with this role.'),
+  status: z.enum(['active', 'inactive']).optional().describe('Members in this state.'),
+  tie: z
+    .enum(['twin', 'linked', 'taken_over', 'no_address'])
+    .optional()
+    .describe(
+      'Members by their tie to SCIM records. `twin`: members who signed in with an address of a record, and such records. `no_address`: people without an address of their own to sign in with.',
+    ),
 } as const;
 
 /**
@@ -125,9 +128,11 @@ export const MEMBER_FILTERS = {
 export const MEMBER_QUERY = z
   .strictObject({
     ...MEMBER_FILTERS,
-    sort: z.enum(MEMBER_ORDERS).optional(),
-    /** The cursor `next` of the previous page, or in the order `added` the id of a member. */
-    after: place.optional(),
+    sort: z
+      .enum(MEMBER_ORDERS)
+      .optional()
+      .describe('The order: by creation unless stated; `last_use` has the longest ago first.'),
+    after: place.optional().describe('The `next` of the page before.'),
     limit: LIMIT,
   })
   .refine(({ sort = 'added', after }) => after === undefined || after.order === sort, {

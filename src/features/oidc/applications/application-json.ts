@@ -3,22 +3,25 @@ import type { ClientApplication } from '#domain/oauth/applications/applications.
 import type { NoticesOfClient } from '#domain/oauth/logout-notices/dead-letters.repository.js';
 import type { ClientSecret } from '#domain/oauth/clients/clients.repository.js';
 import { AUTH_METHODS } from '#domain/oauth/applications/registration.js';
+import { NAME, SETTINGS, TYPE } from './setting-texts.js';
 import { clusterNameOf } from './registration/cluster-registration.js';
 import { registrationOf } from '#domain/oauth/applications/registration-metadata.js';
 
 /** The owner and the dates of an application in the API. */
 const OWNERSHIP = {
-  client_id: z.string(),
+  client_id: z.string().describe('The id of the application.'),
   owner_id: z
     .string()
     .nullable()
-    .meta({ description: 'Null for a cluster, which belongs to the organization.' }),
-  org_id: z.string().nullable(),
-  created_at: z.iso.datetime(),
-  updated_at: z.iso.datetime(),
+    .describe('The id of its owner; null for a cluster, which belongs to the organization.'),
+  org_id: z.string().nullable().describe('The id of its organization.'),
+  created_at: z.iso.datetime().describe('The time of its registration.'),
+  updated_at: z.iso.datetime().describe('The time of its last change.'),
 };
 
 const texts = z.array(z.string()).readonly();
+const text = z.string().nullable();
+const truth = z.boolean();
 
 /**
  * An OAuth client in the JSON of the API: its registration, with the defaults of members that were
@@ -27,39 +30,42 @@ const texts = z.array(z.string()).readonly();
 const CLIENT_JSON = z
   .object({
     ...OWNERSHIP,
-    name: z.string(),
-    type: z.enum(['web', 'spa', 'native', 'service']),
-    profile: z.literal('fapi2').nullable(),
-    grant_types: texts,
-    auth_method: z.enum([...AUTH_METHODS, 'none']),
-    redirect_uris: texts,
-    post_logout_redirect_uris: texts,
-    initiate_login_uri: z
-      .string()
-      .nullable()
-      .meta({ description: 'The address at which a sign-in to the application starts.' }),
-    request_uris: texts,
-    backchannel_logout_uri: z
-      .string()
-      .nullable()
-      .meta({ description: 'The address of logout tokens.' }),
-    backchannel_logout_session_required: z.boolean(),
-    backchannel_logout_at_session_end: z.boolean().meta({
-      description: 'True: also the end of a session by its own time is told.',
-    }),
-    scopes: texts,
+    name: z.string().describe(NAME),
+    type: z.enum(['web', 'spa', 'native', 'service']).describe(TYPE),
+    profile: z.literal('fapi2').nullable().describe(SETTINGS.profile),
+    grant_types: texts.describe(SETTINGS.grant_types),
+    auth_method: z.enum([...AUTH_METHODS, 'none']).describe(SETTINGS.auth_method),
+    redirect_uris: texts.describe(SETTINGS.redirect_uris),
+    post_logout_redirect_uris: texts.describe(SETTINGS.post_logout_redirect_uris),
+    initiate_login_uri: text.describe(SETTINGS.initiate_login_uri),
+    request_uris: texts.describe(SETTINGS.request_uris),
+    backchannel_logout_uri: text.describe(SETTINGS.backchannel_logout_uri),
+    backchannel_logout_session_required: truth.describe(
+      SETTINGS.backchannel_logout_session_required,
+    ),
+    backchannel_logout_at_session_end: truth.describe(SETTINGS.backchannel_logout_at_session_end),
+    scopes: texts.describe(SETTINGS.scopes),
     jwks: z
-      .object({ keys: z.array(z.custom<object>()).readonly() })
+      .object({
+        keys: z
+          .array(z.custom<object>())
+          .readonly()
+          .describe('The public keys as JSON Web Keys (RFC 7517).'),
+      })
       .readonly()
-      .nullable(),
-    jwks_uri: z.string().nullable(),
-    tls_client_auth_subject_dn: z.string().nullable(),
-    sender_constraint: z.enum(['dpop', 'mtls']).nullable(),
-    require_signed_request_object: z.boolean(),
-    require_pkce: z.boolean(),
-    id_token_lifetime_seconds: z.int(),
-    userinfo_signed_response_alg: z.enum(['ES256', 'RS256']).nullable(),
-    response_mode: z.literal('jwt').nullable(),
+      .nullable()
+      .describe(SETTINGS.jwks),
+    jwks_uri: text.describe(SETTINGS.jwks_uri),
+    tls_client_auth_subject_dn: text.describe(SETTINGS.tls_client_auth_subject_dn),
+    sender_constraint: z.enum(['dpop', 'mtls']).nullable().describe(SETTINGS.sender_constraint),
+    require_signed_request_object: truth.describe(SETTINGS.require_signed_request_object),
+    require_pkce: truth.describe(SETTINGS.require_pkce),
+    id_token_lifetime_seconds: z.int().describe(SETTINGS.id_token_lifetime_seconds),
+    userinfo_signed_response_alg: z
+      .enum(['ES256', 'RS256'])
+      .nullable()
+      .describe(SETTINGS.userinfo_signed_response_alg),
+    response_mode: z.literal('jwt').nullable().describe(SETTINGS.response_mode),
     last_used_at: z.iso.datetime().meta({ description: 'The day of the last use.' }),
     approved_at: z.iso
       .datetime()
@@ -69,38 +75,50 @@ const CLIENT_JSON = z
       .nullable()
       .meta({ description: 'The addresses at which its sign-ins need no consent of members.' }),
   })
-  .meta({ id: 'ClientApplication' });
+  .meta({ id: 'ClientApplication', description: 'An application that is an OAuth client.' });
 
 /** A Kubernetes cluster in the JSON of the API. */
 const CLUSTER_JSON = z
   .object({
     ...OWNERSHIP,
-    name: z.string(),
-    type: z.literal('kubernetes'),
-    resource: z.string(),
+    name: z.string().describe('The name of the cluster.'),
+    type: z.literal('kubernetes').describe('A Kubernetes cluster.'),
+    resource: z.string().describe('The audience of the tokens for its API server.'),
   })
-  .meta({ id: 'Cluster' });
+  .meta({ id: 'Cluster', description: 'An application that is a Kubernetes cluster.' });
 
 /**
  * An application in the JSON of the API: an OAuth client or a Kubernetes cluster, with its owner
  * and its dates.
  */
-export const APPLICATION_JSON = z.union([CLIENT_JSON, CLUSTER_JSON]).meta({ id: 'Application' });
+export const APPLICATION_JSON = z
+  .union([CLIENT_JSON, CLUSTER_JSON])
+  .meta({ id: 'Application', description: 'An OAuth client or a Kubernetes cluster.' });
 /** A page of applications in the JSON of the API. */
-export const APPLICATIONS_JSON = z.object({
-  applications: z.array(APPLICATION_JSON),
-  next: z.string().nullable(),
-});
+export const APPLICATIONS_JSON = z
+  .object({
+    applications: z.array(APPLICATION_JSON).describe('The applications.'),
+    next: z
+      .string()
+      .nullable()
+      .describe('The value of `after` for the next page; null on the last page.'),
+  })
+  .meta({ id: 'ApplicationPage', description: 'A page of applications.' });
 /** The type of an application in the JSON of the API. */
 export type ApplicationJson = z.output<typeof APPLICATION_JSON>;
 
 /** A new application in the JSON of the API, with its secret if it has one. */
-export const NEW_APPLICATION_JSON = z.union([
-  CLIENT_JSON.extend({
-    client_secret: z.string().optional().meta({ description: 'Shown only here.' }),
-  }).meta({ id: 'NewClientApplication' }),
-  CLUSTER_JSON,
-]);
+export const NEW_APPLICATION_JSON = z
+  .union([
+    CLIENT_JSON.extend({
+      client_secret: z
+        .string()
+        .optional()
+        .describe('The secret of the client, if it has one. Only this answer has it.'),
+    }).meta({ id: 'NewClientApplication', description: 'A new OAuth client with its secret.' }),
+    CLUSTER_JSON,
+  ])
+  .describe('The new application.');
 
 /** Converts an application to JSON. */
 export function applicationJson(application: ClientApplication): ApplicationJson {
@@ -136,7 +154,7 @@ export function nameAndTypeOf(application: ClientApplication) {
  */
 export const NOTICES_JSON = z
   .object({
-    waiting: z.int(),
+    waiting: z.int().describe('The notices that wait for delivery.'),
     oldest: z.iso
       .datetime()
       .nullable()
@@ -146,17 +164,18 @@ export const NOTICES_JSON = z
     dead_letters: z
       .array(
         z.object({
-          id: z.string(),
-          sub: z.string(),
-          sid: z.string().nullable(),
-          created_at: z.iso.datetime(),
-          dead_at: z.iso.datetime(),
-          result: z.string().nullable(),
+          id: z.string().describe('The id of the notice.'),
+          sub: z.string().describe('The subject of the logout token: the id of the user.'),
+          sid: z.string().nullable().describe('The session of the logout token.'),
+          created_at: z.iso.datetime().describe('The time of the end that it tells.'),
+          dead_at: z.iso.datetime().describe('The time of the last attempt.'),
+          result: z.string().nullable().describe('The result of the last attempt.'),
         }),
       )
-      .readonly(),
+      .readonly()
+      .describe('The notices that could not be delivered.'),
   })
-  .meta({ id: 'LogoutNotices' });
+  .meta({ id: 'LogoutNotices', description: 'The logout notices of an application.' });
 /** The type of the logout notices of an application in the JSON of the API. */
 export type NoticesJson = z.output<typeof NOTICES_JSON>;
 
@@ -184,8 +203,12 @@ export function noticesJson(notices: NoticesOfClient): NoticesJson {
  * created.
  */
 export const SECRET_JSON = z
-  .object({ id: z.string(), created_at: z.iso.datetime(), expires_at: z.iso.datetime().nullable() })
-  .meta({ id: 'ApplicationSecret' });
+  .object({
+    id: z.string().describe('The id of the secret.'),
+    created_at: z.iso.datetime().describe('The time of its creation.'),
+    expires_at: z.iso.datetime().nullable().describe('The time at which it ends; null for none.'),
+  })
+  .meta({ id: 'ApplicationSecret', description: 'A secret of an application, without its value.' });
 /** The type of a secret, without its value, in the JSON of the API. */
 export type SecretJson = z.output<typeof SECRET_JSON>;
 

@@ -22,6 +22,7 @@ export class ApplicationNoticesController {
   @Get()
   @Route({
     auth: APPLICATION_READS,
+    operation: 'listLogoutNotices',
     summary: 'Lists the logout notices that an application did not take',
     answers: { 200: NOTICES_JSON },
     refusals: ['not_found', 'admin_required'],
@@ -35,6 +36,7 @@ export class ApplicationNoticesController {
 
   @Post(':noticeId/repeat')
   @Route({
+    operation: 'repeatLogoutNotice',
     summary: 'Sends a logout notice again',
     answers: { 204: null },
     refusals: ['not_found', 'admin_required'],
@@ -50,6 +52,7 @@ export class ApplicationNoticesController {
 
   @Delete(':noticeId')
   @Route({
+    operation: 'dropLogoutNotice',
     summary: 'Drops a logout notice',
     answers: { 204: null },
     refusals: ['not_found', 'admin_required'],

@@ -10,6 +10,17 @@ import { APPLICATION_READS, APPLICATION_WRITES, managerOf } from './application-
 import { APPLICATION_ID, ROTATE, SECRET_ID, type SecretRotation } from './applications.schemas.js';
 import { Applications } from './applications.service.js';
 
+/** The valid secrets of an application. */
+const SECRETS_JSON = z
+  .object({ secrets: z.array(SECRET_JSON).describe('The valid secrets.') })
+  .describe('The secrets of the application.');
+
+/** A new secret, and the valid secrets with it. */
+const NEW_SECRET_JSON = SECRETS_JSON.extend({
+  id: z.string().describe('The id of the new secret.'),
+  client_secret: z.string().describe('The new secret. Only this answer has it.'),
+}).describe('The new secret of the application.');
+
 /**
  * `/api/v1/applications/{id}/secrets`: the secrets of an application. A secret is shown only when
  * it is created.
@@ -22,8 +33,9 @@ export class ApplicationSecretsController {
   @Get()
   @Route({
     auth: APPLICATION_READS,
+    operation: 'listApplicationSecrets',
     summary: 'Lists the secrets of an application',
-    answers: { 200: z.object({ secrets: z.array(SECRET_JSON) }) },
+    answers: { 200: SECRETS_JSON },
     refusals: ['not_found'],
   })
   async list(
@@ -36,10 +48,9 @@ export class ApplicationSecretsController {
 
   @Post()
   @Route({
+    operation: 'addApplicationSecret',
     summary: 'Adds a secret to an application',
-    answers: {
-      201: z.object({ id: z.string(), client_secret: z.string(), secrets: z.array(SECRET_JSON) }),
-    },
+    answers: { 201: NEW_SECRET_JSON },
     refusals: ['not_found', 'limit_reached'],
   })
   @HttpCode(201)
@@ -67,6 +78,7 @@ export class ApplicationSecretsController {
 
   @Delete(':secretId')
   @Route({
+    operation: 'revokeApplicationSecret',
     summary: 'Revokes a secret of an application',
     answers: { 204: null },
     refusals: ['not_found'],

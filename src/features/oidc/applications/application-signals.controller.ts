@@ -16,32 +16,40 @@ import { ALLOW_SIGNALS, APPLICATION_ID, SIGNAL_ID } from './applications.schemas
 const SIGNALS_JSON = z
   .object({
     allowed: z.boolean().meta({ description: 'True: an admin allowed it to have a stream.' }),
-    subject_format: z.enum(['iss_sub', 'email']).nullable(),
+    subject_format: z
+      .enum(['iss_sub', 'email'])
+      .nullable()
+      .describe('The format in which events name a person (RFC 9493); null if it is not allowed.'),
     stream: z
       .object({
-        stream_id: z.string(),
-        method: z.enum(['push', 'poll']),
-        endpoint_url: z.string().nullable(),
-        status: z.enum(['enabled', 'paused', 'disabled']),
-        events: z.array(z.string()).readonly(),
+        stream_id: z.string().describe('The id of the stream.'),
+        method: z.enum(['push', 'poll']).describe('`push` (RFC 8935) or `poll` (RFC 8936).'),
+        endpoint_url: z
+          .string()
+          .nullable()
+          .describe('The address of the receiver, without its query; null for `poll`.'),
+        status: z.enum(['enabled', 'paused', 'disabled']).describe('The state of the stream.'),
+        events: z.array(z.string()).readonly().describe('The types of events that it gets.'),
       })
-      .nullable(),
-    waiting: z.int(),
-    oldest: z.iso.datetime().nullable(),
+      .nullable()
+      .describe('The stream; null until the application has made it.'),
+    waiting: z.int().describe('The signals that wait for delivery.'),
+    oldest: z.iso.datetime().nullable().describe('The time of the signal that waited longest.'),
     dead_letters: z
       .array(
         z.object({
-          id: z.string(),
-          event: z.string(),
-          sub: z.string().nullable(),
-          created_at: z.iso.datetime(),
-          dead_at: z.iso.datetime(),
-          result: z.string().nullable(),
+          id: z.string().describe('The id of the signal.'),
+          event: z.string().describe('The type of its event.'),
+          sub: z.string().nullable().describe('The id of the user whom it is about.'),
+          created_at: z.iso.datetime().describe('The time of the event.'),
+          dead_at: z.iso.datetime().describe('The time of the last attempt.'),
+          result: z.string().nullable().describe('The result of the last attempt.'),
         }),
       )
-      .readonly(),
+      .readonly()
+      .describe('The signals that could not be delivered.'),
   })
-  .meta({ id: 'ApplicationSignals' });
+  .meta({ id: 'ApplicationSignals', description: 'The stream of signals of an application.' });
 type SignalsJson = z.output<typeof SIGNALS_JSON>;
 
 /**
@@ -57,6 +65,7 @@ export class ApplicationSignalsController {
   @Get()
   @Route({
     auth: APPLICATION_READS,
+    operation: 'getApplicationSignals',
     summary: 'Shows the stream of signals of an application, and what it did not take',
     answers: { 200: SIGNALS_JSON },
     refusals: ['not_found', 'admin_required'],
@@ -70,6 +79,7 @@ export class ApplicationSignalsController {
 
   @Put()
   @Route({
+    operation: 'allowApplicationSignals',
     summary: 'Allows an application to have a stream of signals',
     answers: { 200: SIGNALS_JSON },
     refusals: ['not_found', 'admin_required'],
@@ -86,6 +96,7 @@ export class ApplicationSignalsController {
 
   @Delete()
   @Route({
+    operation: 'withdrawApplicationSignals',
     summary: 'Ends the stream of signals of an application, and its permission',
     answers: { 204: null },
     refusals: ['not_found', 'admin_required'],
@@ -101,6 +112,7 @@ export class ApplicationSignalsController {
 
   @Post(':signalId/repeat')
   @Route({
+    operation: 'repeatSignal',
     summary: 'Sends a signal again',
     answers: { 204: null },
     refusals: ['not_found', 'admin_required'],
@@ -116,6 +128,7 @@ export class ApplicationSignalsController {
 
   @Delete(':signalId')
   @Route({
+    operation: 'dropSignal',
     summary: 'Drops a signal',
     answers: { 204: null },
     refusals: ['not_found', 'admin_required'],

@@ -20,8 +20,8 @@ import {
 } from '#domain/oauth/applications/applications.repository.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
-import { assertMatches, entityTag } from '#platform/http/request/entity-tag.js';
-import { sendDeleted } from '#platform/http/request/preference.js';
+import { assertMatches, entityTag, IF_MATCH } from '#platform/http/request/entity-tag.js';
+import { DELETED_JSON, PREFER, sendDeleted } from '#platform/http/request/preference.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import {
@@ -44,6 +44,11 @@ import { Applications } from './applications.service.js';
 import { Clusters } from './clusters.service.js';
 import { ManagedApplications } from '#domain/oauth/applications/managed-applications.service.js';
 
+/** The answer to the revocation of all tokens. */
+const REVOKED_JSON = z
+  .object({ revoked: z.int().describe('The number of revoked tokens.') })
+  .describe('What was revoked.');
+
 /**
  * `/api/v1/applications`: the OAuth clients that users register, and the clusters that admins
  * register. An application that the user does not manage gets 404.
@@ -59,6 +64,7 @@ export class ApplicationsController {
 
   @Post()
   @Route({
+    operation: 'registerApplication',
     summary: 'Registers an application',
     answers: { 201: NEW_APPLICATION_JSON },
     refusals: ['limit_reached', 'admin_required', 'uniqueness', 'account_inactive'],
@@ -83,6 +89,7 @@ export class ApplicationsController {
   @Get()
   @Route({
     auth: APPLICATION_READS,
+    operation: 'listApplications',
     summary: 'Lists the applications of the caller',
     answers: { 200: APPLICATIONS_JSON },
   })
@@ -97,6 +104,7 @@ export class ApplicationsController {
   @Get(':id')
   @Route({
     auth: APPLICATION_READS,
+    operation: 'getApplication',
     summary: 'Shows an application',
     answers: { 200: APPLICATION_JSON },
     refusals: ['not_found'],
@@ -113,9 +121,11 @@ export class ApplicationsController {
 
   @Patch(':id')
   @Route({
+    operation: 'changeApplication',
     summary: 'Changes an application',
     answers: { 200: APPLICATION_JSON },
     refusals: ['not_found', 'precondition_failed'],
+    asks: { headers: IF_MATCH },
   })
   async update(
     @Caller() session: VerifiedSession,
@@ -135,8 +145,10 @@ export class ApplicationsController {
 
   @Delete(':id')
   @Route({
+    operation: 'removeApplication',
     summary: 'Removes an application',
-    answers: { 200: z.object({ ended: z.record(z.string(), z.int()) }), 204: null },
+    answers: { 200: DELETED_JSON, 204: null },
+    asks: { headers: PREFER },
     refusals: ['not_found'],
   })
   async remove(
@@ -152,9 +164,11 @@ export class ApplicationsController {
 
   @Post(':id/approve')
   @Route({
+    operation: 'approveApplication',
     summary: 'Approves an application for the redirect URIs that it has',
     answers: { 200: APPLICATION_JSON },
     refusals: ['not_found', 'admin_required', 'precondition_failed'],
+    asks: { headers: IF_MATCH },
   })
   @HttpCode(200)
   async approve(
@@ -174,8 +188,9 @@ export class ApplicationsController {
 
   @Post(':id/revoke-tokens')
   @Route({
+    operation: 'revokeApplicationTokens',
     summary: 'Revokes all tokens of an application',
-    answers: { 200: z.object({ revoked: z.int() }) },
+    answers: { 200: REVOKED_JSON },
     refusals: ['not_found'],
   })
   @HttpCode(200)

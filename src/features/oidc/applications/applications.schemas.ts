@@ -8,6 +8,7 @@ import {
 import { OUR_ALGORITHMS } from '../protocol/client-metadata.js';
 import { OIDC_SCOPES, isOwnScope } from '../protocol/scopes.js';
 import { AUTH_METHODS } from '#domain/oauth/applications/registration.js';
+import { NAME, SETTINGS, TYPE } from './setting-texts.js';
 
 /**
  * The seconds for which an old secret stays valid after a new one was created: a day by default, 30
@@ -60,71 +61,122 @@ const scope = z
   .refine((one) => !TAKEN_SCOPES.has(one), 'is a scope of OpenID Connect, which every client has');
 
 const settings = {
-  profile: z.enum(['fapi2']).nullish(),
-  grant_types: z.array(z.enum(GRANTS)).min(1).max(GRANTS.length).nullish(),
-  auth_method: z.enum([...AUTH_METHODS, 'none']).nullish(),
-  redirect_uris: addresses(20),
-  post_logout_redirect_uris: addresses(20),
-  initiate_login_uri: address.nullish(),
-  request_uris: addresses(10),
-  backchannel_logout_uri: address.nullish(),
-  backchannel_logout_session_required: z.boolean().nullish(),
-  backchannel_logout_at_session_end: z.boolean().nullish(),
-  scopes: z.array(scope).max(50).nullish(),
-  /** The public keys of the client. They are checked later by the OAuth library. */
-  jwks: z.object({ keys: z.array(z.looseObject({})).min(1).max(10) }).nullish(),
-  jwks_uri: address.nullish(),
-  tls_client_auth_subject_dn: z.string().min(1).max(1024).nullish(),
-  sender_constraint: z.enum(['dpop', 'mtls']).nullish(),
-  require_signed_request_object: z.boolean().nullish(),
-  require_pkce: z.boolean().nullish(),
+  profile: z.enum(['fapi2']).nullish().describe(SETTINGS.profile),
+  grant_types: z
+    .array(z.enum(GRANTS))
+    .min(1)
+    .max(GRANTS.length)
+    .nullish()
+    .describe(SETTINGS.grant_types),
+  auth_method: z
+    .enum([...AUTH_METHODS, 'none'])
+    .nullish()
+    .describe(SETTINGS.auth_method),
+  redirect_uris: addresses(20).describe(SETTINGS.redirect_uris),
+  post_logout_redirect_uris: addresses(20).describe(SETTINGS.post_logout_redirect_uris),
+  initiate_login_uri: address.nullish().describe(SETTINGS.initiate_login_uri),
+  request_uris: addresses(10).describe(SETTINGS.request_uris),
+  backchannel_logout_uri: address.nullish().describe(SETTINGS.backchannel_logout_uri),
+  backchannel_logout_session_required: z
+    .boolean()
+    .nullish()
+    .describe(SETTINGS.backchannel_logout_session_required),
+  backchannel_logout_at_session_end: z
+    .boolean()
+    .nullish()
+    .describe(SETTINGS.backchannel_logout_at_session_end),
+  scopes: z.array(scope).max(50).nullish().describe(SETTINGS.scopes),
+  // The OAuth library checks the keys later.
+  jwks: z
+    .object({
+      keys: z
+        .array(z.looseObject({}))
+        .min(1)
+        .max(10)
+        .describe('The public keys as JSON Web Keys (RFC 7517).'),
+    })
+    .nullish()
+    .describe(SETTINGS.jwks),
+  jwks_uri: address.nullish().describe(SETTINGS.jwks_uri),
+  tls_client_auth_subject_dn: z
+    .string()
+    .min(1)
+    .max(1024)
+    .nullish()
+    .describe(SETTINGS.tls_client_auth_subject_dn),
+  sender_constraint: z.enum(['dpop', 'mtls']).nullish().describe(SETTINGS.sender_constraint),
+  require_signed_request_object: z
+    .boolean()
+    .nullish()
+    .describe(SETTINGS.require_signed_request_object),
+  require_pkce: z.boolean().nullish().describe(SETTINGS.require_pkce),
   id_token_lifetime_seconds: z
     .int()
     .min(ID_TOKEN_SECONDS.shortest)
     .max(ID_TOKEN_SECONDS.longest)
-    .nullish(),
-  userinfo_signed_response_alg: z.enum(OUR_ALGORITHMS).nullish(),
-  response_mode: z.enum(['jwt']).nullish(),
+    .nullish()
+    .describe(SETTINGS.id_token_lifetime_seconds),
+  userinfo_signed_response_alg: z
+    .enum(OUR_ALGORITHMS)
+    .nullish()
+    .describe(SETTINGS.userinfo_signed_response_alg),
+  response_mode: z.enum(['jwt']).nullish().describe(SETTINGS.response_mode),
 };
 
 /**
  * An OAuth client in the body of `POST /api/v1/applications`. A null or missing member gets its
  * default; an unknown member is refused.
  */
-const CLIENT = z.strictObject({
-  name,
-  type: z.enum(['web', 'spa', 'native', 'service']),
-  ...settings,
-});
+const CLIENT = z
+  .strictObject({
+    name: name.describe(NAME),
+    type: z.enum(['web', 'spa', 'native', 'service']).describe(TYPE),
+    ...settings,
+  })
+  .meta({ id: 'ClientRegistration', description: 'An OAuth client to register.' });
 /** A client in the body of `POST /api/v1/applications` after validation. */
 export type NewApplication = z.output<typeof CLIENT>;
 
 /** A Kubernetes cluster in the body of `POST /api/v1/applications`. */
-const CLUSTER = z.strictObject({ name, type: z.literal('kubernetes'), resource: address });
+const CLUSTER = z
+  .strictObject({
+    name: name.describe('The name of the cluster.'),
+    type: z.literal('kubernetes').describe('A Kubernetes cluster.'),
+    resource: address.describe('The audience of the tokens for its API server.'),
+  })
+  .meta({ id: 'ClusterRegistration', description: 'A Kubernetes cluster to register.' });
 /** A cluster in the body of `POST /api/v1/applications` after validation. */
 export type NewClusterBody = z.output<typeof CLUSTER>;
 
 /** The body of `POST /api/v1/applications`: an OAuth client or a Kubernetes cluster. */
-export const REGISTER = z.discriminatedUnion('type', [CLIENT, CLUSTER], {
-  error: 'must be web, spa, native, service or kubernetes',
-});
+export const REGISTER = z
+  .discriminatedUnion('type', [CLIENT, CLUSTER], {
+    error: 'must be web, spa, native, service or kubernetes',
+  })
+  .describe('An OAuth client or a Kubernetes cluster. A null or missing member gets its default.');
 
 /**
  * The body of `PATCH /api/v1/applications/{id}`: a missing member stays as it is, and null resets
  * it to the default. The type cannot change.
  */
-export const UPDATE = z.strictObject({ name: knownName.optional(), ...settings });
+export const UPDATE = z
+  .strictObject({ name: knownName.optional().describe(NAME), ...settings })
+  .meta({
+    id: 'ClientChange',
+    description:
+      'The members to change. A missing member stays as it is, and null resets it to the default.',
+  });
 /** The body of `PATCH /api/v1/applications/{id}` after validation. */
 export type ApplicationUpdate = z.output<typeof UPDATE>;
 
 /** The query of `GET /api/v1/applications`. */
 export const PAGE = z.object({
-  /** The value of `next` in the previous page. */
   after: z
     .string()
     .max(64)
     .regex(/^[\w-]*$/)
-    .default(''),
+    .default('')
+    .describe('The `next` of the page before.'),
 });
 /** The query of `GET /api/v1/applications` after validation. */
 export type ApplicationsPage = z.output<typeof PAGE>;
@@ -132,36 +184,59 @@ export type ApplicationsPage = z.output<typeof PAGE>;
 /** The body of `POST /api/v1/applications/{id}/secrets`, which may be absent. */
 export const ROTATE = z
   .strictObject({
-    expires_previous_in_seconds: z.int().min(0).max(OVERLAP.longest).default(OVERLAP.usual),
-    /** The days for which the new secret is valid; without this member it does not expire. */
-    expires_in_days: z.int().min(1).max(MOST_SECRET_DAYS).exactOptional(),
+    expires_previous_in_seconds: z
+      .int()
+      .min(0)
+      .max(OVERLAP.longest)
+      .default(OVERLAP.usual)
+      .describe('The seconds for which the secrets before stay valid.'),
+    expires_in_days: z
+      .int()
+      .min(1)
+      .max(MOST_SECRET_DAYS)
+      .exactOptional()
+      .describe('The days for which the new secret is valid; without them it does not expire.'),
   })
-  .prefault({});
+  .prefault({})
+  .describe('The times of the new secret and of those before.');
 /** The body of `POST /api/v1/applications/{id}/secrets` after validation. */
 export type SecretRotation = z.output<typeof ROTATE>;
 
 /** The path parameter of an application. An id in another format gets 404, and not 400. */
-export const APPLICATION_ID = z.object({ id: z.string() });
+export const APPLICATION_ID = z.object({
+  id: z.string().describe('The `client_id` of the application.'),
+});
 
 /**
  * The path parameters of an application and of one of its logout notices that could not be
  * delivered.
  */
-export const NOTICE_ID = z.object({ id: z.string(), noticeId: z.string() });
+export const NOTICE_ID = APPLICATION_ID.extend({
+  noticeId: z.string().describe('The id of the logout notice.'),
+});
 
 /** The path parameters of an application and of one of its secrets. */
-export const SECRET_ID = z.object({ id: z.string(), secretId: z.string() });
+export const SECRET_ID = APPLICATION_ID.extend({
+  secretId: z.string().describe('The id of the secret.'),
+});
 
 /**
  * The path parameters of an application and of one of the signals that could not be delivered to
  * it.
  */
-export const SIGNAL_ID = z.object({ id: z.string(), signalId: z.string() });
+export const SIGNAL_ID = APPLICATION_ID.extend({
+  signalId: z.string().describe('The id of the signal.'),
+});
 
 /**
  * The body of `PUT /api/v1/applications/{id}/signals`: the format in which the events name a
  * person.
  */
-export const ALLOW_SIGNALS = z.strictObject({
-  subject_format: z.enum(['iss_sub', 'email']).default('iss_sub'),
-});
+export const ALLOW_SIGNALS = z
+  .strictObject({
+    subject_format: z
+      .enum(['iss_sub', 'email'])
+      .default('iss_sub')
+      .describe('The format in which events name a person (RFC 9493).'),
+  })
+  .describe('How the events name people.');

@@ -30,6 +30,7 @@ export class ProgramApplicationsController {
 
   @Get()
   @Route({
+    operation: 'listApplicationsForProgram',
     summary: 'Lists the applications of the organization to a program',
     answers: { 200: APPLICATIONS_JSON },
   })
@@ -44,6 +45,7 @@ export class ProgramApplicationsController {
 
   @Get(':id')
   @Route({
+    operation: 'getApplicationForProgram',
     summary: 'Shows an application of the organization to a program',
     answers: { 200: APPLICATION_JSON },
     refusals: ['not_found'],

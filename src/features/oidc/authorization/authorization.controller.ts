@@ -90,6 +90,7 @@ export class AuthorizationController implements OnModuleInit {
     body: { kind: 'fields' },
     audience: 'api',
     errors: 'oauth',
+    operation: 'pushAuthorizationRequest',
     summary: 'Takes a pushed authorization request (RFC 9126)',
     ...OAUTH_ROUTES.par,
   })

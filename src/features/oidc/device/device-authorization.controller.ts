@@ -40,6 +40,7 @@ export class DeviceAuthorizationController implements OnModuleInit {
   @Post()
   @Route({
     anonymousRows: true,
+    operation: 'createDeviceCode',
     summary: 'Issues a device code (RFC 8628)',
     ...OAUTH_ROUTES.device,
   })

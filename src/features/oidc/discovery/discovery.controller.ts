@@ -41,6 +41,7 @@ export class DiscoveryController implements OnModuleInit {
   @Get('.well-known/openid-configuration')
   @Route({
     tenantHosts: true,
+    operation: 'getOpenIdConfiguration',
     summary: 'Metadata of the OpenID provider, or of the issuer of an organization at its host',
     ...OAUTH_ROUTES.metadata,
   })
@@ -52,7 +53,11 @@ export class DiscoveryController implements OnModuleInit {
 
   /** Returns the metadata of RFC 8414 (§3). */
   @Get('.well-known/oauth-authorization-server')
-  @Route({ summary: 'Metadata of the authorization server (RFC 8414)', ...OAUTH_ROUTES.metadata })
+  @Route({
+    operation: 'getAuthorizationServerMetadata',
+    summary: 'Metadata of the authorization server (RFC 8414)',
+    ...OAUTH_ROUTES.metadata,
+  })
   authorizationServer(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.oidcProvider.answer(request, response);
   }
@@ -61,6 +66,7 @@ export class DiscoveryController implements OnModuleInit {
   @Get('.well-known/oauth-protected-resource')
   @Route({
     resourceMetadata: true,
+    operation: 'getProtectedResourceMetadata',
     summary: 'Metadata of the protected resources (RFC 9728)',
     ...OAUTH_ROUTES.resourceMetadata,
   })
@@ -79,6 +85,7 @@ export class DiscoveryController implements OnModuleInit {
   @Route({
     errors: 'oauth',
     tenantHosts: true,
+    operation: 'getPublicKeys',
     summary: 'Public keys of the token signatures, or of the issuer of an organization at its host',
     ...OAUTH_ROUTES.jwks,
   })

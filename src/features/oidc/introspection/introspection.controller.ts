@@ -22,7 +22,11 @@ export class IntrospectionController {
   ) {}
 
   @Post()
-  @Route({ summary: 'Introspects a token (RFC 7662)', ...OAUTH_ROUTES.introspect })
+  @Route({
+    operation: 'introspectToken',
+    summary: 'Introspects a token (RFC 7662)',
+    ...OAUTH_ROUTES.introspect,
+  })
   @HttpCode(200)
   async introspect(@Req() request: Request, @Res() response: Response): Promise<void> {
     await this.accessTokens.replaceJwt(request.body);

@@ -22,7 +22,11 @@ export class RevocationController {
   ) {}
 
   @Post()
-  @Route({ summary: 'Revokes a token (RFC 7009)', ...OAUTH_ROUTES.revoke })
+  @Route({
+    operation: 'revokeToken',
+    summary: 'Revokes a token (RFC 7009)',
+    ...OAUTH_ROUTES.revoke,
+  })
   @HttpCode(200)
   async revoke(@Req() request: Request, @Res() response: Response): Promise<void> {
     await this.accessTokens.replaceJwt(request.body);

@@ -38,6 +38,7 @@ export class RegistrationController implements OnModuleInit {
   @Post()
   @Route({
     anonymousRows: true,
+    operation: 'registerClient',
     summary: 'Registers a client (RFC 7591)',
     ...OAUTH_ROUTES.register,
   })
@@ -51,13 +52,18 @@ export class RegistrationController implements OnModuleInit {
   }
 
   @Get(':clientId')
-  @Route({ summary: 'Shows the registration of a client (RFC 7592)', ...OAUTH_ROUTES.readClient })
+  @Route({
+    operation: 'getClient',
+    summary: 'Shows the registration of a client (RFC 7592)',
+    ...OAUTH_ROUTES.readClient,
+  })
   read(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.oidcProvider.answer(request, response);
   }
 
   @Put(':clientId')
   @Route({
+    operation: 'replaceClient',
     summary: 'Changes the registration of a client (RFC 7592)',
     ...OAUTH_ROUTES.updateClient,
   })
@@ -73,6 +79,7 @@ export class RegistrationController implements OnModuleInit {
 
   @Delete(':clientId')
   @Route({
+    operation: 'removeClient',
     summary: 'Removes the registration of a client (RFC 7592)',
     ...OAUTH_ROUTES.removeClient,
   })

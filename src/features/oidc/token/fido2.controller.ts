@@ -11,14 +11,18 @@ import { Fido2Grant } from './fido2-grant.service.js';
 import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 
 /** The form of `POST /oauth/fido2/challenge`. */
-const CHALLENGE_FORM = z.object({
-  client_id: z.string().max(256),
-  /** The thumbprint of the DPoP key that the token will be bound to (as in RFC 9449 §10). */
-  dpop_jkt: z
-    .string()
-    .regex(/^[\w-]{43}$/, 'must be the SHA-256 thumbprint of a key')
-    .optional(),
-});
+const CHALLENGE_FORM = z
+  .object({
+    client_id: z.string().max(256).describe('The id of the client.'),
+    dpop_jkt: z
+      .string()
+      .regex(/^[\w-]{43}$/, 'must be the SHA-256 thumbprint of a key')
+      .optional()
+      .describe(
+        'The thumbprint of the DPoP key to which the token will be bound (as in RFC 9449 §10).',
+      ),
+  })
+  .describe('The client that will redeem the assertion.');
 
 /**
  * `POST /oauth/fido2/challenge`: gives a challenge for the FIDO2 grant, by which a client without a
@@ -41,7 +45,11 @@ export class Fido2Controller {
 
   /** Gives a challenge to a client, which authenticates later, when it redeems the assertion. */
   @Post()
-  @Route({ summary: 'Issues a challenge for the FIDO2 grant', ...OAUTH_ROUTES.challenge })
+  @Route({
+    operation: 'createFido2Challenge',
+    summary: 'Issues a challenge for the FIDO2 grant',
+    ...OAUTH_ROUTES.challenge,
+  })
   @HttpCode(200)
   async createChallenge(
     @Body({ schema: CHALLENGE_FORM })

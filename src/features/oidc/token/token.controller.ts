@@ -59,7 +59,11 @@ export class TokenController implements OnModuleInit {
   }
 
   @Post()
-  @Route({ summary: 'Issues tokens (RFC 6749 §3.2)', ...OAUTH_ROUTES.token })
+  @Route({
+    operation: 'issueToken',
+    summary: 'Issues tokens (RFC 6749 §3.2)',
+    ...OAUTH_ROUTES.token,
+  })
   @HttpCode(200)
   token(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.oidcProvider.answer(request, response);

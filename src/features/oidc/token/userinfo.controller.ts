@@ -50,13 +50,21 @@ export class UserinfoController implements OnModuleInit {
   }
 
   @Get()
-  @Route({ summary: 'Claims about the user (OpenID Connect Core §5.3)', ...OAUTH_ROUTES.userinfo })
+  @Route({
+    operation: 'getUserClaims',
+    summary: 'Claims about the user (OpenID Connect Core §5.3)',
+    ...OAUTH_ROUTES.userinfo,
+  })
   userinfo(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.oidcProvider.answer(request, response);
   }
 
   @Post()
-  @Route({ summary: 'Claims about the user, by POST', ...OAUTH_ROUTES.userinfoByPost })
+  @Route({
+    operation: 'postUserClaims',
+    summary: 'Claims about the user, by POST',
+    ...OAUTH_ROUTES.userinfoByPost,
+  })
   @HttpCode(200)
   userinfoByPost(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.oidcProvider.answer(request, response);

@@ -31,6 +31,7 @@ import type { VerifiedSession } from '#domain/sessions/session.js';
 import { Clock } from '#platform/clock/clock.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { fileOf, tableOf } from '#platform/http/files/line-file.js';
+import { MUST_MATCH } from '#platform/http/request/entity-tag.js';
 import { Route } from '#platform/http/routing/route.js';
 import { REACH_COLUMNS } from './access-csv.js';
 import {
@@ -74,7 +75,11 @@ export class AccessController {
   ) {}
 
   @Get()
-  @Route({ summary: 'Lists the targets with their rules', answers: { 200: TARGETS_JSON } })
+  @Route({
+    operation: 'listTargets',
+    summary: 'Lists the targets with their rules',
+    answers: { 200: TARGETS_JSON },
+  })
   async list(
     @Caller() session: VerifiedSession,
     @Query({ schema: TARGET_QUERY }) query: TargetQuery,
@@ -84,6 +89,7 @@ export class AccessController {
 
   @Get('check')
   @Route({
+    operation: 'checkAccess',
     summary: 'Explains if a member reaches a target',
     answers: { 200: DECISION_JSON },
     refusals: ['not_found'],
@@ -104,6 +110,7 @@ export class AccessController {
   @Get('export')
   @Route({
     auth: ADMIN_WRITES,
+    operation: 'exportAccess',
     summary: 'Exports who can reach what as a table',
     answers: { 200: { 'text/csv': 'text' } },
     refusals: ['too_many'],
@@ -115,6 +122,7 @@ export class AccessController {
 
   @Get(':kind/:id')
   @Route({
+    operation: 'getTarget',
     summary: 'Shows a target with its whole rule',
     answers: { 200: TARGET_RULE_JSON },
     refusals: ['not_found'],
@@ -132,9 +140,11 @@ export class AccessController {
   @Put(':kind/:id')
   @Route({
     auth: ADMIN_WRITES,
+    operation: 'replaceTargetRule',
     summary: 'Replaces the rule of a target with all of its assignments',
     answers: { 200: TARGET_RULE_JSON },
     refusals: ['not_found', 'precondition_failed', 'precondition_required'],
+    asks: { headers: MUST_MATCH },
   })
   async put(
     @Param({ schema: TARGET_PATH }) path: Path,
@@ -153,6 +163,7 @@ export class AccessController {
    */
   @Get(':kind/:id/people')
   @Route({
+    operation: 'listAdmittedMembers',
     summary: 'Lists the members whom a target admits',
     answers: { 200: PEOPLE_JSON },
     refusals: ['not_found'],
@@ -172,6 +183,7 @@ export class AccessController {
   @Post(':kind/:id/preview')
   @Route({
     auth: ADMIN_WRITES,
+    operation: 'previewTargetChange',
     summary: 'Says who would gain and who would lose a target by a change, and what would end',
     answers: { 200: PREVIEW_JSON },
     refusals: ['not_found'],

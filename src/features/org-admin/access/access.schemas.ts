@@ -21,35 +21,50 @@ import { isHostPattern } from '@svc/openssh';
 import { isUuid } from '#platform/text/single-line.js';
 import { ENDED_JSON } from '../members/members.schemas.js';
 
+/** The description of the id of a target. */
+const TARGET_ID =
+  'The `client_id` of an application, the number of an installation, or the id of the target.';
+
 /** The path parameters of a target. An unknown kind or id gets 404, and not 400. */
-export const TARGET_PATH = z.object({ kind: z.string(), id: z.string() });
+export const TARGET_PATH = z.object({
+  kind: z
+    .string()
+    .describe(`The kind of the target: ${TARGET_KINDS.map((kind) => `\`${kind}\``).join(', ')}.`),
+  id: z.string().describe(TARGET_ID),
+});
 /** The path parameter of a role of AWS or a group of hosts. */
-export const MADE_PATH = z.object({ id: z.string() });
+export const MADE_PATH = z.object({ id: z.string().describe('The id of the target.') });
 
 /**
  * The query of the request that asks whether a person can use a target, such as an application or a
  * group of hosts.
  */
 export const CHECK_QUERY = z.strictObject({
-  user: z.string().max(64),
-  kind: z.string().max(64),
-  id: z.string().max(64),
+  user: z.string().max(64).describe('The id of the member.'),
+  kind: z.string().max(64).describe('The kind of the target.'),
+  id: z.string().max(64).describe(TARGET_ID),
 });
 
 const name = z
   .string()
-  .regex(TARGET_NAME, 'must begin with a letter a-z and have at most 32 of a-z, 0-9 and hyphens');
+  .regex(TARGET_NAME, 'must begin with a letter a-z and have at most 32 of a-z, 0-9 and hyphens')
+  .describe('The name of the target.');
 
 const arn = z
   .string()
   .max(LONGEST_ARN, `must have ${LONGEST_ARN} characters at most`)
-  .regex(ROLE_ARN, 'must be the ARN of an IAM role');
+  .regex(ROLE_ARN, 'must be the ARN of an IAM role')
+  .describe('The ARN of the role.');
 
-const region = z.string().max(64).regex(REGION, 'must be like eu-central-1');
+const region = z
+  .string()
+  .max(64)
+  .regex(REGION, 'must be like eu-central-1')
+  .describe('The region for a profile of the AWS CLI.');
 
 const hosts = listOf(
   z.string().refine(isHostPattern, 'must be a pattern of host names, such as *.example.com'),
-);
+).describe('The patterns of the host names of the group.');
 
 const logins = listOf(
   z
@@ -58,7 +73,7 @@ const logins = listOf(
       LOGIN_NAME,
       'must begin with a-z or _ and have at most 32 of a-z, 0-9, hyphens and underscores',
     ),
-);
+).describe('The login names on these hosts.');
 
 function listOf(item: z.ZodString) {
   return z
@@ -69,59 +84,84 @@ function listOf(item: z.ZodString) {
 }
 
 /** The body of `POST /api/v1/org/access/aws_role`. */
-export const NEW_ROLE = z.strictObject({ role_arn: arn, name, region: region.exactOptional() });
+export const NEW_ROLE = z
+  .strictObject({ role_arn: arn, name, region: region.exactOptional() })
+  .describe('The role to add.');
 /** The body of `PATCH /api/v1/org/access/aws_role/{id}`. Null removes the region. */
-export const CHANGE_ROLE = z.strictObject({
-  role_arn: arn.exactOptional(),
-  name: name.exactOptional(),
-  region: region.nullable().exactOptional(),
-});
+export const CHANGE_ROLE = z
+  .strictObject({
+    role_arn: arn.exactOptional(),
+    name: name.exactOptional(),
+    region: region.nullable().exactOptional(),
+  })
+  .describe('The members to change.');
 /** The body of `POST /api/v1/org/access/host_group`. */
-export const NEW_HOST_GROUP = z.strictObject({ name, hosts, logins });
+export const NEW_HOST_GROUP = z
+  .strictObject({ name, hosts, logins })
+  .describe('The group of hosts to add.');
 /** The body of `PATCH /api/v1/org/access/host_group/{id}`. */
-export const CHANGE_HOST_GROUP = z.strictObject({
-  name: name.exactOptional(),
-  hosts: hosts.exactOptional(),
-  logins: logins.exactOptional(),
-});
+export const CHANGE_HOST_GROUP = z
+  .strictObject({
+    name: name.exactOptional(),
+    hosts: hosts.exactOptional(),
+    logins: logins.exactOptional(),
+  })
+  .describe('The members to change.');
 
-const CONDITIONS = z.strictObject({
-  touch_within_seconds: z
-    .int()
-    .min(1)
-    .max(LONGEST_AGE)
-    .exactOptional()
-    .meta({ description: 'The greatest age of the touch of the security key.' }),
-  models: z
-    .literal('fips-only')
-    .exactOptional()
-    .meta({ description: 'The touch was by a key that is certified by FIPS 140.' }),
-  user_verification: z
-    .literal('required')
-    .exactOptional()
-    .meta({ description: 'The key verified its user, for example by a PIN.' }),
-});
+const CONDITIONS = z
+  .strictObject({
+    touch_within_seconds: z
+      .int()
+      .min(1)
+      .max(LONGEST_AGE)
+      .exactOptional()
+      .meta({ description: 'The greatest age of the touch of the security key.' }),
+    models: z
+      .literal('fips-only')
+      .exactOptional()
+      .meta({ description: 'The touch was by a key that is certified by FIPS 140.' }),
+    user_verification: z
+      .literal('required')
+      .exactOptional()
+      .meta({ description: 'The key verified its user, for example by a PIN.' }),
+  })
+  .meta({ id: 'AccessConditions', description: 'The conditions on the login of a person.' });
 
 const id = z
   .string()
   .refine(isUuid, 'must be an id')
   .transform((text) => text.toLowerCase());
 
-const ASSIGNMENT = z.union([z.strictObject({ user: id }), z.strictObject({ group: id })]);
+const ASSIGNMENT = z
+  .union([
+    z
+      .strictObject({ user: id.describe('The id of a member.') })
+      .meta({ id: 'AssignedUser', description: 'A member.' }),
+    z
+      .strictObject({ group: id.describe('The id of a group of SCIM.') })
+      .meta({ id: 'AssignedGroup', description: 'A group.' }),
+  ])
+  .meta({ id: 'Assignment', description: 'A member or a group whom the target admits.' });
+
+const ACCESS_TEXT = '`everyone` of the organization, or the `assigned` people and groups.';
 
 const RULE_FIELDS = {
-  access: z.enum(['everyone', 'assigned']),
+  access: z.enum(['everyone', 'assigned']).describe(ACCESS_TEXT),
   conditions: CONDITIONS,
   assignments: z
     .array(ASSIGNMENT)
-    .max(MOST_ASSIGNMENTS, `must have at most ${MOST_ASSIGNMENTS} items`),
+    .max(MOST_ASSIGNMENTS, `must have at most ${MOST_ASSIGNMENTS} items`)
+    .describe('The people and groups, all of them.'),
 };
 
 /**
  * The body of `PUT /api/v1/org/access/{kind}/{id}`: the whole rule by which the target admits
  * people.
  */
-export const RULE = z.strictObject(RULE_FIELDS);
+export const RULE = z.strictObject(RULE_FIELDS).meta({
+  id: 'WantedRule',
+  description: 'The whole rule by which a target admits people.',
+});
 /** The body of `PUT /api/v1/org/access/{kind}/{id}` after validation. */
 export type RuleBody = z.output<typeof RULE>;
 
@@ -129,7 +169,14 @@ export type RuleBody = z.output<typeof RULE>;
  * The body of a request for a forecast of who gains and loses access: by another rule, or by the
  * deletion of the target.
  */
-export const ASKED_CHANGE = z.union([RULE, z.strictObject({ deleted: z.literal(true) })]);
+export const ASKED_CHANGE = z
+  .union([
+    RULE,
+    z
+      .strictObject({ deleted: z.literal(true).describe('The target is deleted.') })
+      .meta({ id: 'Deletion', description: 'The deletion of the target.' }),
+  ])
+  .describe('Another rule, or the deletion of the target.');
 /** The body of a request for a forecast after validation. */
 export type AskedChangeBody = z.output<typeof ASKED_CHANGE>;
 
@@ -153,97 +200,131 @@ export function roleChange(body: z.output<typeof CHANGE_ROLE>): TargetChange {
   return { ...rest, ...(role !== undefined && { roleArn: role }) };
 }
 
+const NEXT = z
+  .string()
+  .nullable()
+  .describe('The value of `after` for the next page; null on the last page.');
+
 /**
  * A target in a list of the API: an application, a role of AWS, a group of hosts or a GitHub
  * installation.
  */
 export const TARGET_JSON = z
   .object({
-    kind: z.enum(TARGET_KINDS),
-    id: z.string().meta({
-      description:
-        'The `client_id` of an application, the number of an installation, or the id of the target.',
-    }),
-    name: z.string(),
+    kind: z.enum(TARGET_KINDS).describe('The kind of the target.'),
+    id: z.string().describe(TARGET_ID),
+    name: z.string().describe('The name of the target.'),
     cluster: z.boolean().optional().meta({ description: 'True for a Kubernetes cluster.' }),
-    role_arn: z.string().optional(),
-    region: z.string().nullable().optional(),
-    hosts: z.array(z.string()).optional(),
-    logins: z.array(z.string()).optional(),
-    access: z.enum(['everyone', 'assigned']),
+    role_arn: z.string().optional().describe('The ARN of a role of AWS.'),
+    region: z.string().nullable().optional().describe('The region for a profile of the AWS CLI.'),
+    hosts: z.array(z.string()).optional().describe('The patterns of the host names of a group.'),
+    logins: z.array(z.string()).optional().describe('The login names on the hosts of a group.'),
+    access: z.enum(['everyone', 'assigned']).describe(ACCESS_TEXT),
     conditions: CONDITIONS,
-    assigned: z.object({ users: z.int(), groups: z.int() }),
-    version: z.string(),
-    updated_at: z.iso.datetime(),
+    assigned: z
+      .object({
+        users: z.int().describe('The number of assigned people.'),
+        groups: z.int().describe('The number of assigned groups.'),
+      })
+      .describe('The numbers of assignments.'),
+    version: z.string().describe('The version of the target, as in its `ETag`.'),
+    updated_at: z.iso.datetime().describe('The time of its last change.'),
   })
-  .meta({ id: 'AccessTarget' });
+  .meta({
+    id: 'AccessTarget',
+    description: 'An application, a role of AWS, a group of hosts or a GitHub installation.',
+  });
 /** The type of a target in a list of the API. */
 export type TargetJson = z.output<typeof TARGET_JSON>;
 
 /** A target with its whole rule, which says whom the target admits. */
-export const TARGET_RULE_JSON = TARGET_JSON.extend({ assignments: z.array(ASSIGNMENT) }).meta({
-  id: 'AccessRule',
-});
+export const TARGET_RULE_JSON = TARGET_JSON.extend({
+  assignments: z.array(ASSIGNMENT).describe('The people and groups whom it admits.'),
+}).meta({ id: 'AccessRule', description: 'A target with its whole rule.' });
 /** The type of a target with its whole rule in the JSON of the API. */
 export type TargetRuleJson = z.output<typeof TARGET_RULE_JSON>;
 
 /** A page of targets in the JSON of the API. */
-export const TARGETS_JSON = z.object({
-  targets: z.array(TARGET_JSON),
-  next: z.string().nullable(),
-});
+export const TARGETS_JSON = z
+  .object({
+    targets: z.array(TARGET_JSON).describe('The targets.'),
+    next: NEXT,
+  })
+  .meta({ id: 'TargetPage', description: 'A page of targets.' });
 /** The type of a page of targets in the JSON of the API. */
 export type TargetsJson = z.output<typeof TARGETS_JSON>;
 
 /** The answer to the question whether a person can use a target. */
-export const DECISION_JSON = z.object({
-  allowed: z.boolean(),
-  because: z.enum([
-    'everyone',
-    'person',
-    'group',
-    'inactive',
-    'not_assigned',
-    'touch',
-    'models',
-    'user_verification',
-  ]),
-});
+export const DECISION_JSON = z
+  .object({
+    allowed: z.boolean().describe('True if the member reaches the target.'),
+    because: z
+      .enum([
+        'everyone',
+        'person',
+        'group',
+        'inactive',
+        'not_assigned',
+        'touch',
+        'models',
+        'user_verification',
+      ])
+      .describe('The part of the rule that decides, or the condition that is not met.'),
+  })
+  .describe('Whether a member reaches a target, and why.');
 
-const PERSON_JSON = z.object({
-  id: z.guid(),
-  email: z.string().nullable(),
-  name: z.string().nullable(),
-});
+const PERSON_JSON = z
+  .object({
+    id: z.guid().describe('The id of the member.'),
+    email: z.string().nullable().describe('The address.'),
+    name: z.string().nullable().describe('The name.'),
+  })
+  .meta({ id: 'AdmittedPerson', description: 'A member whom a target admits.' });
 
 /** The people whom a target admits. */
-export const PEOPLE_JSON = z.object({
-  count: z.int().meta({ description: 'At most 10,001, which stands for more than 10,000.' }),
-  people: z
-    .array(PERSON_JSON)
-    .nullable()
-    .meta({ description: 'Null without a recent touch, for a list that one group makes.' }),
-  next: z.string().nullable(),
-});
+export const PEOPLE_JSON = z
+  .object({
+    count: z
+      .int()
+      .describe('The number of people. At most 10,001, which stands for more than 10,000.'),
+    people: z
+      .array(PERSON_JSON)
+      .nullable()
+      .describe('The people; null without a recent touch, for a list that one group makes.'),
+    next: NEXT,
+  })
+  .meta({ id: 'AdmittedPeople', description: 'A page of the people whom a target admits.' });
 /** The type of the people whom a target admits in the JSON of the API. */
 export type PeopleJson = z.output<typeof PEOPLE_JSON>;
 
-const SIDE = PEOPLE_JSON.omit({ next: true });
+const SIDE = PEOPLE_JSON.omit({ next: true }).meta({
+  id: 'PreviewSide',
+  description: 'The people who gain or lose a target.',
+});
 
 /** A forecast of the effects of a change: the people who gain or lose access. */
-export const PREVIEW_JSON = z.object({
-  gains: SIDE,
-  loses: SIDE,
-  ends: ENDED_JSON.nullable().meta({
-    description: 'What would end now; null if more than 1,000 people lose the target.',
-  }),
-  not_recalled: z.array(
-    z.object({
-      what: z.enum(['jwt', 'aws_token', 'aws_session', 'ssh_connection']),
-      seconds: z.int().nullable(),
-    }),
-  ),
-});
+export const PREVIEW_JSON = z
+  .object({
+    gains: SIDE.describe('The people who would gain the target.'),
+    loses: SIDE.describe('The people who would lose the target.'),
+    ends: ENDED_JSON.nullable().describe(
+      'What would end now; null if more than 1,000 people lose the target.',
+    ),
+    not_recalled: z
+      .array(
+        z.object({
+          what: z
+            .enum(['jwt', 'aws_token', 'aws_session', 'ssh_connection'])
+            .describe('The kind of credential.'),
+          seconds: z
+            .int()
+            .nullable()
+            .describe('The longest time that it lasts; null for any time.'),
+        }),
+      )
+      .describe('What nobody can recall, and how long it lasts.'),
+  })
+  .meta({ id: 'AccessPreview', description: 'A forecast of the effects of a change.' });
 /** The type of a forecast of the effects of a change in the JSON of the API. */
 export type PreviewJson = z.output<typeof PREVIEW_JSON>;
 

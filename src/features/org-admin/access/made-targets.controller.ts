@@ -6,6 +6,7 @@ import type { RuleAct } from '#domain/admin/access-rules/rule-audit.js';
 import type { Target } from '#domain/admin/access-rules/target.js';
 import { ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
 import type { ErrorCode } from '#platform/errors/catalogue.js';
+import { MUST_MATCH } from '#platform/http/request/entity-tag.js';
 import { Route } from '#platform/http/routing/route.js';
 import {
   CHANGE_HOST_GROUP,
@@ -37,6 +38,7 @@ export class MadeTargetsController {
 
   @Post('aws_role')
   @Route({
+    operation: 'addAwsRole',
     summary: 'Adds a role of AWS',
     answers: { 201: TARGET_JSON },
     refusals: OF_CREATION,
@@ -54,6 +56,7 @@ export class MadeTargetsController {
 
   @Post('host_group')
   @Route({
+    operation: 'addHostGroup',
     summary: 'Adds a group of hosts',
     answers: { 201: TARGET_JSON },
     refusals: OF_CREATION,
@@ -70,9 +73,11 @@ export class MadeTargetsController {
 
   @Patch('aws_role/:id')
   @Route({
+    operation: 'changeAwsRole',
     summary: 'Changes a role of AWS',
     answers: { 200: TARGET_JSON },
     refusals: [...OF_CHANGE, 'uniqueness'],
+    asks: { headers: MUST_MATCH },
   })
   async changeRole(
     @Param({ schema: MADE_PATH }) { id }: Path,
@@ -86,9 +91,11 @@ export class MadeTargetsController {
 
   @Patch('host_group/:id')
   @Route({
+    operation: 'changeHostGroup',
     summary: 'Changes a group of hosts',
     answers: { 200: TARGET_JSON },
     refusals: [...OF_CHANGE, 'uniqueness'],
+    asks: { headers: MUST_MATCH },
   })
   async changeHostGroup(
     @Param({ schema: MADE_PATH }) { id }: Path,
@@ -100,7 +107,13 @@ export class MadeTargetsController {
   }
 
   @Delete('aws_role/:id')
-  @Route({ summary: 'Deletes a role of AWS', answers: { 204: null }, refusals: OF_CHANGE })
+  @Route({
+    operation: 'deleteAwsRole',
+    summary: 'Deletes a role of AWS',
+    answers: { 204: null },
+    refusals: OF_CHANGE,
+    asks: { headers: MUST_MATCH },
+  })
   @HttpCode(204)
   async removeRole(
     @Param({ schema: MADE_PATH }) { id }: Path,
@@ -110,7 +123,13 @@ export class MadeTargetsController {
   }
 
   @Delete('host_group/:id')
-  @Route({ summary: 'Deletes a group of hosts', answers: { 204: null }, refusals: OF_CHANGE })
+  @Route({
+    operation: 'deleteHostGroup',
+    summary: 'Deletes a group of hosts',
+    answers: { 204: null },
+    refusals: OF_CHANGE,
+    asks: { headers: MUST_MATCH },
+  })
   @HttpCode(204)
   async removeHostGroup(
     @Param({ schema: MADE_PATH }) { id }: Path,

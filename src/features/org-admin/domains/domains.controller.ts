@@ -1,19 +1,19 @@
 import { Body, Controller, Delete, Get, Headers, HttpCode, Param, Post, Res } from '@nestjs/common';
 import type { Response } from 'express';
-import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { adminOf } from '#domain/directory/members.service.js';
 import { OrganizationDomains } from '#domain/admin/organization/organization-domains.service.js';
 import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
-import { sendDeleted } from '#platform/http/request/preference.js';
+import { DELETED_JSON, PREFER, sendDeleted } from '#platform/http/request/preference.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import {
   ADD_DOMAIN,
   DOMAIN_JSON,
   DOMAIN_NAME,
+  DOMAINS_JSON,
   domainJson,
   type AddDomain,
   type DomainJson,
@@ -28,8 +28,9 @@ export class DomainsController {
   @Get()
   @Route({
     auth: ADMIN_READS,
+    operation: 'listDomains',
     summary: 'Lists the domains',
-    answers: { 200: z.object({ domains: z.array(DOMAIN_JSON) }) },
+    answers: { 200: DOMAINS_JSON },
     refusals: ['admin_required'],
   })
   async list(@Caller() session: VerifiedSession): Promise<{ readonly domains: DomainJson[] }> {
@@ -39,6 +40,7 @@ export class DomainsController {
 
   @Post()
   @Route({
+    operation: 'addDomain',
     summary: 'Adds a domain, and says which DNS record proves it',
     answers: { 201: DOMAIN_JSON },
     refusals: ['admin_required', 'domain_exists', 'domain_taken', 'limit_reached'],
@@ -55,6 +57,7 @@ export class DomainsController {
 
   @Post(':domain/verify')
   @Route({
+    operation: 'verifyDomain',
     summary: 'Looks for the DNS record of a domain now',
     answers: { 200: DOMAIN_JSON },
     refusals: [
@@ -78,8 +81,10 @@ export class DomainsController {
 
   @Delete(':domain')
   @Route({
+    operation: 'removeDomain',
     summary: 'Removes a domain, and ends what its users hold',
-    answers: { 200: z.object({ ended: z.record(z.string(), z.int()) }), 204: null },
+    answers: { 200: DELETED_JSON, 204: null },
+    asks: { headers: PREFER },
     refusals: ['admin_required', 'not_found', 'primary_domain', 'own_account'],
   })
   async remove(

@@ -7,7 +7,9 @@ import type { OrganizationDomain } from '#domain/organizations/domains/organizat
  * The body of `POST /api/v1/org/domains`. Code in `domain/organizations` checks that the text is a
  * domain name.
  */
-export const ADD_DOMAIN = z.strictObject({ domain: z.string().trim().min(1).max(1024) });
+export const ADD_DOMAIN = z
+  .strictObject({ domain: z.string().trim().min(1).max(1024).describe('The name of the domain.') })
+  .describe('The domain to add.');
 /** The body of `POST /api/v1/org/domains` after validation. */
 export type AddDomain = z.output<typeof ADD_DOMAIN>;
 
@@ -15,16 +17,24 @@ export type AddDomain = z.output<typeof ADD_DOMAIN>;
  * The path parameter of a domain. A text that is no domain name gets 404 and not 400, because it
  * matches no domain of the organization.
  */
-export const DOMAIN_NAME = z.object({ domain: z.string() });
+export const DOMAIN_NAME = z.object({ domain: z.string().describe('The name of the domain.') });
 
 /** A domain in the JSON of the API. */
 export const DOMAIN_JSON = z
   .object({
-    domain: z.string(),
-    primary: z.boolean(),
-    state: z.enum(['verified', 'pending', 'failing', 'unverified']),
+    domain: z.string().describe('The name of the domain.'),
+    primary: z.boolean().describe('True for the domain by which the organization was founded.'),
+    state: z
+      .enum(['verified', 'pending', 'failing', 'unverified'])
+      .describe(
+        '`pending` is not proven yet, `failing` lost its record lately, `unverified` lost the proof.',
+      ),
     record: z
-      .object({ type: z.literal('TXT'), name: z.string(), value: z.string() })
+      .object({
+        type: z.literal('TXT').describe('The type of the record.'),
+        name: z.string().describe('The name of the record.'),
+        value: z.string().describe('The text of the record.'),
+      })
       .nullable()
       .meta({
         description: 'The record to publish; null for a domain that the operator assigned.',
@@ -33,13 +43,19 @@ export const DOMAIN_JSON = z
       description:
         'How the organization has proven the domain: by the record, by the operator, or by the setting of its founding provider. Null for a primary domain that a sign-in alone asserted: the proof of another organization takes it.',
     }),
-    added_by: z.string().nullable(),
-    created_at: z.iso.datetime(),
-    verified_at: z.iso.datetime().nullable(),
-    last_checked_at: z.iso.datetime().nullable(),
-    failures: z.int(),
+    added_by: z.string().nullable().describe('The id of the admin who added it.'),
+    created_at: z.iso.datetime().describe('The time at which it was added.'),
+    verified_at: z.iso.datetime().nullable().describe('The time of the proof; null without one.'),
+    last_checked_at: z.iso.datetime().nullable().describe('The time of the last check.'),
+    failures: z.int().describe('The checks in a row that did not find the record.'),
   })
-  .meta({ id: 'Domain' });
+  .meta({ id: 'Domain', description: 'A domain of the organization.' });
+
+/** The domains of an organization in the JSON of the API. */
+export const DOMAINS_JSON = z
+  .object({ domains: z.array(DOMAIN_JSON).describe('The domains.') })
+  .describe('The domains of the organization.');
+
 /** The type of a domain in the JSON of the API. */
 export type DomainJson = z.output<typeof DOMAIN_JSON>;
 

@@ -40,6 +40,7 @@ export class IssuerController {
   @Get()
   @Route({
     auth: ADMIN_READS,
+    operation: 'getIssuer',
     summary: 'Shows the issuer of the organization and its keys',
     answers: { 200: ISSUER_RESPONSE },
     refusals: ['admin_required'],
@@ -50,6 +51,7 @@ export class IssuerController {
 
   @Post()
   @Route({
+    operation: 'claimIssuer',
     summary: 'Claims a label for the issuer of the organization',
     answers: { 201: ISSUER_RESPONSE },
     refusals: [
@@ -73,6 +75,7 @@ export class IssuerController {
 
   @Patch()
   @Route({
+    operation: 'changeIssuer',
     summary: 'Decides if the AWS tokens of the organization come from its issuer',
     answers: { 200: ISSUER_RESPONSE },
     refusals: ['admin_required', 'not_found', 'issuers_not_configured', 'kms_unavailable'],
@@ -87,6 +90,7 @@ export class IssuerController {
 
   @Delete()
   @Route({
+    operation: 'releaseIssuer',
     summary: 'Releases the label, which stays reserved for the organization',
     answers: { 204: null },
     refusals: ['admin_required', 'not_found'],
@@ -101,6 +105,7 @@ export class IssuerController {
 
   @Post('rotate')
   @Route({
+    operation: 'rotateIssuerKey',
     summary: 'Replaces the signing key of the issuer, with overlap or in an emergency at once',
     answers: { 200: ISSUER_RESPONSE },
     refusals: [

@@ -24,6 +24,7 @@ export class KeysOfMembersController {
 
   @Get()
   @Route({
+    operation: 'listMemberKeys',
     summary: 'Lists the security keys of the members',
     answers: { 200: inEveryFormat(KEYS_JSON) },
     refusals: ['too_many'],

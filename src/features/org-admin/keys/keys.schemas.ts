@@ -14,34 +14,40 @@ export type KeysQuery = z.output<typeof KEYS_QUERY>;
 const time = z.iso.datetime({ offset: true });
 
 /** A security key with its member, in the JSON of the API. */
-const LISTED_KEY_JSON = z.object({
-  member_id: z.guid(),
-  email: z.string().nullable(),
-  name: z.string().nullable(),
-  /** False for a deactivated member. */
-  active: z.boolean(),
-  key_id: z.guid(),
-  key_name: z.string(),
-  /** The id of the model (AAGUID); null for a key whose attestation states none. */
-  aaguid: z.string().nullable(),
-  /** The vendor's name of the model; null for a model that is not known. */
-  model: z.string().nullable(),
-  /** True if the model is FIPS 140 certified. */
-  fips: z.boolean(),
-  /** True if the key verifies its user, by a PIN or a fingerprint. */
-  user_verification: z.boolean(),
-  /** The format of the attestation by which the key was enrolled: `packed` or `fido-u2f`. */
-  attestation: z.string(),
-  created_at: time,
-  last_used_at: time.nullable(),
-});
+const LISTED_KEY_JSON = z
+  .object({
+    member_id: z.guid().describe('The id of the member who has the key.'),
+    email: z.string().nullable().describe('The address with which the member signs in.'),
+    name: z.string().nullable().describe('The name of the member.'),
+    active: z.boolean().describe('False for a member who cannot sign in.'),
+    key_id: z.guid().describe('The id of the key.'),
+    key_name: z.string().describe('The name that the member gave the key.'),
+    aaguid: z
+      .string()
+      .nullable()
+      .describe('The AAGUID of its model; null for a key whose attestation states none.'),
+    model: z.string().nullable().describe('The name of its model; null for an unknown one.'),
+    fips: z.boolean().describe('True for a model that is certified by FIPS 140.'),
+    user_verification: z.boolean().describe('True if the key verified its user at the enrollment.'),
+    attestation: z
+      .string()
+      .describe('The format of the attestation at the enrollment: `packed` or `fido-u2f`.'),
+    created_at: time.describe('The time of its enrollment.'),
+    last_used_at: time.nullable().describe('The time of its last use.'),
+  })
+  .meta({ id: 'ListedKey', description: 'A security key with its member, in a list.' });
 type ListedKeyJson = z.output<typeof LISTED_KEY_JSON>;
 
 /** A page of keys. */
-export const KEYS_JSON = z.object({
-  keys: z.array(LISTED_KEY_JSON),
-  next: z.string().nullable(),
-});
+export const KEYS_JSON = z
+  .object({
+    keys: z.array(LISTED_KEY_JSON).describe('The security keys.'),
+    next: z
+      .string()
+      .nullable()
+      .describe('The value of `after` for the next page; null on the last page.'),
+  })
+  .meta({ id: 'KeyPage', description: 'A page of the security keys of the members.' });
 /** The type of a page of keys in the JSON of the API. */
 export type KeysJson = z.output<typeof KEYS_JSON>;
 

@@ -4,6 +4,7 @@ import { EnrollmentPasses } from '#domain/keys/enrollment-passes/enrollment-pass
 import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
+import { IF_MATCH } from '#platform/http/request/entity-tag.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Act, type ActOn } from './member-act.js';
 import {
@@ -32,9 +33,11 @@ export class EnrollmentPassesController {
    */
   @Post()
   @Route({
+    operation: 'giveEnrollmentPass',
     summary: 'Gives a member a re-enrollment pass, and revokes the credentials of the member',
     answers: { 201: NEW_PASS_JSON },
     refusals: ['not_found', 'own_account', 'account_inactive', 'precondition_failed'],
+    asks: { headers: IF_MATCH },
   })
   @HttpCode(201)
   async give(
@@ -47,6 +50,7 @@ export class EnrollmentPassesController {
   @Get()
   @Route({
     auth: ADMIN_READS,
+    operation: 'getEnrollmentPass',
     summary: 'Shows if a re-enrollment pass is demanded of a member',
     answers: { 200: PASSES_JSON },
     refusals: ['not_found'],
@@ -60,9 +64,11 @@ export class EnrollmentPassesController {
 
   @Delete()
   @Route({
+    operation: 'withdrawEnrollmentPass',
     summary: 'Withdraws the re-enrollment pass of a member',
     answers: { 204: null },
     refusals: ['not_found', 'own_account', 'precondition_failed'],
+    asks: { headers: IF_MATCH },
   })
   @HttpCode(204)
   async withdraw(
@@ -74,10 +80,12 @@ export class EnrollmentPassesController {
 
   @Delete('demand')
   @Route({
+    operation: 'liftEnrollmentPassDemand',
     summary:
       'Lifts the demand for a re-enrollment pass: the sign-in of the member alone enrolls a key again',
     answers: { 204: null },
     refusals: ['not_found', 'own_account', 'precondition_failed'],
+    asks: { headers: IF_MATCH },
   })
   @HttpCode(204)
   async lift(

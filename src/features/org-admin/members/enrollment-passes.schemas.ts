@@ -1,47 +1,47 @@
 import { z } from 'zod';
 import type { DemandedPass } from '#domain/keys/enrollment-passes/enrollment-pass.js';
 import type { Renewal } from '#domain/keys/enrollment-passes/give-pass.js';
+import { ENDED_JSON } from './members.schemas.js';
 
 /** The answer with a new pass. Only this answer contains the pass itself. */
-export const NEW_PASS_JSON = z.object({
-  pass: z.string(),
-  expires_at: z.iso.datetime(),
-  /** The numbers of the member's ended credentials, by their kind. */
-  ended: z.object({
-    sessions: z.int(),
-    certificates: z.int(),
-    keys: z.int(),
-    github_tokens: z.int(),
-    grants: z.int().optional(),
-    tokens: z.int().optional(),
-    /** The number of ended SSH keys that had been proven to be in a security key. */
-    ssh_keys: z.int().optional(),
-    enrollment_passes: z.int().optional(),
-    /** The number of ended API tokens that the member made. */
-    api_tokens: z.int().optional(),
-  }),
-});
+export const NEW_PASS_JSON = z
+  .object({
+    pass: z.string().describe('The pass. Only this answer has it.'),
+    expires_at: z.iso.datetime().describe('The time at which it expires.'),
+    ended: ENDED_JSON.extend({
+      sessions: z.int().describe('The ended sessions.'),
+      certificates: z.int().describe('The revoked SSH certificates.'),
+      keys: z.int().describe('The removed security keys.'),
+      github_tokens: z.int().describe('The ended GitHub tokens.'),
+    })
+      .omit({ applications: true })
+      .describe('The numbers of ended credentials of the member.'),
+  })
+  .meta({ id: 'NewEnrollmentPass', description: 'A new re-enrollment pass.' });
 /** The type of the answer with a new pass. */
 export type NewPassJson = z.output<typeof NEW_PASS_JSON>;
 
 /** The pass that a member needs to enroll a key: a list of one or none, without its secret. */
-export const PASSES_JSON = z.object({
-  passes: z.array(
-    z.object({
-      /** The id of the admin who made the pass; null for the operator of the service. */
-      created_by: z.string().nullable(),
-      created_at: z.iso.datetime(),
-      expires_at: z.iso.datetime(),
-      /** True for a pass that was withdrawn, so that the member needs another one. */
-      withdrawn: z.boolean(),
-    }),
-  ),
-  /**
-   * True if the member can enroll a key only with a pass. That stays so if the last pass has
-   * expired or was withdrawn.
-   */
-  demanded: z.boolean(),
-});
+export const PASSES_JSON = z
+  .object({
+    passes: z
+      .array(
+        z.object({
+          created_by: z
+            .string()
+            .nullable()
+            .describe('The id of the admin who made it; null for the operator of the service.'),
+          created_at: z.iso.datetime().describe('The time of its creation.'),
+          expires_at: z.iso.datetime().describe('The time at which it expires.'),
+          withdrawn: z.boolean().describe('True if it was withdrawn: the member needs another.'),
+        }),
+      )
+      .describe('The pass, without its secret; none or one.'),
+    demanded: z
+      .boolean()
+      .describe('True if a key is enrolled only with a pass, also after the last one has ended.'),
+  })
+  .meta({ id: 'EnrollmentPasses', description: 'The pass that a member needs.' });
 /** The type of the pass that a member needs, in the JSON of the API. */
 export type PassesJson = z.output<typeof PASSES_JSON>;
 

@@ -3,7 +3,8 @@ import type { Response } from 'express';
 import { Members } from '#domain/directory/members.service.js';
 import { MemberAccess } from '#domain/admin/members/member-access.service.js';
 import { ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
-import { sendDeleted } from '#platform/http/request/preference.js';
+import { IF_MATCH } from '#platform/http/request/entity-tag.js';
+import { PREFER, sendDeleted } from '#platform/http/request/preference.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Act, type ActOn } from './member-act.js';
 import {
@@ -34,9 +35,11 @@ export class MemberActsController {
 
   @Post(':id/promote')
   @Route({
+    operation: 'promoteMember',
     summary: 'Makes a member an admin',
     answers: { 200: MEMBER_JSON },
     refusals: ['not_found', 'own_account', 'precondition_failed'],
+    asks: { headers: IF_MATCH },
   })
   @HttpCode(200)
   async promote(
@@ -48,9 +51,11 @@ export class MemberActsController {
 
   @Post(':id/demote')
   @Route({
+    operation: 'demoteMember',
     summary: 'Makes an admin a plain member',
     answers: { 200: MEMBER_JSON },
     refusals: ['not_found', 'own_account', 'precondition_failed', 'last_admin'],
+    asks: { headers: IF_MATCH },
   })
   @HttpCode(200)
   async demote(
@@ -62,9 +67,11 @@ export class MemberActsController {
 
   @Post(':id/activate')
   @Route({
+    operation: 'activateMember',
     summary: 'Activates a member',
     answers: { 200: MEMBER_JSON },
     refusals: ['not_found', 'own_account', 'precondition_failed'],
+    asks: { headers: IF_MATCH },
   })
   @HttpCode(200)
   async activate(
@@ -76,9 +83,11 @@ export class MemberActsController {
 
   @Post(':id/deactivate')
   @Route({
+    operation: 'deactivateMember',
     summary: 'Deactivates a member',
     answers: { 200: ENDED_MEMBER_JSON },
     refusals: ['not_found', 'own_account', 'precondition_failed', 'last_admin'],
+    asks: { headers: IF_MATCH },
   })
   @HttpCode(200)
   async deactivate(
@@ -91,9 +100,11 @@ export class MemberActsController {
 
   @Post(':id/revoke-credentials')
   @Route({
+    operation: 'revokeMemberCredentials',
     summary: 'Revokes all credentials of a member',
     answers: { 200: ENDED_MEMBER_JSON },
     refusals: ['not_found', 'own_account', 'precondition_failed'],
+    asks: { headers: IF_MATCH },
   })
   @HttpCode(200)
   async revokeCredentials(
@@ -106,9 +117,11 @@ export class MemberActsController {
 
   @Post(':id/remove')
   @Route({
+    operation: 'removeMember',
     summary: 'Removes a member',
     answers: { 200: ONLY_ENDED_JSON, 204: null },
     refusals: ['not_found', 'own_account', 'precondition_failed', 'last_admin'],
+    asks: { headers: { ...IF_MATCH, ...PREFER } },
   })
   async remove(
     @Param({ schema: MEMBER_ID }) { id }: { id: string },
@@ -121,9 +134,11 @@ export class MemberActsController {
 
   @Delete(':id/sessions/:session_id')
   @Route({
+    operation: 'endMemberSession',
     summary: 'Ends a session of a member',
     answers: { 200: ONLY_ENDED_JSON },
     refusals: ['not_found', 'own_account', 'precondition_failed'],
+    asks: { headers: IF_MATCH },
   })
   @HttpCode(200)
   async endSession(
@@ -136,9 +151,11 @@ export class MemberActsController {
 
   @Delete(':id/keys/:key_id')
   @Route({
+    operation: 'removeMemberKey',
     summary: 'Removes a key of a member with everything that it opened; never the only key',
     answers: { 200: ONLY_ENDED_JSON },
     refusals: ['not_found', 'own_account', 'precondition_failed', 'last_key'],
+    asks: { headers: IF_MATCH },
   })
   @HttpCode(200)
   async removeKey(

@@ -2,6 +2,7 @@ import { Body, Controller, HttpCode, Param, Post } from '@nestjs/common';
 import type { z } from 'zod';
 import { MemberTies } from '#domain/directory/member-ties.service.js';
 import { ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
+import { IF_MATCH } from '#platform/http/request/entity-tag.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Act, type ActOn } from './member-act.js';
 import {
@@ -29,6 +30,7 @@ export class MemberTiesController {
 
   @Post('readmit')
   @Route({
+    operation: 'readmitMember',
     summary: 'Lets a removed person in again, by the e-mail address',
     answers: { 200: READMITTED_JSON },
     refusals: ['not_found'],
@@ -44,9 +46,11 @@ export class MemberTiesController {
 
   @Post(':id/part')
   @Route({
+    operation: 'partMember',
     summary: 'Parts a member from the record of another person',
     answers: { 200: PARTED_JSON },
     refusals: ['not_found', 'own_account', 'precondition_failed', 'nothing_to_part'],
+    asks: { headers: IF_MATCH },
   })
   @HttpCode(200)
   async part(
@@ -58,9 +62,11 @@ export class MemberTiesController {
 
   @Post(':id/give-address')
   @Route({
+    operation: 'giveAddress',
     summary: 'Gives a linked record its address, and ends the access of the member who had it',
     answers: { 200: GIVEN_ADDRESS_JSON },
     refusals: ['not_found', 'own_account', 'precondition_failed', 'nothing_withheld'],
+    asks: { headers: IF_MATCH },
   })
   @HttpCode(200)
   async giveAddress(

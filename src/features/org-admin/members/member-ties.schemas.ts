@@ -10,29 +10,34 @@ import { ENDED_MEMBER_JSON, endedMemberJson } from './members.schemas.js';
 /**
  * The body of a request that readmits a removed person by the address. The address is normalized.
  */
-export const READMIT_BODY = z.strictObject({
-  email: z
-    .string()
-    .max(512)
-    .transform((text, context) => {
-      const address = parseEmailAddress(text);
-      if (address !== undefined) return address;
-      context.addIssue({ code: 'custom', message: 'must be an e-mail address' });
-      return z.NEVER;
-    }),
-});
+export const READMIT_BODY = z
+  .strictObject({
+    email: z
+      .string()
+      .max(512)
+      .transform((text, context) => {
+        const address = parseEmailAddress(text);
+        if (address !== undefined) return address;
+        context.addIssue({ code: 'custom', message: 'must be an e-mail address' });
+        return z.NEVER;
+      })
+      .describe('The e-mail address of the removed person.'),
+  })
+  .describe('The person to readmit.');
 
 /** The answer for a removed person whose address an admin has readmitted. */
-export const READMITTED_JSON = z.object({
-  email: z.string(),
-  /** The number of the person's identities at identity providers that may sign in again. */
-  identities: z.int(),
-  /**
-   * The id of the SCIM record that got the address, so that its user signs in with it; null if
-   * there is none.
-   */
-  given_to: z.guid().nullable(),
-});
+export const READMITTED_JSON = z
+  .object({
+    email: z.string().describe('The address.'),
+    identities: z
+      .int()
+      .describe('The identities of the person at identity providers that may sign in again.'),
+    given_to: z
+      .guid()
+      .nullable()
+      .describe('The id of the SCIM record that got the address; null if there is none.'),
+  })
+  .describe('A readmitted person.');
 /** The type of the answer for a removed person whose address an admin has readmitted. */
 export type ReadmittedJson = z.output<typeof READMITTED_JSON>;
 
@@ -40,7 +45,9 @@ export type ReadmittedJson = z.output<typeof READMITTED_JSON>;
  * The answer to a request that separates a person from a SCIM record: the person, and the ids of
  * the records to which the person belonged.
  */
-export const PARTED_JSON = ENDED_MEMBER_JSON.extend({ parted_from: z.array(z.guid()) });
+export const PARTED_JSON = ENDED_MEMBER_JSON.extend({
+  parted_from: z.array(z.guid()).describe('The ids of the records from which it was parted.'),
+}).meta({ id: 'PartedMember', description: 'A member after the separation from a record.' });
 /** The type of the answer to a request that separates a person from a SCIM record. */
 export type PartedJson = z.output<typeof PARTED_JSON>;
 
@@ -48,7 +55,9 @@ export type PartedJson = z.output<typeof PARTED_JSON>;
  * The answer after an admin has given a SCIM record the address that is its userName. Until then
  * the record could not sign in with the address, because another member (`taken_from`) had it.
  */
-export const GIVEN_ADDRESS_JSON = ENDED_MEMBER_JSON.extend({ taken_from: z.guid().nullable() });
+export const GIVEN_ADDRESS_JSON = ENDED_MEMBER_JSON.extend({
+  taken_from: z.guid().nullable().describe('The id of the member who had the address.'),
+}).meta({ id: 'GivenAddress', description: 'A SCIM record that got its withheld address.' });
 /** The type of the answer for a SCIM record that got its withheld address. */
 export type GivenAddressJson = z.output<typeof GIVEN_ADDRESS_JSON>;
 

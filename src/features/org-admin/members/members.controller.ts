@@ -27,7 +27,7 @@ export class MembersController {
   constructor(private readonly records: MemberRecords) {}
 
   @Get()
-  @Route({ summary: 'Lists the members', ...MEMBERS_ANSWERS })
+  @Route({ operation: 'listMembers', summary: 'Lists the members', ...MEMBERS_ANSWERS })
   list(
     @Caller() session: VerifiedSession,
     @Query({ schema: MEMBERS_QUERY }) asked: MembersQuery,
@@ -43,6 +43,7 @@ export class MembersController {
    */
   @Get(':id')
   @Route({
+    operation: 'getMember',
     summary: 'Shows a member with keys, sessions, certificates, applications and GitHub tokens',
     answers: { 200: MEMBER_RECORD_JSON },
     refusals: ['not_found'],

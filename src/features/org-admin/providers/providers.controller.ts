@@ -1,5 +1,4 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
-import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { adminOf } from '#domain/directory/members.service.js';
 import { OrganizationProviders } from '#domain/admin/organization/organization-providers.service.js';
@@ -10,11 +9,11 @@ import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import {
   ALLOW_PROVIDER,
-  AVAILABLE_PROVIDER_JSON,
   availableProviderJson,
   ORGANIZATION_PROVIDER_JSON,
   organizationProviderJson,
   PROVIDER_ID,
+  PROVIDERS_JSON,
   WITHDRAWAL_JSON,
   withdrawalJson,
   type AllowProvider,
@@ -32,13 +31,9 @@ export class ProvidersController {
   @Get()
   @Route({
     auth: ADMIN_READS,
+    operation: 'listProviders',
     summary: 'Lists the identity providers',
-    answers: {
-      200: z.object({
-        providers: z.array(ORGANIZATION_PROVIDER_JSON),
-        available: z.array(AVAILABLE_PROVIDER_JSON),
-      }),
-    },
+    answers: { 200: PROVIDERS_JSON },
     refusals: ['admin_required'],
   })
   async list(@Caller() session: VerifiedSession): Promise<{
@@ -54,6 +49,7 @@ export class ProvidersController {
 
   @Post()
   @Route({
+    operation: 'allowProvider',
     summary: 'Allows an identity provider',
     answers: { 201: ORGANIZATION_PROVIDER_JSON },
     refusals: ['admin_required', 'unknown_provider', 'already_allowed', 'limit_reached'],
@@ -70,6 +66,7 @@ export class ProvidersController {
 
   @Delete(':id')
   @Route({
+    operation: 'withdrawProvider',
     summary: 'Withdraws an identity provider',
     answers: { 200: WITHDRAWAL_JSON },
     refusals: ['admin_required', 'not_found', 'own_provider', 'last_provider'],

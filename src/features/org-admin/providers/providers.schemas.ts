@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
 import type { ListedProvider } from '#domain/providers/identity-providers.service.js';
 import type {
   OrganizationProvider,
@@ -7,50 +6,66 @@ import type {
 } from '#domain/admin/organization/organization-providers.service.js';
 
 /** The body of `POST /api/v1/org/providers`. */
-export const ALLOW_PROVIDER = z.strictObject({
-  /** The slug of an identity provider that the operator has configured. */
-  provider: z.string().min(1, 'must not be empty').max(64, 'must have at most 64 characters'),
-  /**
-   * The tenant, for an identity provider that serves many: the UUID of an Entra tenant, or the
-   * domain of a Google Workspace organization.
-   */
-  tenant: z.string().trim().max(253, 'must have at most 253 characters').exactOptional(),
-});
+export const ALLOW_PROVIDER = z
+  .strictObject({
+    provider: z
+      .string()
+      .min(1, 'must not be empty')
+      .max(64, 'must have at most 64 characters')
+      .describe('The slug of an identity provider that the operator has configured.'),
+    tenant: z
+      .string()
+      .trim()
+      .max(253, 'must have at most 253 characters')
+      .exactOptional()
+      .describe(
+        'The tenant, for a provider that serves many: the UUID of an Entra tenant, or the domain of a Google Workspace organization.',
+      ),
+  })
+  .describe('The identity provider to allow.');
 /** The body of `POST /api/v1/org/providers` after validation. */
 export type AllowProvider = z.output<typeof ALLOW_PROVIDER>;
 
 /** The path parameter of a provider. A text that is no UUID gets 404, and not 400. */
-export const PROVIDER_ID = z.object({ id: z.string() });
+export const PROVIDER_ID = z.object({
+  id: z.string().describe('The id of the provider in the list of the organization.'),
+});
 
 /** An identity provider that the organization accepts, in the JSON of the API. */
 export const ORGANIZATION_PROVIDER_JSON = z
   .object({
-    id: z.string(),
+    id: z.string().describe('The id in the list of the organization.'),
     provider: z
       .string()
       .nullable()
       .meta({ description: 'The slug; null when the provider is not configured any more.' }),
-    name: z.string().nullable(),
-    issuer: z.string(),
+    name: z.string().nullable().describe('The name that people see.'),
+    issuer: z.string().describe('The issuer of its tokens or assertions.'),
     tenant: z.string().meta({ description: 'Empty for a provider without tenants.' }),
-    founding: z.boolean(),
-    added_by: z.string().nullable(),
-    created_at: z.iso.datetime(),
+    founding: z.boolean().describe('True for the provider by which the organization was founded.'),
+    added_by: z.string().nullable().describe('The id of the admin who allowed it.'),
+    created_at: z.iso.datetime().describe('The time at which it was allowed.'),
     users: z.int().meta({ description: 'The members who are bound through it.' }),
   })
-  .meta({ id: 'OrganizationProvider' });
+  .meta({
+    id: 'OrganizationProvider',
+    description: 'An identity provider that the organization accepts.',
+  });
 /** The type of an identity provider that the organization accepts, in the JSON of the API. */
 export type OrganizationProviderJson = z.output<typeof ORGANIZATION_PROVIDER_JSON>;
 
 /** An identity provider that the operator has configured, in the JSON of the API. */
 export const AVAILABLE_PROVIDER_JSON = z
   .object({
-    provider: z.string(),
-    name: z.string(),
-    issuer: z.string(),
-    tenant_required: z.boolean(),
+    provider: z.string().describe('The slug.'),
+    name: z.string().describe('The name that people see.'),
+    issuer: z.string().describe('The issuer of its tokens or assertions.'),
+    tenant_required: z.boolean().describe('True if an organization must name its tenant.'),
   })
-  .meta({ id: 'AvailableProvider' });
+  .meta({
+    id: 'AvailableProvider',
+    description: 'An identity provider that the operator has configured.',
+  });
 /** The type of an identity provider that the operator has configured, in the JSON of the API. */
 export type AvailableProviderJson = z.output<typeof AVAILABLE_PROVIDER_JSON>;
 
@@ -61,14 +76,22 @@ export type AvailableProviderJson = z.output<typeof AVAILABLE_PROVIDER_JSON>;
 export const WITHDRAWAL_JSON = z
   .object({
     users: z.int().meta({ description: 'The users whose access ended.' }),
-    sessions_revoked: z.int(),
-    certificates_revoked: z.int(),
-    github_tokens_revoked: z.int(),
+    sessions_revoked: z.int().describe('The ended sessions.'),
+    certificates_revoked: z.int().describe('The revoked SSH certificates.'),
+    github_tokens_revoked: z.int().describe('The ended GitHub tokens.'),
     ended: z
-      .custom<RevokedCounts>()
-      .meta({ description: 'The same under the names of every act.' }),
+      .record(z.string(), z.int())
+      .describe('The numbers of what ended, by their kind, as other acts show them.'),
   })
-  .meta({ id: 'Withdrawal' });
+  .meta({ id: 'Withdrawal', description: 'What the withdrawal of a provider ended.' });
+
+/** The identity providers of an organization, and those that it may allow. */
+export const PROVIDERS_JSON = z
+  .object({
+    providers: z.array(ORGANIZATION_PROVIDER_JSON).describe('The accepted providers.'),
+    available: z.array(AVAILABLE_PROVIDER_JSON).describe('The providers that can be allowed.'),
+  })
+  .describe('The identity providers of the organization.');
 /** The type of the answer to the withdrawal of an identity provider. */
 export type WithdrawalJson = z.output<typeof WITHDRAWAL_JSON>;
 

@@ -1,5 +1,4 @@
 import { Controller, Get, HttpCode, Param, Post } from '@nestjs/common';
-import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { OrganizationAdmin } from '#domain/admin/organization/organization-admin.service.js';
 import { adminOf } from '#domain/directory/members.service.js';
@@ -10,7 +9,7 @@ import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import {
   LISTED_ID,
-  SECRET_TO_CONFIRM_JSON,
+  SECRETS_TO_CONFIRM_JSON,
   secretToConfirmJson,
   type SecretToConfirmJson,
 } from './secrets.schemas.js';
@@ -28,8 +27,9 @@ export class SecretsToConfirmController {
   @Get()
   @Route({
     auth: ADMIN_READS,
+    operation: 'listSecretsToConfirm',
     summary: 'Lists the secrets to confirm after the database has lost commits',
-    answers: { 200: z.object({ secrets: z.array(SECRET_TO_CONFIRM_JSON) }) },
+    answers: { 200: SECRETS_TO_CONFIRM_JSON },
     refusals: ['admin_required'],
   })
   async list(@Caller() session: VerifiedSession): Promise<{ secrets: SecretToConfirmJson[] }> {
@@ -39,6 +39,7 @@ export class SecretsToConfirmController {
 
   @Post(':id/confirm')
   @Route({
+    operation: 'confirmSecret',
     summary: 'Confirms that a secret is as it should be',
     answers: { 204: null },
     refusals: ['admin_required', 'not_found'],

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ListedSecret } from '#domain/admin/database-failover/reconciliation/listed-secrets.repository.js';
 
 /** The path parameter of a secret in the list. A text that is no UUID gets 404, and not 400. */
-export const LISTED_ID = z.object({ id: z.string() });
+export const LISTED_ID = z.object({ id: z.string().describe('The id of the entry.') });
 
 /**
  * A secret that an admin has to confirm, because the database may have lost its creation or its end
@@ -11,8 +11,8 @@ export const LISTED_ID = z.object({ id: z.string() });
 export const SECRET_TO_CONFIRM_JSON = z
   .object({
     id: z.string().meta({ description: 'The id of the entry, by which it is confirmed.' }),
-    kind: z.enum(['scim_token', 'api_token', 'client_secret']),
-    secret_id: z.string(),
+    kind: z.enum(['scim_token', 'api_token', 'client_secret']).describe('The kind of the secret.'),
+    secret_id: z.string().describe('The id of the secret.'),
     client_id: z
       .string()
       .nullable()
@@ -20,15 +20,20 @@ export const SECRET_TO_CONFIRM_JSON = z
     name: z.string().meta({
       description: 'The description or name of the token, or the name of the application.',
     }),
-    act: z.enum(['made', 'ended']),
+    act: z.enum(['made', 'ended']).describe('The act of which the database may know nothing.'),
     lost: z.boolean().meta({
       description:
         'True if the database had lost the act: what was made is gone, what was ended was ended again.',
     }),
-    happened_at: z.iso.datetime(),
+    happened_at: z.iso.datetime().describe('The time of the act.'),
     valid: z.boolean().meta({ description: 'True if the secret is valid now.' }),
   })
-  .meta({ id: 'SecretToConfirm' });
+  .meta({ id: 'SecretToConfirm', description: 'A secret that an admin has to confirm.' });
+
+/** The secrets to confirm of an organization. */
+export const SECRETS_TO_CONFIRM_JSON = z
+  .object({ secrets: z.array(SECRET_TO_CONFIRM_JSON).describe('The secrets.') })
+  .describe('The secrets to confirm.');
 /** The type of a secret that an admin has to confirm in the JSON of the API. */
 export type SecretToConfirmJson = z.output<typeof SECRET_TO_CONFIRM_JSON>;
 

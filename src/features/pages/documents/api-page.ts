@@ -3,9 +3,9 @@ import type {
   JsonSchema,
   OpenApiDocument,
   OperationObject,
-  Reference,
   ResponseObject,
 } from '#platform/http/openapi/document-types.js';
+import { exampleOf, type ShownExample } from './api-example.js';
 import { componentsIn, rowsOf, typeOf, type SchemaRow } from './schema-rows.js';
 
 /** A group of operations in the index of the API's documentation. */
@@ -13,7 +13,16 @@ interface ListedGroup {
   readonly name: string;
   readonly description: string;
   readonly slug: string;
-  readonly operations: readonly { readonly label: string; readonly summary: string }[];
+  readonly operations: readonly ListedOperation[];
+}
+
+/** An operation in the index. */
+interface ListedOperation {
+  readonly id: string;
+  readonly label: string;
+  readonly summary: string;
+  /** The names of its parameters and of the members of its body, which the search also finds. */
+  readonly words: string;
 }
 
 /** The body of a request or response for a template. */
@@ -27,8 +36,13 @@ interface ShownBody {
 interface ShownResponse {
   readonly status: string;
   readonly description: string;
-  readonly codes: readonly string[];
   readonly body: ShownBody | undefined;
+}
+
+/** The codes of the errors of one status for a template. */
+interface ShownRefusal {
+  readonly status: string;
+  readonly codes: readonly string[];
 }
 
 /** An operation for a template. */
@@ -41,7 +55,9 @@ interface ShownOperation {
   readonly parameters: readonly (SchemaRow & { readonly place: string })[];
   readonly body: ShownBody | undefined;
   readonly answers: readonly ShownResponse[];
-  readonly refusals: readonly ShownResponse[];
+  /** The errors of the operation beyond those of every operation of the group. */
+  readonly refusals: readonly ShownRefusal[];
+  readonly example: ShownExample;
 }
 
 /** The data that the page of a group of operations shows. */
@@ -49,7 +65,13 @@ export interface GroupPage {
   readonly name: string;
   readonly description: string;
   readonly operations: readonly ShownOperation[];
-  readonly objects: readonly { readonly name: string; readonly rows: readonly SchemaRow[] }[];
+  /** The errors that every operation of the group can give. */
+  readonly shared: readonly ShownRefusal[];
+  readonly objects: readonly {
+    readonly name: string;
+    readonly description: string;
+    readonly rows: readonly SchemaRow[];
+  }[];
 }
 
 interface Placed {
@@ -65,16 +87,38 @@ export function groupsOf(document: OpenApiDocument): ListedGroup[] {
       name,
       description,
       slug: slugOf(name),
-      operations: operationsOf(document, name).map(({ path, method, operation }) => ({
-        label: `${method.toUpperCase()} ${path}`,
-        summary: operation.summary,
-      })),
+      operations: operationsOf(document, name).map((placed) => listed(placed, document)),
     }))
     .filter(({ operations }) => operations.length > 0);
 }
 
-/** Makes the data of the page of a group of operations; undefined if no group has the slug. */
-export function groupPage(document: OpenApiDocument, slug: string): GroupPage | undefined {
+function listed(
+  { path, method, operation }: Placed,
+  { components }: OpenApiDocument,
+): ListedOperation {
+  const { operationId, summary, parameters = [], requestBody } = operation;
+  const [body] = Object.values(requestBody?.content ?? {});
+  const { $ref } = body?.schema ?? {};
+  const name = typeof $ref === 'string' ? $ref.slice('#/components/schemas/'.length) : '';
+  const { properties = {} } = components.schemas[name] ?? body?.schema ?? {};
+  const words = [...parameters.map((one) => one.name), ...Object.keys(properties as object)];
+  return {
+    id: operationId,
+    label: `${method.toUpperCase()} ${path}`,
+    summary,
+    words: [...new Set(words)].join(' '),
+  };
+}
+
+/**
+ * Makes the data of the page of a group of operations; undefined if no group has the slug.
+ * @param server the address of the service
+ */
+export function groupPage(
+  document: OpenApiDocument,
+  slug: string,
+  server: string,
+): GroupPage | undefined {
   const tag = document.tags.find(({ name }) => slugOf(name) === slug);
   if (!tag) return undefined;
   const placed = operationsOf(document, tag.name);
@@ -87,8 +131,31 @@ export function groupPage(document: OpenApiDocument, slug: string): GroupPage | 
   const objects = [...componentsIn(parts, schemas)]
     .filter((name) => !ERRORS.has(name))
     .toSorted()
-    .map((name) => ({ name, rows: objectRows(schemas[name] ?? {}) }));
-  return { ...tag, operations: placed.map((one) => shown(one, document)), objects };
+    .map((name) => ({ name, ...objectOf(schemas[name] ?? {}) }));
+  const shared = sharedCodes(placed);
+  const operations = placed.map((one) => ({
+    ...shown(one, shared),
+    example: exampleOf(one, server),
+  }));
+  return { ...tag, operations, shared: refusalsOf(placed[0]?.operation, shared), objects };
+}
+
+/** Returns the codes that every operation of a group can give. A group of one has none. */
+function sharedCodes(placed: readonly Placed[]): (code: string) => boolean {
+  const sets = placed.map(
+    ({ operation }) => new Set(Object.values(operation['x-error-codes']).flat()),
+  );
+  return (code) => sets.length > 1 && sets.every((codes) => codes.has(code));
+}
+
+/** Returns the errors of an operation, by status, that fulfill a condition. */
+function refusalsOf(
+  operation: OperationObject | undefined,
+  isMeant: (code: string) => boolean,
+): ShownRefusal[] {
+  return Object.entries(operation?.['x-error-codes'] ?? {})
+    .map(([status, codes]) => ({ status, codes: codes.filter(isMeant) }))
+    .filter(({ codes }) => codes.length > 0);
 }
 
 /**
@@ -97,13 +164,18 @@ export function groupPage(document: OpenApiDocument, slug: string): GroupPage | 
  */
 const ERRORS = new Set(['Problem', 'OAuthError', 'ScimError']);
 
-/**
- * Returns the rows for the members of an object. A schema that is a choice of objects gets one row.
- */
-function objectRows(schema: JsonSchema): SchemaRow[] {
+/** Describes an object. A schema that is a choice of objects gets one row. */
+function objectOf(schema: JsonSchema): {
+  readonly description: string;
+  readonly rows: readonly SchemaRow[];
+} {
+  const { description } = schema;
   const rows = rowsOf(schema);
-  if (rows.length > 0) return rows;
-  return [{ name: 'value', type: typeOf(schema), required: true, description: '' }];
+  const choice = { name: 'value', type: typeOf(schema), required: true, description: '' };
+  return {
+    description: typeof description === 'string' ? description : '',
+    rows: rows.length > 0 ? rows : [choice],
+  };
 }
 
 function operationsOf({ paths }: OpenApiDocument, tag: string): Placed[] {
@@ -114,10 +186,11 @@ function operationsOf({ paths }: OpenApiDocument, tag: string): Placed[] {
   );
 }
 
-function shown({ path, method, operation }: Placed, document: OpenApiDocument): ShownOperation {
-  const responses = Object.entries(operation.responses).map(([status, response]) =>
-    shownResponse(status, response, document),
-  );
+function shown(
+  { path, method, operation }: Placed,
+  isShared: (code: string) => boolean,
+): Omit<ShownOperation, 'example'> {
+  const { requestBody, responses } = operation;
   return {
     id: operation.operationId,
     label: `${method.toUpperCase()} ${path}`,
@@ -130,9 +203,11 @@ function shown({ path, method, operation }: Placed, document: OpenApiDocument): 
       place,
       type: typeOf(schema),
     })),
-    body: operation.requestBody && shownBody(operation.requestBody.content),
-    answers: responses.filter(({ status }) => status < '400'),
-    refusals: responses.filter(({ status }) => status >= '400'),
+    body: requestBody && shownBody(requestBody.content),
+    answers: Object.entries(responses).flatMap(([status, response]) =>
+      '$ref' in response ? [] : [shownResponse(status, response)],
+    ),
+    refusals: refusalsOf(operation, (code) => !isShared(code)),
   };
 }
 
@@ -154,19 +229,8 @@ function credentialsOf({ security }: OperationObject): string {
   return names.length === 0 ? 'none' : names.join(', ');
 }
 
-function shownResponse(
-  status: string,
-  response: ResponseObject | Reference,
-  { components }: OpenApiDocument,
-): ShownResponse {
-  const name = '$ref' in response ? response.$ref.slice('#/components/responses/'.length) : '';
-  const found = '$ref' in response ? components.responses[name] : response;
-  return {
-    status,
-    description: found?.description ?? '',
-    codes: found?.['x-error-codes'] ?? [],
-    body: found?.content && shownBody(found.content),
-  };
+function shownResponse(status: string, { description, content }: ResponseObject): ShownResponse {
+  return { status, description, body: content && shownBody(content) };
 }
 
 function shownBody(content: ContentObject): ShownBody {

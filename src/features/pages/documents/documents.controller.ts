@@ -1,6 +1,7 @@
-import { Controller, Get, Param, Res } from '@nestjs/common';
+import { Controller, Get, Inject, Param, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import type { LiveSession } from '#domain/sessions/session.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { ApiDocument } from '#platform/http/openapi/api-document.service.js';
@@ -18,6 +19,7 @@ export class DocumentsController {
   constructor(
     private readonly apiDocument: ApiDocument,
     private readonly views: Views,
+    @Inject(CONFIG) private readonly config: Pick<Config, 'http'>,
   ) {}
 
   @Get('docs/api')
@@ -38,7 +40,7 @@ export class DocumentsController {
     @Res() response: Response,
   ): Promise<void> {
     const { document } = await this.apiDocument.served();
-    const group = groupPage(document, slug);
+    const group = groupPage(document, slug, this.config.http.baseUrl);
     if (!group) throw notFound();
     this.#show(response, session, 'api-group', { group });
   }

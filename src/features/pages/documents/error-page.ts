@@ -1,6 +1,6 @@
 import { CATALOGUE, type ErrorCode } from '#platform/errors/catalogue.js';
 import { EXPLANATIONS } from '#platform/errors/explanations.js';
-import type { OpenApiDocument } from '#platform/http/openapi/document-types.js';
+import type { OpenApiDocument, OperationObject } from '#platform/http/openapi/document-types.js';
 
 /** A code of the error catalogue for a template. */
 interface ListedError {
@@ -52,15 +52,12 @@ function isCode(text: string): text is ErrorCode {
   return Object.hasOwn(CATALOGUE, text);
 }
 
-function operationsWith(code: ErrorCode, { paths, components }: OpenApiDocument): string[] {
-  const has = (response: { $ref?: string; 'x-error-codes'?: readonly string[] }): boolean => {
-    if (response.$ref === undefined) return response['x-error-codes']?.includes(code) === true;
-    const name = response.$ref.slice('#/components/responses/'.length);
-    return components.responses[name]?.['x-error-codes']?.includes(code) === true;
-  };
+function operationsWith(code: ErrorCode, { paths }: OpenApiDocument): string[] {
+  const has = (operation: OperationObject): boolean =>
+    Object.values(operation['x-error-codes']).some((codes) => codes.includes(code));
   return Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods)
-      .filter(([, { responses }]) => Object.values(responses).some(has))
+      .filter(([, operation]) => has(operation))
       .map(([method]) => `${method.toUpperCase()} ${path}`),
   );
 }

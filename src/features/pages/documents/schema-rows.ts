@@ -33,19 +33,50 @@ export function rowsOf(schema: JsonSchema, prefix = '', depth = 0): SchemaRow[] 
   });
 }
 
-/** Describes the type of a value in words. */
+/** Describes the type of a value in words, with its limits: `integer from 1 to 200`. */
 export function typeOf(schema: JsonSchema): string {
+  const limits = limitsOf(schema);
+  return [baseOf(schema), ...limits].join(', ');
+}
+
+/** The keywords that limit a value, each with its words. */
+const LIMITS = [
+  ['minimum', 'at least'],
+  ['maximum', 'at most'],
+  ['minLength', 'at least', 'characters'],
+  ['maxLength', 'at most', 'characters'],
+  ['minItems', 'at least', 'items'],
+  ['maxItems', 'at most', 'items'],
+] as const;
+
+function limitsOf(schema: JsonSchema): string[] {
+  const limits = LIMITS.flatMap(([keyword, words, unit]) => {
+    const value = schema[keyword];
+    if (typeof value !== 'number') return [];
+    return [unit === undefined ? `${words} ${value}` : `${words} ${value} ${unit}`];
+  });
+  const { default: usual } = schema;
+  const isPlain = ['string', 'number', 'boolean'].includes(typeof usual) && usual !== '';
+  return isPlain ? [...limits, `default ${JSON.stringify(usual)}`] : limits;
+}
+
+function baseOf(schema: JsonSchema): string {
   const { $ref, type, items, anyOf, oneOf, const: constant, format } = schema;
   if (typeof $ref === 'string') return nameOf($ref);
   const members = schema['enum'];
-  if (Array.isArray(members)) return members.map((one) => `"${String(one)}"`).join(' or ');
+  if (Array.isArray(members)) return members.map((one) => JSON.stringify(one)).join(' or ');
   if (constant !== undefined) return JSON.stringify(constant);
   const choices = anyOf ?? oneOf;
-  if (Array.isArray(choices)) return choices.map((one) => typeOf(one as JsonSchema)).join(' or ');
-  if (type === 'array') return `list of ${typeOf((items ?? {}) as JsonSchema)}`;
-  if (Array.isArray(type)) return type.join(' or ');
+  if (Array.isArray(choices)) return choices.map((one) => baseOf(one as JsonSchema)).join(' or ');
+  const types = [type].flat().map((one) => nameOfType(one, format));
+  if (type !== 'array') return types.join(' or ');
+  return `list of ${baseOf((items ?? {}) as JsonSchema)}`;
+}
+
+function nameOfType(type: unknown, format: unknown): string {
   if (typeof type !== 'string') return 'any value';
-  return format === 'date-time' ? 'time' : type;
+  if (type !== 'string') return type;
+  return format === 'date-time' ? 'time' : format === 'uuid' ? 'UUID' : 'string';
 }
 
 /**

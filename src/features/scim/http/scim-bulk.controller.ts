@@ -18,7 +18,11 @@ export class ScimBulkController {
   constructor(private readonly scimResources: ScimResources) {}
 
   @Post()
-  @Route({ summary: 'Runs several operations (RFC 7644 §3.7)', ...SCIM_ROUTES.bulk })
+  @Route({
+    operation: 'runScimBulk',
+    summary: 'Runs several operations (RFC 7644 §3.7)',
+    ...SCIM_ROUTES.bulk,
+  })
   async run(@Call() { caller, body }: ScimCall, @Res() response: Response): Promise<void> {
     const json = {
       schemas: ['urn:ietf:params:scim:api:messages:2.0:BulkResponse'],

@@ -24,32 +24,48 @@ export class ScimDiscoveryController {
   constructor(private readonly scimResources: ScimResources) {}
 
   @Get('ServiceProviderConfig')
-  @Route({ summary: 'Shows what the SCIM service supports (RFC 7643 §5)', ...SCIM_ROUTES.config })
+  @Route({
+    operation: 'getScimConfig',
+    summary: 'Shows what the SCIM service supports (RFC 7643 §5)',
+    ...SCIM_ROUTES.config,
+  })
   config(@Query() query: QueryFields, @Res() response: Response): void {
     refuseFilter(query);
     sendJson(response, 200, JSON.stringify(serviceProviderConfig(this.scimResources.base)));
   }
 
   @Get('Schemas')
-  @Route({ summary: 'Lists the schemas', ...SCIM_ROUTES.discoveryList })
+  @Route({
+    operation: 'listScimSchemas',
+    summary: 'Lists the schemas',
+    ...SCIM_ROUTES.discoveryList,
+  })
   schemas(@Query() query: QueryFields, @Res() response: Response): void {
     this.#list(response, query, schemaDocuments(this.scimResources.base));
   }
 
   @Get('Schemas/:id')
-  @Route({ summary: 'Shows a schema', ...SCIM_ROUTES.discovery })
+  @Route({ operation: 'getScimSchema', summary: 'Shows a schema', ...SCIM_ROUTES.discovery })
   schema(@Param('id') id: string, @Res() response: Response): void {
     this.#one(response, id, schemaDocuments(this.scimResources.base));
   }
 
   @Get('ResourceTypes')
-  @Route({ summary: 'Lists the resource types', ...SCIM_ROUTES.discoveryList })
+  @Route({
+    operation: 'listScimResourceTypes',
+    summary: 'Lists the resource types',
+    ...SCIM_ROUTES.discoveryList,
+  })
   resourceTypes(@Query() query: QueryFields, @Res() response: Response): void {
     this.#list(response, query, resourceTypeDocuments(this.scimResources.base));
   }
 
   @Get('ResourceTypes/:id')
-  @Route({ summary: 'Shows a resource type', ...SCIM_ROUTES.discovery })
+  @Route({
+    operation: 'getScimResourceType',
+    summary: 'Shows a resource type',
+    ...SCIM_ROUTES.discovery,
+  })
   resourceType(@Param('id') id: string, @Res() response: Response): void {
     this.#one(response, id, resourceTypeDocuments(this.scimResources.base));
   }

@@ -34,45 +34,61 @@ export class ScimGroupsController {
   constructor(private readonly scimResources: ScimResources) {}
 
   @Post()
-  @Route({ summary: 'Creates a group', ...SCIM_ROUTES.groups.create })
+  @Route({ operation: 'createScimGroup', summary: 'Creates a group', ...SCIM_ROUTES.groups.create })
   create(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
     return createResource(this.scimResources.groups, call, response);
   }
 
   @Get()
-  @Route({ summary: 'Lists or searches groups', ...SCIM_ROUTES.groups.list })
+  @Route({
+    operation: 'listScimGroups',
+    summary: 'Lists or searches groups',
+    ...SCIM_ROUTES.groups.list,
+  })
   list(@Call() { caller, query }: ScimCall, @Res() response: Response): Promise<void> {
     return listResources(this.scimResources.groups, caller, query, response);
   }
 
   /** Searches groups by a query in the body (RFC 7644 §3.4.3). */
   @Post('.search')
-  @Route({ summary: 'Searches groups by POST (RFC 7644 §3.4.3)', ...SCIM_ROUTES.groups.search })
+  @Route({
+    operation: 'searchScimGroups',
+    summary: 'Searches groups by POST (RFC 7644 §3.4.3)',
+    ...SCIM_ROUTES.groups.search,
+  })
   search(@Call() { caller, body }: ScimCall, @Res() response: Response): Promise<void> {
     return listResources(this.scimResources.groups, caller, body as QueryFields, response);
   }
 
   @Get(':id')
-  @Route({ summary: 'Shows a group', ...SCIM_ROUTES.groups.find })
+  @Route({ operation: 'getScimGroup', summary: 'Shows a group', ...SCIM_ROUTES.groups.find })
   find(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
     return findResource(this.scimResources.groups, call, response);
   }
 
   @Put(':id')
-  @Route({ summary: 'Replaces a group', ...SCIM_ROUTES.groups.replace })
+  @Route({
+    operation: 'replaceScimGroup',
+    summary: 'Replaces a group',
+    ...SCIM_ROUTES.groups.replace,
+  })
   replace(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
     return replaceResource(this.scimResources.groups, call, response);
   }
 
   @Patch(':id')
-  @Route({ summary: 'Changes a group (RFC 7644 §3.5.2)', ...SCIM_ROUTES.groups.patch })
+  @Route({
+    operation: 'patchScimGroup',
+    summary: 'Changes a group (RFC 7644 §3.5.2)',
+    ...SCIM_ROUTES.groups.patch,
+  })
   patch(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
     return patchResource(this.scimResources.groups, call, response);
   }
 
   @Delete(':id')
   @HttpCode(204)
-  @Route({ summary: 'Removes a group', ...SCIM_ROUTES.groups.remove })
+  @Route({ operation: 'removeScimGroup', summary: 'Removes a group', ...SCIM_ROUTES.groups.remove })
   async remove(@Call() { caller, id, ifMatch }: ScimCall): Promise<void> {
     await this.scimResources.groups.remove(caller, id, ifMatch);
   }

@@ -18,7 +18,11 @@ export class ScimSearchController {
 
   /** Searches users and groups by a query in the address (RFC 7644 §3.4.2.1). */
   @Get()
-  @Route({ summary: 'Searches users and groups', ...SCIM_ROUTES.all.list })
+  @Route({
+    operation: 'listScimResources',
+    summary: 'Searches users and groups',
+    ...SCIM_ROUTES.all.list,
+  })
   async list(@Call() { caller, query }: ScimCall, @Res() response: Response): Promise<void> {
     await this.#search(caller, query, response);
   }
@@ -26,6 +30,7 @@ export class ScimSearchController {
   /** Searches users and groups by a query in the body (RFC 7644 §3.4.3). */
   @Post('.search')
   @Route({
+    operation: 'searchScimResources',
     summary: 'Searches users and groups by POST (RFC 7644 §3.4.3)',
     ...SCIM_ROUTES.all.search,
   })
@@ -38,7 +43,7 @@ export class ScimSearchController {
    * to a user.
    */
   @Get('Me')
-  @Route({ summary: 'Refuses: a SCIM token belongs to no user', ...SCIM_ROUTES.me })
+  @Route({ summary: 'Refuses: a SCIM token belongs to no user' })
   me(): never {
     throw new DomainError('not_implemented', 'A SCIM token belongs to no user.');
   }

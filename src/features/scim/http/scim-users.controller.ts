@@ -34,45 +34,62 @@ export class ScimUsersController {
   constructor(private readonly scimResources: ScimResources) {}
 
   @Post()
-  @Route({ summary: 'Creates a user', ...SCIM_ROUTES.users.create })
+  @Route({ operation: 'createScimUser', summary: 'Creates a user', ...SCIM_ROUTES.users.create })
   create(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
     return createResource(this.scimResources.users, call, response);
   }
 
   @Get()
-  @Route({ summary: 'Lists or searches users', ...SCIM_ROUTES.users.list })
+  @Route({
+    operation: 'listScimUsers',
+    summary: 'Lists or searches users',
+    ...SCIM_ROUTES.users.list,
+  })
   list(@Call() { caller, query }: ScimCall, @Res() response: Response): Promise<void> {
     return listResources(this.scimResources.users, caller, query, response);
   }
 
   /** Searches users by a query in the body (RFC 7644 §3.4.3). */
   @Post('.search')
-  @Route({ summary: 'Searches users by POST (RFC 7644 §3.4.3)', ...SCIM_ROUTES.users.search })
+  @Route({
+    operation: 'searchScimUsers',
+    summary: 'Searches users by POST (RFC 7644 §3.4.3)',
+    ...SCIM_ROUTES.users.search,
+  })
   search(@Call() { caller, body }: ScimCall, @Res() response: Response): Promise<void> {
     return listResources(this.scimResources.users, caller, body as QueryFields, response);
   }
 
   @Get(':id')
-  @Route({ summary: 'Shows a user', ...SCIM_ROUTES.users.find })
+  @Route({ operation: 'getScimUser', summary: 'Shows a user', ...SCIM_ROUTES.users.find })
   find(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
     return findResource(this.scimResources.users, call, response);
   }
 
   @Put(':id')
-  @Route({ summary: 'Replaces a user', ...SCIM_ROUTES.users.replace })
+  @Route({ operation: 'replaceScimUser', summary: 'Replaces a user', ...SCIM_ROUTES.users.replace })
   replace(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
     return replaceResource(this.scimResources.users, call, response);
   }
 
   @Patch(':id')
-  @Route({ summary: 'Changes a user (RFC 7644 §3.5.2)', ...SCIM_ROUTES.users.patch })
+  @Route({
+    operation: 'patchScimUser',
+    summary: 'Changes a user (RFC 7644 §3.5.2)',
+    ...SCIM_ROUTES.users.patch,
+  })
   patch(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
     return patchResource(this.scimResources.users, call, response);
   }
 
   @Delete(':id')
   @HttpCode(204)
-  @Route({ goesFirst: true, summary: 'Removes a user', ...SCIM_ROUTES.users.remove })
+  @Route({
+    goesFirst: true,
+    operation: 'removeScimUser',
+    summary: 'Removes a user',
+    ...SCIM_ROUTES.users.remove,
+  })
   async remove(@Call() { caller, id, ifMatch }: ScimCall): Promise<void> {
     await this.scimResources.users.remove(caller, id, ifMatch);
   }

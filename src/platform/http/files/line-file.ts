@@ -23,7 +23,12 @@ export const FORMAT_NAMES = Object.keys(LIST_FORMATS) as [ListFormat, ...ListFor
  * The parameter of a query that selects the format of a list. A link uses it, because it cannot set
  * the header `Accept`.
  */
-export const FORMAT_QUERY = { format: z.enum(FORMAT_NAMES).optional() } as const;
+export const FORMAT_QUERY = {
+  format: z
+    .enum(FORMAT_NAMES)
+    .optional()
+    .describe('The format of the response, in place of the header `Accept`.'),
+} as const;
 
 /** Describes the responses of a list: a page as JSON, and files. */
 export function inEveryFormat(page: ZodType): MediaTypes {

@@ -1,4 +1,5 @@
 import type { ErrorCode } from '#platform/errors/catalogue.js';
+import type { OperationExample } from './operation-example.js';
 
 /** A group of routes in the OpenAPI document. */
 export interface ApiGroup {
@@ -20,6 +21,8 @@ export interface ApiDescription {
   readonly groups: readonly ApiGroup[];
   /** For each scope, the errors that every route with that scope can answer. */
   readonly refusalsOfScope: Readonly<Record<string, readonly ErrorCode[]>>;
+  /** Reads the examples of the operations, by the names of the operations. */
+  readonly examples: () => Promise<Readonly<Record<string, OperationExample>>>;
 }
 
 /** The injection token of the {@link ApiDescription}, which the composition root provides. */

@@ -36,7 +36,9 @@ export class ApiDocument {
 
   async #write(): Promise<ServedDocument> {
     const { apiDocument } = await import('./api-document.js');
-    const document = apiDocument(this.routePolicies, this.description, this.config.http.baseUrl);
+    const { description, routePolicies, config } = this;
+    const examples = await description.examples();
+    const document = apiDocument(routePolicies, description, examples, config.http.baseUrl);
     return { document, encoded: encodedDocument(Buffer.from(JSON.stringify(document))) };
   }
 }

@@ -1,13 +1,13 @@
 import { toJSONSchema, type ZodType } from 'zod';
+import { plainSchema, type Direction } from './plain-schema.js';
 import type { JsonSchema, Reference, ResponseObject } from './document-types.js';
-
-/** The direction of a body: `input` for requests, `output` for responses. */
-export type Direction = 'input' | 'output';
 
 /** Collects the schemas and responses that operations share. Equal content has one name. */
 export class Components {
   readonly schemas: Record<string, JsonSchema> = {};
   readonly responses: Record<string, ResponseObject> = {};
+  /** The names of schemas, by their ids and their whole texts. */
+  readonly #names = new Map<string, string>();
 
   /**
    * Converts a Zod schema to JSON Schema. A schema with an `id` in its metadata becomes a
@@ -17,19 +17,11 @@ export class Components {
     const { $schema: _, ...converted } = toJSONSchema(schema, {
       io,
       unrepresentable: 'any',
-      override: ({ jsonSchema }) => {
-        // Zod writes `readOnly` for values that our code must not change. For clients of the API
-        // that word has another meaning.
-        delete jsonSchema.readOnly;
-        // A response may gain members within a version of the API.
-        if (io === 'output' && jsonSchema.additionalProperties === false) {
-          delete jsonSchema.additionalProperties;
-        }
-      },
+      override: ({ jsonSchema }) => plainSchema(jsonSchema, io),
     });
     const { $defs = {}, ...root } = converted as { $defs?: Record<string, JsonSchema> };
     const names = new Map(
-      Object.entries($defs).map(([id, def]) => [id, this.#nameOf(id, def, io)]),
+      Object.keys($defs).map((id) => [id, this.#nameOf(id, expanded(id, $defs), io)]),
     );
     const rename = (value: unknown): unknown => renamed(value, names);
     for (const [id, def] of Object.entries($defs)) {
@@ -41,24 +33,36 @@ export class Components {
   /**
    * Adds a response under a name, unless the name already has one, and returns a reference to it.
    */
-  keep(name: string, response: ResponseObject): Reference {
-    this.responses[name] ??= response;
+  keep(name: string, response: () => ResponseObject): Reference {
+    this.responses[name] ??= response();
     return { $ref: `#/components/responses/${name}` };
   }
 
-  /** Returns the name of a schema. A schema whose input and output differ gets a name for each. */
-  #nameOf(id: string, def: JsonSchema, io: Direction): string {
-    const known = this.schemas[id];
-    const own = new Map([[id, id]]);
-    const isSame = known === undefined || isEqual(known, renamed(def, own));
-    if (isSame) return id;
-    return io === 'input' ? `${id}Input` : `${id}Output`;
+  /**
+   * Returns the name of a schema. A schema whose input and output differ gets a name for each.
+   * @param text the schema with its parts, which tells equal schemas
+   */
+  #nameOf(id: string, text: string, io: Direction): string {
+    const known = this.#names.get(`${id} ${text}`);
+    if (known !== undefined) return known;
+    const isTaken = [...this.#names.values()].includes(id);
+    const name = isTaken ? `${id}${io === 'input' ? 'Input' : 'Output'}` : id;
+    this.#names.set(`${id} ${text}`, name);
+    return name;
   }
 }
 
-function isEqual(one: unknown, other: unknown): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
+/** Returns a schema as a text in which its parts stand in place of the references to them. */
+function expanded(id: string, defs: Readonly<Record<string, JsonSchema>>, depth = 0): string {
+  const text = JSON.stringify(defs[id] ?? {});
+  if (depth > DEEPEST) return text;
+  return text.replaceAll(/"#\/\$defs\/([^"]+)"/g, (_, part: string) =>
+    expanded(part, defs, depth + 1),
+  );
 }
+
+/** The deepest nesting of components. A schema that contains itself is cut off there. */
+const DEEPEST = 8;
 
 /**
  * Copies a schema. References into `$defs` become references to components, and the ids of Zod are

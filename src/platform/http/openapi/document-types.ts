@@ -13,20 +13,26 @@ export interface ParameterObject {
   readonly required: boolean;
   readonly description?: string;
   readonly schema: JsonSchema;
+  readonly example?: unknown;
 }
 
 /** The bodies of a request or response, by their media types. */
-export type ContentObject = Readonly<Record<string, { readonly schema: JsonSchema }>>;
+export type ContentObject = Readonly<
+  Record<string, { readonly schema: JsonSchema; readonly example?: unknown }>
+>;
 
-/**
- * A response of an operation (the Response Object of OpenAPI 3.1), with the codes of its errors.
- */
+/** A response of an operation (the Response Object of OpenAPI 3.1). */
 export interface ResponseObject {
   readonly description: string;
   readonly headers?: Readonly<Record<string, Reference>>;
   readonly content?: ContentObject;
-  /** The codes of the errors that the response may carry. Each has a page at `/errors/{code}`. */
-  readonly 'x-error-codes'?: readonly string[];
+}
+
+/** The body of a request. */
+export interface RequestBodyObject {
+  readonly description: string;
+  readonly required: boolean;
+  readonly content: ContentObject;
 }
 
 /** An operation: one method at one path. */
@@ -36,9 +42,15 @@ export interface OperationObject {
   readonly description: string;
   readonly tags: readonly string[];
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
+  /**
+   * The scope that a token needs. The schemes of HTTP have none (OpenAPI 3.1 §4.8.30).
+   */
+  readonly 'x-scope'?: string;
   readonly parameters?: readonly ParameterObject[];
-  readonly requestBody?: { readonly required: boolean; readonly content: ContentObject };
+  readonly requestBody?: RequestBodyObject;
   readonly responses: Readonly<Record<string, ResponseObject | Reference>>;
+  /** The codes of its errors, by status. Each code has a page at `/errors/{code}`. */
+  readonly 'x-error-codes': Readonly<Record<string, readonly string[]>>;
 }
 
 /** A tag, by which the document groups operations. */
@@ -62,6 +74,7 @@ export interface OpenApiDocument {
     readonly title: string;
     readonly version: string;
     readonly description: string;
+    readonly contact: { readonly name: string; readonly url: string };
     readonly license: { readonly name: string; readonly identifier: string };
   };
   readonly jsonSchemaDialect: string;

@@ -1,27 +1,56 @@
 import { z } from 'zod';
+import { CATALOGUE, type ErrorCode } from '#platform/errors/catalogue.js';
+import { EXPLANATIONS } from '#platform/errors/explanations.js';
+import { SAMPLE_ORIGIN } from './operation-example.js';
 
 /** A problem document (RFC 9457). */
 export const PROBLEM = z
   .object({
     type: z.url().meta({ description: 'The address of the page that explains the code.' }),
-    title: z.string(),
-    status: z.int(),
+    title: z.string().meta({ description: 'The kind of the error, for people.' }),
+    status: z.int().meta({ description: 'The HTTP status.' }),
     detail: z.string().meta({ description: 'The fact and the remedy, for people.' }),
     code: z.string().meta({ description: 'A code of the error catalogue, for programs.' }),
   })
-  .meta({ id: 'Problem' });
+  .meta({ id: 'Problem', description: 'An error as a problem document (RFC 9457).' });
 
 /** An error of the OAuth endpoints (RFC 6749 §5.2). */
 export const OAUTH_ERROR = z
-  .object({ error: z.string(), error_description: z.string().optional() })
-  .meta({ id: 'OAuthError' });
+  .object({
+    error: z.string().meta({ description: 'The code of the error, for programs.' }),
+    error_description: z.string().optional().meta({ description: 'The fact and the remedy.' }),
+  })
+  .meta({ id: 'OAuthError', description: 'An error of the OAuth endpoints (RFC 6749 §5.2).' });
 
 /** An error of SCIM (RFC 7644 §3.12). */
 export const SCIM_ERROR = z
   .object({
-    schemas: z.array(z.string()),
+    schemas: z.array(z.string()).meta({ description: 'The schema of an error.' }),
     status: z.string().meta({ description: 'The HTTP status as a text.' }),
-    scimType: z.string().optional(),
-    detail: z.string().optional(),
+    scimType: z.string().optional().meta({ description: 'The kind of a 400, for programs.' }),
+    detail: z.string().optional().meta({ description: 'The fact and the remedy, for people.' }),
   })
-  .meta({ id: 'ScimError' });
+  .meta({ id: 'ScimError', description: 'An error of SCIM (RFC 7644 §3.12).' });
+
+/** Returns the example of a problem document (RFC 9457) of an error. */
+export function problemExample(code: ErrorCode): object {
+  const { title, status } = CATALOGUE[code];
+  const detail = EXPLANATIONS[code].cause;
+  return { type: `${SAMPLE_ORIGIN}/errors/${code}`, title, status, detail, code };
+}
+
+/** Returns the example of an OAuth error (RFC 6749 §5.2). */
+export function oauthExample(code: ErrorCode): object {
+  return { error: CATALOGUE[code].oauth, error_description: EXPLANATIONS[code].cause };
+}
+
+/** Returns the example of a SCIM error (RFC 7644 §3.12). */
+export function scimExample(code: ErrorCode): object {
+  const { status, ...row } = CATALOGUE[code];
+  return {
+    schemas: ['urn:ietf:params:scim:api:messages:2.0:Error'],
+    status: String(status),
+    ...('scimType' in row && { scimType: row.scimType }),
+    detail: EXPLANATIONS[code].cause,
+  };
+}

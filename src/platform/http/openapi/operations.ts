@@ -8,7 +8,7 @@ import type {
 } from '#platform/http/routing/route-policy.js';
 import type { Components } from './components.js';
 import type { ContentObject, OperationObject, ParameterObject } from './document-types.js';
-import { responsesOf } from './responses.js';
+import { errorCodesOf, responsesOf } from './responses.js';
 
 /** The methods whose body has a meaning (RFC 9110 §9.3). */
 const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
@@ -23,32 +23,22 @@ export function operationOf(
   const parameters = parametersOf(route, components);
   const requestBody = requestBodyOf(route, components);
   return {
-    operationId: operationIdOf(route),
+    operationId: policy.operation,
     summary: policy.summary,
     description: describe(policy),
     tags: [tag],
     security: securityOf(policy),
+    ...(policy.auth.scope === undefined ? {} : { 'x-scope': policy.auth.scope }),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(requestBody === undefined ? {} : { requestBody }),
     responses: responsesOf(route, components),
+    'x-error-codes': errorCodesOf(route),
   };
 }
 
 /** Writes the path of a route as OpenAPI does: `/v1/keys/{id}`. */
 export function pathOf({ template }: Pick<CompiledRoute, 'template'>): string {
   return template.replaceAll(/:(\w+)/g, '{$1}');
-}
-
-/**
- * Makes the id of an operation from its method and path, so that no rename in the code changes it:
- * `deleteV1KeysById`.
- */
-function operationIdOf({ method, template }: CompiledRoute): string {
-  const words = template
-    .replaceAll(/:(\w)/g, (_, letter: string) => `By${letter.toUpperCase()}`)
-    .split(/[^A-Za-z0-9]+/);
-  const path = words.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join('');
-  return method.toLowerCase() + path;
 }
 
 function describe({ tier, auth, query, body }: RoutePolicy): string {
@@ -74,11 +64,16 @@ function parametersOf(
   components: Components,
 ): ParameterObject[] {
   const names = [...template.matchAll(/:(\w+)/g)].map(([, name]) => name ?? '');
+  const described = new Map(
+    schemas.param ? of(schemas.param, 'path', components).map((one) => [one.name, one]) : [],
+  );
   const inPath = names.map((name) => ({
     name,
     in: 'path' as const,
     required: true,
     schema: { type: 'string' },
+    ...described.get(name),
+    ...(policy.asks.path?.[name] === undefined ? {} : { description: policy.asks.path[name] }),
   }));
   const headers = Object.entries(policy.asks.headers ?? {}).map(([name, description]) => ({
     name,
@@ -88,18 +83,19 @@ function parametersOf(
     schema: { type: 'string' },
   }));
   const query = schemas.query ?? policy.asks.query;
-  return [...inPath, ...(query ? inQuery(query, components) : []), ...headers];
+  return [...inPath, ...(query ? of(query, 'query', components) : []), ...headers];
 }
 
-function inQuery(schema: ZodType, components: Components): ParameterObject[] {
+/** Describes the parameters of a path or a query by the schema that validates them. */
+function of(schema: ZodType, place: 'path' | 'query', components: Components): ParameterObject[] {
   const { properties = {}, required = [] } = components.schemaOf(schema, 'input') as {
     readonly properties?: Readonly<Record<string, Record<string, unknown>>>;
     readonly required?: readonly string[];
   };
   return Object.entries(properties).map(([name, { description, ...rest }]) => ({
     name,
-    in: 'query',
-    required: required.includes(name),
+    in: place,
+    required: place === 'path' || required.includes(name),
     ...(typeof description === 'string' ? { description } : {}),
     schema: rest,
   }));
@@ -123,22 +119,22 @@ function requestBodyOf(
   const body = { schema: components.schemaOf(schema, 'input') };
   const types = kind === 'scim' ? [REQUEST_TYPES.scim, REQUEST_TYPES.json] : [REQUEST_TYPES[kind]];
   const content: ContentObject = Object.fromEntries(types.map((type) => [type, body]));
-  return { required: !schema.safeParse(undefined).success, content };
+  const { description = 'The body.' } = schema;
+  return { description, required: !schema.safeParse(undefined).success, content };
 }
 
 function securityOf({ auth, asks }: RoutePolicy): OperationObject['security'] {
   if (auth.session === 'none') return asks.proof === undefined ? [] : PROOFS[asks.proof];
   if (auth.session === 'provisioner') return [{ scimToken: [] }];
-  if (auth.session === 'program') return [{ apiToken: [auth.scope] }];
+  if (auth.session === 'program') return [{ apiToken: [] }];
   return sessionSchemes(auth);
 }
 
-function sessionSchemes({ scope, headerOnly, session }: AuthRule): OperationObject['security'] {
-  const scopes = scope === undefined ? [] : [scope];
+function sessionSchemes({ headerOnly, session }: AuthRule): OperationObject['security'] {
   const schemes = [
     ...(headerOnly === true ? [] : [{ sessionCookie: [] }]),
-    { bearer: scopes },
-    { dpop: scopes },
+    { bearer: [] },
+    { dpop: [] },
   ];
   return session === 'optional' ? [...schemes, {}] : schemes;
 }

@@ -5,31 +5,51 @@ import type { CompiledRoute } from '#platform/http/routing/route-policies.js';
 import type { MediaTypes, RoutePolicy } from '#platform/http/routing/route-policy.js';
 import type { Components } from './components.js';
 import type { ContentObject, JsonSchema, Reference, ResponseObject } from './document-types.js';
-import { OAUTH_ERROR, PROBLEM, SCIM_ERROR } from './error-schemas.js';
+import {
+  OAUTH_ERROR,
+  oauthExample,
+  PROBLEM,
+  problemExample,
+  SCIM_ERROR,
+  scimExample,
+} from './error-schemas.js';
 import { errorTypesOf, refusalsOf } from './refusals.js';
 
 type Responses = Record<string, ResponseObject | Reference>;
 
-/** Describes every response of a route. */
+/**
+ * Describes every response of a route. Each status of an error has one response for all routes; the
+ * codes of a route are in {@link errorCodesOf}.
+ */
 export function responsesOf(route: CompiledRoute, components: Components): Responses {
   const { policy } = route;
   const responses: Responses = {};
   for (const [status, answer] of Object.entries(policy.answers)) {
+    const description = descriptionOf(answer) ?? STATUS_CODES[status] ?? status;
     responses[status] = {
-      description: STATUS_CODES[status] ?? status,
-      headers: headersOf(Number(status)),
+      description,
       ...(answer === null ? {} : { content: contentOf(answer, policy, components) }),
     };
   }
-  const byStatus = Map.groupBy(refusalsOf(route), (code) => CATALOGUE[code].status);
-  for (const [status, codes] of byStatus) {
-    const stated = responses[status];
-    responses[status] =
-      stated === undefined
-        ? refusal(status, codes, policy, components)
-        : { ...refusalBody(status, codes, policy, components), ...stated, 'x-error-codes': codes };
+  for (const status of Object.keys(errorCodesOf(route))) {
+    responses[status] = refusal(Number(status), policy, components);
   }
   return responses;
+}
+
+/** Returns the codes of the errors of a route, by status. Each code has a page at `/errors`. */
+export function errorCodesOf(
+  route: Omit<CompiledRoute, 'handler'>,
+): Readonly<Record<string, readonly ErrorCode[]>> {
+  return Object.fromEntries(Map.groupBy(refusalsOf(route), (code) => CATALOGUE[code].status));
+}
+
+/** Returns the description of the first schema of a response that has one. */
+function descriptionOf(answer: ZodType | MediaTypes | null): string | undefined {
+  if (answer === null) return undefined;
+  if (answer instanceof ZodType) return answer.description;
+  const described = Object.values(answer).find((body) => body instanceof ZodType);
+  return described instanceof ZodType ? described.description : undefined;
 }
 
 /** Returns the content of a response that a route declares. A single schema means a JSON body. */
@@ -50,87 +70,70 @@ function contentOf(
 /** The schema of a body that is not JSON. OpenAPI 3.1 gives bytes an empty schema. */
 const RAW = { text: { type: 'string' }, binary: {} } as const satisfies Record<string, JsonSchema>;
 
-/**
- * Adds the response of one status for some error codes. Routes with the same codes share one
- * component.
- */
-function refusal(
-  status: number,
-  codes: readonly ErrorCode[],
-  policy: RoutePolicy,
-  components: Components,
-): Reference {
-  const name = [status, policy.errors, ...codes].join('.');
-  return components.keep(name, refusalBody(status, codes, policy, components));
+/** The word before the name of a response, by the format of its error. */
+const FORMATS = {
+  problem: '',
+  oauth: 'OAuth',
+  scim: 'Scim',
+  html: 'Page',
+  negotiated: 'PageOrProblem',
+} as const satisfies Record<RoutePolicy['errors'], string>;
+
+/** Adds the response of one status in one format of errors, and returns a reference to it. */
+function refusal(status: number, { errors }: RoutePolicy, components: Components): Reference {
+  const words = (STATUS_CODES[status] ?? String(status)).replaceAll(/[^A-Za-z]/g, '');
+  return components.keep(`${FORMATS[errors]}${words}`, () => ({
+    description: `${STATUS_CODES[status]}. The operation lists the codes as \`x-error-codes\`.`,
+    ...headersOf(status),
+    content: Object.fromEntries(
+      errorTypesOf({ errors }).map((type) => [type, errorBody(type, status, errors, components)]),
+    ),
+  }));
 }
 
-function refusalBody(
-  status: number,
-  codes: readonly ErrorCode[],
-  policy: RoutePolicy,
-  components: Components,
-): ResponseObject {
-  const titles = codes.map((code) => `\`${code}\`: ${CATALOGUE[code].title}.`);
-  const rows = errorTypesOf(policy).map((type) => [
-    type,
-    { schema: errorSchema(type, codes, policy, components) },
-  ]);
-  return {
-    description: titles.join(' '),
-    headers: headersOf(status),
-    content: Object.fromEntries(rows) as ContentObject,
-    'x-error-codes': codes,
-  };
-}
-
-function errorSchema(
+function errorBody(
   type: string,
-  codes: readonly ErrorCode[],
-  { errors }: RoutePolicy,
+  status: number,
+  errors: RoutePolicy['errors'],
   components: Components,
-): JsonSchema {
-  if (type === 'text/html') return RAW.text;
+): ContentObject[string] {
+  if (type === 'text/html') return { schema: RAW.text };
+  const row = Object.entries(CATALOGUE).find((entry) => entry[1].status === status);
+  if (row === undefined) throw new Error(`no error has the status ${status}`);
+  const code = row[0] as ErrorCode;
   if (type === 'application/problem+json') {
-    const code = { type: 'object', properties: { code: { enum: codes } } };
-    return { allOf: [components.schemaOf(PROBLEM, 'output'), code] };
+    return { schema: components.schemaOf(PROBLEM, 'output'), example: problemExample(code) };
   }
-  return components.schemaOf(errors === 'scim' ? SCIM_ERROR : OAUTH_ERROR, 'output');
+  return errors === 'scim'
+    ? { schema: components.schemaOf(SCIM_ERROR, 'output'), example: scimExample(code) }
+    : { schema: components.schemaOf(OAUTH_ERROR, 'output'), example: oauthExample(code) };
 }
 
 const header = (name: string): Reference => ({ $ref: `#/components/headers/${name}` });
 
-const ALWAYS = {
-  'x-ratelimit-limit': header('x-ratelimit-limit'),
-  'x-ratelimit-remaining': header('x-ratelimit-remaining'),
-  'x-fapi-interaction-id': header('x-fapi-interaction-id'),
+/**
+ * The headers of a response that tell a client what to do. Those of every response are in the text
+ * of the document, because a generator of clients writes code for each header of each response.
+ */
+const HEADERS: Readonly<Record<number, ResponseObject['headers']>> = {
+  401: { 'www-authenticate': header('www-authenticate') },
+  429: { 'retry-after': header('retry-after') },
 };
 
-function headersOf(status: number): Readonly<Record<string, Reference>> {
-  if (status === 401) return { ...ALWAYS, 'www-authenticate': header('www-authenticate') };
-  if (status === 429) {
-    const wait = { 'retry-after': header('retry-after') };
-    return { ...ALWAYS, ...wait, 'x-ratelimit-after': header('x-ratelimit-after') };
-  }
-  return ALWAYS;
+function headersOf(status: number): Pick<ResponseObject, 'headers'> {
+  const headers = HEADERS[status];
+  return headers === undefined ? {} : { headers };
 }
 
 /** The descriptions of the headers to which responses of the document refer. */
 export const RESPONSE_HEADERS: Readonly<Record<string, object>> = {
-  'x-ratelimit-limit': whole('The burst of the tier of this route, in requests.', true),
-  'x-ratelimit-remaining': whole('The requests that are left at once.', true),
-  'x-ratelimit-after': whole('The seconds until the next request is let in.', true),
-  'retry-after': whole('The seconds until the next request is let in.', true),
-  'x-fapi-interaction-id': {
-    description: 'The id of the request, which logs and audit events name.',
+  'retry-after': {
+    description: 'The seconds until the next request is let in.',
     required: true,
-    schema: { type: 'string' },
+    schema: { type: 'integer', minimum: 0 },
   },
   'www-authenticate': {
     description: 'The required scheme, the error and the metadata of the resource (RFC 9728).',
     schema: { type: 'string' },
   },
 };
-
-function whole(description: string, required: boolean): object {
-  return { description, required, schema: { type: 'integer', minimum: 0 } };
-}

@@ -14,6 +14,16 @@ export function jsonTag(value: unknown): string {
   return entityTag(JSON.stringify(value));
 }
 
+/** The header of a route that calls {@link assertMatches}, for `/openapi.json`. */
+export const IF_MATCH = {
+  'if-match': 'The `ETag` that was read before. If another request has changed it since, 412.',
+} as const;
+
+/** The header of a route that calls {@link assertNames}, for `/openapi.json`. */
+export const MUST_MATCH = {
+  'if-match': 'The `ETag` that was read before: 428 without it, 412 after another change.',
+} as const;
+
 /**
  * Refuses a write if the resource has changed since the client read it. A request without
  * `If-Match` passes (RFC 9110 §13.1.1).

@@ -101,6 +101,8 @@ export type ClientProof = 'client' | 'accessToken' | 'registrationToken';
 export interface AskedParts {
   readonly body?: ZodType;
   readonly query?: ZodType;
+  /** The parameters of the path, with their meaning. */
+  readonly path?: Readonly<Record<string, string>>;
   /** The headers that the route reads, with their meaning. */
   readonly headers?: Readonly<Record<string, string>>;
   /** The way in which an OAuth client authenticates; undefined if the route demands none. */
@@ -174,6 +176,11 @@ export interface RoutePolicy {
   readonly resourceMetadata: boolean;
   /** A summary of one line for the API reference. */
   readonly summary: string;
+  /**
+   * The name of the operation in `/openapi.json`, from which generators of clients make the names
+   * of functions: a verb and a noun in camel case, such as `listMembers`. It never changes.
+   */
+  readonly operation: string;
   /** The responses of the route when it succeeds, by status, for `/openapi.json`. */
   readonly answers: Answers;
   /** The errors of the route beyond those that follow from its other rules, for `/openapi.json`. */
@@ -208,6 +215,7 @@ export const UNMATCHED_POLICY: RoutePolicy = {
   protectedResource: false,
   resourceMetadata: false,
   summary: '',
+  operation: '',
   answers: {},
   refusals: [],
   asks: {},
@@ -237,8 +245,8 @@ export function withChanges(
  */
 export function asUnmatched(policy: RoutePolicy): RoutePolicy {
   const { auth, goesFirst, failureStatus, anonymousRows, head, ...more } = UNMATCHED_POLICY;
-  const { summary, answers, refusals, asks, parameters } = more;
-  const rest = { summary, answers, refusals, asks, parameters };
+  const { summary, operation, answers, refusals, asks, parameters } = more;
+  const rest = { summary, operation, answers, refusals, asks, parameters };
   const rules = { auth, goesFirst, failureStatus, anonymousRows, head };
   return withChanges(policy, { body: { kind: 'none' }, ...rules, ...rest });
 }

@@ -22,6 +22,7 @@ export type UnmatchedRules = Readonly<
       PolicyChanges,
       | 'auth'
       | 'summary'
+      | 'operation'
       | 'goesFirst'
       | 'failureStatus'
       | 'anonymousRows'

@@ -1,0 +1,124 @@
+import type {
+  OperationObject,
+  ParameterObject,
+  ResponseObject,
+} from '#platform/http/openapi/document-types.js';
+
+/** An example of an operation for a template: the lines of a terminal, and the answer. */
+export interface ShownExample {
+  readonly curl: string;
+  /** The line of `svc api`; undefined if its token does not open the route. */
+  readonly svc: string | undefined;
+  /** The body of the answer; undefined if it has none. */
+  readonly answer: string | undefined;
+  readonly status: string;
+}
+
+/** An operation with its place in the document. */
+interface Placed {
+  readonly path: string;
+  readonly method: string;
+  readonly operation: OperationObject;
+}
+
+/** The variable of a shell that has the credential, by the scheme of the document. */
+const TOKENS: Readonly<Record<string, string>> = {
+  bearer: 'TOKEN',
+  scimToken: 'SCIM_TOKEN',
+  apiToken: 'API_TOKEN',
+  registrationToken: 'REGISTRATION_TOKEN',
+};
+
+const FORM = 'application/x-www-form-urlencoded';
+
+/**
+ * Makes the example of an operation: a line of `curl`, a line of `svc api` and the answer.
+ * @param server the address of the service
+ */
+export function exampleOf(placed: Placed, server: string): ShownExample {
+  const { operation } = placed;
+  return {
+    curl: curlLine(placed, server),
+    svc: svcLine(placed),
+    ...answerOf(operation),
+  };
+}
+
+function curlLine({ method, path, operation }: Placed, server: string): string {
+  const [type, media] = Object.entries(operation.requestBody?.content ?? {})[0] ?? [];
+  const body = media?.example;
+  const isGet = method === 'get' || (method === 'post' && body !== undefined);
+  const token = operation.security.flatMap((one) => Object.keys(one)).find((one) => one in TOKENS);
+  const parts = [
+    `curl${isGet ? '' : ` -X ${method.toUpperCase()}`} ${quoted(server + targetOf(path, operation))}`,
+    ...(token === undefined ? [] : [`-H "Authorization: Bearer $${TOKENS[token]}"`]),
+    ...valuesIn('header', operation).map(
+      ({ name, example }) => `-H ${quoted(`${name}: ${String(example)}`)}`,
+    ),
+    ...(body === undefined || type === undefined ? [] : bodyParts(type, body)),
+  ];
+  return parts.join(' \\\n  ');
+}
+
+function bodyParts(type: string, body: unknown): string[] {
+  if (type === FORM) {
+    const fields = Object.entries(body as Readonly<Record<string, unknown>>);
+    return fields.map(([name, value]) => `--data-urlencode ${quoted(`${name}=${String(value)}`)}`);
+  }
+  return [`-H ${quoted(`Content-Type: ${type}`)}`, `--data ${quoted(JSON.stringify(body))}`];
+}
+
+/**
+ * Writes the line of `svc api`, which sends the token of `svc login --admin`. That token opens the
+ * routes that accept an access token with a scope.
+ */
+function svcLine({ method, path, operation }: Placed): string | undefined {
+  const isForSession = operation.security.some((one) => 'dpop' in one);
+  if (!isForSession || operation['x-scope'] === undefined) return undefined;
+  const [media] = Object.values(operation.requestBody?.content ?? {});
+  const ifMatch = valuesIn('header', operation).find(({ name }) => name === 'if-match');
+  const parts = [
+    `svc api ${method.toUpperCase()} ${quoted(targetOf(path, operation))}`,
+    ...(media?.example === undefined ? [] : [`--data ${quoted(JSON.stringify(media.example))}`]),
+    ...(ifMatch === undefined ? [] : [`--if-match ${quoted(String(ifMatch.example))}`]),
+  ];
+  return parts.join(' \\\n  ');
+}
+
+/** Returns the path and the query of the example. A value without an example keeps its name. */
+function targetOf(path: string, operation: OperationObject): string {
+  const target = valuesIn('path', operation).reduce(
+    (text, { name, example }) => text.replace(`{${name}}`, encodeURIComponent(String(example))),
+    path,
+  );
+  const query = new URLSearchParams();
+  for (const { name, example } of valuesIn('query', operation)) query.set(name, String(example));
+  return query.size === 0 ? target : `${target}?${query.toString()}`;
+}
+
+function valuesIn(place: ParameterObject['in'], { parameters = [] }: OperationObject) {
+  return parameters.filter((one) => one.in === place && one.example !== undefined);
+}
+
+function answerOf({ responses }: OperationObject): Pick<ShownExample, 'status' | 'answer'> {
+  const successes = Object.entries(responses).filter(([status]) => status < '400');
+  const bodies = successes.flatMap(([status, response]) =>
+    exampleBodies(response).map((body) => ({ status, body })),
+  );
+  const [shown] = bodies;
+  if (shown === undefined) return { status: successes.at(-1)?.[0] ?? '', answer: undefined };
+  const { status, body } = shown;
+  return { status, answer: typeof body === 'string' ? body : JSON.stringify(body, null, 2) };
+}
+
+function exampleBodies(response: ResponseObject | { readonly $ref: string }): unknown[] {
+  if ('$ref' in response) return [];
+  return Object.values(response.content ?? {}).flatMap(({ example }) =>
+    example === undefined ? [] : [example],
+  );
+}
+
+/** Quotes a word for the shell, so that it reads no character of the word as its own. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}

@@ -1,0 +1,81 @@
+import type {
+  ContentObject,
+  OperationObject,
+  ParameterObject,
+  Reference,
+  ResponseObject,
+} from './document-types.js';
+
+/**
+ * The origin of the service in examples. The document has its own address in place of it.
+ */
+export const SAMPLE_ORIGIN = 'https://svc.example';
+
+/** An exchange that shows what an operation does: one request with its response. */
+export interface OperationExample {
+  /** The values of the parameters of the path, the query and the headers, by their names. */
+  readonly parameters?: Readonly<Record<string, unknown>>;
+  /** The body of the request: JSON, or the fields of a form. */
+  readonly body?: unknown;
+  readonly answer: {
+    readonly status: number;
+    /** The media type of the body; undefined if there is no body. */
+    readonly type?: string;
+    /** The body: JSON, or text. A body of bytes has no example. */
+    readonly body?: unknown;
+  };
+}
+
+/** Returns an operation with the values of its example. */
+export function withExample(
+  operation: OperationObject,
+  example: OperationExample | undefined,
+): OperationObject {
+  if (example === undefined) return operation;
+  const { parameters, requestBody, responses } = operation;
+  return {
+    ...operation,
+    ...(parameters && { parameters: parameters.map((one) => withValue(one, example)) }),
+    ...(requestBody &&
+      'body' in example && {
+        requestBody: {
+          ...requestBody,
+          content: eachType(requestBody.content, () => true, example.body),
+        },
+      }),
+    responses: withAnswer(responses, example.answer),
+  };
+}
+
+function withValue(parameter: ParameterObject, { parameters = {} }: OperationExample) {
+  const { name } = parameter;
+  return Object.hasOwn(parameters, name) ? { ...parameter, example: parameters[name] } : parameter;
+}
+
+function withAnswer(
+  responses: OperationObject['responses'],
+  { status, type, body }: OperationExample['answer'],
+): Readonly<Record<string, ResponseObject | Reference>> {
+  const response = responses[status];
+  if (type === undefined || body === undefined) return responses;
+  if (response === undefined || '$ref' in response || response.content === undefined) {
+    return responses;
+  }
+  const { content } = response;
+  const schema = JSON.stringify(content[type]?.schema);
+  const isOfSchema = (other: string) => JSON.stringify(content[other]?.schema) === schema;
+  return { ...responses, [status]: { ...response, content: eachType(content, isOfSchema, body) } };
+}
+
+/** Adds an example to the content of some media types. */
+function eachType(
+  content: ContentObject,
+  isMeant: (type: string) => boolean,
+  example: unknown,
+): ContentObject {
+  const rows = Object.entries(content).map(([type, media]) => [
+    type,
+    isMeant(type) ? { ...media, example } : media,
+  ]);
+  return Object.fromEntries(rows) as ContentObject;
+}

@@ -1,0 +1,200 @@
+import { isDeepStrictEqual } from 'node:util';
+import { expect } from 'vitest';
+import { z } from 'zod';
+import type {
+  JsonSchema,
+  OpenApiDocument,
+  OperationObject,
+} from '#platform/http/openapi/document-types.js';
+import type { OperationExample } from '#platform/http/openapi/operation-example.js';
+import { Client, newAddress, type Answer } from '../client.js';
+import type { Samples } from './samples.js';
+
+/** A request of the walk. */
+export interface Asked {
+  /** The values of the parameters of the path, the query and the headers, by their names. */
+  readonly parameters?: Readonly<Record<string, unknown>>;
+  readonly body?: unknown;
+  /** The client that sends it; by default the admin's browser. */
+  readonly from?: Client;
+  /** The value of `Authorization`, in place of the session of the browser; empty for none. */
+  readonly authorization?: string;
+  /** The media type that the request prefers. */
+  readonly accept?: string;
+}
+
+/** An operation with its place in the document. */
+interface Placed {
+  readonly method: string;
+  readonly path: string;
+  readonly operation: OperationObject;
+}
+
+const FORM = 'application/x-www-form-urlencoded';
+
+/** The most items of a list in an example. */
+const MOST_ITEMS = 2;
+
+/**
+ * Sends the requests of the examples. A request comes from the example in the document, with live
+ * values in place of its samples, if the walk asks for the same. Its answer must be as the document
+ * says.
+ */
+export class Exchanges {
+  readonly #recorded = new Map<string, OperationExample>();
+  readonly #placed: ReadonlyMap<string, Placed>;
+
+  constructor(
+    private readonly document: OpenApiDocument,
+    private readonly samples: Samples,
+    private readonly browser: Client,
+  ) {
+    this.#placed = new Map(
+      Object.entries(document.paths).flatMap(([path, methods]) =>
+        Object.entries(methods).map(([method, operation]) => [
+          operation.operationId,
+          { method: method.toUpperCase(), path, operation },
+        ]),
+      ),
+    );
+  }
+
+  /** The method {@link call}, to be used as a function. */
+  get bound(): Pick<Exchanges, 'call'> {
+    return { call: (name, asked) => this.call(name, asked) };
+  }
+
+  /** Sets the sample of a live text, such as the id of a client. */
+  learn(live: string, sample: string): void {
+    this.samples.learn(live, sample);
+  }
+
+  /** Returns the recorded examples as the text of a file. */
+  recorded(): string {
+    const sorted = [...this.#recorded].toSorted(([one], [other]) => (one < other ? -1 : 1));
+    return `${JSON.stringify(Object.fromEntries(sorted), null, 2)}\n`;
+  }
+
+  /** Calls an operation, checks the answer by the document, and records the exchange. */
+  async call(name: string, asked: Asked = {}): Promise<Answer> {
+    const placed = this.#placed.get(name);
+    if (!placed) throw new Error(`the document has no operation ${name}`);
+    const { parameters = {}, body } = asked;
+    const wanted = { parameters, ...(body === undefined ? {} : { body }) };
+    const sampled = this.samples.sampled(wanted) as typeof wanted;
+    const documented = requestOf(placed.operation);
+    const isDocumented = isDeepStrictEqual(sampled, documented);
+    const live = (isDocumented ? this.samples.live(documented) : wanted) as typeof wanted;
+    const answer = await this.#send(placed, { ...asked, ...live });
+    expectDocumented(this.document, placed.operation, answer);
+    this.#recorded.set(name, this.#exampleOf(sampled, answer));
+    return answer;
+  }
+
+  #send({ method, path, operation }: Placed, asked: Asked): Promise<Answer> {
+    const { parameters = {}, body, from = this.browser, authorization, accept = '*/*' } = asked;
+    const placeOf = (name: string) =>
+      operation.parameters?.find((one) => one.name === name)?.in ?? 'header';
+    const at = (place: string) =>
+      Object.entries(parameters).filter(([name]) => placeOf(name) === place);
+    const target = at('path').reduce(
+      (text, [name, value]) => text.replace(`{${name}}`, encodeURIComponent(String(value))),
+      path,
+    );
+    const query = new URLSearchParams();
+    for (const [name, value] of at('query')) query.set(name, String(value));
+    const [type] = Object.keys(operation.requestBody?.content ?? {});
+    const isForm = type === FORM && body !== undefined;
+    const client = authorization === undefined ? from : new Client(from.baseUrl);
+    return client.send(method, query.size > 0 ? `${target}?${query.toString()}` : target, {
+      address: newAddress(),
+      headers: {
+        accept,
+        ...Object.fromEntries(at('header').map(([name, value]) => [name, String(value)])),
+        ...(authorization === undefined ? {} : { authorization, origin: '' }),
+        ...(body === undefined || type === undefined ? {} : { 'content-type': type }),
+      },
+      ...(body === undefined
+        ? {}
+        : { body: isForm ? new URLSearchParams(body as Record<string, string>).toString() : body }),
+    });
+  }
+
+  #exampleOf(
+    sampled: { readonly parameters: object; readonly body?: unknown },
+    answer: Answer,
+  ): OperationExample {
+    const type = typeOf(answer);
+    const isText = type?.startsWith('text/') === true && type !== 'text/html';
+    const shown = isText ? answer.text : abridged(answer.json);
+    const body = shown === undefined ? {} : { body: this.samples.sampled(shown) };
+    return {
+      ...(Object.keys(sampled.parameters).length > 0 && {
+        parameters: sampled.parameters as Readonly<Record<string, unknown>>,
+      }),
+      ...('body' in sampled && { body: sampled.body }),
+      answer: { status: answer.status, ...(type !== undefined && { type, ...body }) },
+    };
+  }
+}
+
+/** Expects a success that the document has, with a body of its schema. */
+function expectDocumented(
+  document: OpenApiDocument,
+  operation: OperationObject,
+  answer: Answer,
+): void {
+  const { operationId: name } = operation;
+  const response = operation.responses[answer.status];
+  const isSuccess = answer.status < 400;
+  expect([name, answer.status, isSuccess && response !== undefined], answer.text).toEqual([
+    name,
+    answer.status,
+    true,
+  ]);
+  if (response === undefined || '$ref' in response) return;
+  const type = typeOf(answer);
+  if (type === undefined) return;
+  const schema = response.content?.[type]?.schema;
+  expect([name, type, schema !== undefined]).toEqual([name, type, true]);
+  if (schema === undefined || answer.json === undefined) return;
+  const parsed = validatorOf(schema, document).safeParse(answer.json);
+  expect([name, parsed.error?.issues ?? []], answer.text).toEqual([name, []]);
+}
+
+/** Returns the request of an operation as the document shows it. */
+function requestOf({ parameters = [], requestBody }: OperationObject) {
+  const shown = parameters.filter((one) => 'example' in one);
+  const [media] = Object.values(requestBody?.content ?? {});
+  return {
+    parameters: Object.fromEntries(shown.map(({ name, example }) => [name, example])),
+    ...(media !== undefined && 'example' in media && { body: media.example }),
+  };
+}
+
+/** Returns the media type of a body; undefined for an answer without one. */
+function typeOf({ headers, status }: Answer): string | undefined {
+  if (status === 204 || status === 304) return undefined;
+  return headers.get('content-type')?.split(';')[0]?.trim().toLowerCase();
+}
+
+/**
+ * Returns JSON with short lists. The members `$ref` of SCIM are left out, because tools take them
+ * for references of OpenAPI.
+ */
+function abridged(value: unknown): unknown {
+  if (Array.isArray(value)) {
+    const isLong = value.some((one) => typeof one === 'object');
+    return (isLong ? value.slice(0, MOST_ITEMS) : value).map(abridged);
+  }
+  if (typeof value !== 'object' || value === null) return value;
+  const kept = Object.entries(value).filter(([key]) => key !== '$ref');
+  return Object.fromEntries(kept.map(([key, one]) => [key, abridged(one)]));
+}
+
+/** Makes the validator of a schema of the document. */
+function validatorOf(schema: JsonSchema, { components }: OpenApiDocument): z.ZodType {
+  const text = JSON.stringify({ ...schema, $defs: components.schemas });
+  const local = text.replaceAll('#/components/schemas/', '#/$defs/');
+  return z.fromJSONSchema(JSON.parse(local) as Parameters<typeof z.fromJSONSchema>[0]);
+}

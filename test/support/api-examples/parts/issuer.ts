@@ -1,0 +1,13 @@
+import type { Stage } from '../stage.js';
+
+/** Records the operations of the issuer of an organization. */
+export async function issuerExamples(stage: Stage): Promise<string> {
+  const exchanges = await stage.exchanges();
+  const { call } = exchanges.bound;
+  await call('claimIssuer', { body: { label: 'octo', active: false } });
+  await call('getIssuer');
+  await call('changeIssuer', { body: { active: true } });
+  await call('rotateIssuerKey', { body: { emergency: true } });
+  await call('releaseIssuer');
+  return exchanges.recorded();
+}

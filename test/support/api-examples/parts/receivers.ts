@@ -1,0 +1,59 @@
+import { startEventServer } from '../../event-receivers.js';
+import { orgApi } from '../../org-api.js';
+import { rows } from '../../rows.js';
+import type { Stage } from '../stage.js';
+
+/** The address of the receiver in the examples. */
+const SAMPLE_URL = 'https://siem.example.com/events';
+
+/** Records the operations of the receivers of the audit log. */
+export async function receiverExamples(stage: Stage): Promise<string> {
+  const server = await startEventServer();
+  try {
+    return await recordedWith(server.uri, stage);
+  } finally {
+    await server.close();
+  }
+}
+
+/**
+ * Walks through the operations. The receiver wants no type of event that the walk writes, so that
+ * the figures and results in the answers are the same in each run.
+ */
+async function recordedWith(url: string, stage: Stage): Promise<string> {
+  const { app, admin } = stage;
+  const exchanges = await stage.exchanges();
+  exchanges.learn(url, SAMPLE_URL);
+  const { call } = exchanges.bound;
+  const made = await call('createEventReceiver', {
+    body: { name: 'SIEM', kind: 'webhook', url, types: ['org_issuer_released'] },
+  });
+  const id = made.json.id as string;
+  await rows(app.dataSource, DEAD_LETTERS, [id]);
+  await rows(app.dataSource, COUNTED, [id]);
+  await call('listEventReceivers');
+  const shown = await call('getEventReceiver', { parameters: { id } });
+  const [newest, oldest] = shown.json.dead_letters as [{ id: string }, { id: string }];
+  await call('dropDeadLetter', { parameters: { id, letter_id: newest.id } });
+  await call('rotateEventReceiverSecret', { parameters: { id }, body: { overlap_hours: 24 } });
+  await call('changeEventReceiver', {
+    parameters: { id },
+    body: { name: 'SIEM of the security team', status: 'paused' },
+  });
+  await call('repeatDeadLetter', { parameters: { id, letter_id: oldest.id } });
+  await orgApi(admin, 'PATCH', `/event-receivers/${id}`, { status: 'enabled' });
+  await call('testEventReceiver', { parameters: { id } });
+  await call('removeEventReceiver', { parameters: { id } });
+  return exchanges.recorded();
+}
+
+/** Two events that the receiver did not take for a day. */
+const DEAD_LETTERS = `
+  INSERT INTO undelivered_events (receiver_id, event_id, type, event_at, dead_at, last_result)
+  SELECT $1, gen_random_uuid(), 'org_issuer_released', now() - interval '1 day', now(), 'answer 503'
+  FROM generate_series(1, 2)`;
+
+/** The figures of the receiver with these dead letters. */
+const COUNTED = `
+  INSERT INTO notice_counts (client_id, kind, self_registered, sent, failed)
+  VALUES ($1, 'audit-webhook', false, 120, 2)`;
