@@ -144,7 +144,9 @@ export const RECEIVER_JSON = z
       .meta({ description: 'A receiver that took nothing for 5 days is paused by the service.' }),
     created_by: z.string(),
     created_by_email: z.string().nullable(),
-    maker_is_admin: z.boolean().meta({ description: 'False if its maker is no admin any more.' }),
+    maker_is_admin: z.boolean().meta({
+      description: 'False if the admin who made it, or last set its address, is none any more.',
+    }),
     created_at: z.iso.datetime(),
     old_secret_signs_until: time,
     last_result: z.string().nullable(),

@@ -19,6 +19,8 @@ export const NEW_PASS_JSON = z.object({
     enrollment_passes: z.int().optional(),
     /** The number of ended API tokens that the member made. */
     api_tokens: z.int().optional(),
+    /** The number of event receivers that are paused, because the member set their address. */
+    event_receivers: z.int().optional(),
   }),
 });
 /** The type of the answer with a new pass. */

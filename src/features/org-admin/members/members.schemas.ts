@@ -76,6 +76,8 @@ export const ENDED_JSON = z.object({
   enrollment_passes: z.int().optional(),
   /** The number of API tokens that the member made. */
   api_tokens: z.int().optional(),
+  /** The number of event receivers that are paused, because the member set their address. */
+  event_receivers: z.int().optional(),
 });
 
 /** A member after a change, and the numbers of what the change ended. */
@@ -169,6 +171,8 @@ export const MEMBER_RECORD_JSON = MEMBER_JSON.extend({
       expires_at: time,
     }),
   ),
+  /** The enabled event receivers whose address the member set. They are paused with its access. */
+  event_receivers: z.array(z.object({ id: z.guid(), name: z.string() })),
   /** The numbers of sessions, certificates and so on that each of these changes would end now. */
   ending: z.object({ deactivate: ENDED_JSON, revoke_credentials: ENDED_JSON, remove: ENDED_JSON }),
 });
@@ -240,6 +244,7 @@ export function memberRecordJson(record: MemberRecord): MemberRecordJson {
       ...token,
       repositories: token.repositories && [...token.repositories],
     })),
+    event_receivers: record.eventReceivers.map(({ id, name }) => ({ id, name })),
     api_tokens: record.apiTokens.map(({ id, name, scopes, expiresAt }) => ({
       id,
       name,

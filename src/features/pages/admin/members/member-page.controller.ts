@@ -128,6 +128,7 @@ function shown(record: MemberRecord) {
     })),
     owned: record.owned,
     apiTokens: record.apiTokens.map(({ name }) => name),
+    eventReceivers: record.eventReceivers.map(({ name }) => name),
     githubTokens: record.githubTokens.map((token) => ({
       ...token,
       issued: at(token.issued_at),
