@@ -226,8 +226,8 @@ export class NoticeSender<Row extends TakenRow> {
   }
 
   /**
-   * Makes the sender look for further rows of a client after a request, and for those of all clients
-   * if some wait for a turn.
+   * Makes the sender look for further rows of a client after a request, and for those of all
+   * clients if some wait for a turn.
    */
   #lookAgain(lane: Lane<Row>, clientId: string): void {
     const wanted = this.#wanted.get(lane) ?? new Set();
