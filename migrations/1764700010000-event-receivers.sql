@@ -13,7 +13,8 @@ CREATE TABLE event_receivers (
   old_secret_sealed text,                -- signs beside it after a rotation, sealed in the same way
   old_secret_until  timestamptz,
   status           text        NOT NULL DEFAULT 'enabled' CHECK (status IN ('enabled', 'paused')),
-  created_by       uuid        NOT NULL, -- no foreign key: the receiver outlives the admin who made it
+  created_by       uuid        NOT NULL, -- no foreign key: the row outlives the admin who made it
+  address_by       uuid        NOT NULL, -- the admin who last set the address or the header, or resumed it; without access it is paused
   created_by_email text,
   created_at       timestamptz NOT NULL DEFAULT now(),
   tested_at        timestamptz,
@@ -34,10 +35,12 @@ CREATE TABLE event_receivers (
   failing_since    timestamptz,                              -- the first failure since the last event was taken
   last_tried_at    timestamptz,
   last_taken_at    timestamptz,
+  rejected_at      timestamptz,                              -- when the log last told of a partial success
   CHECK ((kind = 'webhook') = (secret_sealed IS NOT NULL)),
   CHECK ((header_name IS NULL) = (header_sealed IS NULL))
 );
 CREATE INDEX event_receivers_org ON event_receivers (org_id, id);
+CREATE INDEX event_receivers_address_by ON event_receivers (address_by) WHERE status = 'enabled';
 
 -- Events that a receiver did not take within a day: dead letters, and those that an admin sends again.
 CREATE TABLE undelivered_events (

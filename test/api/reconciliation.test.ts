@@ -25,7 +25,7 @@ afterAll(() => app.close());
  * spent.
  */
 const KEPT = `
-  access_assignments access_endings access_kept_host_rules access_kept_rules access_targets access_versions account_notices audit_checkpoints audit_epochs audit_events audit_leaves audit_nodes audit_seal audit_seal_keys audit_trees authenticators client_sign_ins database_identity deployment directory_locks dns_proven_domains document_keys event_receivers
+  access_assignments access_endings access_kept_host_rules access_kept_rules access_targets access_versions account_notices audit_checkpoints audit_epochs audit_events audit_leaves audit_nodes audit_seal audit_seal_keys audit_trees authenticators client_sign_ins database_identity deployment directory_locks dns_proven_domains document_keys
   github_deliveries github_installations group_member_versions group_members groups identities logins_since_reconciliation logout_notices notice_counts
   oauth_client_secrets oauth_clients oauth_consents oauth_replays oauth_user_code_tries organization_domains
   organization_issuer_keys organization_issuers organization_providers organizations own_reach_lists rate_limits record_addresses
@@ -53,6 +53,7 @@ describe('the end of everything on record', () => {
     github_tokens: "github_tokens WHERE next_attempt_at IS DISTINCT FROM '-infinity'",
     enrollment_passes: 'enrollment_passes WHERE hash IS NOT NULL',
     api_tokens: 'api_tokens WHERE revoked_at IS NULL',
+    event_receivers: "event_receivers WHERE status = 'enabled'",
   };
   const live = async () =>
     Object.fromEntries(
@@ -125,6 +126,8 @@ describe('the end of everything on record', () => {
     );
     const made = { name: 'SIEM', scopes: ['audit:read'] };
     expect((await orgApi(ada, 'POST', '/api-tokens', made)).status).toBe(201);
+    const receiver = { name: 'SIEM', kind: 'otlp', url: 'http://127.0.0.1:9/' };
+    expect((await orgApi(ada, 'POST', '/event-receivers', receiver)).status).toBe(201);
     const before = await live();
     expect(Object.values(before).every((number) => number > 0)).toBe(true);
     const kept = 'users u JOIN authenticators k ON k.user_id = u.id';
@@ -133,6 +136,7 @@ describe('the end of everything on record', () => {
     expect(ended).toMatchObject({
       api_tokens: 1,
       enrollment_passes: 1,
+      event_receivers: 1,
       github_tokens: 1,
       grants: 1,
     });

@@ -58,6 +58,7 @@ describe('access revocation', () => {
       'DemotedApiTokens',
       'EndedAccounts',
       'EnrollmentPassesRepository',
+      'EventReceiverRevocation',
       'GitHubTokenRevocation',
       'RegisteredResources',
       'SessionsRepository',

@@ -28,7 +28,8 @@ const BATCH = 500;
  *
  *     lock the user -> notices to applications -> sessions with their grants, codes and tokens
  *         -> certificates -> attested SSH keys -> GitHub tokens -> applications with their tokens
- *         -> clusters -> API tokens -> re-enrollment passes -> security keys
+ *         -> clusters -> API tokens -> re-enrollment passes -> event receivers
+ *         -> security keys
  */
 @Injectable()
 export class AccessRevocation {

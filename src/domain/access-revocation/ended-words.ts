@@ -17,6 +17,7 @@ export const ENDED_WORDS: Readonly<Record<string, readonly [one: string, many: s
   applications: ['registered application', 'registered applications'],
   api_tokens: ['API token', 'API tokens'],
   api_tokens_ending: ['API token that ends in 7 days', 'API tokens that end in 7 days'],
+  event_receivers: ['event receiver (paused)', 'event receivers (paused)'],
   enrollment_passes: ['re-enrollment pass', 're-enrollment passes'],
 };
 

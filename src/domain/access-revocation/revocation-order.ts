@@ -22,5 +22,6 @@ export const REVOCATION_ORDER = {
   apiTokens: 33,
   demotedApiTokens: 34,
   enrollmentPasses: 35,
+  eventReceivers: 37,
   securityKeys: 40,
 } as const;

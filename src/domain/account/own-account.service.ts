@@ -73,9 +73,9 @@ export class OwnAccount {
     return listNotices(this.dataSource.manager, userId);
   }
 
-  /** Removes the notices of a user up to the newest one that a page showed. */
-  dismissNotices(userId: string, newestShown: string): Promise<void> {
-    return dismissNotices(this.dataSource.manager, userId, newestShown);
+  /** Removes the notices of a user that a page showed, by their ids. */
+  dismissNotices(userId: string, shown: readonly string[]): Promise<void> {
+    return dismissNotices(this.dataSource.manager, userId, shown);
   }
 
   /** Lists the events of which a user is the actor or the subject, the newest first. */

@@ -13,7 +13,7 @@ import {
 import type { AuditOrigin } from './audit-origin.js';
 import type { CommittedActs } from './noted-act.js';
 import { notePeople } from './notices/account-notices.repository.js';
-import { isNoticed } from './notices/noticed-types.js';
+import { isNoticed, isTold } from './notices/noticed-types.js';
 import { OTHER } from './search-keys.js';
 
 /**
@@ -148,9 +148,12 @@ export class AuditLog {
     const source = atMostEvery === undefined ? undefined : unlessSince(event, atMostEvery);
     await sql(tx)`${recordAudit({ ...event, id: auditId }, source)}`;
     const { type, actorId, subjectId, orgId, details, acts = [] } = event;
-    if (isNoticed(type)) {
-      const name = typeof details?.['name'] === 'string' ? details['name'] : undefined;
-      await notePeople(tx, { type, auditId, actorId, subjectId, orgId, name });
+    if (isNoticed(type) && isTold(type, details)) {
+      const text = details?.['name'] ?? details?.['description'];
+      const name = typeof text === 'string' ? text : undefined;
+      const token = details?.['api_token'];
+      const program = typeof token === 'string' ? `The API token ${token}` : null;
+      await notePeople(tx, { type, auditId, actorId, subjectId, orgId, name, program });
     }
     if (acts.length === 0 || this.#listeners.length === 0) return;
     afterCommit(tx, () => this.#listeners.forEach((listener) => listener({ auditId, acts })));

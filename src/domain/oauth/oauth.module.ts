@@ -22,6 +22,7 @@ import { ApplicationNotices } from './applications/application-notices.service.j
 import { ManagedApplications } from './applications/managed-applications.service.js';
 import { RegisteredResources } from './applications/registered-resources.js';
 import { ClientsRepository } from './clients/clients.repository.js';
+import { EventReceiverRevocation } from './event-receivers/ended-receivers.repository.js';
 import { EventReceivers } from './event-receivers/event-receivers.js';
 import { ReceiverSender } from './event-receivers/receiver-sender.js';
 import { BatchedQueries } from './grants/batched-queries.service.js';
@@ -95,14 +96,16 @@ import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js'
       provide: ReceiverSender,
       inject: [CONFIG, Database, OutboundHttp, Clock, Random],
       useFactory: (
-        { secrets }: Config,
+        { secrets, http }: Config,
         database: Database,
         outboundHttp: OutboundHttp,
         clock: Clock,
         random: Random,
       ) => {
         const { dataSource } = database;
-        const sender = new ReceiverSender({ secrets, dataSource, outboundHttp, clock, random });
+        const { baseUrl } = http;
+        const parts = { secrets, baseUrl, dataSource, outboundHttp, clock, random };
+        const sender = new ReceiverSender(parts);
         database.onRecorded(() => sender.noteEvents());
         return sender;
       },
@@ -131,5 +134,6 @@ export class OAuthModule {
     revocation.register(new EndedAccounts());
     revocation.register(clients);
     revocation.register(new RegisteredResources(auditLog));
+    revocation.register(new EventReceiverRevocation(auditLog));
   }
 }

@@ -170,7 +170,9 @@ export const RECEIVER_JSON = z
       .meta({ description: 'A receiver that took nothing for 5 days is paused by the service.' }),
     created_by: z.string().describe('The id of the admin who made it.'),
     created_by_email: z.string().nullable().describe('The address of that admin.'),
-    maker_is_admin: z.boolean().meta({ description: 'False if its maker is no admin any more.' }),
+    maker_is_admin: z.boolean().meta({
+      description: 'False if the admin who made it, or last set its address, is none any more.',
+    }),
     created_at: z.iso.datetime().describe('The time at which it was made.'),
     old_secret_signs_until: time.describe(
       'The time until which the old secret signs too; null if there is none.',

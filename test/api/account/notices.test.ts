@@ -40,8 +40,8 @@ async function shown(client: Client, path = '/account'): Promise<string[]> {
     words.replaceAll(/<\/?bdi>/g, ''),
   );
 }
-const newest = async (client: Client) =>
-  /name="newest" value="([^"]+)"/.exec((await client.get('/account')).text)?.[1] ?? '';
+const shownIds = async (client: Client) =>
+  /name="shown" value="([^"]+)"/.exec((await client.get('/account')).text)?.[1] ?? '';
 const dismiss = (
   client: Client,
   fields: Readonly<Record<string, string>>,
@@ -86,6 +86,33 @@ describe('a person hears', () => {
     expect(await shown(cleo.client)).toEqual([]);
   });
 
+  it('of each change of a receiver that moves events or secrets, and of a SCIM token', async () => {
+    const body = { name: 'Wiretap', kind: 'webhook', url: 'http://127.0.0.1:9/' };
+    const { id } = (await orgApi(bea, 'POST', '/event-receivers', body)).json;
+    const path = `/event-receivers/${id}`;
+    await rows(app.dataSource, 'DELETE FROM account_notices');
+    await orgApi(bea, 'PATCH', path, { name: 'Renamed' });
+    expect(await shown(ada.client)).toEqual([]);
+    for (const change of [
+      { url: 'http://127.0.0.1:9/moved' },
+      { types: ['notices'] },
+      { header_name: 'X-Token', header_value: 'x' },
+      { status: 'paused' },
+    ]) {
+      expect((await orgApi(bea, 'PATCH', path, change)).status).toBe(200);
+    }
+    await orgApi(bea, 'POST', `${path}/rotate-secret`, {});
+    await orgApi(bea, 'DELETE', path);
+    await orgApi(bea, 'POST', '/scim-tokens', { description: 'Okta' });
+    await orgApi(bea, 'PATCH', '', { membership: 'open' });
+    expect(await shown(ada.client)).toEqual([
+      `${BEA} made the SCIM token “Okta”`,
+      `${BEA} removed the event receiver “Renamed”`,
+      `${BEA} replaced the secret of the event receiver “Renamed”`,
+      ...Array<string>(4).fill(`${BEA} changed the event receiver “Renamed”`),
+    ]);
+  });
+
   it('of a pass that was given, after the next enrollment', async () => {
     await app.enrolled('dora@notices.example');
     const pass = await passFor(ada.client, await idOf(app, 'dora@notices.example'));
@@ -123,21 +150,35 @@ describe('a person hears', () => {
 describe('a notice', () => {
   it('stays until its person has read it, and a later one stays', async () => {
     await madeApiToken(ada.client);
-    const read = await newest(ada.client);
+    const read = await shownIds(ada.client);
     await madeApiToken(ada.client);
-    const answer = await dismiss(ada.client, { newest: read, back: '/account' });
+    const answer = await dismiss(ada.client, { shown: read, back: '/account' });
     expect([answer.status, answer.headers.get('location')]).toEqual([303, '/account']);
     expect(await shown(ada.client)).toHaveLength(1);
     expect(await shown(bea)).toHaveLength(2);
-    const page = { newest: await newest(ada.client), back: '/' };
+    const page = { shown: await shownIds(ada.client), back: '/' };
     const all = await Promise.all(Array.from({ length: 20 }, () => dismiss(ada.client, page)));
     expect(all.map(({ status }) => status)).toEqual(Array(20).fill(303));
     expect(await shown(ada.client)).toEqual([]);
   });
 
+  it('that the page did not show stays, also an older one', async () => {
+    await rows(
+      app.dataSource,
+      `INSERT INTO account_notices (user_id, id, audit_id, type, name)
+       SELECT u.id, gen_random_uuid(), gen_random_uuid(), 'api_token_created', 'SIEM'
+       FROM users u, generate_series(1, 25) WHERE u.email = $1`,
+      [ADA],
+    );
+    const page = { shown: await shownIds(ada.client), back: '/' };
+    expect(page.shown.split(',')).toHaveLength(20);
+    expect((await dismiss(ada.client, page)).status).toBe(303);
+    expect(await shown(ada.client)).toHaveLength(5);
+  });
+
   it('is removed by its person alone, from a page of the service', async () => {
     await madeApiToken(ada.client);
-    const page = { newest: await newest(ada.client), back: '/' };
+    const page = { shown: await shownIds(ada.client), back: '/' };
     expect((await dismiss(app.client(), page)).status).not.toBe(303);
     const forged = await dismiss(ada.client, page, { origin: 'https://evil.example' });
     expect([forged.status]).toEqual([403]);

@@ -194,8 +194,8 @@ describe('every write of the service', () => {
   async function receiverWithLetter() {
     const [receiver] = await rows<{ id: string }>(
       app.dataSource,
-      `INSERT INTO event_receivers (id, org_id, kind, name, url, secret_sealed, status, created_by, epoch, xid, event_id)
-       SELECT gen_random_uuid(), org_id, 'webhook', 'SIEM', 'https://siem.example/', 'x', 'paused', id, 0, '0', id
+      `INSERT INTO event_receivers (id, org_id, kind, name, url, secret_sealed, status, created_by, address_by, epoch, xid, event_id)
+       SELECT gen_random_uuid(), org_id, 'webhook', 'SIEM', 'https://siem.example/', 'x', 'paused', id, id, 0, '0', id
        FROM users WHERE email = $1 RETURNING id`,
       [ADMIN],
     );

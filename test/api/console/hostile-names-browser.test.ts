@@ -360,8 +360,8 @@ requires('chromium').describe('a hostile name in Chromium', () => {
         }),
       answers: [400],
       store: [
-        `INSERT INTO event_receivers (id, org_id, kind, name, url, status, created_by, epoch, xid, event_id)
-         SELECT gen_random_uuid(), org_id, 'otlp', $1, 'https://siem.example/', 'paused', id, 0, '0', id
+        `INSERT INTO event_receivers (id, org_id, kind, name, url, status, created_by, address_by, epoch, xid, event_id)
+         SELECT gen_random_uuid(), org_id, 'otlp', $1, 'https://siem.example/', 'paused', id, id, 0, '0', id
          FROM users WHERE email = $2`,
         HOSTILE,
         ADMIN,

@@ -31,8 +31,8 @@ describe('of two replicas, of which one is killed with SIGKILL', () => {
     argument = { database: { url: database.url }, environment };
     await rows(
       app.dataSource,
-      `INSERT INTO event_receivers (id, org_id, kind, name, url, created_by, epoch, xid, event_id)
-       SELECT gen_random_uuid(), gen_random_uuid(), 'otlp', 'SIEM', $1, gen_random_uuid(), 0, '0', '00000000-0000-0000-0000-000000000000'
+      `INSERT INTO event_receivers (id, org_id, kind, name, url, created_by, address_by, epoch, xid, event_id)
+       SELECT gen_random_uuid(), gen_random_uuid(), 'otlp', 'SIEM', $1, gen_random_uuid(), gen_random_uuid(), 0, '0', '00000000-0000-0000-0000-000000000000'
        FROM generate_series(1, $2::int)`,
       [server.uri, RECEIVERS],
     );

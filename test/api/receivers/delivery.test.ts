@@ -1,8 +1,18 @@
+import { Logger } from '@nestjs/common';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import {
   listDueReceivers,
+  releaseEvents,
   takeReceivers,
 } from '../../../src/domain/oauth/event-receivers/receiver-queue.repository.js';
+import { REGISTERED_LIMITS } from '../../../src/domain/oauth/notice-sending/fair-turns.js';
+import {
+  NoticeSender,
+  type Lane,
+  type NoticeWork,
+  type TakenRow,
+} from '../../../src/domain/oauth/notice-sending/notice-sender.js';
+import { Random } from '../../../src/platform/clock/random.js';
 import { noticeFigures } from '../../../src/domain/oauth/notice-figures/notice-figures.repository.js';
 import { WATCHED_QUEUES } from '../../../src/domain/oauth/notice-watch/notice-queues.js';
 import { NoticeWatch } from '../../../src/domain/oauth/notice-watch/notice-watch.service.js';
@@ -90,6 +100,8 @@ async function untilTaken(
   };
   await expect.poll(isThere, SOON).toBe(true);
 }
+const triesOf = async () =>
+  (await rows<{ tries: number }>(app.dataSource, 'SELECT tries FROM event_receivers'))[0]?.tries;
 const letters = () => count(app.dataSource, 'undelivered_events WHERE dead_at IS NOT NULL');
 
 describe('an event that a receiver does not take', () => {
@@ -155,11 +167,16 @@ describe('an event that a receiver does not take', () => {
   it('is the end of a receiver that took nothing for five days: it is paused, and says so', async () => {
     const { server, receiver } = await ground();
     server.answer = () => 401;
-    await writeEvents(app, orgId, 1);
+    await writeEvents(app, orgId, 2);
     await expect.poll(() => resultOf(receiver), SOON).toBe('answer 401');
     await advance(6 * 24 * HOUR);
     const status = async () =>
       (await rows<{ status: string }>(app.dataSource, 'SELECT status FROM event_receivers'))[0];
+    // One event that is never taken says nothing about the receiver.
+    await expect.poll(letters, SOON).toBe(1);
+    expect(await status()).toEqual({ status: 'enabled' });
+    await expect.poll(triesOf, SOON).toBeGreaterThan(0);
+    await advance(25 * HOUR);
     await expect.poll(status, SOON).toEqual({ status: 'paused' });
     expect(app.log.join('\n')).toContain('took no event for 5 days and is paused now');
     await touch();
@@ -168,7 +185,170 @@ describe('an event that a receiver does not take', () => {
   });
 });
 
+describe('the tries of a receiver', () => {
+  const FAILED = `tries = 9, refusals = 4, give_up_at = now() - interval '1 hour', failing_since = now() - interval '6 days',
+    next_attempt_at = now() + interval '1 hour'`;
+  const state = async () =>
+    (
+      await rows(
+        app.dataSource,
+        'SELECT tries, refusals, give_up_at, failing_since FROM event_receivers',
+      )
+    )[0];
+  const RESET = { tries: 0, refusals: 0, give_up_at: null, failing_since: null };
+
+  it('begin again with another address, another header, and once it goes on', async () => {
+    const { server, receiver } = await ground();
+    const paused = `status = 'paused'`;
+    for (const [before, change] of [
+      ['', { url: `${server.uri}?moved` }],
+      ['', { header_name: 'X-Token', header_value: 'x' }],
+      [`, ${paused}`, { status: 'enabled' }],
+    ] as const) {
+      await rows(app.dataSource, `UPDATE event_receivers SET ${FAILED}${before}`);
+      // Another sender seems to have the receiver, so that the state stays for the test.
+      await rows(
+        app.dataSource,
+        "UPDATE event_receivers SET leased_until = now() + interval '1 hour'",
+      );
+      expect((await receiverApi(ada, 'PATCH', receiver, '', change)).status).toBe(200);
+      expect(await state()).toEqual(RESET);
+    }
+  });
+
+  it('begin again after hours without a try, so that no event is given up untried', async () => {
+    const { server, receiver } = await ground();
+    server.answer = () => 503;
+    await writeEvents(app, orgId, 1);
+    await expect.poll(() => resultOf(receiver), SOON).toBe('answer 503');
+    await rows(
+      app.dataSource,
+      `UPDATE event_receivers SET last_tried_at = now() - interval '3 hours', give_up_at = now() - interval '1 hour',
+         last_result = NULL, next_attempt_at = '-infinity'`,
+    );
+    wakeReceivers(app);
+    await expect.poll(() => resultOf(receiver), SOON).toBe('answer 503');
+    expect(await letters()).toBe(0);
+  });
+
+  it('do not count if the service cannot read the log', async () => {
+    const { server } = await ground();
+    app.log.splice(0);
+    await rows(app.dataSource, 'UPDATE event_receivers SET batch = -1'); // no statement takes it
+    const ids = await writeEvents(app, orgId, 1);
+    const isTold = () => app.log.some((line) => line.includes('The events of the receiver'));
+    await expect.poll(isTold, SOON).toBe(true);
+    await expect.poll(state, SOON).toEqual(RESET);
+    await rows(app.dataSource, 'UPDATE event_receivers SET batch = 1');
+    await retryNow(app);
+    await expect.poll(() => webhookIds(server), SOON).toEqual(ids);
+  });
+
+  it('do not count if the service was late', async () => {
+    const { server } = await ground();
+    server.answer = () => 'hang';
+    await writeEvents(app, orgId, 1);
+    await expect.poll(() => server.received.length, SOON).toBe(1);
+    const { manager } = app.dataSource;
+    await rows(
+      app.dataSource,
+      `UPDATE event_receivers SET tries = 0, give_up_at = NULL, leased_until = '-infinity', next_attempt_at = '-infinity'`,
+    );
+    const [{ id } = { id: '' }] = await rows<{ id: string }>(
+      app.dataSource,
+      'SELECT id FROM event_receivers',
+    );
+    const [taken] = await takeReceivers(manager, [id]);
+    expect(taken?.tries).toBe(1);
+    if (taken) await releaseEvents(manager, taken);
+    expect(await state()).toEqual(RESET);
+  });
+});
+
 describe('receivers', () => {
+  const due = (clientId: string) => ({ clientId, tenantId: clientId, since: 0, hasTaken: true });
+  const unused = (): Promise<never> => Promise.reject(new Error('not used'));
+
+  /** A sender without a queue, whose lane and requests a test replaces. */
+  function senderOf(
+    lane: Partial<Lane<TakenRow>> & Pick<Lane<TakenRow>, 'due' | 'take'>,
+    work: Partial<NoticeWork<TakenRow>> = {},
+    fetch: () => Promise<Response> = unused,
+  ) {
+    const { dataSource, nest } = app;
+    return new NoticeSender<TakenRow>(
+      { dataSource, clock, random: nest.get(Random), outboundHttp: { fetch } },
+      {
+        channel: 'turns_of_a_test',
+        name: 'The queue of a test',
+        log: new Logger('test'),
+        lanes: [{ limits: REGISTERED_LIMITS, ...lane }],
+        taking: new Set([200]),
+        tenantOf: () => '',
+        request: unused,
+        deliver: unused,
+        postpone: unused,
+        bury: unused,
+        ...work,
+      },
+    );
+  }
+
+  it('that another sender was quicker to take do not end the turns of the others', async () => {
+    const calls: string[] = [];
+    let reads = 0;
+    const over = Promise.withResolvers<void>();
+    const sender = senderOf(
+      {
+        limits: { ...REGISTERED_LIMITS, most: 1 },
+        due: () => Promise.resolve([due('a'), due('b')]),
+        take: (_, counts) => {
+          calls.push(...counts.keys());
+          if (calls.length === 2) over.resolve();
+          return Promise.resolve([]);
+        },
+      },
+      { beforeRead: () => Promise.resolve(void (reads += 1)) },
+    );
+    sender.start();
+    await over.promise;
+    expect([calls.slice(0, 2), reads]).toEqual([['a', 'b'], 1]);
+    await sender.stop();
+  });
+
+  it('are looked for one by one after a request, if no other one waits', async () => {
+    const looks: string[] = [];
+    let isBusy = false;
+    const over = Promise.withResolvers<void>();
+    const row = { id: '1', clientId: 'a', tries: 1, refusals: 0, left: HOUR };
+    const sender = senderOf(
+      {
+        due: () => Promise.resolve(isBusy || looks.length > 0 ? [] : [due('a')]),
+        dueOf: (_, ids) => {
+          looks.push(...ids);
+          over.resolve();
+          return Promise.resolve([]);
+        },
+        take: () => {
+          isBusy = true;
+          return Promise.resolve([row]);
+        },
+      },
+      {
+        request: () => Promise.resolve({ uri: 'http://127.0.0.1:9/', body: '' }),
+        deliver: () => {
+          isBusy = false;
+          return Promise.resolve();
+        },
+      },
+      () => Promise.resolve(new Response()),
+    );
+    sender.start();
+    await over.promise;
+    expect(looks).toEqual(['a']);
+    await sender.stop();
+  });
+
   it('that hang, refuse or answer 100 MB delay no other one', async () => {
     const hanging = await ground();
     const flooding = await ground();
@@ -279,24 +459,29 @@ requires('the OTLP reader').describe('OTLP logs over HTTP', () => {
     });
   });
 
-  it('with an event that is never taken lose this one alone', async () => {
-    const { server } = await ground({ kind: 'otlp' });
-    const ids = await writeEvents(app, orgId, 30);
-    const bad = ids[20];
-    server.answer = (_, { bytes }) => (bytes.includes(bad ?? '') ? 400 : 200);
-    await untilTaken(server, ids.at(-1) ?? '', bad);
-    const taken = server.received
-      .filter(({ bytes }) => !bytes.includes(bad ?? ''))
-      .flatMap(({ bytes }) =>
-        readOtlp(bytes).map(({ attributes }) => attributes['log.record.uid']),
+  it.each([400, 422, 403])(
+    'with an event that is never taken (%i) lose this one alone',
+    async (status) => {
+      const { server } = await ground({ kind: 'otlp' });
+      const ids = await writeEvents(app, orgId, 30);
+      const bad = ids[20];
+      server.answer = (_, { bytes }) => (bytes.includes(bad ?? '') ? status : 200);
+      await untilTaken(server, ids.at(-1) ?? '', bad);
+      const taken = server.received
+        .filter(({ bytes }) => !bytes.includes(bad ?? ''))
+        .flatMap(({ bytes }) =>
+          readOtlp(bytes).map(({ attributes }) => attributes['log.record.uid']),
+        );
+      expect(taken.filter((id) => ids.includes(String(id)))).toEqual(
+        ids.filter((id) => id !== bad),
       );
-    expect(taken.filter((id) => ids.includes(String(id)))).toEqual(ids.filter((id) => id !== bad));
-    const dead = await rows<{ event_id: string }>(
-      app.dataSource,
-      'SELECT event_id FROM undelivered_events WHERE dead_at IS NOT NULL',
-    );
-    expect(dead).toEqual([{ event_id: bad }]);
-  });
+      const dead = await rows<{ event_id: string }>(
+        app.dataSource,
+        'SELECT event_id FROM undelivered_events WHERE dead_at IS NOT NULL',
+      );
+      expect(dead).toEqual([{ event_id: bad }]);
+    },
+  );
 
   it('of which a receiver rejects some are not sent again, and its page says so', async () => {
     const { server, receiver } = await ground({ kind: 'otlp' });
@@ -306,8 +491,19 @@ requires('the OTLP reader').describe('OTLP logs over HTTP', () => {
     server.answer = () => ({ status: 200, headers, body });
     await writeEvents(app, orgId, 1);
     await expect.poll(() => resultOf(receiver), SOON).toBe('answer 200: 1 events rejected');
-    await retryNow(app);
-    expect(server.received).toHaveLength(1);
+    await touch();
+    const failed = async () => (await receiverApi(ada, 'GET', receiver)).json.failed as number;
+    // The log tells of the rejection by an event, which comes to the receiver too.
+    await expect.poll(failed, SOON).toBe(2);
+    await writeEvents(app, orgId, 1);
+    await expect.poll(failed, SOON).toBe(3);
+    expect(server.received).toHaveLength(3);
+    const audited = await rows<{ details: object }>(
+      app.dataSource,
+      "SELECT details FROM audit_events WHERE type = 'notice_dead_lettered' AND details ->> 'receiver_id' = $1",
+      [receiver.id],
+    );
+    expect(audited).toMatchObject([{ details: { notice: 'audit-otlp', events: 1 } }]);
   });
 
   it('go to /v1/logs if the address names no path', async () => {

@@ -1,6 +1,8 @@
 import { Webhook } from 'standardwebhooks';
 import { RecentEnds } from '../../../src/domain/admin/database-failover/reconciliation/recent-ends.js';
 import { redo } from '../../../src/domain/admin/database-failover/reconciliation/redo.js';
+import { endOfFeed } from '../../../src/domain/audit/feed/audit-feed.repository.js';
+import { passEvents } from '../../../src/domain/audit/feed/wanted-events.repository.js';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import type { Client } from '../../support/client.js';
@@ -61,6 +63,8 @@ async function ground(more: object = {}, admin = ada) {
 
 const verify = (secret: string, { text, headers }: ReceivedEvents) =>
   new Webhook(secret).verify(text, headers as Record<string, string>);
+/** An address with a dot at the end of the name of its host. */
+const dotted = (address: string) => address.replace(/:(\d+)$/, '.:$1');
 const stateOf = async ({ id }: CreatedReceiver) =>
   (
     await rows<{ status: string; last_result: string | null; tries: number }>(
@@ -254,8 +258,9 @@ describe('a receiver', () => {
     ['another protocol', 'file:///etc/passwd'],
     ['no address', 'siem'],
     ['this service', 'SERVICE/oauth/token'],
+    ['this service with a dot', 'DOTTED/oauth/token'],
   ])('is not made for %s', async (_, address) => {
-    const url = address.replace('SERVICE', app.baseUrl);
+    const url = address.replace('SERVICE', app.baseUrl).replace('DOTTED', dotted(app.baseUrl));
     const body = { name: 'SIEM', kind: 'webhook', url };
     const answer = await orgApi(ada, 'POST', '/event-receivers', body);
     expect([answer.status, answer.json.code]).toEqual([400, 'invalid_request']);
@@ -286,6 +291,51 @@ describe('a receiver', () => {
     await expect
       .poll(async () => (await stateOf(receiver))?.last_result, SOON)
       .toBe('an address that is not allowed');
+  });
+
+  it('that leads to this service later is sent nothing', async () => {
+    const { receiver } = await ground();
+    const own = `${app.baseUrl}/events`;
+    await rows(app.dataSource, 'UPDATE event_receivers SET url = $1', [own]);
+    await writeEvents(app, orgId, 1);
+    await expect
+      .poll(async () => (await stateOf(receiver))?.last_result, SOON)
+      .toBe('an address that is not allowed');
+  });
+
+  it('of some types gets its events behind many others, and each change of a receiver', async () => {
+    const { server, receiver } = await ground({ types: ['notices'] }, eve);
+    await expect.poll(() => server.received.length, SOON).toBe(1);
+    const eveOrg = await organizationOf(app.dataSource, 'eve@elsewhere.example');
+    await rows(
+      app.dataSource,
+      `INSERT INTO audit_events (id, type, class, org_id)
+       SELECT gen_random_uuid(), 'logout', 'auth', $1 FROM generate_series(1, 1500)`,
+      [eveOrg],
+    );
+    const narrow = await receiverApi(eve, 'PATCH', receiver, '', { types: ['session_ended'] });
+    expect(narrow.status, narrow.text).toBe(200);
+    await receiverApi(eve, 'PATCH', receiver, '', { name: 'Renamed' });
+    const types = () =>
+      server.received.map(({ text }) => (JSON.parse(text) as { type: string }).type);
+    await expect
+      .poll(types, SOON)
+      .toEqual(['event_receiver_created', 'event_receiver_updated', 'event_receiver_updated']);
+  });
+
+  it('reads no more wanted events than it sends', async () => {
+    const place = await endOfFeed(app.dataSource.manager, orgId);
+    const ids = await writeEvents(app, orgId, 3);
+    const wanted = { types: ['logout'], receiverId: 'x' };
+    const pass = (most: number, limit: number) =>
+      passEvents(app.dataSource.manager, orgId, place, { most, limit }, wanted);
+    await expect.poll(async () => (await pass(100, 9)).events.length, SOON).toBe(3);
+    const { events, end } = await pass(100, 1);
+    expect(events.map(({ id }) => id)).toEqual(ids.slice(0, 1));
+    expect(end?.id).toBe(ids[0]);
+    const all = await pass(100, 3);
+    expect(all).toMatchObject({ end: { id: ids[2] }, isFull: false });
+    expect(all.events).toHaveLength(3);
   });
 
   it('of some types gets these, and its own test whatever its types', async () => {
@@ -346,8 +396,8 @@ describe('a receiver', () => {
     await rows(app.dataSource, 'DELETE FROM audit_events WHERE id = $1', [lost[0]?.auditId]);
     await rows(
       app.dataSource,
-      `INSERT INTO event_receivers (id, org_id, kind, name, url, created_by, epoch, xid, event_id)
-       VALUES ($1, $2, 'otlp', 'SIEM', 'http://127.0.0.1:9/', $1, 0, '0', $1)`,
+      `INSERT INTO event_receivers (id, org_id, kind, name, url, created_by, address_by, epoch, xid, event_id)
+       VALUES ($1, $2, 'otlp', 'SIEM', 'http://127.0.0.1:9/', $1, $1, 0, '0', $1)`,
       [receiver.id, orgId],
     );
     expect((await redo(app.dataSource, lost)).redone).toBe(1);
@@ -356,7 +406,7 @@ describe('a receiver', () => {
 
   it('is shown as one whose maker is no admin any more', async () => {
     const { receiver } = await ground();
-    await rows(app.dataSource, 'UPDATE event_receivers SET created_by = gen_random_uuid()');
+    await rows(app.dataSource, 'UPDATE event_receivers SET address_by = gen_random_uuid()');
     expect((await receiverApi(ada, 'GET', receiver)).json).toMatchObject({ maker_is_admin: false });
     const page = await ada.get(`/admin/event-receivers/${receiver.id}`);
     expect(page.text).toContain('data-orphan');

@@ -15,7 +15,11 @@ const WORDS: Readonly<Record<string, string>> = {
   admin_promote: 'a member was made an admin',
   api_token_created: 'an API token was made',
   api_token_rotated: 'a successor of an API token was made',
+  scim_token_created: 'a SCIM token was made',
   event_receiver_created: 'an event receiver was made, which gets the audit log',
+  event_receiver_updated: 'an event receiver was changed or paused',
+  event_receiver_deleted: 'an event receiver was removed',
+  event_receiver_secret_rotated: 'the secret of an event receiver was replaced',
 };
 
 /** The server, the folder of its files and the terminal, of a command that tells of notices. */

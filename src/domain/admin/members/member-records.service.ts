@@ -6,6 +6,7 @@ import { RecordEnds, type EndKind } from '#domain/directory/record-ends.service.
 import type { Admin, Member } from '#domain/directory/users.repository.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { inBatches, partOf, type RangeOfList } from '#platform/database/tenants/batches.js';
+import { listReceiversOfAdmin } from '#domain/oauth/event-receivers/receivers.repository.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { checkReader, type Reader } from '#domain/directory/api-tokens/reader.js';
@@ -87,6 +88,8 @@ export interface MemberRecord extends MemberDetails {
   readonly related: readonly RelatedMember[];
   /** The valid API tokens that the member made, which end or are narrowed with the member. */
   readonly apiTokens: readonly ApiToken[];
+  /** The event receivers that are paused once the member is no admin any more. */
+  readonly eventReceivers: readonly { readonly id: string; readonly name: string }[];
 }
 
 /** Reads what the admins of an organization can see of its members. */
@@ -222,6 +225,7 @@ export class MemberRecords {
         ...details,
         related,
         apiTokens: await listTokensOfMaker(tx, member.id),
+        eventReceivers: await listReceiversOfAdmin(tx, member.id),
         ending: {
           deactivate: await withMember('deactivate'),
           revoke_credentials: own[SCOPE_OF_ACT.revoke_credentials],

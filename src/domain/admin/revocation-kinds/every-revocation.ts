@@ -10,6 +10,7 @@ import { AuthenticatorsRepository } from '#domain/keys/authenticators/authentica
 import { EnrollmentPassesRepository } from '#domain/keys/enrollment-passes/enrollment-passes.repository.js';
 import { GitHubTokenRevocation } from '#domain/github/tokens/github-token-revocation.repository.js';
 import { ClientsRepository } from '#domain/oauth/clients/clients.repository.js';
+import { EventReceiverRevocation } from '#domain/oauth/event-receivers/ended-receivers.repository.js';
 import { EndedAccounts } from '#domain/oauth/logout-notices/ended-accounts.repository.js';
 import { SignalledEnds } from '#domain/oauth/shared-signals/signalled-ends.repository.js';
 import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
@@ -39,6 +40,7 @@ const KINDS: readonly (() => Revocable)[] = [
   () => new ApiTokenRevocation(new AuditLog()),
   () => new DemotedApiTokens(new AuditLog()),
   () => new EnrollmentPassesRepository(),
+  () => new EventReceiverRevocation(new AuditLog()),
   () => new AuthenticatorsRepository(),
 ];
 

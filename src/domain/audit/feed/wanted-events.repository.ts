@@ -1,11 +1,24 @@
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import { fragment, sql, SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import type { AuditType } from '../audit-event.js';
 import { COLUMNS, eventOf, type Row } from '../audit-events.repository.js';
 import type { FeedPlace, FeedRow } from './audit-feed.repository.js';
 
+/**
+ * The types of events that every reader gets, so that no admin sees a log of which another one
+ * changed the receivers unseen.
+ */
+export const ALWAYS_WANTED: readonly AuditType[] = [
+  'event_receiver_created',
+  'event_receiver_updated',
+  'event_receiver_deleted',
+  'event_receiver_secret_rotated',
+];
+
 /** The events of the feed that a reader wants: those of some types, and the tests of the reader. */
 export interface WantedEvents {
+  /** The wanted types beside {@link ALWAYS_WANTED}. */
   readonly types: readonly string[];
   /** The `receiver_id` in the details of events that the reader gets whatever their type. */
   readonly receiverId: string;
@@ -25,6 +38,8 @@ interface FoundRow extends Row {
   readonly epoch: string;
   readonly xid: string;
   readonly matches: boolean;
+  /** The number of wanted events up to this one. */
+  readonly found: string;
   readonly n: string;
 }
 
@@ -36,28 +51,36 @@ const PLACED = fragment`${new SqlFragment([COLUMNS], [])}, e.epoch::text AS epoc
  * a reader wants. The others are not read from the database, except for the last one.
  *
  * @param most the largest number of events that the reader goes through
+ * @param limit the largest number of events that are returned. The place of the end is then that of
+ *   the last one of them.
  */
 export async function passEvents(
   tx: EntityManager,
   orgId: string,
   after: FeedPlace,
-  most: number,
+  { most, limit }: { readonly most: number; readonly limit: number },
   wanted: WantedEvents | undefined,
 ): Promise<PassedEvents> {
   const matches = wanted
-    ? fragment`(e.type = ANY (${wanted.types}::text[])
+    ? fragment`(e.type = ANY (${[...wanted.types, ...ALWAYS_WANTED]}::text[])
         OR e.type = 'event_receiver_tested' AND e.details ->> 'receiver_id' = ${wanted.receiverId}::text)`
     : fragment`true`;
   const rows = await sql<FoundRow>(tx)`
     SELECT * FROM (
-      SELECT ${PLACED}, ${matches} AS matches, row_number() OVER places AS n, lead(e.id) OVER places IS NULL AS is_last
+      SELECT ${PLACED}, ${matches} AS matches, count(*) FILTER (WHERE ${matches}) OVER places AS found,
+             row_number() OVER places AS n, lead(e.id) OVER places IS NULL AS is_last
       FROM audit_feed(${orgId}::uuid, ${after.epoch}::bigint, ${after.xid}::xid8, ${after.id}::uuid, ${most}::int) e
       WHERE ${CONFIRMED} WINDOW places AS (ORDER BY e.epoch, e.xid, e.id)
-    ) e WHERE e.matches OR e.is_last ORDER BY e.n`;
+    ) e WHERE e.matches AND e.found <= ${limit}::int OR e.is_last ORDER BY e.n`;
   const last = rows.at(-1);
+  const events = rows
+    .filter(({ matches: isWanted }) => isWanted)
+    .slice(0, limit)
+    .map(placed);
+  const isCut = Number(last?.found ?? 0) > limit;
   return {
-    events: rows.filter((row) => row.matches).map(placed),
-    end: last && placeOf(last),
+    events,
+    end: isCut ? events.at(-1)?.feedPlace : last && placeOf(last),
     isFull: Number(last?.n ?? 0) === most,
   };
 }

@@ -4,7 +4,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { NOTICED, type NoticedType } from './noticed-types.js';
 
 /** The most notices that a page shows, the newest first. */
-const MOST_SHOWN = 20;
+export const MOST_SHOWN = 20;
 
 /** The days for which a notice is kept that its person does not read. */
 export const NOTICE_DAYS = 90;
@@ -18,6 +18,8 @@ export interface NoticedEvent {
   readonly orgId: string | null;
   /** The name of the key, the token or the receiver. */
   readonly name: string | undefined;
+  /** The program that acted, in words; null if a person or the operator did. */
+  readonly program: string | null;
 }
 
 /** A notice to a person. */
@@ -40,11 +42,11 @@ export interface AccountNotice {
  * locked.
  */
 export async function notePeople(tx: EntityManager, event: NoticedEvent): Promise<void> {
-  const { type, auditId, actorId, subjectId, orgId, name = null } = event;
+  const { type, auditId, actorId, subjectId, orgId, name = null, program } = event;
   const hears: readonly string[] = NOTICED[type];
   await sql(tx)`
     INSERT INTO account_notices (user_id, id, audit_id, type, actor_id, subject_id, actor, subject, name)
-    SELECT h.id, ${newUuid()}, ${auditId}, ${type}, ${actorId}::uuid, ${subjectId}::uuid, ${addressOf(actorId)}, ${addressOf(subjectId)}, ${name}
+    SELECT h.id, ${newUuid()}, ${auditId}, ${type}, ${actorId}::uuid, ${subjectId}::uuid, coalesce(${addressOf(actorId)}, ${program}), ${addressOf(subjectId)}, ${name}
     FROM (
       SELECT u.id FROM users u WHERE u.id = ${subjectId}::uuid AND ${hears.includes('subject')}
       UNION
@@ -78,16 +80,16 @@ export function listNotices(tx: EntityManager, userId: string): Promise<AccountN
 }
 
 /**
- * Removes the notices of a user up to the newest one that a page showed. Nothing is removed if that
- * one is no notice of the user, because the page was then made for another person.
+ * Removes notices of a user. No other one is removed, and none of another user, for whom a page may
+ * have been made.
+ *
+ * @param shown the ids of the notices that the page showed
  */
 export async function dismissNotices(
   tx: EntityManager,
   userId: string,
-  newestShown: string,
+  shown: readonly string[],
 ): Promise<void> {
   await sql(tx)`
-    DELETE FROM account_notices
-    WHERE user_id = ${userId} AND id <= ${newestShown}
-      AND EXISTS (SELECT FROM account_notices n WHERE n.user_id = ${userId} AND n.id = ${newestShown})`;
+    DELETE FROM account_notices WHERE user_id = ${userId} AND id = ANY (${shown}::uuid[])`;
 }

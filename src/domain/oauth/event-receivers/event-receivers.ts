@@ -17,6 +17,7 @@ import type { DataSource, EntityManager } from '#platform/database/statements/ty
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
 import { isUuid } from '#platform/text/single-line.js';
+import { isOwnAddress } from './own-address.js';
 import { noticeFigures } from '../notice-figures/notice-figures.repository.js';
 import { RECEIVER_QUEUES } from './receiver-queue.repository.js';
 import { mintWebhookSecret, sealAgain, sealOfReceiver } from './receiver-secrets.js';
@@ -188,7 +189,9 @@ export class EventReceivers {
       const next = { name, types, status, url: url ?? current.url, ...(header ?? kept) };
       const changed = changedNames(current, next, header !== undefined);
       if (changed.length > 0) {
-        await changeReceiver(tx, before.id, next);
+        const isResumed = current.status === 'paused' && next.status === 'enabled';
+        const isVouched = isResumed || changed.includes('url') || changed.includes('header');
+        await changeReceiver(tx, before.id, next, isVouched ? admin.id : undefined);
         const address = addressOf(current.kind, next.url);
         const details = { ...named(before.id, name), changed, ...address, types, status };
         await this.#record(tx, 'event_receiver_updated', admin, origin, details);
@@ -315,7 +318,7 @@ export class EventReceivers {
     try {
       const url = new URL(text);
       if (kind === 'otlp' && url.pathname === '/') url.pathname = '/v1/logs';
-      if (url.host === new URL(this.parts.baseUrl).host) throw new Error('it is this service');
+      if (isOwnAddress(url, this.parts.baseUrl)) throw new Error('it is this service');
       await this.parts.outboundHttp.assertAllowed(url.href);
       return url.href;
     } catch (cause) {

@@ -36,20 +36,19 @@ export async function otlpRequest(
 }
 
 /**
- * Returns in words how many events of a request a receiver rejected although it answered 200 (OTLP,
- * "Partial Success"); undefined if it took all. The protocol forbids to send such a request again.
+ * Returns how many events of a request a receiver rejected although it answered 200 (OTLP, "Partial
+ * Success"). The protocol forbids to send such a request again.
  */
-export async function otlpRemark(answer: Response): Promise<string | undefined> {
+export async function otlpRejections(answer: Response): Promise<number> {
   const bytes = new Uint8Array(await answer.arrayBuffer());
   const isProtobuf = answer.headers.get('content-type')?.startsWith('application/x-protobuf');
-  if (bytes.byteLength === 0 || isProtobuf !== true) return undefined;
+  if (bytes.byteLength === 0 || isProtobuf !== true) return 0;
   const { ProtobufLogsSerializer } = await import('@opentelemetry/otlp-transformer');
   try {
     const { partialSuccess } = ProtobufLogsSerializer.deserializeResponse(bytes);
-    const rejected = partialSuccess?.rejectedLogRecords ?? 0;
-    return rejected > 0 ? `${rejected} events rejected` : undefined;
+    return Math.max(0, partialSuccess?.rejectedLogRecords ?? 0);
   } catch {
-    return undefined; // an answer that is no protobuf says nothing
+    return 0; // an answer that is no protobuf says nothing
   }
 }
 

@@ -1,6 +1,7 @@
-import { recordAudit } from '#domain/audit/audit.repository.js';
+import { recordAudit, RECORDED } from '#domain/audit/audit.repository.js';
 import { TYPE_FILTERS, typesOfFilter, type TypeFilter } from '#domain/audit/audit-kinds.js';
 import type { FeedPlace, FeedRow } from '#domain/audit/feed/audit-feed.repository.js';
+import { ALWAYS_WANTED } from '#domain/audit/feed/wanted-events.repository.js';
 import { newUuid } from '#platform/clock/random.js';
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
@@ -26,6 +27,9 @@ const MOST_COUNTED = 1_000;
 /** The hours for which the service tries to deliver the same events. */
 const TRIED_HOURS = 24;
 
+/** The hours without a try after which the tries begin again. Each pause is shorter. */
+const RECENT_HOURS = 2;
+
 /** The days without a taken event after which a receiver is paused with its next dead letter. */
 export const FAILING_DAYS = 5;
 
@@ -38,6 +42,7 @@ const TYPES_OF_FILTER = JSON.stringify(
 const IS_WANTED = fragment`(
   r.types IS NULL
   OR e.type = ANY (ARRAY(SELECT jsonb_array_elements_text(${TYPES_OF_FILTER}::jsonb -> f) FROM unnest(r.types) f))
+  OR e.type = ANY (${ALWAYS_WANTED}::text[])
   OR (e.type = 'event_receiver_tested' AND e.details ->> 'receiver_id' = r.id::text))`;
 
 /** Returns the types that the filters of a receiver stand for; undefined for every type. */
@@ -74,22 +79,33 @@ export interface TakenEvents extends TakenRow {
    * reserved the receiver.
    */
   readonly lease: number;
-  /** The events of the request. It is empty if a dead letter is to be repeated that is gone. */
-  readonly events: readonly FeedRow[];
-  /** The place from which the receiver goes on once it took the events. */
-  readonly end: FeedPlace;
-  /** The id of the dead letter that is repeated; null for events of the feed. */
-  readonly letterId: string | null;
-}
-
-/** A receiver that one sender has reserved, before its events are read. */
-export interface TakenReceiver extends Omit<TakenEvents, 'events' | 'end'> {
   readonly types: readonly string[] | null;
+  /** The most events of the request. */
   readonly batch: number;
   readonly place: FeedPlace;
+  /** The id of the dead letter that is repeated; null for events of the feed. */
+  readonly letterId: string | null;
   /** The audit event of the dead letter that is repeated; null for events of the feed. */
   readonly letterEvent: string | null;
+  /**
+   * The events of the request. They are read after the reservation. There are none if the receiver
+   * wants none of the next events, or if a dead letter is to be repeated that is gone.
+   */
+  events: readonly FeedRow[];
+  /** The place from which the receiver goes on once it took the events. */
+  end: FeedPlace;
+  /** The number of events that a receiver of OTLP rejected, although it took the request. */
+  rejected: number;
 }
+
+/**
+ * The SQL condition that the admin who set the address of a receiver `r` may still read the log.
+ * The loss of access pauses the receiver; this condition also sees what only the row of the user
+ * tells.
+ */
+const IS_VOUCHED = fragment`
+  NOT EXISTS (SELECT FROM users v WHERE v.id = r.address_by
+              AND (v.org_id IS DISTINCT FROM r.org_id OR NOT is_acting_admin(v.org_id, v.email, v.is_org_admin, v.active)))`;
 
 /** The SQL condition that a repeated dead letter of a receiver `r` can be sent now. */
 const LETTER = fragment`
@@ -112,13 +128,16 @@ export async function hasReceivers(tx: EntityManager): Promise<boolean> {
 /**
  * Lists the receivers to which events can be sent now: those with an event after their place in the
  * log, and those with a dead letter that an admin repeats. The clock of the database decides.
+ *
+ * @param ids the receivers of which some are listed; all by default
  */
-export function listDueReceivers(tx: EntityManager): Promise<DueClient[]> {
+export function listDueReceivers(tx: EntityManager, ids?: readonly string[]): Promise<DueClient[]> {
+  const isAmong = ids === undefined ? fragment`true` : fragment`r.id = ANY (${ids}::uuid[])`;
   return sql<DueClient>(tx)`
     SELECT r.id AS "clientId", r.org_id AS "tenantId", extract(epoch FROM r.next_attempt_at)::float8 * 1000 AS since,
            ${HAS_TAKEN} AS "hasTaken"
     FROM event_receivers r
-    WHERE r.status = 'enabled' AND r.leased_until <= now()
+    WHERE ${isAmong} AND r.status = 'enabled' AND r.leased_until <= now() AND ${IS_VOUCHED}
       AND (EXISTS (${LETTER}) OR (r.next_attempt_at <= now()
            AND EXISTS (SELECT FROM audit_feed(r.org_id, r.epoch, r.xid, r.event_id, 1))))`;
 }
@@ -128,11 +147,15 @@ export function listDueReceivers(tx: EntityManager): Promise<DueClient[]> {
  * rows that another one has locked, so that a receiver gets one request at a time, in order. A
  * database server that is not yet confirmed after a failover gives no receivers.
  */
-export function takeReceivers(tx: EntityManager, ids: readonly string[]): Promise<TakenReceiver[]> {
-  return sql<TakenReceiver>(tx)`
+export async function takeReceivers(
+  tx: EntityManager,
+  ids: readonly string[],
+): Promise<TakenEvents[]> {
+  const taken = await sql<Omit<TakenEvents, 'events' | 'end' | 'rejected'>>(tx)`
     WITH held AS MATERIALIZED (
       SELECT r.id FROM event_receivers r
       WHERE r.id = ANY (${ids}::uuid[]) AND r.status = 'enabled' AND r.leased_until <= now() AND ${CONFIRMED}
+        AND ${IS_VOUCHED}
         AND (r.next_attempt_at <= now() OR EXISTS (${LETTER}))
       ORDER BY r.id FOR NO KEY UPDATE SKIP LOCKED
     ), due AS MATERIALIZED (
@@ -141,12 +164,12 @@ export function takeReceivers(tx: EntityManager, ids: readonly string[]): Promis
       UPDATE event_receivers r
       SET lease = r.lease + 1, leased_until = now() + make_interval(secs => ${LEASE}),
           tries = r.tries + CASE WHEN d.letter IS NULL THEN 1 ELSE 0 END,
-          give_up_at = CASE WHEN d.letter IS NULL THEN coalesce(r.give_up_at, now() + make_interval(hours => ${TRIED_HOURS}))
+          give_up_at = CASE WHEN d.letter IS NULL THEN ${giveUpOf(fragment`r.give_up_at`, fragment`r.last_tried_at`)}
                             ELSE r.give_up_at END
       FROM due d WHERE r.id = d.id RETURNING r.*, d.letter
     ), letters AS (
       UPDATE undelivered_events u
-      SET tries = u.tries + 1, give_up_at = coalesce(u.give_up_at, now() + make_interval(hours => ${TRIED_HOURS}))
+      SET tries = u.tries + 1, give_up_at = ${giveUpOf(fragment`u.give_up_at`, fragment`t.last_tried_at`)}
       FROM taken t WHERE u.id = t.letter AND u.receiver_id = t.id RETURNING u.*
     )
     SELECT t.id, t.id AS "clientId", t.org_id AS "orgId", t.kind, t.name, t.url, t.header_name AS "headerName",
@@ -157,6 +180,17 @@ export function takeReceivers(tx: EntityManager, ids: readonly string[]): Promis
            coalesce(l.tries, t.tries) AS tries, coalesce(l.refusals, t.refusals) AS refusals,
            extract(epoch FROM coalesce(l.give_up_at, t.give_up_at) - now())::float8 * 1000 AS left
     FROM taken t LEFT JOIN letters l ON l.receiver_id = t.id`;
+  return taken.map((one) => ({ ...one, events: [], end: one.place, rejected: 0 }));
+}
+
+/**
+ * Returns the SQL of the time at which events are given up. It begins again if the last try is not
+ * recent, because events that nothing tried to send, as while no replica ran, are not given up.
+ */
+function giveUpOf(before: SqlFragment, lastTriedAt: SqlFragment): SqlFragment {
+  const fresh = fragment`now() + make_interval(hours => ${TRIED_HOURS})`;
+  return fragment`
+    CASE WHEN ${lastTriedAt} > now() - make_interval(hours => ${RECENT_HOURS}) THEN coalesce(${before}, ${fresh}) ELSE ${fresh} END`;
 }
 
 type Settled = Pick<TakenEvents, 'clientId' | 'lease' | 'kind'>;
@@ -182,14 +216,35 @@ export async function passBy(
     WHERE ${isHeld(taken)}`;
 }
 
+/** Returns the SQL that sets a row back to the state before the present try. */
+function uncountedTry(row: SqlFragment): SqlFragment {
+  return fragment`
+    tries = greatest(${row}.tries - 1, 0), next_attempt_at = now() + interval '1 second',
+    give_up_at = CASE WHEN ${row}.tries > 1 THEN ${row}.give_up_at END`;
+}
+
+/**
+ * Releases a receiver to which no request was sent, because the service was slow or had a fault.
+ * The try does not count, and the next one comes in a second.
+ */
+export async function releaseEvents(tx: EntityManager, taken: TakenEvents): Promise<void> {
+  if (taken.letterId !== null) {
+    await sql(tx)`
+      WITH freed AS (UPDATE event_receivers r SET leased_until = '-infinity' WHERE ${isHeld(taken)} RETURNING r.id)
+      UPDATE undelivered_events u SET ${uncountedTry(fragment`u`)}
+      FROM freed f WHERE u.id = ${taken.letterId} AND u.receiver_id = f.id`;
+    return;
+  }
+  await sql(tx)`
+    UPDATE event_receivers r SET leased_until = '-infinity', ${uncountedTry(fragment`r`)} WHERE ${isHeld(taken)}`;
+}
+
 /** Returns the SQL that counts the events that a receiver took, or that became dead letters. */
 function counted(
   kind: ReceiverKind,
-  outcome: 'sent' | 'failed',
-  events: number,
+  { sent = 0, failed = 0 }: { readonly sent?: number; readonly failed?: number },
   settled: SqlFragment,
 ): SqlFragment {
-  const [sent, failed] = outcome === 'sent' ? [events, 0] : [0, events];
   return fragment`
     INSERT INTO notice_counts AS c (client_id, kind, self_registered, sent, failed)
     SELECT s.id::text, ${KIND_OF[kind]}, false, ${sent}::bigint, ${failed}::bigint FROM ${settled} s
@@ -200,32 +255,41 @@ function counted(
 const TAKEN = fragment`
   leased_until = '-infinity', failing_since = NULL, last_tried_at = now(), last_taken_at = now()`;
 
-/** Moves a receiver past the events that it took, and counts them. */
+/**
+ * Moves a receiver past the events that it took, and counts them. Events that it rejected although
+ * it took the request count as failed, and the log tells of them once a day.
+ */
 export async function deliverEvents(
   tx: EntityManager,
   taken: TakenEvents,
   result: string,
 ): Promise<void> {
   const { kind, letterId, events, end } = taken;
-  if (letterId !== null) {
-    await sql(tx)`
-      WITH freed AS (
-        UPDATE event_receivers r SET ${TAKEN}, last_result = ${result} WHERE ${isHeld(taken)} RETURNING r.id
-      ), gone AS (
-        DELETE FROM undelivered_events u USING freed f WHERE u.id = ${letterId} AND u.receiver_id = f.id RETURNING f.id
-      )
-      ${counted(kind, 'sent', 1, fragment`gone`)}`;
-    return;
-  }
+  const failed = Math.min(taken.rejected, events.length);
+  const sent = events.length - failed;
+  const next =
+    letterId === null
+      ? fragment`
+          epoch = ${end.epoch}::bigint, xid = ${end.xid}::xid8, event_id = ${end.id}, tries = 0, refusals = 0,
+          give_up_at = NULL, next_attempt_at = '-infinity', batch = least(r.batch * 2, ${MOST_IN_BATCH[kind]}::int),`
+      : fragment``;
+  const told = fragment`
+    CASE WHEN ${failed}::int = 0 OR r.rejected_at > now() - interval '1 day' THEN r.rejected_at ELSE now() END`;
+  const audit = auditOf(
+    taken,
+    failed,
+    result,
+    fragment`FROM moved h WHERE h.tells AND ${failed}::int > 0`,
+  );
   await sql(tx)`
     WITH moved AS (
-      UPDATE event_receivers r
-      SET epoch = ${end.epoch}::bigint, xid = ${end.xid}::xid8, event_id = ${end.id}, tries = 0, refusals = 0,
-          give_up_at = NULL, next_attempt_at = '-infinity', batch = least(r.batch * 2, ${MOST_IN_BATCH[kind]}::int),
-          ${TAKEN}, last_result = ${result}
-      WHERE ${isHeld(taken)} RETURNING r.id
-    )
-    ${counted(kind, 'sent', events.length, fragment`moved`)}`;
+      UPDATE event_receivers r SET ${next} ${TAKEN}, last_result = ${result}, rejected_at = ${told}
+      WHERE ${isHeld(taken)} RETURNING r.id, r.rejected_at = now() AS tells
+    ), gone AS (
+      DELETE FROM undelivered_events u USING moved m WHERE u.id = ${letterId} AND u.receiver_id = m.id
+    ), counted AS (${counted(kind, { sent, failed }, fragment`moved`)}
+    )${failed > 0 ? fragment`, audited AS (${audit})` : fragment``}
+    SELECT ${failed > 0 ? RECORDED : fragment`id`} FROM moved`;
 }
 
 /** Removes a dead letter whose event is not in the log any more, and releases its receiver. */
@@ -237,10 +301,18 @@ export async function removeLetter(tx: EntityManager, taken: TakenEvents): Promi
     DELETE FROM undelivered_events u USING freed f WHERE u.id = ${taken.letterId} AND u.receiver_id = f.id`;
 }
 
+/** The statuses 4xx that are about the receiver or the moment, and not about what was sent. */
+const OF_NO_EVENT: ReadonlySet<number> = new Set([401, 404, 408, 429]);
+
+/** Returns true for the status of an answer by which a receiver refuses what was sent. */
+export function isRefusal(status: number | undefined): boolean {
+  return status !== undefined && status >= 400 && status < 500 && !OF_NO_EVENT.has(status);
+}
+
 /**
  * Releases a receiver until the next try, after a pause in milliseconds. A batch that was refused
- * (400, 413) is followed by single events, so that one event that the receiver never takes keeps no
- * other one back.
+ * ({@link isRefusal}) is followed by single events, so that one event that the receiver never takes
+ * keeps no other one back.
  */
 export async function postponeEvents(
   tx: EntityManager,
@@ -259,7 +331,7 @@ export async function postponeEvents(
       FROM freed f WHERE u.id = ${letterId} AND u.receiver_id = f.id`;
     return;
   }
-  const isSplit = events.length > 1 && /^answer (?:400|413)\b/.test(result);
+  const isSplit = events.length > 1 && isRefusal(Number(/^answer (4\d\d)\b/.exec(result)?.[1]));
   await sql(tx)`
     UPDATE event_receivers r
     SET ${next}, refusals = ${isSplit ? 0 : refusals}, batch = CASE WHEN ${isSplit} THEN 1 ELSE r.batch END, ${failed}
@@ -268,8 +340,9 @@ export async function postponeEvents(
 
 /**
  * Gives events up as dead letters, and records this in the same statement. The receiver goes on
- * with the later events. A receiver that has taken nothing for days is paused, and the result says
- * so. Returns undefined if another sender has reserved the receiver.
+ * with the later events. A receiver that has taken nothing for days, and refused more than one
+ * event, is paused, and the result says so. Returns undefined if another sender has reserved the
+ * receiver.
  */
 export async function buryEvents(
   tx: EntityManager,
@@ -277,9 +350,13 @@ export async function buryEvents(
   { result, refusals }: Failure,
 ): Promise<{ readonly isPaused: boolean } | undefined> {
   const { letterId, events, end, kind } = taken;
+  const ids = events.map(({ id }) => id);
+  const isOfMany = fragment`(${events.length > 1} OR EXISTS (
+    SELECT FROM undelivered_events o
+    WHERE o.receiver_id = r.id AND o.event_id <> ALL (${ids}::uuid[]) AND o.dead_at >= r.failing_since))`;
   const failed = fragment`
     leased_until = '-infinity', failing_since = coalesce(r.failing_since, now()), last_tried_at = now(), last_result = ${result},
-    status = CASE WHEN r.failing_since < now() - make_interval(days => ${FAILING_DAYS}) THEN 'paused' ELSE r.status END`;
+    status = CASE WHEN r.failing_since < now() - make_interval(days => ${FAILING_DAYS}) AND ${isOfMany} THEN 'paused' ELSE r.status END`;
   const moved =
     letterId === null
       ? fragment`
@@ -292,14 +369,14 @@ export async function buryEvents(
     ), dead AS (
       INSERT INTO undelivered_events AS u (receiver_id, event_id, type, event_at, dead_at, tries, refusals, last_result)
       SELECT h.id, e.id, e.type, e.at, now(), ${taken.tries}, ${refusals}, ${result}
-      FROM held h, unnest(${events.map(({ id }) => id)}::uuid[], ${events.map(({ type }) => type)}::text[],
+      FROM held h, unnest(${ids}::uuid[], ${events.map(({ type }) => type)}::text[],
                           ${events.map(({ createdAt }) => createdAt)}::timestamptz[]) AS e (id, type, at)
       ON CONFLICT (receiver_id, event_id) DO UPDATE
       SET dead_at = now(), refusals = excluded.refusals, last_result = excluded.last_result
       RETURNING u.receiver_id
-    ), counted AS (${counted(kind, 'failed', events.length, fragment`held`)}
+    ), counted AS (${counted(kind, { failed: events.length }, fragment`held`)}
     ), audited AS (${auditOfBurial(taken, result)})
-    SELECT h.status = 'paused' AS "isPaused", (SELECT array_agg(recorded) FROM audited) AS recorded FROM held h`;
+    SELECT h.status = 'paused' AS "isPaused", ${RECORDED} FROM held h`;
   return buried;
 }
 
@@ -307,24 +384,33 @@ export async function buryEvents(
  * Returns the insertion of the audit event about dead letters. One event a day is enough for each
  * receiver, because the event goes to the receiver too.
  */
-function auditOfBurial({ kind, orgId, clientId, name, events }: TakenEvents, result: string) {
+function auditOfBurial(taken: TakenEvents, result: string) {
+  return auditOf(
+    taken,
+    taken.events.length,
+    result,
+    fragment`
+      FROM held h
+      WHERE h.status = 'paused' OR NOT EXISTS (
+        SELECT FROM undelivered_events o WHERE o.receiver_id = h.id AND o.dead_at > now() - interval '1 day')`,
+  );
+}
+
+/** Returns the insertion of the audit event about events that a receiver did not take. */
+function auditOf(
+  { kind, orgId, clientId, name }: TakenEvents,
+  events: number,
+  result: string,
+  source: SqlFragment,
+): SqlFragment {
   return recordAudit(
     {
       id: fragment`${newUuid()}::uuid`,
       type: 'notice_dead_lettered',
       orgId,
       origin: { requestId: newUuid(), ip: undefined, userAgent: undefined },
-      details: {
-        receiver_id: clientId,
-        name,
-        notice: KIND_OF[kind],
-        events: events.length,
-        result,
-      },
+      details: { receiver_id: clientId, name, notice: KIND_OF[kind], events, result },
     },
-    fragment`
-      FROM held h
-      WHERE h.status = 'paused' OR NOT EXISTS (
-        SELECT FROM undelivered_events o WHERE o.receiver_id = h.id AND o.dead_at > now() - interval '1 day')`,
+    source,
   );
 }

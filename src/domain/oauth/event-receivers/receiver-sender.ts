@@ -2,30 +2,34 @@ import { Logger } from '@nestjs/common';
 import { restartOfFeed } from '#domain/audit/feed/audit-feed.repository.js';
 import { findPlacedEvent, passEvents } from '#domain/audit/feed/wanted-events.repository.js';
 import type { Config } from '#platform/config/config.js';
+import { OutboundRefused } from '#platform/outbound/outbound-http.service.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { REGISTERED_LIMITS, type LaneLimits } from '../notice-sending/fair-turns.js';
+import { OwnFault } from '../notice-sending/failure-words.js';
 import {
   NoticeSender,
   type Failure,
   type NoticeRequest,
   type SenderParts,
 } from '../notice-sending/notice-sender.js';
-import { otlpRemark, otlpRequest } from './otlp-request.js';
+import { isOwnAddress } from './own-address.js';
+import { otlpRejections, otlpRequest } from './otlp-request.js';
 import {
   buryEvents,
   deliverEvents,
   FAILING_DAYS,
   hasReceivers,
   KIND_OF,
+  isRefusal,
   listDueReceivers,
   passBy,
   postponeEvents,
+  releaseEvents,
   removeLetter,
   takeReceivers,
   wantedTypes,
   type TakenEvents,
-  type TakenReceiver,
 } from './receiver-queue.repository.js';
 import { openOfReceiver } from './receiver-secrets.js';
 import { webhookRequest, type ReceiverRequest } from './webhook-request.js';
@@ -39,9 +43,6 @@ const LIMITS: LaneLimits = { ...REGISTERED_LIMITS, ofClient: 1 };
 /** The most events of the log that one statement goes through for a receiver of some types. */
 const SCANNED = 1_000;
 
-/** The most such statements before other receivers have a turn. */
-const SCANS = 5;
-
 /** The milliseconds between two looks for receivers after events were committed here. */
 const NEWS = 500;
 
@@ -51,6 +52,8 @@ const TAKING: ReadonlySet<number> = new Set(Array.from({ length: 100 }, (_, n) =
 /** The parts of the service that the sender of events needs. */
 export interface ReceiverSenderParts extends SenderParts {
   readonly secrets: Config['secrets'];
+  /** The address of this service, to which nothing is sent. */
+  readonly baseUrl: string;
 }
 
 /**
@@ -61,6 +64,8 @@ export class ReceiverSender {
   readonly #log = new Logger('receivers');
   readonly #security = new Logger('security');
   readonly #sender: NoticeSender<TakenEvents>;
+  /** The events that the next turn of a receiver goes through, if the last one found none. */
+  readonly #scanned = new Map<string, number>();
   #hasReceivers = false;
   #heardAt = Number.NEGATIVE_INFINITY;
 
@@ -73,7 +78,8 @@ export class ReceiverSender {
         {
           limits: LIMITS,
           due: (tx) => this.#due(tx),
-          take: (tx, counts) => this.#take(tx, [...counts.keys()]),
+          dueOf: listDueReceivers,
+          take: (tx, counts) => takeReceivers(tx, [...counts.keys()]),
         },
       ],
       taking: TAKING,
@@ -81,7 +87,9 @@ export class ReceiverSender {
       request: (taken) => this.#request(taken),
       remark: (taken, answer) => this.#remark(taken, answer),
       deliver: deliverEvents,
-      remove: removeLetter,
+      isRefusal,
+      remove: (tx, taken) => this.#remove(tx, taken),
+      release: releaseEvents,
       postpone: postponeEvents,
       bury: (tx, taken, failure) => this.#bury(tx, taken, failure),
     });
@@ -119,66 +127,59 @@ export class ReceiverSender {
     return this.#hasReceivers ? listDueReceivers(tx) : [];
   }
 
-  /** Reserves receivers, and reads the events that are sent to each of them. */
-  async #take(tx: EntityManager, ids: readonly string[]): Promise<TakenEvents[]> {
-    const taken: TakenEvents[] = [];
-    for (const receiver of await takeReceivers(tx, ids)) {
-      const one = await this.#eventsOf(tx, receiver);
-      if (one) taken.push(one);
-    }
-    return taken;
-  }
-
   /**
-   * Reads the events for a reserved receiver. After a fault the receiver waits for the end of its
-   * lease, and the other receivers go on.
+   * Reads the events for a reserved receiver, beside the reads for other receivers.
+   * @throws OwnFault after a fault, so that the receiver is released and the try does not count
    */
-  async #eventsOf(tx: EntityManager, receiver: TakenReceiver): Promise<TakenEvents | undefined> {
-    const { letterEvent, clientId } = receiver;
+  async #read(taken: TakenEvents): Promise<void> {
+    const { letterEvent, clientId, orgId } = taken;
+    const { manager } = this.parts.dataSource;
     try {
-      if (letterEvent !== null) return await this.#letter(tx, receiver, letterEvent);
-      return await this.#next(tx, receiver);
-    } catch (error) {
-      this.#log.warn(`The events of the receiver ${clientId} wait: ${reasonOf(error)}`);
-      return undefined;
+      if (letterEvent === null) return await this.#readNext(manager, taken);
+      const event = await findPlacedEvent(manager, orgId, letterEvent);
+      taken.events = event ? [event] : [];
+    } catch (cause) {
+      this.#scanned.delete(clientId);
+      this.#log.warn(`The events of the receiver ${clientId} wait: ${reasonOf(cause)}`);
+      throw new OwnFault('the events could not be read', { cause });
     }
-  }
-
-  async #letter(tx: EntityManager, receiver: TakenReceiver, id: string): Promise<TakenEvents> {
-    const event = await findPlacedEvent(tx, receiver.orgId, id);
-    return { ...receiver, id, events: event ? [event] : [], end: receiver.place };
   }
 
   /**
-   * Reads the next events of a receiver. If there are none, the receiver is released, and its place
-   * is after the events that it does not want.
+   * Reads the next events of a receiver. For a receiver of some types it looks at few events first,
+   * and at more only while it wants none of them. It then goes on with the next turn.
    */
-  async #next(tx: EntityManager, receiver: TakenReceiver): Promise<TakenEvents | undefined> {
-    const { orgId, clientId, batch } = receiver;
-    const types = wantedTypes(receiver.types);
+  async #readNext(tx: EntityManager, taken: TakenEvents): Promise<void> {
+    const { orgId, clientId, batch } = taken;
+    const types = wantedTypes(taken.types);
     const wanted = types && { types, receiverId: clientId };
-    let place = await this.#placeOf(tx, receiver);
-    for (let scan = 0; scan < SCANS; scan += 1) {
-      const most = wanted ? SCANNED : batch;
-      const { events, end = place, isFull } = await passEvents(tx, orgId, place, most, wanted);
-      const sent = events.slice(0, batch);
-      const last = sent.at(-1);
-      if (last) {
-        const isCut = events.length > sent.length;
-        return { ...receiver, id: last.id, events: sent, end: isCut ? last.feedPlace : end };
+    taken.end = await this.#placeOf(tx, taken);
+    let most = wanted ? (this.#scanned.get(clientId) ?? batch) : batch;
+    for (;;) {
+      const range = { most, limit: batch };
+      const { events, end, isFull } = await passEvents(tx, orgId, taken.end, range, wanted);
+      taken.events = events;
+      taken.end = end ?? taken.end;
+      if (events.length > 0 || !isFull) break;
+      if (most >= SCANNED) {
+        this.#scanned.set(clientId, SCANNED);
+        return;
       }
-      place = end;
-      if (!isFull) break;
+      most = Math.min(most * 10, SCANNED);
     }
-    await passBy(tx, receiver, place);
-    return undefined;
+    this.#scanned.delete(clientId);
+  }
+
+  /** Releases a receiver for which there was nothing to send. */
+  #remove(tx: EntityManager, taken: TakenEvents): Promise<void> {
+    return taken.letterId === null ? passBy(tx, taken, taken.end) : removeLetter(tx, taken);
   }
 
   /**
    * Returns the place from which a receiver goes on. It is not the stored one if events were lost
    * that the receiver has got, or if a copy of another time was restored.
    */
-  async #placeOf(tx: EntityManager, { clientId, orgId, place }: TakenReceiver) {
+  async #placeOf(tx: EntityManager, { clientId, orgId, place }: TakenEvents) {
     const restart = await restartOfFeed(tx, orgId, place);
     if (!restart) return place;
     this.#security.warn(
@@ -189,8 +190,10 @@ export class ReceiverSender {
   }
 
   async #request(taken: TakenEvents): Promise<NoticeRequest | undefined> {
+    const { secrets, baseUrl } = this.parts;
+    await this.#read(taken);
     if (taken.events.length === 0) return undefined;
-    const { secrets } = this.parts;
+    if (isOwnAddress(new URL(taken.url), baseUrl)) throw new OutboundRefused('it is this service');
     const { headers, body } = await this.#content(taken);
     const { headerName, headerSealed } = taken;
     const own =
@@ -210,12 +213,13 @@ export class ReceiverSender {
     return webhookRequest(event, await Promise.all(opened), this.parts.clock.seconds());
   }
 
-  async #remark({ kind, clientId, orgId }: TakenEvents, answer: Response) {
-    const remark = kind === 'otlp' ? await otlpRemark(answer) : undefined;
-    if (remark !== undefined) {
-      const text = 'A receiver took a request, and rejected some of its events';
-      this.#security.warn({ receiverId: clientId, orgId, remark }, text);
-    }
+  async #remark(taken: TakenEvents, answer: Response): Promise<string | undefined> {
+    const { kind, clientId, orgId } = taken;
+    taken.rejected = kind === 'otlp' ? await otlpRejections(answer) : 0;
+    if (taken.rejected === 0) return undefined;
+    const remark = `${taken.rejected} events rejected`;
+    const text = 'A receiver took a request, and rejected some of its events';
+    this.#security.warn({ receiverId: clientId, orgId, remark }, text);
     return remark;
   }
 

@@ -27,7 +27,10 @@ export interface EventReceiver {
   readonly status: ReceiverStatus;
   readonly createdBy: string;
   readonly createdByEmail: string | null;
-  /** True if the admin who made it is an admin of the organization still. */
+  /**
+   * True if the admin who made it, or who last set its address or resumed it, is an admin of the
+   * organization still.
+   */
   readonly isMakerAdmin: boolean;
   readonly createdAt: Date;
   /** The time until which an old secret signs beside the present one. */
@@ -68,7 +71,7 @@ const COLUMNS = fragment`
   CASE WHEN r.old_secret_until > now() THEN r.old_secret_until END AS "oldSecretUntil",
   r.last_tried_at AS "lastTriedAt", r.last_taken_at AS "lastTakenAt",
   CASE WHEN r.tries > 0 AND r.next_attempt_at > '-infinity' THEN r.next_attempt_at END AS "nextAttemptAt",
-  EXISTS (SELECT FROM users u WHERE u.id = r.created_by AND u.org_id = r.org_id
+  EXISTS (SELECT FROM users u WHERE u.id = r.address_by AND u.org_id = r.org_id
           AND is_acting_admin(u.org_id, u.email, u.is_org_admin, u.active)) AS "isMakerAdmin"`;
 
 /** Lists the receivers of an organization, the newest first. */
@@ -94,14 +97,25 @@ export async function insertReceiver(tx: EntityManager, receiver: NewReceiver): 
   const [row] = await sql<{ id: string }>(tx)`
     WITH made AS (
       INSERT INTO event_receivers (id, org_id, kind, name, url, types, header_name, header_sealed, secret_sealed, created_by,
-                                   created_by_email, epoch, xid, event_id)
+                                   address_by, created_by_email, epoch, xid, event_id)
       VALUES (${newUuid()}, ${receiver.orgId}, ${receiver.kind}, ${receiver.name}, ${receiver.url}, ${receiver.types}::text[],
               ${receiver.headerName}, ${receiver.headerSealed}, ${receiver.secretSealed}, ${receiver.createdBy},
-              (SELECT email FROM users WHERE id = ${receiver.createdBy}), ${epoch}::bigint, ${xid}::xid8, ${eventId})
+              ${receiver.createdBy}, (SELECT email FROM users WHERE id = ${receiver.createdBy}), ${epoch}::bigint, ${xid}::xid8, ${eventId})
       RETURNING id)
     SELECT id, pg_notify('event_receivers', '')::text AS told FROM made`;
   if (!row) throw new Error('INSERT returned no row');
   return row.id;
+}
+
+/**
+ * Lists the enabled receivers whose address a user set. They are paused once the user is no admin.
+ */
+export function listReceiversOfAdmin(
+  tx: EntityManager,
+  userId: string,
+): Promise<{ readonly id: string; readonly name: string }[]> {
+  return sql<{ id: string; name: string }>(tx)`
+    SELECT id, name FROM event_receivers WHERE address_by = ${userId} AND status = 'enabled' ORDER BY id`;
 }
 
 /** Locks a receiver of an organization, and returns its stored settings. */
@@ -119,18 +133,30 @@ export async function lockReceiver(
 /**
  * Changes the settings of a receiver. Its next try comes at once, because the change may have
  * mended it. A request that is under way ends by the former settings.
+ *
+ * @param addressBy the admin who set the address or the header, or resumed the receiver, so that
+ *   all tries begin again; undefined for any other change
  */
 export async function changeReceiver(
   tx: EntityManager,
   id: string,
   { name, url, types, headerName, headerSealed, status }: StoredSettings,
+  addressBy: string | undefined,
 ): Promise<void> {
+  const again =
+    addressBy === undefined
+      ? fragment``
+      : fragment`, address_by = ${addressBy}, tries = 0, refusals = 0, give_up_at = NULL, failing_since = NULL`;
   await sql(tx)`
     WITH changed AS (
       UPDATE event_receivers
       SET name = ${name}, url = ${url}, types = ${types}::text[], header_name = ${headerName}, header_sealed = ${headerSealed},
-          status = ${status}, next_attempt_at = '-infinity'
-      WHERE id = ${id} RETURNING id)
+          status = ${status}, next_attempt_at = '-infinity'${again}
+      WHERE id = ${id} RETURNING id
+    ), letters AS (
+      UPDATE undelivered_events u SET tries = 0, refusals = 0, give_up_at = NULL, next_attempt_at = '-infinity'
+      FROM changed c WHERE u.receiver_id = c.id AND u.dead_at IS NULL AND ${addressBy !== undefined}
+    )
     SELECT pg_notify('event_receivers', '')::text AS told FROM changed`;
 }
 

@@ -13,6 +13,14 @@ export class GaveWay extends Error {
   }
 }
 
+/**
+ * The error of a try that ended before its request because of the service itself, such as a slow
+ * read of the database. It says nothing about the receiver.
+ */
+export class OwnFault extends Error {
+  override readonly name = 'OwnFault';
+}
+
 /** Returns the words for an admin about a request that got no response. The log has the cause. */
 export function wordsOf(error: unknown): string {
   if (error instanceof GaveWay) return error.message;

@@ -68,6 +68,8 @@ export interface Answer {
   readonly told?: number | undefined;
   /** True if the request was ended in favor of another client that waited. */
   readonly hasGivenWay?: boolean;
+  /** True if the receiver refused the notice itself. The default is true for status 400 alone. */
+  readonly isRefusal?: boolean | undefined;
 }
 
 /** A row of a queue after an attempt to send it. */
@@ -84,7 +86,7 @@ export interface TriedRow {
  * @param left the milliseconds until `give_up_at`
  */
 export function afterFailure(answer: Answer, row: TriedRow, left: number, random: Random) {
-  const isRefusal = answer.status === 400;
+  const isRefusal = answer.isRefusal ?? answer.status === 400;
   const refusals = row.refusals + (isRefusal ? 1 : 0);
   const pause = nextTry({
     tries: row.tries,

@@ -5,7 +5,7 @@ import { listenTo, type Listening } from '#platform/database/queues/listening.js
 import { QueueWorker } from '#platform/database/queues/queue-worker.js';
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import type { OutboundHttp, OutboundRequest } from '#platform/outbound/outbound-http.service.js';
-import { ANSWER_WITHIN, GaveWay, wordsOf } from './failure-words.js';
+import { ANSWER_WITHIN, GaveWay, OwnFault, wordsOf } from './failure-words.js';
 import {
   chooseTurns,
   rememberAnswer,
@@ -38,6 +38,9 @@ const SEND_WITHIN = LEASE * 1000 - 2 * ANSWER_WITHIN;
 /** The milliseconds after which a request may be ended in favor of a client that waits. */
 const SLOW = 750;
 
+/** The result of an attempt without a request, which does not count. */
+const UNSENT = Symbol('unsent');
+
 /** A row of a queue that a sender has reserved for itself. */
 export interface TakenRow extends TriedRow {
   readonly id: string;
@@ -61,6 +64,11 @@ export interface Lane<Row> {
   readonly limits: LaneLimits;
   /** Lists the clients that have a row which can be sent now. */
   due(tx: EntityManager): Promise<DueClient[]>;
+  /**
+   * Lists those of some clients that have a row which can be sent now, for a look after a request.
+   * The method is missing if a look at all clients costs as little.
+   */
+  dueOf?(tx: EntityManager, clientIds: readonly string[]): Promise<DueClient[]>;
   /**
    * Reserves rows that can be sent now, until the lease ends. `counts` has the number of rows for
    * each client.
@@ -101,6 +109,16 @@ export interface NoticeWork<Row extends TakenRow> {
   deliver(tx: EntityManager, row: Row, result: string): Promise<void>;
   /** Deletes a row that is not to be sent any more. The method is missing if every row is sent. */
   remove?(tx: EntityManager, row: Row): Promise<void>;
+  /**
+   * Releases a row for which no request was sent because of the service itself, so that the attempt
+   * does not count. The method is missing if such an attempt counts as failed.
+   */
+  release?(tx: EntityManager, row: Row): Promise<void>;
+  /**
+   * Returns true for the status of a response that refuses the row itself, so that few attempts
+   * follow. The method is missing if only 400 does.
+   */
+  isRefusal?(status: number): boolean;
   /** Releases a row until the next attempt, after a pause in milliseconds. */
   postpone(tx: EntityManager, row: Row, failure: Failure, pause: number): Promise<void>;
   /** Gives a row up as a dead letter, and logs this for operators. */
@@ -118,6 +136,9 @@ export interface SenderParts {
   readonly clock: Clock;
   readonly random: Random;
 }
+
+/** The clients of a look at a lane: all, or some by their ids. */
+type Clients = 'all' | Set<string>;
 
 /** One attempt to send a row. The times are those of {@link Clock.monotonic}. */
 interface Try {
@@ -153,8 +174,13 @@ export class NoticeSender<Row extends TakenRow> {
   /** For each client, true if it accepted the last row, and false if it did not. */
   readonly #took = new Map<string, boolean>();
   readonly #last = new Map<Lane<Row>, string>();
-  /** The lanes (parts of the queue) that are read next. Once in {@link POLL} all lanes are read. */
-  readonly #wanted = new Set<Lane<Row>>();
+  /**
+   * The lanes (parts of the queue) that are read next, each for all clients or for some. Once in
+   * {@link POLL} all lanes are read for all clients.
+   */
+  readonly #wanted = new Map<Lane<Row>, Clients>();
+  /** The lanes whose last look left clients without a turn, which the next free request is for. */
+  readonly #leftOver = new Set<Lane<Row>>();
   #polledAt = Number.NEGATIVE_INFINITY;
   #listening: Listening | undefined;
   readonly #worker: QueueWorker;
@@ -195,7 +221,21 @@ export class NoticeSender<Row extends TakenRow> {
   }
 
   #lookAt(lanes: readonly Lane<Row>[]): void {
-    for (const lane of lanes) this.#wanted.add(lane);
+    for (const lane of lanes) this.#wanted.set(lane, 'all');
+    this.#worker.wake();
+  }
+
+  /**
+   * Makes the sender look for further rows of a client after a request, and for those of all
+   * clients if some wait for a turn.
+   */
+  #lookAgain(lane: Lane<Row>, clientId: string): void {
+    const wanted = this.#wanted.get(lane) ?? new Set();
+    if (wanted === 'all' || !lane.dueOf || this.#leftOver.has(lane)) {
+      this.#lookAt([lane]);
+      return;
+    }
+    this.#wanted.set(lane, wanted.add(clientId));
     this.#worker.wake();
   }
 
@@ -205,45 +245,66 @@ export class NoticeSender<Row extends TakenRow> {
    */
   async #begin(): Promise<void> {
     await this.work.beforeRead?.();
-    for (const lane of this.#lanesToRead()) {
-      for (let isEmpty = false; !isEmpty;) {
+    for (const [lane, clients] of this.#lanesToRead()) {
+      const skipped = new Set<string>();
+      for (;;) {
         const takenAt = this.parts.clock.monotonic();
-        const taken = await this.#take(lane);
+        const taken = await this.#take(lane, clients, skipped);
+        if (!taken) break;
         for (const row of taken) this.#underWay.set(row, this.#sent(lane, row, takenAt));
-        isEmpty = taken.length === 0;
       }
     }
   }
 
   /**
-   * Returns the lanes (parts of the queue) that have changed since the last read. Once in
-   * {@link POLL} it returns all lanes, because no event announces that a row can be sent again.
+   * Returns the lanes (parts of the queue) that have changed since the last read, with the clients
+   * of the change. Once in {@link POLL} it returns all lanes, because no event announces that a row
+   * can be sent again.
    */
-  #lanesToRead(): readonly Lane<Row>[] {
+  #lanesToRead(): readonly (readonly [Lane<Row>, Clients])[] {
     const now = this.parts.clock.monotonic();
     const isPoll = this.#wanted.size === 0 || now - this.#polledAt >= POLL;
     if (isPoll) this.#polledAt = now;
-    const lanes = isPoll ? this.work.lanes : [...this.#wanted];
+    const lanes = isPoll
+      ? this.work.lanes.map((lane) => [lane, 'all'] as const)
+      : [...this.#wanted];
     this.#wanted.clear();
     return lanes;
   }
 
-  async #take(lane: Lane<Row>): Promise<Row[]> {
+  /**
+   * Reserves the rows of the clients whose turn it is. Returns undefined if it is no client's turn.
+   *
+   * @param skipped the clients that have no row for this sender, because another one was quicker.
+   *   The method adds to them.
+   */
+  async #take(lane: Lane<Row>, clients: Clients, skipped: Set<string>): Promise<Row[] | undefined> {
     const { limits } = lane;
     const busy = this.#busyOf(lane);
     const isFull = busy.length >= limits.most && !busy.some(({ isSlow }) => isSlow);
-    if (isFull || this.isStopping) return [];
+    if (isFull) this.#leftOver.add(lane);
+    if (isFull || this.isStopping) return undefined;
     const { manager } = this.parts.dataSource;
-    const { counts, last, yielding } = chooseTurns(await lane.due(manager), {
+    const listed =
+      clients === 'all' || !lane.dueOf
+        ? await lane.due(manager)
+        : await lane.dueOf(manager, [...clients]);
+    const due = listed.filter(({ clientId }) => !skipped.has(clientId));
+    const { counts, last, yielding } = chooseTurns(due, {
       limits,
       busy,
       last: this.#last.get(lane) ?? '',
       tookLast: (clientId) => this.#took.get(clientId),
     });
+    if (due.some(({ clientId }) => !counts.has(clientId))) this.#leftOver.add(lane);
+    else if (clients === 'all') this.#leftOver.delete(lane);
     for (const { row } of yielding) this.#underWay.get(row)?.attempt.giveWay.abort(new GaveWay());
-    if (counts.size === 0) return [];
+    if (counts.size === 0) return undefined;
     this.#last.set(lane, last);
-    return lane.take(manager, counts);
+    const taken = await lane.take(manager, counts);
+    const found = new Set(taken.map(({ clientId }) => clientId));
+    for (const clientId of counts.keys()) if (!found.has(clientId)) skipped.add(clientId);
+    return taken;
   }
 
   #busyOf(lane: Lane<Row>): (BusyRequest & { readonly row: Row })[] {
@@ -264,7 +325,7 @@ export class NoticeSender<Row extends TakenRow> {
     const isPatient = this.#took.get(row.clientId) === false;
     const done = this.#settled(row, attempt).finally(() => {
       this.#underWay.delete(row);
-      this.#lookAt([lane]);
+      this.#lookAgain(lane, row.clientId);
     });
     return { lane, attempt, isPatient, done };
   }
@@ -275,9 +336,11 @@ export class NoticeSender<Row extends TakenRow> {
    */
   async #settled(row: Row, attempt: Try): Promise<void> {
     try {
+      const { manager } = this.parts.dataSource;
       const answer = await this.#send(row, attempt);
-      if (answer) await this.#settle(row, answer, attempt.takenAt);
-      else await this.work.remove?.(this.parts.dataSource.manager, row);
+      if (answer === UNSENT) await this.work.release?.(manager, row);
+      else if (answer) await this.#settle(row, answer, attempt.takenAt);
+      else await this.work.remove?.(manager, row);
     } catch (error) {
       this.#worker.note(error);
     }
@@ -285,9 +348,9 @@ export class NoticeSender<Row extends TakenRow> {
 
   /**
    * Sends a row and returns the result. Returns undefined for a row that is not to be sent any
-   * more.
+   * more, and `UNSENT` for one that is released because of the service itself.
    */
-  async #send(row: Row, attempt: Try): Promise<Answer | undefined> {
+  async #send(row: Row, attempt: Try): Promise<Answer | typeof UNSENT | undefined> {
     const { clock, outboundHttp } = this.parts;
     const { signal } = attempt.giveWay;
     try {
@@ -295,7 +358,7 @@ export class NoticeSender<Row extends TakenRow> {
       if (!request) return undefined;
       attempt.askedAt = clock.monotonic();
       if (attempt.askedAt - attempt.takenAt > SEND_WITHIN)
-        throw new Error('the signature was late');
+        throw new OwnFault('the request was late');
       const { uri, headers, body } = request;
       const options = { method: 'POST', headers, body, signal, within: ANSWER_WITHIN };
       const answer = await outboundHttp.fetch(uri, options);
@@ -304,8 +367,9 @@ export class NoticeSender<Row extends TakenRow> {
       const isDelivered = this.work.taking.has(status);
       const remark = isDelivered ? await this.work.remark?.(row, answer) : undefined;
       const result = `answer ${status}${remark === undefined ? '' : `: ${remark}`}`;
-      return { isDelivered, status, result, told };
+      return { isDelivered, status, result, told, isRefusal: this.work.isRefusal?.(status) };
     } catch (error) {
+      if (error instanceof OwnFault && this.work.release) return UNSENT;
       const { clientId, id } = row;
       this.work.log.debug({ clientId, id, err: error }, 'a notice got no answer');
       const result = wordsOf(signal.aborted ? signal.reason : error);

@@ -76,6 +76,10 @@ export const ENDED_JSON = z
     applications: z.int().optional().describe('The applications that the member registered.'),
     enrollment_passes: z.int().optional().describe('The ended re-enrollment passes.'),
     api_tokens: z.int().optional().describe('The ended API tokens that the member made.'),
+    event_receivers: z
+      .int()
+      .optional()
+      .describe('The paused event receivers whose address the member set.'),
   })
   .meta({
     id: 'Ended',
@@ -187,6 +191,16 @@ export const MEMBER_RECORD_JSON = MEMBER.extend({
     .describe(
       'The API tokens that the member made. They end with the account; without the role of admin they rotate nothing, and end after 7 days.',
     ),
+  event_receivers: z
+    .array(
+      z.object({
+        id: z.guid().describe('The id of the receiver.'),
+        name: z.string().describe('Its name.'),
+      }),
+    )
+    .describe(
+      'The enabled event receivers whose address the member set; they pause with its access.',
+    ),
   ending: z
     .object({
       deactivate: ENDED_JSON.describe('What a deactivation would end.'),
@@ -264,6 +278,7 @@ export function memberRecordJson(record: MemberRecord): MemberRecordJson {
       ...token,
       repositories: token.repositories && [...token.repositories],
     })),
+    event_receivers: record.eventReceivers.map(({ id, name }) => ({ id, name })),
     api_tokens: record.apiTokens.map(({ id, name, scopes, expiresAt }) => ({
       id,
       name,

@@ -29,11 +29,24 @@ const TEXTS: Readonly<Record<string, readonly [text: string, href: string]>> = {
   admin_promote: ['{actor} made {subject} an admin', '/admin/members'],
   api_token_created: ['{actor} made the API token “{name}”', '/admin/api-tokens'],
   api_token_rotated: ['{actor} made the successor of the API token “{name}”', '/admin/api-tokens'],
+  scim_token_created: ['{actor} made the SCIM token “{name}”', '/admin/scim-tokens'],
   event_receiver_created: [
     '{actor} made the event receiver “{name}”, which gets the audit log',
     '/admin/event-receivers',
   ],
+  event_receiver_updated: ['{actor} changed the event receiver “{name}”', '/admin/event-receivers'],
+  event_receiver_deleted: ['{actor} removed the event receiver “{name}”', '/admin/event-receivers'],
+  event_receiver_secret_rotated: [
+    '{actor} replaced the secret of the event receiver “{name}”',
+    '/admin/event-receivers',
+  ],
 };
+
+/** The text of a receiver that is paused, because its {subject} is no admin any more. */
+const PAUSED = [
+  'The event receiver “{name}” is paused, because {subject} lost the access of an admin',
+  '/admin/event-receivers',
+] as const;
 
 /** The text of a notice whose type an earlier version of this page does not know. */
 const OTHER = ['Your account or your organization changed', '/account/activity'] as const;
@@ -53,7 +66,8 @@ export async function noticesOf(
 /** Prepares a notice for a template. */
 export function shownNotice(notice: AccountNotice, userId: string): ShownNotice {
   const { id, type, actorId, subjectId, createdAt } = notice;
-  const [text, href] = TEXTS[type] ?? OTHER;
+  const isPaused = type === 'event_receiver_updated' && subjectId !== null;
+  const [text, href] = isPaused ? PAUSED : (TEXTS[type] ?? OTHER);
   const someone = actorId === null ? 'The operator of the service' : 'A person who left';
   const names: Readonly<Record<string, TextPart>> = {
     actor: actorId === userId ? words('You') : nameOr(notice.actor, someone),

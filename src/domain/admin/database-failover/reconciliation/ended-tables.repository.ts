@@ -14,6 +14,7 @@ export const ENDED_TABLES = [
   'github_tokens',
   'enrollment_passes',
   'api_tokens',
+  'event_receivers',
 ] as const;
 
 /**

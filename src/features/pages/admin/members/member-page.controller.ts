@@ -122,6 +122,7 @@ function shown(record: MemberRecord) {
     })),
     owned: record.owned,
     apiTokens: record.apiTokens.map(({ name }) => name),
+    eventReceivers: record.eventReceivers.map(({ name }) => name),
     githubTokens: record.githubTokens.map((token) => ({
       ...token,
       issued: at(token.issued_at),
