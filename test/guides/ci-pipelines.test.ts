@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
+import type { EnrolledUser, TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
 import { guideBlock } from '../support/guide.js';
+import { PublicName } from '../support/public-name.js';
 import { count } from '../support/rows.js';
 import { SvcHome } from '../support/svc-command.js';
 
@@ -12,14 +13,19 @@ const ADA = 'ada@ci-guide.example';
 const OF_JOBS = "sessions WHERE client_id = 'svc-cli'";
 
 describe('the step of a pipeline in the guide', () => {
+  let name: PublicName;
   let app: TestApp;
   let ada: EnrolledUser;
   let home: SvcHome;
   beforeAll(async () => {
-    app = await startTestApp({ environment: { SVC_DEVICE_POLL_INTERVAL: '1' } });
+    name = await PublicName.open();
+    app = await name.startApp({ environment: { SVC_DEVICE_POLL_INTERVAL: '1' } });
     ada = await app.enrolled(ADA);
   });
-  afterAll(() => app.close());
+  afterAll(async () => {
+    await app.close();
+    await name.close();
+  });
   beforeEach(async () => {
     home = await SvcHome.create();
   });
@@ -28,7 +34,7 @@ describe('the step of a pipeline in the guide', () => {
   /** Runs the lines of the guide in a job, while a person answers the code of its log. */
   async function runJob(lines: string, answer: 'approve' | 'deny') {
     const child = spawn('bash', ['-euo', 'pipefail', '-c', lines], {
-      env: { ...home.env, RUNNER_TEMP: home.path },
+      env: { ...home.env, ...name.env, RUNNER_TEMP: home.path },
     });
     let log = '';
     for (const stream of [child.stdout, child.stderr]) {
@@ -50,8 +56,7 @@ describe('the step of a pipeline in the guide', () => {
     return { status: exit, log };
   }
 
-  const job = () =>
-    guideBlock('ci-pipelines.md', 'job', { 'https://login.example.com': app.baseUrl });
+  const job = () => guideBlock('ci-pipelines.md', 'job');
 
   /** The check of the guide, with the address of a person on the list. */
   const approver = (address: string) =>
