@@ -150,7 +150,9 @@ async function holdSealer(database) {
   if (!rows[0].is_there) return client.end();
   const hold = () => client.query('UPDATE audit_seal SET round_at = clock_timestamp()');
   await hold();
-  const timer = setInterval(() => hold().catch(() => clearInterval(timer)), ROUND / 6);
+  const timer = setInterval(() => {
+    hold().catch(() => clearInterval(timer));
+  }, ROUND / 6);
   timer.unref();
   client.on('error', () => clearInterval(timer));
 }

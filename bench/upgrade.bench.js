@@ -284,8 +284,8 @@ function report(phases) {
       'other answers than 200': failures.length,
       'longest pause of issuance ms': pause.toFixed(0),
       'p50 ms': percentile(issued, 0.5).toFixed(0),
-      'slowest ms': Math.max(...issued).toFixed(0),
-      'slowest read ms': Math.max(...read).toFixed(0),
+      'slowest ms': issued.reduce((most, one) => Math.max(most, one), 0).toFixed(0),
+      'slowest read ms': read.reduce((most, one) => Math.max(most, one), 0).toFixed(0),
     }),
   );
   process.stdout.write(`${table(rows)}\n`);

@@ -90,8 +90,8 @@ export async function compare(
   lines: AsyncIterable<string>,
 ): Promise<Summary | number> {
   const hash = createHash('sha256');
-  const read = { bytes: 0 };
-  const input = Readable.from(counted(content, read));
+  const seen = { bytes: 0 };
+  const input = Readable.from(counted(content, seen));
   const inCopy = createInterface({ input, crlfDelay: Infinity })[Symbol.asyncIterator]();
   let [rows, bytes] = [0, 0];
   try {
@@ -108,13 +108,13 @@ export async function compare(
     input.destroy();
   }
   // A last line without its newline, or another form of one, has another number of bytes.
-  if (read.bytes !== bytes) return rows;
+  if (seen.bytes !== bytes) return rows;
   return { rows, bytes, sha256: hash.digest('hex') };
 }
 
-async function* counted(content: AsyncIterable<Buffer>, read: { bytes: number }) {
+async function* counted(content: AsyncIterable<Buffer>, seen: { bytes: number }) {
   for await (const chunk of content) {
-    read.bytes += chunk.length;
+    seen.bytes += chunk.length;
     yield chunk;
   }
 }

@@ -46,15 +46,14 @@ export function csvTable<Row>(columns: CsvColumns<Row>): {
  * names. A cell has the text of its value. The items of a list are separated by commas, and an item
  * that is null is `unknown`.
  */
-export function columnsOfJson<Json extends object>(names: readonly string[]): CsvColumns<Json> {
+export function columnsOfJson(names: readonly string[]): CsvColumns<object> {
   return Object.fromEntries(
-    names.map((name) => [name, (row: Json) => textOf((row as Record<string, unknown>)[name])]),
+    names.map((name) => [name, (row: object) => textOf((row as Record<string, unknown>)[name])]),
   );
 }
 
 function textOf(value: unknown): string | null {
   if (value === null || value === undefined) return null;
-  return Array.isArray(value)
-    ? value.map((item) => textOf(item) ?? 'unknown').join(', ')
-    : String(value);
+  if (Array.isArray(value)) return value.map((item) => textOf(item) ?? 'unknown').join(', ');
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }

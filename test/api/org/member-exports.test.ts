@@ -90,8 +90,13 @@ const linesOf = ({ text }: Answer): Json[] =>
 /** Returns the cell that a value of the API has in a table. */
 function cellOf(value: unknown): string {
   if (Array.isArray(value)) return value.map((item) => item ?? 'unknown').join(', ');
-  return value === null ? '' : String(value);
+  if (value === null) return '';
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
+
+/** Returns the cursor after a line of a file. */
+const placeOf = (json: Json = {}) =>
+  [json['id'], json['member_id'], json['key_id']].filter((id) => typeof id === 'string').join('.');
 
 const asCells = (json: Json) =>
   Object.fromEntries(Object.entries(json).map(([name, value]) => [name, cellOf(value)]));
@@ -129,8 +134,7 @@ describe.each(['members', 'keys'] as const)('the file of %s', (list) => {
 
   it('goes on after its last whole line', async () => {
     const all = linesOf(await fileOf(list, 'ndjson'));
-    const { id, member_id: memberId, key_id: keyId } = all[550] ?? {};
-    const place = list === 'keys' ? `${String(memberId)}.${String(keyId)}` : String(id);
+    const place = placeOf(all[550]);
     expect(linesOf(await fileOf(list, 'ndjson', `&after=${place}`))).toEqual(all.slice(551));
     const few = linesOf(await fileOf(list, 'ndjson', `&limit=3&after=${place}`));
     expect(few).toEqual(all.slice(551, 554));
@@ -142,10 +146,7 @@ describe.each(['members', 'keys'] as const)('the file of %s', (list) => {
     const ours = new Set((await fileOf(list, 'ndjson')).text.match(/[\da-f-]{36}/g));
     const ids = theirs.flatMap((line) => [line['id'], line['member_id'], line['key_id']]);
     expect(ids.filter((id) => ours.has(String(id)))).toEqual([]);
-    const [foreign] = theirs.slice(-1);
-    const place =
-      list === 'keys' ? `${foreign?.['member_id']}.${foreign?.['key_id']}` : foreign?.['id'];
-    const emails = linesOf(await fileOf(list, 'ndjson', `&after=${String(place)}`)).map(
+    const emails = linesOf(await fileOf(list, 'ndjson', `&after=${placeOf(theirs.at(-1))}`)).map(
       ({ email }) => email,
     );
     expect(emails.filter((email) => String(email).startsWith('other'))).toEqual([]);

@@ -53,7 +53,7 @@ export async function searchKeys(
   const bind: Bind = (value) => `$${values.push(value)}`;
   const rows = await composedSql<Row>(tx, searchText(query, bind), values);
   return {
-    keys: rows.flatMap(({ complete: _, id, ...key }) => (id === null ? [] : [{ ...key, id }])),
+    keys: rows.filter((row): row is Row & { readonly id: string } => row.id !== null),
     isComplete: rows.every(({ complete }) => complete),
   };
 }

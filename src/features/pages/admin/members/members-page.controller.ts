@@ -103,11 +103,15 @@ function modelChoices({ names, hasUnknown }: HeldModels, chosen: string | undefi
   ];
 }
 
+/** The parameters of a page of the list, which a file does not have. */
+const OF_PAGES: ReadonlySet<string> = new Set(['after', 'limit', 'sort']);
+
 /**
  * Returns the files that can be downloaded of a search: its members, and their keys. A file has no
  * pages, and an order of its own.
  */
-function filesOf({ after: _, limit: __, sort: ___, ...filters }: Readonly<Record<string, string>>) {
+function filesOf(query: Readonly<Record<string, string>>) {
+  const filters = Object.entries(query).filter(([name]) => !OF_PAGES.has(name));
   return [
     { name: 'Members', path: '/api/v1/org/members' },
     { name: 'Security keys', path: '/api/v1/org/keys' },
@@ -115,7 +119,7 @@ function filesOf({ after: _, limit: __, sort: ___, ...filters }: Readonly<Record
     name,
     formats: (['csv', 'ndjson'] as const).map((format) => ({
       name: format.toUpperCase(),
-      href: `${path}?${new URLSearchParams({ ...filters, format }).toString()}`,
+      href: `${path}?${new URLSearchParams([...filters, ['format', format]]).toString()}`,
     })),
   }));
 }
