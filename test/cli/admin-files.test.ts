@@ -165,7 +165,7 @@ describe('a file of svc admin', () => {
     const ends = await Promise.all(wrong.map((args) => admin('keys', 'list', ...args)));
     expect(ends.map(({ status }) => status)).toEqual(wrong.map(() => 2));
     const missing = await admin('keys', '--format', 'csv', '--output', 'gone/keys.csv');
-    expect(missing.stderr).toContain('its folder does not exist');
+    expect(missing.stderr).toContain('it, or its folder, does not exist');
     expect(asked).toEqual([]);
   });
 });

@@ -126,8 +126,14 @@ describe('svc login --fido2', () => {
 
   it('never asks the key for another name than that of the server', async () => {
     const asked = key.inputs.length;
-    const relay = createServer((_request, response) => {
+    const relay = createServer(({ url, headers }, response) => {
       response.setHeader('content-type', 'application/json');
+      if (url?.startsWith('/.well-known/') === true) {
+        const grants = ['urn:svc:params:oauth:grant-type:fido2'];
+        const issuer = `http://${headers.host}`;
+        response.end(JSON.stringify({ issuer, grant_types_supported: grants }));
+        return;
+      }
       const publicKey = { challenge: 'AAAA', rpId: 'login.example.com' };
       response.end(JSON.stringify({ state: 'x', publicKey }));
     });

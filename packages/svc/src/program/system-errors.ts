@@ -12,7 +12,7 @@ const FILE_REASONS: Readonly<Record<string, string>> = {
   EDQUOT: 'your part of the disk is full',
   EISDIR: 'it is a folder',
   ENOTDIR: 'a part of its path is no folder',
-  ENOENT: 'it does not exist',
+  ENOENT: 'it, or its folder, does not exist',
   EEXIST: 'it exists already',
   ELOOP: 'its links form a circle',
   ENAMETOOLONG: 'its name is too long',
