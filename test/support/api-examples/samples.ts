@@ -176,13 +176,14 @@ function looksRandom(text: string): boolean {
   return /^[A-Za-z0-9_+/=.:~-]{20,}$/.test(text) && !isWords(text);
 }
 
-/** Returns true for a text of words, such as a URN, a host name or the name of an error. */
+/** Returns true for a text of words, such as a URN, a name of an error or a name in camel case. */
 function isWords(text: string): boolean {
+  if (/^[a-z]*(?:[A-Z][a-z]+)+$/.test(text)) return true;
   if (/^(?:urn|https?|arn):/.test(text) || UUID.test(text)) {
     UUID.lastIndex = 0;
     return true;
   }
   UUID.lastIndex = 0;
-  const isMixed = /[a-z]/.test(text) && /[A-Z]/.test(text) && /\d/.test(text);
+  const isMixed = /[a-z]/.test(text) && /[A-Z]/.test(text); // a token may have no digit
   return !isMixed && !/^[0-9a-f]{20,}$/.test(text);
 }
