@@ -82,7 +82,7 @@ export class AccountAccessController {
     operation: 'endApplicationAccess',
     summary: 'Ends the access of an application to the user',
     answers: { 200: ENDED_ACCESS_JSON },
-    refusals: ['not_found'],
+    refusals: ['not_found', 'account_inactive'],
   })
   async endAccess(
     @Caller() { user }: VerifiedSession,

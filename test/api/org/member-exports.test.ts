@@ -19,6 +19,9 @@ const MODELS = {
 const CROWD = atScale({ small: 3_000, full: 100_000 });
 const LONG_NAME = atScale({ small: 8_000, full: 500 });
 
+/** The people of one statement, which a slow machine ends long before its time limit. */
+const AT_ONCE = 5_000;
+
 let app: TestApp;
 let ada: Client;
 let eve: Client;
@@ -37,26 +40,27 @@ afterAll(() => app.close());
  */
 async function addPeople(of: string, many: number, address: string, name: string) {
   const orgId = await organizationOf(of);
-  await rows(
-    app.dataSource,
-    `INSERT INTO users (id, org_id, email, name, active)
-     SELECT gen_random_uuid(), $1, $2 || n || '@files.example', $3 || n, n % 10 <> 0
-     FROM generate_series(1, $4::int) n`,
-    [orgId, address, name, many],
-  );
-  await rows(
-    app.dataSource,
-    `INSERT INTO authenticators (id, user_id, credential_id, public_key, sign_count, attestation, aaguid,
-                                 user_verification, name, last_used_at)
-     SELECT gen_random_uuid(), u.id, uuid_send(gen_random_uuid()), 'pem', 0,
-            CASE k WHEN 0 THEN 'packed' ELSE 'fido-u2f' END,
-            CASE k WHEN 0 THEN $2::uuid ELSE $3::uuid END, k = 0, 'Key, "' || k || '"',
-            CASE WHEN u.n % 5 <> 0 THEN now() - make_interval(days => u.n % 400) END
-     FROM (SELECT id, substring(email FROM '\\d+')::int AS n FROM users WHERE org_id = $1 AND email LIKE $4 || '%') u,
-          generate_series(0, 1) k
-     WHERE u.n % 3 <> 0 AND (k = 0 OR u.n % 3 = 1)`,
-    [orgId, MODELS.fips, MODELS.plain, address],
-  );
+  for (let first = 1; first <= many; first += AT_ONCE) {
+    const last = Math.min(many, first + AT_ONCE - 1);
+    await rows(
+      app.dataSource,
+      `WITH people AS (
+         INSERT INTO users (id, org_id, email, name, active)
+         SELECT gen_random_uuid(), $1, $2 || n || '@files.example', $3 || n, n % 10 <> 0
+         FROM generate_series($4::int, $5::int) n
+         RETURNING id, substring(email FROM '\\d+')::int AS n
+       )
+       INSERT INTO authenticators (id, user_id, credential_id, public_key, sign_count, attestation, aaguid,
+                                   user_verification, name, last_used_at)
+       SELECT gen_random_uuid(), u.id, uuid_send(gen_random_uuid()), 'pem', 0,
+              CASE k WHEN 0 THEN 'packed' ELSE 'fido-u2f' END,
+              CASE k WHEN 0 THEN $6::uuid ELSE $7::uuid END, k = 0, 'Key, "' || k || '"',
+              CASE WHEN u.n % 5 <> 0 THEN now() - make_interval(days => u.n % 400) END
+       FROM people u, generate_series(0, 1) k
+       WHERE u.n % 3 <> 0 AND (k = 0 OR u.n % 3 = 1)`,
+      [orgId, address, name, first, last, MODELS.fips, MODELS.plain],
+    );
+  }
 }
 
 async function organizationOf(email: string): Promise<string> {
@@ -251,6 +255,8 @@ describe('a program', () => {
     const { token, id } = await madeApiToken(ada, ['members:read']);
     const csv = await asProgram(app, token, 'GET', 'members?format=csv');
     expect(recordsOf(csv.text).length).toBeGreaterThan(703);
+    const lines = await asProgram(app, token, 'GET', 'members?format=ndjson');
+    expect(lines.text.trimEnd().split('\n')).toHaveLength(recordsOf(csv.text).length);
     expect((await asProgram(app, token, 'GET', '/api/v1/org/keys')).status).toBe(401);
     await orgApi(ada, 'DELETE', `/api-tokens/${id}`);
     expect((await asProgram(app, token, 'GET', 'members?format=csv')).status).toBe(401);
@@ -292,7 +298,7 @@ describe('a large organization', () => {
     const keys = whole.text.match(
       /^"[\da-f-]{36}","large\d+@[^"]+","x+\d+","\w+","[\da-f-]{36}"/gm,
     );
-    expect(new Set(keys).size).toBe(Math.floor((CROWD * 2) / 3) + Math.ceil(CROWD / 3));
+    expect(new Set(keys).size).toBe(CROWD - Math.floor(CROWD / 3) + Math.ceil(CROWD / 3));
     expect(keys).toHaveLength(new Set(keys).size);
   });
 });
