@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
 import { organizationOf, writeEvent } from '../support/feed-reader.js';
-import { endEpoch, TestSeal } from '../support/seal.js';
+import { endEpoch, sealKey, TestSeal } from '../support/seal.js';
 import { SvcHome } from '../support/svc-command.js';
 
 let app: TestApp;
@@ -21,7 +21,11 @@ beforeAll(async () => {
   app = await startTestApp({ environment: { SVC_AUDIT_SEAL_KEY: pem } });
   ada = await app.enrolled('ada@svc-audit.example');
   org = await organizationOf(app.dataSource, 'ada@svc-audit.example');
-  seal = new TestSeal(app.dataSource, privateKey, `${new URL(app.baseUrl).host}/audit`);
+  seal = new TestSeal(
+    app.dataSource,
+    privateKey,
+    sealKey(privateKey, `${new URL(app.baseUrl).host}/audit`),
+  );
   home = await SvcHome.create();
   await home.logIn(app, ada, 'openid email svc:admin');
   writeFileSync(file('seal.key'), `${seal.verifier}\n`);

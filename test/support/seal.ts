@@ -35,17 +35,18 @@ export function connectTo({ url }: Pick<TestDatabase, 'url'>): Promise<DataSourc
   return new DataSource({ type: 'postgres', url }).initialize();
 }
 
+/** Returns a private key as the key of a seal with a name. */
+export function sealKey(privateKey: KeyObject, name: string): SealKey {
+  return { name, signer: localSigner(privateKey) };
+}
+
 /** A sealer of a test, which works only if the test calls it, and what verifies its work. */
 export class TestSeal {
-  readonly key: SealKey;
-
   constructor(
     private readonly dataSource: DataSource,
     readonly privateKey: KeyObject = generateKeyPairSync('ed25519').privateKey,
-    name = 'login.example.com/audit',
-  ) {
-    this.key = { name, signer: localSigner(privateKey) };
-  }
+    readonly key: SealKey = sealKey(privateKey, 'login.example.com/audit'),
+  ) {}
 
   /** The public key, as a file of `svc audit` has it. */
   get verifier(): string {

@@ -3,12 +3,17 @@ import type { DataSource } from 'typeorm';
 import { DEPLOYMENT } from '#domain/audit/seal/checkpoint.js';
 import { hashOfLeaves } from '#domain/audit/sealed-export/leaves.repository.js';
 import { consistencyParts } from '#domain/audit/seal/merkle-tree.js';
+import { openSealKey } from '#domain/audit/seal/seal-key.js';
 import { AuditSealer } from '#domain/audit/seal/sealer.js';
 import { sealGaps, sealState } from '#domain/audit/sealed-export/seal-state.repository.js';
 import { systemClock } from '#platform/clock/clock.js';
+import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { isExtension } from '../../../packages/svc/src/audit/tree-hash.js';
 import { copyDatabase, createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { startFaultProxy, type FaultProxy } from '../../support/fault-proxy.js';
 import { writeEvent } from '../../support/feed-reader.js';
+import { useMotoCredentials } from '../../support/kms.js';
+import { startKmsStandIn, type KmsStandIn } from '../../support/kms-stand-in.js';
 import { count, rows } from '../../support/rows.js';
 import { connectTo, endEpoch, TestSeal } from '../../support/seal.js';
 import { TestClock } from '../../support/test-clock.js';
@@ -159,6 +164,50 @@ describe('the sealer', () => {
     );
     const after = seal.check(await seal.export(DEPLOYMENT), await seal.checkpoints(DEPLOYMENT));
     expect(after.findings).toMatchObject([{ fault: 'changed', id: org }]);
+  });
+});
+
+describe('a key in KMS', () => {
+  const restore = useMotoCredentials();
+  let kms: KmsStandIn;
+  let proxy: FaultProxy;
+  beforeAll(async () => {
+    kms = await startKmsStandIn();
+    proxy = await startFaultProxy(kms.endpoint);
+  });
+  afterAll(async () => {
+    await proxy.close();
+    await kms.close();
+    restore();
+  });
+
+  it('signs checkpoints, and what waited while KMS was away is signed later', async () => {
+    const kmsKeyId = kms.create();
+    const keys = [
+      { variable: 'SVC_AUDIT_SEAL_KMS_KEY_ID', keyId: kmsKeyId, use: 'Ed25519' as const },
+    ];
+    const kmsKeys = await KmsKeys.open({
+      kms: { keys, endpoint: proxy.endpoint },
+      upstream: { extraCaCerts: [] },
+    });
+    const http = { baseUrl: 'https://login.example.org' };
+    const config = {
+      auditSeal: { kmsKeyId, key: undefined, bucket: undefined, retentionDays: 400 },
+      http,
+      secrets: { root: 'a'.repeat(43), previousRoot: undefined },
+    };
+    const key = await openSealKey(config, dataSource.manager, kmsKeys);
+    const own = new TestSeal(dataSource, undefined, key);
+    expect(own.verifier).toMatch(/^login\.example\.org\/audit\+/);
+    const { org } = await own.organization(2);
+    proxy.fault = { status: 500, body: '{}' };
+    await writeEvent(dataSource, org);
+    await expect(own.seal()).rejects.toThrow('kms_unavailable');
+    proxy.fault = 'none';
+    await own.seal();
+    await expectWhole(org, 3, own);
+    expect((await own.checkpoints(org)).map(({ size }) => size)).toEqual([1, 2, 3]);
+    expect(await count(dataSource, 'audit_seal_keys WHERE verifier = $1', [own.verifier])).toBe(1);
   });
 });
 

@@ -8,7 +8,7 @@ import { dnsModule } from '../domains.js';
 import { startGitHubApplication, type GitHubApplication } from '../github.js';
 import { startDocumentKeyGround } from '../issuers.js';
 import { requires } from '../programs.js';
-import { TestSeal } from '../seal.js';
+import { sealKey, TestSeal } from '../seal.js';
 import { Exchanges } from './exchanges.js';
 import { Samples } from './samples.js';
 
@@ -52,7 +52,11 @@ export async function startStage(): Promise<Stage> {
   return {
     ...application,
     dns,
-    seal: new TestSeal(app.dataSource, privateKey, `${new URL(app.baseUrl).host}/audit`),
+    seal: new TestSeal(
+      app.dataSource,
+      privateKey,
+      sealKey(privateKey, `${new URL(app.baseUrl).host}/audit`),
+    ),
     admin: organization.admin.client,
     exchanges,
     async close() {

@@ -11,7 +11,9 @@ import { peekSealKey, recordSealKey, recordVerifier, resealKey } from './seal-ke
 /** The purpose from which the key is derived that encrypts the stored key. */
 const PURPOSE = 'audit seal key';
 
-type SealConfig = Pick<Config, 'auditSeal' | 'http' | 'secrets'>;
+type SealConfig = Pick<Config, 'auditSeal' | 'secrets'> & {
+  readonly http: Pick<Config['http'], 'baseUrl'>;
+};
 
 /**
  * Opens the key that signs checkpoints: the one in KMS, or the configured one, or the key in the
