@@ -16,8 +16,8 @@ const MODELS = {
 } as const;
 
 /** The members of a large organization, and the characters of each name. */
-const CROWD = atScale({ small: 3_000, full: 100_000 });
-const LONG_NAME = atScale({ small: 8_000, full: 500 });
+const CROWD = atScale({ small: 3_000, full: 30_000 });
+const LONG_NAME = atScale({ small: 8_000, full: 2_000 });
 
 /** The people of one statement, which a slow machine ends long before its time limit. */
 const AT_ONCE = 5_000;
