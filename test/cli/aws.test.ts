@@ -6,6 +6,7 @@ import { listenOnLoopback, stopServer } from '@svc/stand-ins/loopback-server';
 import { startSts, type RunningSts } from '@svc/stand-ins/sts';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { AWS_COMMANDS, requiresAws } from '../support/aws-command.js';
+import { guideBlock, runToSuccess } from '../support/guide.js';
 import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
 import { runProgram, SvcHome } from '../support/svc-command.js';
 
@@ -87,6 +88,20 @@ describe('svc aws', () => {
     const [cache = ''] = cacheFiles();
     expect(statSync(cache).mode & 0o777).toBe(0o600);
     expect(statSync(home.state(app, 'aws')).mode & 0o777).toBe(0o700);
+  });
+
+  it('svc api gets the token of the page about AWS, which STS exchanges', async () => {
+    const command = guideBlock('../credentials/aws.md', 'token');
+    const answer = JSON.parse(await runToSuccess(command, { env: home.env }));
+    expect(answer).toEqual({ id_token: expect.any(String), expires_in: 300 });
+    const query = new URLSearchParams({
+      Action: 'AssumeRoleWithWebIdentity',
+      Version: '2011-06-15',
+      RoleArn: ROLE,
+      RoleSessionName: 'program',
+      WebIdentityToken: answer.id_token as string,
+    });
+    expect((await fetch(sts.url, { method: 'POST', body: query })).status).toBe(200);
   });
 
   it('gives the same credentials until 10 minutes before their end, and then new ones', async () => {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { issueAttestationLeaf } from '@svc/stand-ins/attestation-authority';
 import type { EnrolledUser } from '../support/app.js';
+import { guideBlock, runToSuccess } from '../support/guide.js';
 import { HARDWARE_SSH_NEEDS, startHardwareSsh, type HardwareSsh } from '../support/hardware-ssh.js';
 import { requires } from '../support/programs.js';
 import { rows } from '../support/rows.js';
@@ -72,6 +73,19 @@ requires(...HARDWARE_SSH_NEEDS).describe('svc setup ssh --sk', () => {
     // The next certificate needs no new proof.
     rmSync(home.state(world.app, 'ssh/id-cert.pub'));
     expect(await ssh()).toMatchObject({ status: 0, stdout: 'in\n' });
+  });
+
+  requires('jq').describe('by hand', () => {
+    it('the commands of the page make a key and a certificate, with the login of svc', async () => {
+      const commands = guideBlock('../credentials/ssh-hardware-keys.md', 'by-hand');
+      const env = { ...home.env, ...world.provider.environment() };
+      await runToSuccess(commands, { cwd: home.path, env });
+      const answer = JSON.parse(readFileSync(join(home.path, 'answer.json'), 'utf8'));
+      expect(answer.attestation).toMatchObject({ aaguid: AAGUID, verify_required: true });
+      const key = ['-o', 'IdentitiesOnly=yes', '-i', join(home.path, '.ssh/id_svc_sk')];
+      const login = ['-F', configFile(), ...key, 'target', 'echo', 'in'];
+      expect(await runProgram('ssh', login, { env })).toMatchObject({ status: 0, stdout: 'in\n' });
+    });
   });
 
   it('keeps the key in a second setup and at a renewal', async () => {

@@ -1,7 +1,13 @@
 import { once } from 'node:events';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
+import {
+  chromium,
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  type Page,
+} from 'playwright-core';
 import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import { newAddress } from './client.js';
 import { findProgram } from './programs.js';
@@ -107,9 +113,14 @@ export interface BrowserProfile {
 }
 
 /** Opens a new browser profile on an origin, with its own client address. */
-export async function openProfile(browser: Browser, baseUrl: string): Promise<BrowserProfile> {
+export async function openProfile(
+  browser: Browser,
+  baseUrl: string,
+  options: Pick<BrowserContextOptions, 'proxy' | 'viewport' | 'deviceScaleFactor'> = {},
+): Promise<BrowserProfile> {
   const fromNewAddress = () => ({ 'x-forwarded-for': newAddress() });
   const context = await browser.newContext({
+    ...options,
     baseURL: baseUrl,
     extraHTTPHeaders: fromNewAddress(),
     ignoreHTTPSErrors: true, // every certificate is issued by an authority of the tests
