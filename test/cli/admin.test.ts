@@ -85,6 +85,11 @@ requires('script').describe('svc admin in a terminal', () => {
     for (const [topic, acts] of TOPICS) {
       for (const word of acts.keys()) expect(help).toContain(`svc admin ${topic} ${word}`.trim());
     }
+    const ofMembers = await shown('', 'members', '--help');
+    expect(ofMembers.match(/svc admin \S+ \S+/g)).toEqual(
+      [...(TOPICS.get('members')?.keys() ?? [])].map((word) => `svc admin members ${word}`),
+    );
+    expect(await shown('', 'nothing', '--help')).toBe(help);
     const entry = COMMANDS.find(({ name }) => name === 'admin');
     expect(entry?.words).toEqual([...TOPICS.keys()]);
     const acts = [...TOPICS].flatMap(([topic, words]) =>
