@@ -181,10 +181,10 @@ export class ServerClient {
   }
 }
 
-/** What to do about an answer that says nothing about it. */
+/** The remedy for an answer without a text. */
 const ASK = 'Ask an admin, or run: svc doctor';
 
-/** What to do about a refusal, by its status. The text of any other refusal says it. */
+/** The remedies for a refusal, by its status. The text of any other refusal has its own. */
 const REMEDIES: Readonly<Record<number, string>> = { 403: ASK, 404: ASK, 429: 'Try again later.' };
 
 /**

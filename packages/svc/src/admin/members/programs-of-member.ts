@@ -4,7 +4,7 @@ import type { KnownMember } from './member.js';
 /** An end of the rights of an admin: of the role alone, or of the access. */
 export type EndOfAdmin = 'role' | 'access';
 
-/** What happens to the API tokens of a member, by the end. */
+/** The words about the API tokens of a member, by the end. */
 const TOKENS: Readonly<Record<EndOfAdmin, string>> = {
   role: 'API tokens that rotate nothing more, and end after 7 days; those that only rotate, at once',
   access: 'API tokens that end at once',
