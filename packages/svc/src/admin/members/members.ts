@@ -85,8 +85,8 @@ const show: Act = {
       `last use ${dayOf(key.last_used_at)}`,
     ]);
     const programs = [
-      ...(member.api_tokens ?? []).map(({ id, name }) => ['  API token', name, id]),
-      ...(member.event_receivers ?? []).map(({ id, name }) => ['  event receiver', name, id]),
+      ...(member.api_tokens ?? []).map((one) => ['  API token', one.name, one.id]),
+      ...(member.event_receivers ?? []).map((one) => ['  event receiver', one.name, one.id]),
     ];
     const ends = Object.entries(member.ending).map(
       ([act, ended]) => `${act.replaceAll('_', ' ')}: ${endedLine(ended, 'This ends')}`,
