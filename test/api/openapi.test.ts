@@ -4,6 +4,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { dirname, join } from 'node:path';
 import zlib from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { OpenApiDocument } from '#platform/http/openapi/document-types.js';
 import { RoutePolicies } from '../../src/platform/http/routing/route-policies.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
@@ -87,6 +88,22 @@ describe('GET /openapi.json', () => {
     const described = documentedKinds(json).map((kind) => kind.split(' ', 2).join(' '));
     expect(expected.length).toBeGreaterThan(80);
     expect(expected.filter((route) => !described.includes(route))).toEqual([]);
+  });
+
+  it('has an example of every parameter, and of every list as a file', async () => {
+    const document: OpenApiDocument = (await app.client().get('/openapi.json')).json;
+    const operations = Object.values(document.paths).flatMap((one) => Object.values(one));
+    const hasExample = (one: object) => 'example' in one || 'examples' in one;
+    const bare = operations.flatMap(({ operationId, parameters = [], responses }) => [
+      ...parameters.filter((one) => !hasExample(one)).map(({ name }) => `${operationId} ${name}`),
+      ...Object.values(responses)
+        .flatMap((one) => Object.entries(('content' in one ? one.content : undefined) ?? {}))
+        .filter(([type, media]) => /csv|ndjson/.test(type) && !hasExample(media))
+        .map(([type]) => `${operationId} ${type}`),
+    ]);
+    expect(operations.length).toBeGreaterThan(150);
+    // A proof is valid for one request, and this list refuses every cursor.
+    expect(bare).toEqual(['issueToken dpop', 'listScimResources cursor']);
   });
 
   it('names each operation once, and each code and tag that it refers to exists', async () => {

@@ -4,12 +4,13 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { TOPICS } from '../../packages/svc/src/admin/admin.js';
 import { COMMANDS } from '../../packages/svc/src/commands.js';
 import { ageTouches } from '../support/access-targets.js';
+import { furtherAdmin, madeApiToken } from '../support/api-tokens.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { addApplication } from '../support/applications.js';
 import { newAddress } from '../support/client.js';
 import { DnsServer } from '../support/dns-server.js';
 import { assigned, dnsModule, type ListedDomain } from '../support/domains.js';
-import { addMember, idOf } from '../support/org-api.js';
+import { addMember, idOf, orgApi } from '../support/org-api.js';
 import { requires } from '../support/programs.js';
 import { rows } from '../support/rows.js';
 import { answerOf, keepOpened, openedAddress } from '../support/svc-login.js';
@@ -84,6 +85,11 @@ requires('script').describe('svc admin in a terminal', () => {
     for (const [topic, acts] of TOPICS) {
       for (const word of acts.keys()) expect(help).toContain(`svc admin ${topic} ${word}`.trim());
     }
+    const ofMembers = await shown('', 'members', '--help');
+    expect(ofMembers.match(/svc admin \S+ \S+/g)).toEqual(
+      [...(TOPICS.get('members')?.keys() ?? [])].map((word) => `svc admin members ${word}`),
+    );
+    expect(await shown('', 'nothing', '--help')).toBe(help);
     const entry = COMMANDS.find(({ name }) => name === 'admin');
     expect(entry?.words).toEqual([...TOPICS.keys()]);
     const acts = [...TOPICS].flatMap(([topic, words]) =>
@@ -213,6 +219,36 @@ requires('script').describe('the acts on members', () => {
       expect((await inTerminal('', 'members', 'pass', pat, '--lift', '--withdraw')).status).toBe(2);
     },
   );
+
+  it.concurrent('names the programs that end with the role or the access of an admin', async () => {
+    const maker = await furtherAdmin(app, ada.client, `max@${DOMAIN}`);
+    const token = await madeApiToken(maker.client, ['audit:read'], { name: 'Shipper of Max' });
+    const { json: receiver } = await orgApi(maker.client, 'POST', '/event-receivers', {
+      name: 'SIEM of Max',
+      kind: 'webhook',
+      url: 'http://127.0.0.1:9/events',
+    });
+    const record = await shown('', 'members', 'show', maker.id);
+    const acts = ['demote', 'deactivate', 'revoke', 'remove', 'pass'];
+    const questions = await Promise.all(
+      acts.map((act) => inTerminal('n\n', 'members', act, maker.id)),
+    );
+    for (const text of [record, ...questions.map(({ stdout }) => stdout)]) {
+      for (const one of [token, receiver]) expect(text).toContain(one.id);
+      expect(text).toContain('Shipper of Max');
+      expect(text).toContain('SIEM of Max');
+    }
+    const [demotion, ...ends] = questions.map(({ stdout }) => stdout);
+    expect(demotion).toContain('end after 7 days');
+    expect(demotion).not.toContain('Nothing else ends');
+    for (const end of ends) expect(end).toMatch(/This ends: .*1 API token/);
+    await shown('y\n', 'members', 'demote', maker.id);
+    await shown('y\n', 'members', 'promote', maker.id);
+    await orgApi(ada.client, 'DELETE', `/api-tokens/${token.id}`);
+    await orgApi(ada.client, 'DELETE', `/event-receivers/${receiver.id}`);
+    const after = await inTerminal('n\n', 'members', 'demote', maker.id);
+    expect(after.stdout).toContain('Nothing else ends.');
+  });
 
   it.concurrent('removes a member, and lets the address in again', async () => {
     const dan = await addMember(app, `ada@${DOMAIN}`, `dan@${DOMAIN}`, { scimManaged: false });

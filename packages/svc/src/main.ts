@@ -38,7 +38,7 @@ async function runCommand(options: GlobalOptions, terminal: Terminal): Promise<n
   const entry = entryOf(name);
   const { command } = await entry.load();
   const isHelp = args.length === 1 && args[0] === 'help';
-  if (options.wantsHelp || isHelp) return helpOf(entry, command, terminal);
+  if (options.wantsHelp || isHelp) return helpOf(entry, command, terminal, args[0]);
   const isForTool = entry.toolWord !== undefined && args[0] === entry.toolWord;
   const context = new CommandContext(terminal, options.server, COMMANDS, isForTool);
   const status = await endOf(command, args, context).catch((error: unknown) =>
@@ -112,11 +112,15 @@ async function help(
   return isAsked ? 0 : STATUS.usage;
 }
 
-function helpOf(entry: CommandEntry, command: Command, terminal: Terminal): number {
+/** Prints the help of a command: the forms that begin with a word, or all if none does. */
+function helpOf(entry: CommandEntry, command: Command, terminal: Terminal, word = ''): number {
   const { usage, help: lines = [] } = command;
-  const [first = '', ...others] = usage.split('\n');
+  const all = usage.split('\n');
+  const ofWord = all.filter((form) => `${form} `.startsWith(`svc ${entry.name} ${word} `));
+  const shown = ofWord.length > 0 ? ofWord : all;
+  const [first = '', ...others] = shown;
   const forms = [`Usage: ${first}`, ...others.map((line) => `       ${line}`)];
-  terminal.result({ usage: usage.split('\n'), summary: entry.summary }, [
+  terminal.result({ usage: shown, summary: entry.summary }, [
     ...forms,
     '',
     `${entry.summary}.`,

@@ -33,9 +33,16 @@ export async function programItself(
   presented: PresentedToken | undefined,
   scope: string,
 ): Promise<Program> {
-  const { scheme, token, address } = presented ?? {};
+  // A request without a token gets no error code in its challenge (RFC 6750 §3.1).
+  if (presented === undefined || presented.scheme === 'cookie') {
+    throw new DomainError(
+      'unauthenticated',
+      'This needs an API token in the Authorization header.',
+    );
+  }
+  const { scheme, token, address } = presented;
   const found =
-    scheme === 'Bearer' && token !== undefined
+    scheme === 'Bearer'
       ? await authenticateApiToken(manager, hashOpaqueToken(token), address)
       : undefined;
   if (found?.isAllowedHere !== true) {

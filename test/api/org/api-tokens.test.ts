@@ -201,6 +201,25 @@ describe('an API token', () => {
     expect((await ada.get('/api/v1/programs/nothing')).status).toBe(404);
   });
 
+  it('is named as wrong in the challenge of a request that has one, and of no other', async () => {
+    const { token } = await madeApiToken(ada, ['members:read']);
+    const challenge = async (path: string, headers: Record<string, string>) => {
+      const address = newAddress();
+      const answer = await app.client().get(`/api/v1/programs/${path}`, { address, headers });
+      return [answer.status, answer.headers.get('www-authenticate')?.split(', resource')[0]];
+    };
+    const none = [401, expect.stringMatching(/^Bearer resource_metadata="[^"]+"$/)];
+    expect(await challenge('members', {})).toEqual(none);
+    expect(await challenge(`members?access_token=${token}`, {})).toEqual(none);
+    expect(await challenge('members', { cookie: `svc_session=${token}` })).toEqual(none);
+    const wrong = [401, expect.stringContaining('error="invalid_token"')];
+    expect(await challenge('members', { authorization: 'Bearer svc_api_x' })).toEqual(wrong);
+    expect(await challenge('members', { authorization: `DPoP ${token}` })).toEqual(wrong);
+    const here = { authorization: `Bearer ${token}` };
+    expect(await challenge('members', here)).toEqual([200, undefined]);
+    expect(await challenge(`members?access_token=${token}`, here)).toEqual([400, undefined]);
+  });
+
   it('is refused from another address like a wrong one, which the log alone tells', async () => {
     const { id, token } = await madeApiToken(ada, READS, { allowed_cidrs: ['10.200.1.9/24'] });
     expect((await listed(ada)).tokens[0]).toMatchObject({ allowed_cidrs: ['10.200.1.0/24'] });

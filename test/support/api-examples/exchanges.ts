@@ -59,9 +59,12 @@ export class Exchanges {
     );
   }
 
-  /** The method {@link call}, to be used as a function. */
-  get bound(): Pick<Exchanges, 'call'> {
-    return { call: (name, asked) => this.call(name, asked) };
+  /** The methods {@link call} and {@link also}, to be used as functions. */
+  get bound(): Pick<Exchanges, 'call' | 'also'> {
+    return {
+      call: (name, asked) => this.call(name, asked),
+      also: (name, asked) => this.also(name, asked),
+    };
   }
 
   /** Sets the sample of a live text, such as the id of a client. */
@@ -87,8 +90,54 @@ export class Exchanges {
     const live = (isDocumented ? this.samples.live(documented) : wanted) as typeof wanted;
     const answer = await this.#send(placed, { ...asked, ...live });
     expectDocumented(this.document, placed.operation, answer);
-    this.#recorded.set(name, this.#exampleOf(sampled, answer));
+    const { others, texts } = this.#recorded.get(name) ?? {};
+    const example = this.#exampleOf(sampled, answer);
+    this.#recorded.set(name, { ...example, ...(others && { others }), ...(texts && { texts }) });
     return answer;
+  }
+
+  /**
+   * Calls an operation that is recorded already with other parameters, and records their values. If
+   * the answer has another media type, its text is recorded too.
+   */
+  async also(name: string, asked: Asked): Promise<Answer> {
+    const placed = this.#placed.get(name);
+    const recorded = this.#recorded.get(name);
+    if (!placed || !recorded) throw new Error(`there is no exchange of ${name}`);
+    const answer = await this.#send(placed, asked);
+    expectDocumented(this.document, placed.operation, answer);
+    const sampled = this.samples.sampled(asked.parameters ?? {}) as Record<string, unknown>;
+    const isNew = (parameter: string) => !Object.hasOwn(recorded.parameters ?? {}, parameter);
+    const others = Object.entries(sampled).filter(([parameter]) => isNew(parameter));
+    const type = typeOf(answer);
+    const isText = type !== undefined && type !== recorded.answer.type;
+    this.#recorded.set(name, {
+      ...recorded,
+      ...((recorded.others ?? others.length > 0) && {
+        others: { ...recorded.others, ...Object.fromEntries(others) },
+      }),
+      ...((recorded.texts ?? isText) && {
+        texts: { ...recorded.texts, ...(isText && { [type]: this.#textOf(type, answer.text) }) },
+      }),
+    });
+    return answer;
+  }
+
+  /** Returns the text of an answer of lines with samples: of CSV, or of JSON on each line. */
+  #textOf(type: string, text: string): string {
+    if (type === 'text/csv') {
+      const [head = '', ...lines] = text.split('\r\n');
+      const names = head.split(',');
+      const sampled = lines.slice(0, MOST_ITEMS).map((line) => {
+        const cells = [...line.matchAll(/"((?:[^"]|"")*)"/g)].map(([, cell = '']) => cell);
+        const shown = cells.map((cell, n) => String(this.samples.sampled(cell, names[n])));
+        return shown.map((cell) => `"${cell}"`).join(',');
+      });
+      return [head, ...sampled].join('\r\n');
+    }
+    const lines = text.split('\n').filter((line) => line !== '');
+    const shown = lines.slice(0, MOST_ITEMS).map((line) => this.samples.sampled(JSON.parse(line)));
+    return shown.map((line) => `${JSON.stringify(line)}\n`).join('');
   }
 
   #send({ method, path, operation }: Placed, asked: Asked): Promise<Answer> {

@@ -181,6 +181,12 @@ export class ServerClient {
   }
 }
 
+/** The remedy for an answer without a text. */
+const ASK = 'Ask an admin, or run: svc doctor';
+
+/** The remedies for a refusal, by its status. The text of any other refusal has its own. */
+const REMEDIES: Readonly<Record<number, string>> = { 403: ASK, 404: ASK, 429: 'Try again later.' };
+
 /**
  * Returns the answer if the server accepted the request (2xx or 304).
  * @throws CliFailure for any other answer
@@ -195,10 +201,9 @@ export function accepted(answer: PlainAnswer): PlainAnswer {
     throw new CliFailure(detail ?? `The server failed (${status}).`, 'Try again in a minute.');
   }
   if (status === 401) throw refusal401(answer, detail);
-  const whatToDo = status === 429 ? 'Try again later.' : 'Ask an admin, or run: svc doctor';
   throw new ServerRefusal(
     detail ?? `The server refused (${status}).`,
-    whatToDo,
+    detail === undefined ? ASK : (REMEDIES[status] ?? ''),
     status,
     errorDocument(answer.text),
   );

@@ -13,12 +13,25 @@ export interface ParameterObject {
   readonly required: boolean;
   readonly description?: string;
   readonly schema: JsonSchema;
+  /** The value in the example of the operation. */
   readonly example?: unknown;
+  /** A value of a request of its own, if the example of the operation lacks the parameter. */
+  readonly examples?: NamedExamples;
 }
+
+/** Examples by their names (the Example Object of OpenAPI 3.1). */
+export type NamedExamples = Readonly<Record<string, { readonly value: unknown }>>;
 
 /** The bodies of a request or response, by their media types. */
 export type ContentObject = Readonly<
-  Record<string, { readonly schema: JsonSchema; readonly example?: unknown }>
+  Record<
+    string,
+    {
+      readonly schema: JsonSchema;
+      readonly example?: unknown;
+      readonly examples?: NamedExamples;
+    }
+  >
 >;
 
 /** A response of an operation (the Response Object of OpenAPI 3.1). */

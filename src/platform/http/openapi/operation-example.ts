@@ -24,6 +24,10 @@ export interface OperationExample {
     /** The body: JSON, or text. A body of bytes has no example. */
     readonly body?: unknown;
   };
+  /** The values of the other parameters, from further requests. */
+  readonly others?: Readonly<Record<string, unknown>>;
+  /** The texts of the answers to further requests, by their media types. */
+  readonly texts?: Readonly<Record<string, string>>;
 }
 
 /** Returns an operation with the values of its example. */
@@ -43,13 +47,39 @@ export function withExample(
           content: eachType(requestBody.content, () => true, example.body),
         },
       }),
-    responses: withAnswer(responses, example.answer),
+    responses: withTexts(withAnswer(responses, example.answer), example),
   };
 }
 
-function withValue(parameter: ParameterObject, { parameters = {} }: OperationExample) {
+function withValue(
+  parameter: ParameterObject,
+  { parameters = {}, others = {} }: OperationExample,
+): ParameterObject {
   const { name } = parameter;
-  return Object.hasOwn(parameters, name) ? { ...parameter, example: parameters[name] } : parameter;
+  if (Object.hasOwn(parameters, name)) return { ...parameter, example: parameters[name] };
+  return Object.hasOwn(others, name)
+    ? { ...parameter, examples: { other: { value: others[name] } } }
+    : parameter;
+}
+
+/** Adds the texts of further answers to the response of the example. */
+function withTexts(
+  responses: OperationObject['responses'],
+  { answer: { status }, texts = {} }: OperationExample,
+): OperationObject['responses'] {
+  const response = responses[status];
+  if (response === undefined || '$ref' in response || response.content === undefined) {
+    return responses;
+  }
+  const { content } = response;
+  const rows = Object.entries(content).map(([type, media]) => [
+    type,
+    texts[type] === undefined ? media : { ...media, examples: { other: { value: texts[type] } } },
+  ]);
+  return {
+    ...responses,
+    [status]: { ...response, content: Object.fromEntries(rows) as ContentObject },
+  };
 }
 
 function withAnswer(

@@ -5,10 +5,11 @@ import type { Stage } from '../stage.js';
 /** Records the operations of the targets of an organization and their rules. */
 export async function accessExamples(stage: Stage): Promise<string> {
   const { app, organization } = stage;
+  await stage.member('walter@octo.example');
   const user = await idOf(app, 'admin@octo.example');
   const group = await addGroup(organization, 'Platform', [user]);
   const exchanges = await stage.exchanges();
-  const { call } = exchanges.bound;
+  const { call, also } = exchanges.bound;
   const role = await call('addAwsRole', {
     body: {
       role_arn: 'arn:aws:iam::123456789012:role/reader',
@@ -29,6 +30,8 @@ export async function accessExamples(stage: Stage): Promise<string> {
     body: { logins: ['postgres', 'backup'] },
   });
   await call('listTargets', { parameters: { kind: 'host_group', q: 'database' } });
+  const { next } = (await also('listTargets', { parameters: { limit: 1 } })).json;
+  await also('listTargets', { parameters: { after: next as string } });
   const target = { kind: 'host_group', id: hostsId };
   await call('getTarget', { parameters: target });
   const rule = {
@@ -42,6 +45,11 @@ export async function accessExamples(stage: Stage): Promise<string> {
     body: rule,
   });
   await call('listAdmittedMembers', { parameters: target });
+  const everyone = { kind: 'aws_role', id: roleId, limit: 1 };
+  const page = await also('listAdmittedMembers', { parameters: everyone });
+  await also('listAdmittedMembers', {
+    parameters: { ...everyone, after: page.json.next as string },
+  });
   await call('checkAccess', { parameters: { ...target, user } });
   await call('exportAccess');
   await call('deleteAwsRole', {

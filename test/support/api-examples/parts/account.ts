@@ -13,6 +13,11 @@ export async function accountExamples(stage: Stage): Promise<string> {
   const from = grace.client;
   const exchanges = await stage.exchanges();
   const call: typeof exchanges.call = (name, asked) => exchanges.call(name, { from, ...asked });
+  /** Records the cursor of a list as the value of its parameter. */
+  const goOn = async (name: string) => {
+    const { next } = (await exchanges.also(name, { from, parameters: { limit: 1 } })).json;
+    await exchanges.also(name, { from, parameters: { limit: 1, after: next as string } });
+  };
 
   await call('getSetup');
   await call('listKeys');
@@ -24,14 +29,15 @@ export async function accountExamples(stage: Stage): Promise<string> {
   await call('renameKey', { parameters: { id: key.id }, body: { name: 'Desk' } });
   await call('removeKey', { parameters: { id: key.id } });
 
-  const { json: issued } = await from.post(
-    '/v1/credentials/ssh',
-    { public_key: PUBLIC_KEY },
-    { address: newAddress() },
-  );
+  const issue = () =>
+    from.post('/v1/credentials/ssh', { public_key: PUBLIC_KEY }, { address: newAddress() });
+  await issue();
+  const { json: issued } = await issue();
   await call('listMyCredentials', { parameters: { limit: 1 } });
+  await goOn('listMyCredentials');
   await call('revokeMyCertificate', { parameters: { serial: issued.serial } });
   await call('listMyActivity', { parameters: { limit: 1 } });
+  await goOn('listMyActivity');
   await call('exportMyAccount');
 
   const application = await registerApplication(from, { name: 'Wiki' });

@@ -15,6 +15,7 @@ export async function applicationExamples(stage: Stage): Promise<string> {
   const { json: made } = await exchanges.call('registerApplication', { body: NEW });
   const id = made.client_id as string;
   await exchanges.call('listApplications');
+  await exchanges.also('listApplications', { parameters: { after: id } });
   const shown = await exchanges.call('getApplication', { parameters: { id } });
   const tag = shown.headers.get('etag');
   const body = { name: 'Team wiki' };

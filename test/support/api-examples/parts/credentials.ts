@@ -19,7 +19,11 @@ export async function credentialExamples(stage: Stage): Promise<string> {
   const asked = { public_key: PUBLIC_KEY, ttl_seconds: 3600 };
   const { serial } = (await exchanges.call('issueSshCertificate', { body: asked })).json;
   await exchanges.call('getSshAuthority', { accept: 'application/json' });
-  await exchanges.call('getRevocationList', { accept: 'application/json' });
+  const list = await exchanges.call('getRevocationList', { accept: 'application/json' });
+  await exchanges.also('getRevocationList', {
+    accept: 'application/json',
+    parameters: { 'if-none-match': list.headers.get('etag') },
+  });
   await exchanges.call('checkRevocation', { parameters: { serial } });
   await exchanges.call('issueAwsToken', { body: { role_arn: ROLE } });
   await exchanges.call('getAwsToken', {
@@ -49,7 +53,9 @@ async function github(
   const begun = await exchanges.call('startGitHubLink', { body: { owner: 'second-org' } });
   const atGitHub = await admin.get(begun.json.authorization_url as string);
   const { searchParams } = new URL(atGitHub.headers.get('location') ?? '');
-  await exchanges.call('completeGitHubLink', { parameters: Object.fromEntries(searchParams) });
+  await exchanges.call('completeGitHubLink', {
+    parameters: { ...Object.fromEntries(searchParams), installation_id: installed.id },
+  });
   const { id, account } = installed;
   const installation = { id, account, repository_selection: 'all' };
   const payload = { action: 'suspend', installation, sender: { login: 'owner' } };

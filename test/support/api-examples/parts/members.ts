@@ -1,6 +1,6 @@
 import { newAddress } from '../../client.js';
-import { idOf } from '../../org-api.js';
-import { orgApi } from '../../org-api.js';
+import { idOf, orgApi } from '../../org-api.js';
+import { searchMembers } from '../searches.js';
 import type { Stage } from '../stage.js';
 import { PUBLIC_KEY } from './account.js';
 
@@ -18,24 +18,31 @@ export async function memberExamples(stage: Stage): Promise<string> {
   await bob.client.post('/v1/keys/register/complete', { state: started.state, credential });
   await bob.client.copy().logIn(bob.key, { address: newAddress() });
   const exchanges = await stage.exchanges();
-  const { call } = exchanges.bound;
+  const { call, also } = exchanges.bound;
   const id = await idOf(app, 'bob@octo.example');
+  const act: typeof call = async (name, asked) => {
+    const { headers } = await orgApi(stage.admin, 'GET', `/members/${id}`);
+    const parameters = { id, 'if-match': headers.get('etag'), ...asked?.parameters };
+    return call(name, { ...asked, parameters });
+  };
   await call('listMembers', { parameters: { q: 'bob', limit: 1 } });
   await call('listMemberKeys', { parameters: { q: 'bob', limit: 1 } });
+  await searchMembers(also, 'listMembers', { sort: 'address' });
+  await searchMembers(also, 'listMemberKeys');
   const shown = await call('getMember', { parameters: { id } });
-  await call('promoteMember', { parameters: { id, 'if-match': shown.headers.get('etag') } });
-  await call('demoteMember', { parameters: { id } });
+  await act('promoteMember');
+  await act('demoteMember');
   const { sessions, security_keys: keys } = shown.json;
-  await call('endMemberSession', { parameters: { id, session_id: sessions[0].id as string } });
-  await call('removeMemberKey', { parameters: { id, key_id: keys.at(-1).id as string } });
-  await call('revokeMemberCredentials', { parameters: { id } });
-  await call('giveEnrollmentPass', { parameters: { id } });
+  await act('endMemberSession', { parameters: { session_id: sessions[0].id as string } });
+  await act('removeMemberKey', { parameters: { key_id: keys.at(-1).id as string } });
+  await act('revokeMemberCredentials');
+  await act('giveEnrollmentPass');
   await call('getEnrollmentPass', { parameters: { id } });
-  await call('withdrawEnrollmentPass', { parameters: { id } });
-  await call('liftEnrollmentPassDemand', { parameters: { id } });
-  await call('deactivateMember', { parameters: { id } });
-  await call('activateMember', { parameters: { id } });
-  await call('removeMember', { parameters: { id, prefer: 'return=representation' } });
+  await act('withdrawEnrollmentPass');
+  await act('liftEnrollmentPassDemand');
+  await act('deactivateMember');
+  await act('activateMember');
+  await act('removeMember', { parameters: { prefer: 'return=representation' } });
   await call('readmitMember', { body: { email: 'bob@octo.example' } });
   await ties(stage, call);
   return exchanges.recorded();
@@ -53,13 +60,17 @@ async function ties({ app, admin, organization: { scim } }: Stage, call: Call): 
     userName: 'robert@octo.example',
     emails: work('twin@octo.example'),
   });
-  await call('partMember', { parameters: { id: await idOf(app, 'twin@octo.example') } });
+  const asShown = async (id: string) => {
+    const { headers } = await orgApi(admin, 'GET', `/members/${id}`);
+    return { parameters: { id, 'if-match': headers.get('etag') } };
+  };
+  await call('partMember', await asShown(await idOf(app, 'twin@octo.example')));
   await scim('POST', '/Users', { userName: 'adm-carol', emails: work('carol@octo.example') });
   await app.enrolled('carol@octo.example');
   const own = await scim('POST', '/Users', {
     userName: 'carol@octo.example',
     emails: work('carol@octo.example'),
   });
-  await call('giveAddress', { parameters: { id: own.json.id as string } });
+  await call('giveAddress', await asShown(own.json.id as string));
   await orgApi(admin, 'PATCH', '', { membership: 'scim_only' });
 }

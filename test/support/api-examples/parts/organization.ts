@@ -1,11 +1,12 @@
 import { rows } from '../../rows.js';
-import { orgApi } from '../../org-api.js';
+import { idOf, orgApi } from '../../org-api.js';
+import { searchEvents } from '../searches.js';
 import type { Stage } from '../stage.js';
 
 /** Records the operations of an organization: settings, domains, providers, secrets, audit log. */
 export async function organizationExamples(stage: Stage): Promise<string> {
   const exchanges = await stage.exchanges();
-  const { call } = exchanges.bound;
+  const { call, also } = exchanges.bound;
   const shown = await call('getOrganization');
   await call('changeOrganization', {
     parameters: { 'if-match': shown.headers.get('etag') },
@@ -23,6 +24,10 @@ export async function organizationExamples(stage: Stage): Promise<string> {
   await call('withdrawProvider', { parameters: { id: allowed.json.id as string } });
   await secretsToConfirm(stage, call);
   await auditLog(stage, call);
+  const email = 'admin@octo.example';
+  await searchEvents(also, 'listAuditEvents', { id: await idOf(stage.app, email), email });
+  exchanges.learn('newest', 'newest');
+  await also('listAuditCheckpoints', { parameters: { after: 'newest' } });
   return exchanges.recorded();
 }
 

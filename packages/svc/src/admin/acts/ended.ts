@@ -3,6 +3,7 @@ export type Ended = Readonly<Record<string, number | undefined>>;
 
 /** The kinds whose name in the API does not say to an admin what they are. */
 const WORDS: Readonly<Record<string, string>> = {
+  api_tokens: 'API token',
   certificates: 'SSH certificate',
   event_receivers: 'paused event receiver',
   enrollment_passes: 're-enrollment pass',

@@ -5,6 +5,7 @@ import type { Act } from '../acts/act.js';
 import { ifMatch, path, WITH_DOCUMENT, type AdminClient } from '../acts/admin-client.js';
 import { endedLine, type Ended } from '../acts/ended.js';
 import { nameOf, readMember } from './member.js';
+import { programsOf, type EndOfAdmin } from './programs-of-member.js';
 
 /** An act on a member, with the words of the question before it. */
 interface MemberAct {
@@ -12,6 +13,8 @@ interface MemberAct {
   readonly route: string;
   /** The name of the act in the member `ending` of the API, if it ends something. */
   readonly ends?: 'deactivate' | 'revoke_credentials' | 'remove';
+  /** The end that it is for the programs that work by the access of the member. */
+  readonly endOfAdmin?: EndOfAdmin;
   readonly effects: readonly string[];
   readonly question: string;
   readonly done: string;
@@ -26,13 +29,15 @@ const ACTS: Readonly<Record<string, MemberAct>> = {
   },
   demote: {
     route: 'demote',
-    effects: ['The member stays, and loses the rights of an admin at once. Nothing else ends.'],
+    endOfAdmin: 'role',
+    effects: ['The member stays, and loses the rights of an admin at once.'],
     question: 'Remove the role of admin?',
     done: 'is no admin any more',
   },
   deactivate: {
     route: 'deactivate',
     ends: 'deactivate',
+    endOfAdmin: 'access',
     effects: ['The member cannot sign in until an admin activates the account. The keys stay.'],
     question: 'Deactivate this member?',
     done: 'is deactivated',
@@ -46,6 +51,7 @@ const ACTS: Readonly<Record<string, MemberAct>> = {
   revoke: {
     route: 'revoke-credentials',
     ends: 'revoke_credentials',
+    endOfAdmin: 'access',
     effects: ['Every key of the member is removed with what it opened. The member enrolls again.'],
     question: 'Revoke all credentials?',
     done: 'has no credentials any more',
@@ -53,6 +59,7 @@ const ACTS: Readonly<Record<string, MemberAct>> = {
   remove: {
     route: 'remove',
     ends: 'remove',
+    endOfAdmin: 'access',
     effects: [
       'The account is deleted for good; the audit log stays. The addresses and sign-ins of the',
       'member stay out until: svc admin members readmit ADDRESS',
@@ -87,9 +94,12 @@ function actOf(act: MemberAct): Act {
 async function change(admin: AdminClient, options: ParsedArguments, act: MemberAct): Promise<void> {
   const { member, answer } = await readMember(admin, options.positionals[0] ?? '');
   const others = member.twins.length + member.linked_to.length;
+  const programs = act.endOfAdmin ? programsOf(member, act.endOfAdmin) : [];
   const effects = [
     nameOf(member),
     ...act.effects,
+    ...(act.endOfAdmin === 'role' && programs.length === 0 ? ['Nothing else ends.'] : []),
+    ...programs,
     ...(act.ends && others > 0 ? [`Of ${others} linked accounts the access ends, too.`] : []),
     ...(act.ends ? [endedLine(member.ending?.[act.ends] ?? {}, 'This ends')] : []),
   ];
@@ -133,7 +143,7 @@ const pass: Act = {
 async function givePass(admin: AdminClient, options: ParsedArguments): Promise<void> {
   const { member, answer } = await readMember(admin, options.positionals[0] ?? '');
   const ends = endedLine(member.ending?.['revoke_credentials'] ?? {}, 'This ends');
-  const effects = [nameOf(member), ...PASS_EFFECTS, ends];
+  const effects = [nameOf(member), ...PASS_EFFECTS, ...programsOf(member, 'access'), ends];
   await admin.agree(options, effects, 'Revoke everything and make a pass?');
   const made = await admin.json<{
     readonly pass: string;

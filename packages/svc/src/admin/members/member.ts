@@ -35,6 +35,15 @@ export interface KnownMember {
   readonly linked_to: readonly string[];
   /** The numbers of what each act would end now. Only the record of one member has them. */
   readonly ending?: Readonly<Record<string, Ended>>;
+  /** The API tokens that the member made. Only the record of one member has them. */
+  readonly api_tokens?: readonly NamedThing[];
+  /** The enabled event receivers whose address the member set. */
+  readonly event_receivers?: readonly NamedThing[];
+}
+
+interface NamedThing {
+  readonly id: string;
+  readonly name: string;
 }
 
 /** Finds the id of a member by id, address or whole name. */

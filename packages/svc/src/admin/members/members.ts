@@ -84,10 +84,19 @@ const show: Act = {
       key.model ?? 'unknown model',
       `last use ${dayOf(key.last_used_at)}`,
     ]);
+    const programs = [
+      ...(member.api_tokens ?? []).map((one) => ['  API token', one.name, one.id]),
+      ...(member.event_receivers ?? []).map((one) => ['  event receiver', one.name, one.id]),
+    ];
     const ends = Object.entries(member.ending).map(
       ([act, ended]) => `${act.replaceAll('_', ' ')}: ${endedLine(ended, 'This ends')}`,
     );
-    admin.terminal.result(member, [...tableLines(facts), ...tableLines(keys), ...ends]);
+    admin.terminal.result(member, [
+      ...tableLines(facts),
+      ...tableLines(keys),
+      ...tableLines(programs),
+      ...ends,
+    ]);
   },
 };
 

@@ -1,0 +1,43 @@
+import { printable } from '../../terminal/table.js';
+import type { KnownMember } from './member.js';
+
+/** An end of the rights of an admin: of the role alone, or of the access. */
+export type EndOfAdmin = 'role' | 'access';
+
+/** The words about the API tokens of a member, by the end. */
+const TOKENS: Readonly<Record<EndOfAdmin, string>> = {
+  role: 'API tokens that rotate nothing more, and end after 7 days; those that only rotate, at once',
+  access: 'API tokens that end at once',
+};
+
+/**
+ * Returns the lines that name the programs of the organization which work by the access of a
+ * member: the API tokens that the member made, and the event receivers whose address the member
+ * set.
+ */
+export function programsOf(
+  { api_tokens: tokens = [], event_receivers: receivers = [] }: KnownMember,
+  end: EndOfAdmin,
+): string[] {
+  return [
+    ...named(
+      TOKENS[end],
+      tokens,
+      'Another admin makes a successor: svc admin api-tokens rotate ID',
+    ),
+    ...named(
+      'Event receivers that are paused at once',
+      receivers,
+      'Another admin lets them go on, on the page of the event receivers.',
+    ),
+  ];
+}
+
+function named(
+  what: string,
+  things: readonly { readonly name: string; readonly id: string }[],
+  remedy: string,
+): string[] {
+  if (things.length === 0) return [];
+  return [`${what}:`, ...things.map(({ id, name }) => `  ${printable(name)} (${id})`), remedy];
+}
