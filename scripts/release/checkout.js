@@ -14,7 +14,9 @@ const MOST_NAMES = 10;
 export function cleanCommit(root) {
   const top = git(root, ['rev-parse', '--show-toplevel']).trim();
   if (realpathSync(top) !== realpathSync(root))
-    throw new Error(`${root} is not the top of a checkout of git. Clone the project, and try again.`);
+    throw new Error(
+      `${root} is not the top of a checkout of git. Clone the project, and try again.`,
+    );
   const changed = git(root, ['status', '--porcelain', '-z', '--untracked-files=all'])
     .split('\0')
     .filter(Boolean);

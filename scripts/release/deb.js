@@ -64,7 +64,10 @@ export function debianUnit(unit) {
 function debEntries(tree, scripts) {
   const read = (path) => readFileSync(join(tree, path), 'utf8');
   const text = (path, content) => ({ path: `./${path}`, type: 'file', mode: 0o644, text: content });
-  const program = (name) => ({ ...text(`usr/bin/${name}`, readFileSync(join(scripts, name), 'utf8')), mode: 0o755 });
+  const program = (name) => ({
+    ...text(`usr/bin/${name}`, readFileSync(join(scripts, name), 'utf8')),
+    mode: 0o755,
+  });
   const folder = (path) => ({ path: `./${path}`, type: 'folder' });
   const copyright = `${read('LICENSE')}\n\nNode.js, in /${HOME}/bin/node:\n\n${read('LICENSE.node')}`;
   return [
@@ -76,7 +79,10 @@ function debEntries(tree, scripts) {
       ({ path }) => !/^\.\/usr\/lib\/svc-server\/(?:deploy|docs)(?:\/|$)/.test(path),
     ),
     ...['usr/lib/systemd', 'usr/lib/systemd/system'].map(folder),
-    text('usr/lib/systemd/system/svc-server.service', debianUnit(read('deploy/svc-server.service'))),
+    text(
+      'usr/lib/systemd/system/svc-server.service',
+      debianUnit(read('deploy/svc-server.service')),
+    ),
     ...['usr/share', 'usr/share/doc', 'usr/share/doc/svc-server'].map(folder),
     text('usr/share/doc/svc-server/copyright', copyright),
     text('usr/share/doc/svc-server/one-vm.md', read('docs/guides/one-vm.md')),

@@ -3,7 +3,15 @@
  * Node with npm, and the package registry; `ssh-keygen` makes the signature.
  */
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs';
 import { arch, platform, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -50,8 +58,7 @@ function release({ out, key, architectures }) {
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
-  if (key === undefined)
-    say('Not signed. To sign, give --key FILE, a private key of ssh-keygen.');
+  if (key === undefined) say('Not signed. To sign, give --key FILE, a private key of ssh-keygen.');
   else sign(join(out, 'SHA256SUMS'), key);
   for (const line of readFileSync(join(out, 'SHA256SUMS'), 'utf8').trimEnd().split('\n')) say(line);
 }
@@ -89,8 +96,8 @@ function sign(list, key) {
 
 /** Runs npm. No package may run a script, and nothing but the registry is asked. */
 function npm(folder, args) {
-  const safe = args[0] === 'ci' ? ['--ignore-scripts', '--prefer-offline'] : ['--silent'];
-  run('npm', [...args, ...safe], folder);
+  const safe = args[0] === 'ci' ? ['--ignore-scripts', '--prefer-offline'] : [];
+  run('npm', [...args, ...safe, '--loglevel=error', '--no-audit', '--no-fund'], folder);
 }
 
 /** Runs a program with its output on standard error. */

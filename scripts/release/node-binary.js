@@ -29,13 +29,15 @@ export function installNode(lock, architecture, npm, folder) {
   const { name, entry } = nodePackage(lock, architecture);
   mkdirSync(folder, { recursive: true });
   const manifest = { name: 'node', version: '0.0.0', dependencies: { [name]: entry.version } };
-  const packages = { '': manifest, [`node_modules/${name}`]: { ...entry, optional: undefined } };
+  // Without the platform, because npm refuses a package of another one.
+  const { version, integrity } = entry;
+  const packages = { '': manifest, [`node_modules/${name}`]: { version, integrity } };
   writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest));
   writeFileSync(
     join(folder, 'package-lock.json'),
     JSON.stringify({ name: 'node', version: '0.0.0', lockfileVersion: 3, packages }),
   );
-  npm(folder, ['ci', '--os=linux', `--cpu=${architecture}`]);
+  npm(folder, ['ci']);
   const [program, license] = ['bin/node', 'LICENSE'].map((file) =>
     join(folder, 'node_modules', name, file),
   );

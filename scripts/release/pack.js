@@ -44,10 +44,7 @@ const subjects = [];
 for (const name of files) subjects.push({ name, sha256: await digestOf(join(out, name)) });
 const lockDigest = await digestOf(lockFile);
 const provenance = `${named}.intoto.json`;
-writeJson(
-  provenance,
-  provenanceOf({ subjects, architectures, version, commit, lock, lockDigest }),
-);
+writeJson(provenance, provenanceOf({ subjects, architectures, version, commit, lock, lockDigest }));
 subjects.push({ name: provenance, sha256: await digestOf(join(out, provenance)) });
 const lines = subjects.map(({ name, sha256 }) => `${sha256}  ${name}\n`);
 writeFileSync(join(out, 'SHA256SUMS'), lines.join(''));

@@ -63,8 +63,12 @@ function resolvedPath(path, { packages }) {
 
 function componentOf(path, lock) {
   const isOwn = lock.packages[path].link === true;
-  const { name = path.replace(/^.*node_modules\//, ''), version, integrity, license } =
-    lock.packages[resolvedPath(path, lock)];
+  const {
+    name = path.replace(/^.*node_modules\//, ''),
+    version,
+    integrity,
+    license,
+  } = lock.packages[resolvedPath(path, lock)];
   const [, own = ''] = /^@svc\/(.*)$/.exec(name) ?? [];
   // A package of this repository is in no registry, so that no other package may be taken for it.
   const purl = isOwn

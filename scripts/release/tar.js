@@ -56,8 +56,7 @@ export function entriesOf(folder, prefix, programs, below = '') {
 async function* blocksOf(entries, time) {
   for (const entry of entries) {
     if (entry.type === 'folder') yield* headOf(`${entry.path}/`, '5', 0o755, 0, time);
-    else if (entry.type === 'link')
-      yield* headOf(entry.path, '2', 0o777, 0, time, entry.target);
+    else if (entry.type === 'link') yield* headOf(entry.path, '2', 0o777, 0, time, entry.target);
     else yield* fileBlocks(entry, time);
   }
   yield END;
