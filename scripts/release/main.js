@@ -2,7 +2,6 @@
  * Runs `npm run release -- OUT`: makes the files of a release from a clean checkout. It needs git,
  * Node with npm, and the package registry; `ssh-keygen` makes the signature.
  */
-import { spawnSync } from 'node:child_process';
 import {
   cpSync,
   existsSync,
@@ -18,6 +17,7 @@ import { parseArgs } from 'node:util';
 import { cleanCommit, exportFiles } from './checkout.js';
 import { ARCHITECTURES, installNode, placeNode } from './node-binary.js';
 import { makeProductionTree } from './production-tree.js';
+import { run, sign } from './programs.js';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const USAGE = `Usage: npm run release -- OUT [--key FILE] [--arch x64,arm64]
@@ -59,7 +59,7 @@ function release({ out, key, architectures }) {
     rmSync(work, { recursive: true, force: true });
   }
   if (key === undefined) say('Not signed. To sign, give --key FILE, a private key of ssh-keygen.');
-  else sign(join(out, 'SHA256SUMS'), key);
+  else say(`Signed: ${sign(join(out, 'SHA256SUMS'), key)}`);
   for (const line of readFileSync(join(out, 'SHA256SUMS'), 'utf8').trimEnd().split('\n')) say(line);
 }
 
@@ -88,23 +88,10 @@ function make({ work, out, architectures, commit, time }) {
   run(packer.program, [join(import.meta.dirname, 'pack.js'), options], work);
 }
 
-/** Signs the list of hashes. The signature names its purpose, `file`, as `ssh-keygen` advises. */
-function sign(list, key) {
-  run('ssh-keygen', ['-q', '-Y', 'sign', '-f', key, '-n', 'file', list], ROOT);
-  say(`Signed: ${list}.sig`);
-}
-
 /** Runs npm. No package may run a script, and nothing but the registry is asked. */
 function npm(folder, args) {
   const safe = args[0] === 'ci' ? ['--ignore-scripts', '--prefer-offline'] : [];
   run('npm', [...args, ...safe, '--loglevel=error', '--no-audit', '--no-fund'], folder);
-}
-
-/** Runs a program with its output on standard error. */
-function run(program, args, cwd) {
-  const { status, error } = spawnSync(program, args, { cwd, stdio: ['inherit', 2, 2] });
-  if (error) throw new Error(`${program} cannot be run: ${error.message}`);
-  if (status !== 0) throw new Error(`${program} ${args[0]} ended with status ${status}`);
 }
 
 function say(line) {
