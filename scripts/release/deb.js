@@ -60,15 +60,21 @@ export function debianUnit(unit) {
   }, unit);
 }
 
+function text(path, content, mode = 0o644) {
+  return { path: `./${path}`, type: 'file', mode, text: content };
+}
+
+function folder(path) {
+  return { path: `./${path}`, type: 'folder' };
+}
+
 /** Returns the files of the package. */
 function debEntries(tree, scripts) {
   const read = (path) => readFileSync(join(tree, path), 'utf8');
-  const text = (path, content) => ({ path: `./${path}`, type: 'file', mode: 0o644, text: content });
-  const program = (name) => ({
-    ...text(`usr/bin/${name}`, readFileSync(join(scripts, name), 'utf8')),
-    mode: 0o755,
-  });
-  const folder = (path) => ({ path: `./${path}`, type: 'folder' });
+  const program = (name) => {
+    const script = readFileSync(join(scripts, name), 'utf8');
+    return text(`usr/bin/${name}`, script, 0o755);
+  };
   const copyright = `${read('LICENSE')}\n\nNode.js, in /${HOME}/bin/node:\n\n${read('LICENSE.node')}`;
   return [
     { path: '.', type: 'folder' },
@@ -93,24 +99,23 @@ function debEntries(tree, scripts) {
 async function controlEntries(entries, { scripts, version, architecture }) {
   const sums = [];
   let bytes = 0;
-  for (const { path, type, from, text } of entries) {
+  for (const { path, type, from, text: content } of entries) {
     if (type !== 'file') continue;
     const hash = createHash('md5');
-    if (from === undefined) hash.update(text);
+    if (from === undefined) hash.update(content);
     else await pipeline(createReadStream(from), hash);
     sums.push(`${hash.digest('hex')}  ${path.slice(2)}\n`);
-    bytes += from === undefined ? Buffer.byteLength(text) : statSync(from).size;
+    bytes += from === undefined ? Buffer.byteLength(content) : statSync(from).size;
   }
   const control = readFileSync(join(scripts, 'control'), 'utf8')
     .replace('@VERSION@', debianVersion(version))
     .replace('@ARCHITECTURE@', architecture)
     .replace('@SIZE@', String(Math.ceil(bytes / 1024)));
-  const file = (name, mode, text) => ({ path: `./${name}`, type: 'file', mode, text });
   return [
     { path: '.', type: 'folder' },
-    file('control', 0o644, control),
-    file('md5sums', 0o644, sums.join('')),
-    ...SCRIPTS.map((name) => file(name, 0o755, readFileSync(join(scripts, name), 'utf8'))),
+    text('control', control),
+    text('md5sums', sums.join('')),
+    ...SCRIPTS.map((name) => text(name, readFileSync(join(scripts, name), 'utf8'), 0o755)),
   ];
 }
 

