@@ -328,13 +328,14 @@ withRelease(() => {
     await using parts = new AsyncDisposableStack();
     const postgres = await startDebianPostgres();
     parts.defer(() => postgres.stop());
-    await makeDataOf09(postgres, ['served', 'tried'], folder);
+    const served = postgres.url('svc-server', 'served');
+    const { baseUrl, issuer, text } = await startProvider(parts, served);
+    await makeDataOf09(postgres, ['served', 'tried'], issuer, folder);
     const machine = startDebianMachine(parts);
     const deb = nameOf(/\.deb$/);
     cpSync(join(made, deb), join(machine.root, 'srv', deb));
     await machine.run(`! command -v node\ncd /srv\n${INSTALL}`);
     const authority = await placeAuthority(machine, join(folder, 'authority'));
-    const { baseUrl, text } = await startProvider(parts, postgres.url('svc-server', 'served'));
     const init = `cd /root\nsvc-server-admin init --answers=- <<'END'\n${text}END\n`;
     const said = await machine.run(init);
     expect(said).toContain(`${baseUrl}/oauth/callback is registered`);

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { startDemoIdentityProvider } from '@svc/stand-ins/identity-provider';
@@ -21,20 +22,28 @@ export const PERSON = { id: '01900000-0000-7000-9000-000000000001', email: 'you@
 /** The role of the service in the database, which is the name of its user. */
 const ROLE = 'svc-server';
 
-const ROWS = `
-  INSERT INTO organizations (id, name) VALUES ('${ORGANIZATION}', 'example.com');
-  INSERT INTO users (id, org_id, email) VALUES ('${PERSON.id}', '${ORGANIZATION}', '${PERSON.email}');
-  INSERT INTO audit_events (id, type, class, details) VALUES (gen_random_uuid(), 'login', 'auth', '{}')`;
+/** Returns the statements that make the person, who has signed in at an identity provider. */
+function rowsOf(issuer: string): string {
+  const subject = createHash('sha256').update(PERSON.email).digest('hex').slice(0, 32);
+  return `
+    INSERT INTO organizations (id, name, admin_claimed_at) VALUES ('${ORGANIZATION}', 'example.com', now());
+    INSERT INTO organization_domains (org_id, domain, is_primary, verified_at) VALUES ('${ORGANIZATION}', 'example.com', true, now());
+    INSERT INTO organization_providers (org_id, issuer) VALUES ('${ORGANIZATION}', '${issuer}');
+    INSERT INTO users (id, org_id, email, is_org_admin) VALUES ('${PERSON.id}', '${ORGANIZATION}', '${PERSON.email}', true);
+    INSERT INTO identities (issuer, subject, user_id) VALUES ('${issuer}', '${subject}', '${PERSON.id}')`;
+}
 
 /**
  * Makes databases with the schema of 0.9.0 and a person, which belong to the role of the service.
  *
  * @param names the databases, each with the same content
+ * @param issuer the identity provider of the person
  * @param folder an existing folder for the migrations of 0.9.0
  */
 export async function makeDataOf09(
   postgres: DebianPostgres,
   names: readonly string[],
+  issuer: string,
   folder: string,
 ): Promise<void> {
   const admin = await openMigrationConnection(
@@ -50,7 +59,7 @@ export async function makeDataOf09(
     const connectionString = postgres.url(ROLE, name);
     const dataSource = await openMigrationConnection({ connectionString }, log);
     await migrate(dataSource, log, migrations);
-    await dataSource.query(ROWS);
+    await dataSource.query(rowsOf(issuer));
     await dataSource.destroy();
   }
 }
@@ -58,6 +67,7 @@ export async function makeDataOf09(
 /** An identity provider, and the answers to the questions of `init`. */
 export interface Answers {
   readonly baseUrl: string;
+  readonly issuer: string;
   readonly text: string;
 }
 
@@ -83,7 +93,7 @@ export async function startProvider(
     SVC_BOOTSTRAP_ADMINS: PERSON.email,
   };
   const lines = Object.entries(variables).map(([name, value]) => `${name}=${value}\n`);
-  return { baseUrl, text: lines.join('') };
+  return { baseUrl, issuer: idp.issuer, text: lines.join('') };
 }
 
 /**
