@@ -60,11 +60,11 @@ export function debianUnit(unit) {
   }, unit);
 }
 
-function text(path, content, mode = 0o644) {
+function textFile(path, content, mode = 0o644) {
   return { path: `./${path}`, type: 'file', mode, text: content };
 }
 
-function folder(path) {
+function folderEntry(path) {
   return { path: `./${path}`, type: 'folder' };
 }
 
@@ -73,25 +73,25 @@ function debEntries(tree, scripts) {
   const read = (path) => readFileSync(join(tree, path), 'utf8');
   const program = (name) => {
     const script = readFileSync(join(scripts, name), 'utf8');
-    return text(`usr/bin/${name}`, script, 0o755);
+    return textFile(`usr/bin/${name}`, script, 0o755);
   };
   const copyright = `${read('LICENSE')}\n\nNode.js, in /${HOME}/bin/node:\n\n${read('LICENSE.node')}`;
   return [
     { path: '.', type: 'folder' },
-    ...['usr', 'usr/bin'].map(folder),
+    ...['usr', 'usr/bin'].map(folderEntry),
     ...COMMANDS.map(program),
-    ...['usr/lib', HOME].map(folder),
+    ...['usr/lib', HOME].map(folderEntry),
     ...entriesOf(tree, `./${HOME}`, new Set(['bin/node'])).filter(
       ({ path }) => !/^\.\/usr\/lib\/svc-server\/(?:deploy|docs)(?:\/|$)/.test(path),
     ),
-    ...['usr/lib/systemd', 'usr/lib/systemd/system'].map(folder),
-    text(
+    ...['usr/lib/systemd', 'usr/lib/systemd/system'].map(folderEntry),
+    textFile(
       'usr/lib/systemd/system/svc-server.service',
       debianUnit(read('deploy/svc-server.service')),
     ),
-    ...['usr/share', 'usr/share/doc', 'usr/share/doc/svc-server'].map(folder),
-    text('usr/share/doc/svc-server/copyright', copyright),
-    text('usr/share/doc/svc-server/one-vm.md', read('docs/guides/one-vm.md')),
+    ...['usr/share', 'usr/share/doc', 'usr/share/doc/svc-server'].map(folderEntry),
+    textFile('usr/share/doc/svc-server/copyright', copyright),
+    textFile('usr/share/doc/svc-server/one-vm.md', read('docs/guides/one-vm.md')),
   ];
 }
 
@@ -99,13 +99,13 @@ function debEntries(tree, scripts) {
 async function controlEntries(entries, { scripts, version, architecture }) {
   const sums = [];
   let bytes = 0;
-  for (const { path, type, from, text: content } of entries) {
+  for (const { path, type, from, text } of entries) {
     if (type !== 'file') continue;
     const hash = createHash('md5');
-    if (from === undefined) hash.update(content);
+    if (from === undefined) hash.update(text);
     else await pipeline(createReadStream(from), hash);
     sums.push(`${hash.digest('hex')}  ${path.slice(2)}\n`);
-    bytes += from === undefined ? Buffer.byteLength(content) : statSync(from).size;
+    bytes += from === undefined ? Buffer.byteLength(text) : statSync(from).size;
   }
   const control = readFileSync(join(scripts, 'control'), 'utf8')
     .replace('@VERSION@', debianVersion(version))
@@ -113,9 +113,9 @@ async function controlEntries(entries, { scripts, version, architecture }) {
     .replace('@SIZE@', String(Math.ceil(bytes / 1024)));
   return [
     { path: '.', type: 'folder' },
-    text('control', control),
-    text('md5sums', sums.join('')),
-    ...SCRIPTS.map((name) => text(name, readFileSync(join(scripts, name), 'utf8'), 0o755)),
+    textFile('control', control),
+    textFile('md5sums', sums.join('')),
+    ...SCRIPTS.map((name) => textFile(name, readFileSync(join(scripts, name), 'utf8'), 0o755)),
   ];
 }
 

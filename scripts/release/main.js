@@ -35,8 +35,10 @@ try {
 }
 
 function readArguments() {
-  const options = { key: { type: 'string' }, arch: { type: 'string', default: 'x64,arm64' } };
-  const { values, positionals } = parseArgs({ options, allowPositionals: true });
+  const { values, positionals } = parseArgs({
+    options: { key: { type: 'string' }, arch: { type: 'string', default: 'x64,arm64' } },
+    allowPositionals: true,
+  });
   const architectures = values.arch.split(',');
   const unknown = architectures.find((one) => !Object.hasOwn(ARCHITECTURES, one));
   if (positionals.length !== 1) throw new Error(USAGE);
