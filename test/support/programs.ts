@@ -71,7 +71,8 @@ export interface Requirement {
  *   the identity provider of that name, `postgresql` a server of Debian, `authlib` the Python
  *   environment of that name, `the Go modules` those of `.ci/go`, `the OTLP reader` the program of
  *   `.ci/otlp`, `a Debian root` the folder that debootstrap made, `python3-jwt` PyJWT of Debian,
- *   `helm` and `check-manifests` the programs of `.ci/helm`, `ssh-libraries` the Python environment with Paramiko and AsyncSSH, `redocly` and
+ *   `helm` and `check-manifests` the programs of `.ci/helm`, `ssh-libraries` the Python environment
+ *   with Paramiko and AsyncSSH, `redocly` and
  *   `spectral` the linters of an OpenAPI document, `oapi-codegen` and `openapi-python-client` the
  *   generators of clients
  */
