@@ -72,9 +72,8 @@ export interface Requirement {
  *   environment of that name, `the Go modules` those of `.ci/go`, `the OTLP reader` the program of
  *   `.ci/otlp`, `a Debian root` the folder that debootstrap made, `python3-jwt` PyJWT of Debian,
  *   `helm` and `check-manifests` the programs of `.ci/helm`, `ssh-libraries` the Python environment
- *   with Paramiko and AsyncSSH, `redocly` and
- *   `spectral` the linters of an OpenAPI document, `oapi-codegen` and `openapi-python-client` the
- *   generators of clients
+ *   with Paramiko and AsyncSSH, `redocly` and `spectral` the linters of an OpenAPI document,
+ *   `oapi-codegen` and `openapi-python-client` the generators of clients
  */
 export function requires(...needs: string[]): Requirement {
   const missing = needs.filter((need) => !isMet(need));

