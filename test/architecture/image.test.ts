@@ -14,8 +14,8 @@ interface Instruction {
 }
 
 /** The release takes its files by the same script. */
-const script = new URL('../../scripts/release/dockerfile.js', import.meta.url).href;
-const { stagesOf } = (await import(script)) as {
+const DOCKERFILE_SCRIPT = new URL('../../scripts/release/dockerfile.js', import.meta.url).href;
+const { stagesOf } = (await import(DOCKERFILE_SCRIPT)) as {
   readonly stagesOf: (dockerfile: string) => Instruction[][];
 };
 
