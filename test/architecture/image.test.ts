@@ -13,21 +13,11 @@ interface Instruction {
   readonly rest: string;
 }
 
-/** The stages of a Dockerfile, each from its FROM on. */
-function stagesOf(dockerfile: string): Instruction[][] {
-  const stages: Instruction[][] = [];
-  const lines = dockerfile
-    .replaceAll(/^#.*\n/gm, '')
-    .replaceAll(/\\\n/g, ' ')
-    .split('\n');
-  for (const line of lines) {
-    const [, keyword, rest] = /^([A-Z]+)\s+(.*)$/.exec(line) ?? [];
-    if (keyword === undefined || rest === undefined) continue;
-    if (keyword === 'FROM') stages.push([]);
-    stages.at(-1)?.push({ keyword, rest });
-  }
-  return stages;
-}
+/** The release takes its files by the same script. */
+const DOCKERFILE_SCRIPT = new URL('../../scripts/release/dockerfile.js', import.meta.url).href;
+const { stagesOf } = (await import(DOCKERFILE_SCRIPT)) as {
+  readonly stagesOf: (dockerfile: string) => Instruction[][];
+};
 
 /** Returns the arguments of every instruction with a keyword, in order. */
 function said(stage: readonly Instruction[], keyword: string): string[] {

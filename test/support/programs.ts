@@ -29,6 +29,9 @@ export const AUTHLIB_PYTHON = '/opt/svc-test/authlib/bin/python';
 /** The Python of a virtual environment with Paramiko and AsyncSSH. `.ci/run` installs it. */
 export const SSH_LIBRARIES_PYTHON = '/opt/svc-test/ssh-libraries/bin/python';
 
+/** The root of a bare Debian, from debootstrap. `.ci/run` makes it. */
+export const DEBIAN_ROOT = '/opt/svc-test/debian-root';
+
 /** The Python of Debian, which finds the packages of Debian. */
 export const DEBIAN_PYTHON = '/usr/bin/python3';
 
@@ -67,10 +70,10 @@ export interface Requirement {
  *   tester of an API by its description, `mod_auth_openidc` the module of Apache, `simplesamlphp`
  *   the identity provider of that name, `postgresql` a server of Debian, `authlib` the Python
  *   environment of that name, `the Go modules` those of `.ci/go`, `the OTLP reader` the program of
- *   `.ci/otlp`, `python3-jwt` PyJWT of Debian, `helm` and `check-manifests` the programs of
- *   `.ci/helm`, `ssh-libraries` the Python environment with Paramiko and AsyncSSH, `redocly` and
- *   `spectral` the linters of an OpenAPI document, `oapi-codegen` and `openapi-python-client` the
- *   generators of clients
+ *   `.ci/otlp`, `a Debian root` the folder that debootstrap made, `python3-jwt` PyJWT of Debian,
+ *   `helm` and `check-manifests` the programs of `.ci/helm`, `ssh-libraries` the Python environment
+ *   with Paramiko and AsyncSSH, `redocly` and `spectral` the linters of an OpenAPI document,
+ *   `oapi-codegen` and `openapi-python-client` the generators of clients
  */
 export function requires(...needs: string[]): Requirement {
   const missing = needs.filter((need) => !isMet(need));
@@ -99,6 +102,7 @@ function isMet(need: string): boolean {
     return spawnSync(DEBIAN_PYTHON, ['-c', 'import jwt, cryptography']).status === 0;
   if (need === 'the Go modules')
     return existsSync('/opt/svc-test/go/pkg/mod/github.com/coreos/go-oidc');
+  if (need === 'a Debian root') return existsSync(join(DEBIAN_ROOT, 'usr/bin/dpkg'));
   if (need === 'the OTLP reader') return existsSync(OTLP_READER);
   if (need === 'redocly') return existsSync(join(API_LINT, '@redocly/cli'));
   if (need === 'spectral') return existsSync(join(API_LINT, '@stoplight/spectral-cli'));

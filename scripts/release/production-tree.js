@@ -1,0 +1,63 @@
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { contextOf, copiesOf, installationOf, stagesOf } from './dockerfile.js';
+
+/** The files that the package has beside those of the image: its unit, and the guide of it. */
+const BESIDE_IMAGE = ['deploy/svc-server.service', 'docs/guides/one-vm.md'];
+
+/** What npm and the compiler keep for themselves. */
+const MEMORIES = [/(?:^|\/)node_modules\/\.(?:bin|package-lock\.json)$/, /(?:^|\/)\.tsbuildinfo$/];
+
+/**
+ * Builds the service and installs its packages, as the stages of the Dockerfile do.
+ *
+ * @param {string} source the folder with the files of the commit
+ * @param {string} work an empty folder
+ * @param {(folder: string, args: string[]) => void} npm runs npm in a folder
+ * @returns {string} the folder with the files of the package
+ */
+export function makeProductionTree(source, work, npm) {
+  const [build, image] = stagesOf(readFileSync(join(source, 'Dockerfile'), 'utf8'));
+  const isInContext = contextOf(readFileSync(join(source, '.dockerignore'), 'utf8'));
+  const context = { from: source, admits: isInContext };
+
+  const builder = join(work, 'build');
+  for (const copied of copiesOf(build)) copy(copied.source, builder, context);
+  npm(builder, ['ci', '--include=dev', '--include=optional']);
+  npm(builder, ['run', 'build']);
+
+  const tree = join(work, 'tree');
+  for (const copied of copiesOf(image)) {
+    copy(copied.source, tree, copied.stage === 'build' ? { from: builder } : context);
+  }
+  const { omitted, deleted } = installationOf(image);
+  npm(tree, ['ci', ...omitted]);
+  removeFiles(join(tree, 'node_modules'), (path) => deleted.some((one) => path.endsWith(one)));
+  for (const path of BESIDE_IMAGE) copy(path, tree, { from: source });
+  remove(tree, (path) => MEMORIES.some((pattern) => pattern.test(path)));
+  return tree;
+}
+
+/** Copies a file or a folder to the same place below another folder. */
+function copy(path, to, { from, admits = () => true }) {
+  if (!existsSync(join(from, path))) throw new Error(`${path} does not exist, and is to be copied`);
+  mkdirSync(dirname(join(to, path)), { recursive: true });
+  cpSync(join(from, path), join(to, path), {
+    recursive: true,
+    verbatimSymlinks: true,
+    filter: (one) => admits(relative(from, one)),
+  });
+}
+
+function removeFiles(folder, isOutdated) {
+  remove(folder, (path, entry) => entry.isFile() && isOutdated(path));
+}
+
+/** Removes the entries of a folder, and of the folders below it, that fit. It follows no link. */
+function remove(folder, fits, below = '') {
+  for (const entry of readdirSync(join(folder, below), { withFileTypes: true })) {
+    const path = join(below, entry.name);
+    if (fits(path, entry)) rmSync(join(folder, path), { recursive: true });
+    else if (entry.isDirectory()) remove(folder, fits, path);
+  }
+}

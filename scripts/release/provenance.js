@@ -1,0 +1,37 @@
+import { nodePackage } from './node-binary.js';
+
+/** The name of this way of building, which docs/operations/verify-a-release.md describes. */
+const BUILD_TYPE = 'urn:svc-server:build:npm-run-release:1';
+/** The builder is the command, on any machine. The signature of the list tells who ran it. */
+const BUILDER = 'urn:svc-server:builder:npm-run-release';
+
+/**
+ * States from what the files of the release were made: an in-toto statement with the predicate of
+ * SLSA 1. It has no time and no name of a machine, so that a second build makes the same bytes.
+ *
+ * @param {{ subjects: { name: string, sha256: string }[], architectures: string[], version: string,
+ *   commit: string, lock: object, lockDigest: string }} options
+ */
+export function provenanceOf({ subjects, architectures, version, commit, lock, lockDigest }) {
+  const nodes = architectures.map((one) => nodePackage(lock, one));
+  return {
+    _type: 'https://in-toto.io/Statement/v1',
+    subject: subjects.map(({ name, sha256 }) => ({ name, digest: { sha256 } })),
+    predicateType: 'https://slsa.dev/provenance/v1',
+    predicate: {
+      buildDefinition: {
+        buildType: BUILD_TYPE,
+        externalParameters: { version, architectures },
+        resolvedDependencies: [
+          { name: 'svc-server', digest: { gitCommit: commit } },
+          { name: 'package-lock.json', digest: { sha256: lockDigest } },
+          ...nodes.map(({ name, entry }) => ({
+            uri: `pkg:npm/${name}@${entry.version}`,
+            digest: { sha512: Buffer.from(entry.integrity.slice(7), 'base64').toString('hex') },
+          })),
+        ],
+      },
+      runDetails: { builder: { id: BUILDER } },
+    },
+  };
+}

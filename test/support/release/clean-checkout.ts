@@ -1,0 +1,56 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync } from 'node:fs';
+import { basename, relative, resolve } from 'node:path';
+
+const ROOT = resolve(import.meta.dirname, '../../..');
+/** What a checkout does not have: builds, packages, and data. The release needs none of it. */
+const IGNORED = new Set(['node_modules', 'dist', '.git', 'data', 'data-demo', 'coverage']);
+
+/** Runs git in a folder, with a fixed author and time. */
+export function git(folder: string, ...args: string[]): string {
+  const settings = ['user.name=test', 'user.email=test@svc.invalid', 'init.defaultBranch=main'];
+  return execFileSync(
+    'git',
+    [
+      '-C',
+      folder,
+      ...settings.flatMap((one) => ['-c', one]),
+      '-c',
+      'commit.gpgsign=false',
+      ...args,
+    ],
+    {
+      encoding: 'utf8',
+      env: {
+        PATH: process.env['PATH'],
+        GIT_CONFIG_GLOBAL: '/dev/null',
+        GIT_AUTHOR_DATE: '2026-01-02T03:04:05Z',
+        GIT_COMMITTER_DATE: '2026-01-02T03:04:05Z',
+      },
+    },
+  );
+}
+
+/**
+ * Makes a checkout with the files of this one as its only commit, because this one may have changes
+ * and may come without its history.
+ *
+ * @param paths what it has; everything by default
+ */
+export function makeCleanCheckout(folder: string, paths: readonly string[] = ['.']): void {
+  mkdirSync(folder, { recursive: true });
+  for (const path of paths) {
+    cpSync(resolve(ROOT, path), resolve(folder, path), {
+      recursive: true,
+      filter: (one) => one === ROOT || !isIgnored(one),
+    });
+  }
+  git(folder, 'init', '-q');
+  git(folder, 'add', '-A');
+  git(folder, 'commit', '-q', '-m', 'release');
+}
+
+function isIgnored(path: string): boolean {
+  // `test/unit/build` and the like stay: git ignores what has these names at any depth
+  return relative(ROOT, path) !== '' && IGNORED.has(basename(path));
+}
