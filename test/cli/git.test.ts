@@ -5,6 +5,12 @@ import { allowAll, startGitHubApplication, type GitHubApplication } from '../sup
 import type { EnrolledUser } from '../support/app.js';
 import { requires } from '../support/programs.js';
 import { runProgram, SvcHome, type RunOptions } from '../support/svc-command.js';
+import { CliFailure } from '../../packages/svc/src/program/failure.js';
+
+it('a failure in one line has the next step, and ends with the message if there is none', () => {
+  expect(new CliFailure('It failed.', 'Run: svc login').line).toBe('It failed; Run: svc login');
+  expect(new CliFailure('Give a name.', '').line).toBe('Give a name.');
+});
 
 requires('git').describe('git with the helper that svc setup wrote', () => {
   let running: GitHubApplication;

@@ -47,7 +47,7 @@ async function get(context: CommandContext): Promise<number> {
     return 0;
   } catch (error) {
     if (!(error instanceof CliFailure)) throw error;
-    terminal.warn(`svc: ${error.message.replace(/\.$/, '')}; ${error.whatToDo}`);
+    terminal.warn(`svc: ${error.line}`);
     // The organization has no such repository. The user may have another credential for it, so git
     // may ask further.
     if (!(error instanceof ServerRefusal && error.httpStatus === 404)) terminal.raw('quit=1\n');

@@ -45,7 +45,7 @@ async function inOneLine(
     await act();
   } catch (error) {
     if (!(error instanceof CliFailure) || terminal.isJson) throw error;
-    terminal.warn(`svc: ${error.message.replace(/\.$/, '')}; ${error.whatToDo}`);
+    terminal.warn(`svc: ${error.line}`);
     return error.status;
   }
 }

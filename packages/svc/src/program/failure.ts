@@ -11,7 +11,7 @@ export type FailureStatus = (typeof STATUS)[keyof typeof STATUS];
 export class CliFailure extends Error {
   /**
    * @param message states the fact in one line
-   * @param whatToDo tells the user the next step in one line
+   * @param whatToDo tells the user the next step in one line; empty if the message says it
    */
   constructor(
     message: string,
@@ -20,6 +20,12 @@ export class CliFailure extends Error {
     options?: ErrorOptions,
   ) {
     super(message, options);
+  }
+
+  /** The message and the next step in one line; the message alone if it says what to do itself. */
+  get line(): string {
+    if (this.whatToDo === '') return this.message;
+    return `${this.message.replace(/\.$/, '')}; ${this.whatToDo}`;
   }
 }
 

@@ -42,6 +42,7 @@ export async function check(
 
 /** Returns a failure as one line. */
 function lineOf({ message, whatToDo }: CliFailure): string {
+  if (whatToDo === '') return message;
   if (whatToDo.endsWith('.')) return `${message} ${whatToDo}`;
   return `${message.replace(/\.$/, '')}; ${whatToDo.charAt(0).toLowerCase()}${whatToDo.slice(1)}`;
 }

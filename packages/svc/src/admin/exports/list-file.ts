@@ -204,9 +204,8 @@ function isEarlyEnd(error: unknown, { lines }: CopyState): boolean {
 function withPlace(error: unknown, { lines, place }: CopyState): unknown {
   if (!(error instanceof CliFailure) || place === undefined || lines === 0) return error;
   const goOn = `The output ends after line ${lines}. Go on with: --after ${place}`;
-  return new CliFailure(error.message, `${error.whatToDo}\n${goOn}`, error.status, {
-    cause: error,
-  });
+  const whatToDo = error.whatToDo === '' ? goOn : `${error.whatToDo}\n${goOn}`;
+  return new CliFailure(error.message, whatToDo, error.status, { cause: error });
 }
 
 async function copyOnce(
