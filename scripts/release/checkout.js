@@ -33,10 +33,11 @@ export function cleanCommit(root) {
 
 /**
  * Writes the files of the commit to a folder. Files that git ignores, such as a build, are not
- * among them.
+ * among them. The ends of lines are those of the commit, whatever git does on this machine.
  */
 export function exportFiles(root, folder) {
-  git(root, ['checkout-index', '--all', `--prefix=${folder}/`]);
+  const ends = ['-c', 'core.autocrlf=false', '-c', 'core.eol=lf'];
+  git(root, [...ends, 'checkout-index', '--all', `--prefix=${folder}/`]);
 }
 
 function git(root, args) {
