@@ -39,9 +39,13 @@ const PROVENANCE = guideBlock('../operations/verify-a-release.md', 'provenance')
 const INSTALL = guideBlock('one-vm.md', 'install');
 const REMOVE = guideBlock('one-vm.md', 'remove');
 
-const { sign } = (await import(
-  new URL('../../scripts/release/programs.js', import.meta.url).href
-)) as { sign: (file: string, key: string) => string };
+const scripts = new URL('../../scripts/release/', import.meta.url);
+const { sign } = (await import(new URL('programs.js', scripts).href)) as {
+  sign: (file: string, key: string) => string;
+};
+const { exportFiles } = (await import(new URL('checkout.js', scripts).href)) as {
+  exportFiles: (root: string, folder: string) => void;
+};
 
 /** Changes the last byte of a file. */
 function spoil(path: string): void {
@@ -139,6 +143,22 @@ requires('ssh-keygen', 'jq').describe('a release, verified by the commands of it
     expect(refused).toContain('SBOM');
   });
 
+  it('is refused with a file that the list lacks; with two tarballs each is compared', async () => {
+    const second = 'svc-server-1.2.3-linux-arm64.tar.gz';
+    const added = await refusals((copy) =>
+      cpSync(join(copy, 'svc-server-1.2.3-linux-x64.tar.gz'), join(copy, second)),
+    );
+    expect(added).toEqual(['FILES']);
+    const lock = 'svc-server-1.2.3/package-lock.json';
+    const change = `tar -xzf svc-server-1.2.3-linux-x64.tar.gz ${lock}
+      sed -i 's/"version":"1.0.0"/"version":"1.0.1"/' ${lock}; tar -czf ${second} ${lock}
+      rm -r svc-server-1.2.3`;
+    const other = await refusals((copy) =>
+      execFileSync('bash', ['-euc', change], { cwd: copy, stdio: 'ignore' }),
+    );
+    expect(other).toEqual(['FILES', 'SBOM', 'PROVENANCE']);
+  });
+
   it('has the same bytes when it is packed a second time, under another umask', async () => {
     const before = process.umask(0o077);
     try {
@@ -178,6 +198,9 @@ describe('a checkout with changes', () => {
       );
       expect(existsSync(join(folder, 'out'))).toBe(false);
       git(checkout, 'stash', '-q', '-u');
+      git(checkout, 'config', 'core.autocrlf', 'true');
+      exportFiles(checkout, join(folder, 'exported'));
+      expect(readFileSync(join(folder, 'exported/LICENSE'), 'utf8')).not.toContain('\r');
       mkdirSync(join(folder, 'out'));
       writeFileSync(join(folder, 'out/a'), '');
       expect(await release()).toBe(`${join(folder, 'out')} is not empty\n`);
@@ -208,12 +231,13 @@ requires('root', 'mounts', 'a Debian root').describe('a bare Debian', () => {
     );
     const settings = '/etc/svc-server/svc-server.env';
     const said = await machine.run(
-      `cd /root; chmod 700 .; svc-server-admin init --yes; runuser -u svc-server -- touch ${settings} /var/lib/svc-server/key; svc-server-admin check; svc-server-migrate`,
+      `cd /root; chmod 700 .; svc-server-admin init --yes; runuser -u svc-server -- touch ${settings} /var/lib/svc-server/key; svc-server-admin check; svc-server-admin domains assign init; svc-server-migrate`,
     );
     const [home, at] = ['/usr/lib/svc-server', 'svc-server in /var/lib/svc-server:'];
     expect(said.trimEnd().split('\n')).toEqual([
       `${at} ${home}/dist/admin.js init --yes`,
       `${at} --env-file=${settings} ${home}/dist/admin.js check`,
+      `${at} --env-file=${settings} ${home}/dist/admin.js domains assign init`,
       `${at} --env-file=${settings} ${home}/dist/migrate.js`,
     ]);
     expect(await machine.run('runuser -u nobody -- svc-server-admin check 2>&1 || true')).toMatch(
@@ -224,7 +248,10 @@ requires('root', 'mounts', 'a Debian root').describe('a bare Debian', () => {
     expect(await machine.run('dpkg --verify svc-server')).toBe('');
 
     place('1.3.0');
-    await machine.run('dpkg -i /srv/svc-server_1.3.0_amd64.deb');
+    const migrated = await machine.run(
+      `cd /srv; dpkg --unpack svc-server_1.3.0_amd64.deb; ls ${home}/dist/of-*; svc-server-migrate; dpkg --configure svc-server`,
+    );
+    expect(migrated).toMatch(/of-1\.3\.0\.js\n[^]*dist\/migrate\.js\nSetting up svc-server/);
     const state = `ls ${settings} /var/lib/svc-server/key ${home}/dist/of-* 2>/dev/null || true`;
     const kept = [settings, '/var/lib/svc-server/key'];
     const lines = async () => (await machine.run(state)).trimEnd().split('\n').toSorted();
