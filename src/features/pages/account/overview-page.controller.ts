@@ -8,6 +8,7 @@ import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { PAGE_ROUTE } from '../shell/admission.js';
 import { noticesOf } from '../shell/account-notices.js';
+import { eventDays } from '../shell/event-days.js';
 import { moment } from '../shell/moment.js';
 import { showToUser } from '../shell/show-page.js';
 import { eventOf } from './account-page.js';
@@ -52,7 +53,7 @@ export class OverviewPageController {
           application: letter.clientName ?? letter.clientId,
           created: moment(letter.createdAt),
         })),
-        events: items.map((event) => eventOf(event, id)),
+        days: eventDays(items.map((event) => eventOf(event, id))),
       };
     });
   }

@@ -17,14 +17,15 @@ import {
 import type { SavedQuestion } from '#domain/admin/audit-search/saved-questions.repository.js';
 import { modelName } from '#domain/keys/authenticators/authenticator-models.js';
 import { deviceOfEvent } from '#platform/text/device-name.js';
+import type { EventLine } from '../../shell/event-days.js';
 import { moment } from '../../shell/moment.js';
 import { labelOf, personOf, sentenceOf, shortened, thingOf } from '../event-words.js';
 
 /** The path of the page that shows the audit log. */
 const PAGE = '/admin/audit';
 
-/** The largest number of characters of a name in a cell of the table. */
-const LONGEST_CELL = 100;
+/** The largest number of characters of a name in the facts of an event. */
+const LONGEST_NAME = 100;
 
 /** The filters of the form, with the reasons why some of them cannot be used. */
 export interface AskedQuestion {
@@ -123,16 +124,21 @@ function typeText(field: QuestionField, text: string): string {
   return `“${group?.text ?? labelOf(text)}”`;
 }
 
-/** Prepares an audit event as a row of the table. */
-export function rowOf(row: AuditRow) {
+/** Prepares an audit event as a line of a list. */
+export function lineOf(row: AuditRow) {
   return {
+    type: row.type,
     href: `${PAGE}/${row.id}`,
     at: moment(row.createdAt),
-    person: personOf(row),
     sentence: sentenceOf(row),
-    thing: shortened(thingOf(row), LONGEST_CELL),
-    ip: row.ip,
-  };
+    facts: [
+      ['Person', personOf(row)],
+      ['Application or credential', shortened(thingOf(row), LONGEST_NAME)],
+      ['From', row.ip],
+      ['By', deviceOfEvent(row.userAgent)?.name],
+      ['Request', row.requestId],
+    ],
+  } as const satisfies EventLine;
 }
 
 /**
@@ -151,7 +157,8 @@ export function factsOf(row: AuditRow, members: ReadonlySet<string>) {
           events: hrefOf({ person: id ?? email ?? '' }),
         };
   return {
-    ...rowOf(row),
+    ...lineOf(row),
+    ip: row.ip,
     id: row.id,
     type: row.type,
     label: labelOf(row.type),
@@ -179,7 +186,7 @@ function detailOf(name: string, value: unknown, { details }: AuditRow) {
   }
   if (name === 'key_id') {
     const keyName = details['key_name'];
-    const known = typeof keyName === 'string' ? shortened(keyName, LONGEST_CELL) : undefined;
+    const known = typeof keyName === 'string' ? shortened(keyName, LONGEST_NAME) : undefined;
     return { name, raw, label: 'Security key', text: known };
   }
   return { name, raw, label: undefined, text: undefined };
