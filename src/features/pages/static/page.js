@@ -3,12 +3,10 @@
 
 // The first language of the browser that has a format decides the format.
 const LANGUAGES = [...navigator.languages];
-const CLOCK = { hour: 'numeric', minute: '2-digit', second: '2-digit' };
-const DATE = { day: 'numeric', month: 'short', year: 'numeric' };
 const format = (options) => new Intl.DateTimeFormat(LANGUAGES, options);
-const TIME = format({ ...DATE, ...CLOCK, timeZoneName: 'short' });
-const TIME_OF_DAY = format(CLOCK);
-const DAY = format({ ...DATE, weekday: 'long', month: 'long' });
+const TIME = format({ dateStyle: 'medium', timeStyle: 'long' });
+const TIME_OF_DAY = format({ timeStyle: 'medium' });
+const DAY = format({ dateStyle: 'full' });
 const ZONE = format({ hour: 'numeric', timeZoneName: 'short' });
 
 /** The language in which the times of the page are written. */
