@@ -9,7 +9,7 @@ import { requires } from '../../support/programs.js';
 import { rows } from '../../support/rows.js';
 
 const EMAIL = 'ada@event-lines.example';
-/** The newest of the events. In Tokyo, some of the 24 are on this day and some on the day before. */
+/** The time of the newest event. In Tokyo, the 24 events are on two days. */
 const NEWEST = new Date('2026-11-20T16:00:07Z');
 const EVENTS = 24;
 /** The most pixels that 24 closed events may take, their two days included. */

@@ -1,6 +1,6 @@
-// Copies a text of the page to the clipboard: `<button data-copy="id" hidden>` copies the text of the
-// element with the id. The buttons are hidden until this script shows them, because a page over HTTP
-// has no clipboard.
+// Copies a text of the page to the clipboard: `<button data-copy="id" hidden>` copies the text of
+// the element with the id. The buttons are hidden until this script shows them, because a page over
+// HTTP has no clipboard.
 
 import { say } from './api.js';
 

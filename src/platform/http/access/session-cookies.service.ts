@@ -29,8 +29,8 @@ const RETURNING = 'svc_returning';
  */
 const DISMISSED = { name: 'svc_dismissed', path: '/account' } as const;
 /**
- * The lifetime of the cookies {@link RETURNING} and {@link DISMISSED} in seconds: 400 days, because browsers keep no
- * cookie for longer (RFC 6265bis §5.5).
+ * The lifetime of the cookies {@link RETURNING} and {@link DISMISSED} in seconds: 400 days, because
+ * browsers keep no cookie for longer (RFC 6265bis §5.5).
  */
 const RETURNING_SECONDS = 400 * 86_400;
 

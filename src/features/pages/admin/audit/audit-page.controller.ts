@@ -25,11 +25,11 @@ import {
   hrefOf,
   questionLinks,
   readQuestion,
-  lineOf,
   summaryOf,
   TYPE_CHOICES,
   type AskedQuestion,
 } from './audit-page.js';
+import { lineOf } from '../event-line.js';
 import { drawingOf } from './timeline-drawing.js';
 
 const TEXT = z.string().max(1024).optional();

@@ -17,15 +17,11 @@ import {
 import type { SavedQuestion } from '#domain/admin/audit-search/saved-questions.repository.js';
 import { modelName } from '#domain/keys/authenticators/authenticator-models.js';
 import { deviceOfEvent } from '#platform/text/device-name.js';
-import type { EventLine } from '../../shell/event-days.js';
-import { moment } from '../../shell/moment.js';
-import { labelOf, personOf, sentenceOf, shortened, thingOf } from '../event-words.js';
+import { lineOf, LONGEST_NAME } from '../event-line.js';
+import { labelOf, shortened } from '../event-words.js';
 
 /** The path of the page that shows the audit log. */
 const PAGE = '/admin/audit';
-
-/** The largest number of characters of a name in the facts of an event. */
-const LONGEST_NAME = 100;
 
 /** The filters of the form, with the reasons why some of them cannot be used. */
 export interface AskedQuestion {
@@ -122,23 +118,6 @@ function typeText(field: QuestionField, text: string): string {
   if (field !== 'type') return text;
   const group = TYPE_CHOICES.groups.find(({ value }) => value === text);
   return `“${group?.text ?? labelOf(text)}”`;
-}
-
-/** Prepares an audit event as a line of a list. */
-export function lineOf(row: AuditRow) {
-  return {
-    type: row.type,
-    href: `${PAGE}/${row.id}`,
-    at: moment(row.createdAt),
-    sentence: sentenceOf(row),
-    facts: [
-      ['Person', personOf(row)],
-      ['Application or credential', shortened(thingOf(row), LONGEST_NAME)],
-      ['From', row.ip],
-      ['By', deviceOfEvent(row.userAgent)?.name],
-      ['Request', row.requestId],
-    ],
-  } as const satisfies EventLine;
 }
 
 /**

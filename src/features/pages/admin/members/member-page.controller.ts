@@ -21,7 +21,7 @@ import { eventDays, type EventDay } from '../../shell/event-days.js';
 import { moment } from '../../shell/moment.js';
 import { showToAdmin } from '../../shell/show-page.js';
 import { reachWords } from '../access/rule-words.js';
-import { lineOf } from '../audit/audit-page.js';
+import { lineOf } from '../event-line.js';
 
 /** The largest number of targets that the page of a member lists. */
 const MOST_TARGETS = 50;
