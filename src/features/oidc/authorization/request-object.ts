@@ -23,7 +23,10 @@ export async function resolveRequestObject(
   provider: Provider,
   outboundHttp: OutboundHttp,
 ): Promise<void> {
-  if (ctx.method !== 'GET' || ctx.path.toLowerCase().replace(/\/$/, '') !== ENDPOINT_PATHS.authorization) {
+  if (
+    ctx.method !== 'GET' ||
+    ctx.path.toLowerCase().replace(/\/$/, '') !== ENDPOINT_PATHS.authorization
+  ) {
     return;
   }
   const { request_uri: address, client_id: clientId, response_mode: mode } = ctx.query;
