@@ -215,6 +215,23 @@ describe('the tour of the demo', () => {
       await profile.leave();
     });
 
+    it('copies the commands of a tour by the keyboard alone at 390 pixels', async () => {
+      const profile = await openProfile(browser, running.baseUrl);
+      await profile.page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+      await profile.page.setViewportSize({ width: 390, height: 844 });
+      await profile.page.goto('/demo/engineer');
+      await profile.page.locator('[data-copy]:visible').first().waitFor();
+      await tabTo(profile.page, '[data-copy]');
+      await profile.page.keyboard.press('Enter');
+      await profile.page.getByRole('status').filter({ hasText: 'Copied.' }).waitFor();
+      const command = await profile.page.locator('[data-command]').first().textContent();
+      expect(await profile.page.evaluate('navigator.clipboard.readText()')).toBe(command);
+      expect(await accessibilityViolations(profile.page)).toEqual([]);
+      expect(await overflowing(profile.page)).toEqual([]);
+      expect(profile.pageErrors).toEqual([]);
+      await profile.leave();
+    });
+
     it('walks the operator to the health of the service', async () => {
       const profile = await openProfile(browser, running.baseUrl);
       await profile.page.goto('/demo/operator');

@@ -89,6 +89,7 @@ DELETE /v1/account/applications/:client_id        general        none   256 api 
 GET    /v1/account/activity                       general        none   256 api        problem    verified    svc:credentials
 GET    /v1/account/export                         general        none   256 api        problem    verified    svc:credentials
 POST   /account/notices/dismiss                   general        form   256 ui         html       verified    from:strict
+POST   /account/notices/one-key                   general        form   256 ui         html       verified    from:strict
 GET    /admin/event-receivers                     general        none   256 ui         html       optional
 GET    /admin/event-receivers/:id                 general        none   256 ui         html       optional
 GET    /api/v1/org/event-receivers                general        none   256 api        problem    verified    svc:admin

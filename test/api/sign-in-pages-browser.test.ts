@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { addApplication } from '../support/applications.js';
 import { openProfile, startBrowser, type BrowserProfile } from '../support/browser.js';
-import { enterAs } from '../support/console.js';
+import { enterAs, KeyboardWalk, openWithoutScripts } from '../support/console.js';
 import { CALLBACK, newPkce, postForm } from '../support/oauth-flow.js';
 import { checkOpenPage, checkPage } from '../support/page-checks.js';
 import { requires } from '../support/programs.js';
@@ -75,6 +75,58 @@ requires('chromium').describe('each page from the start page to consent, in Chro
   it.each(['/', '/login', '/device', '/install'])('shows %s with a session', async (path) => {
     await enterAsAda();
     await checkPage(visitor, path);
+    expect(visitor.pageErrors).toEqual([]);
+  });
+
+  it('copies the lines that install svc, by the keyboard alone at 390 pixels', async () => {
+    const { page } = visitor;
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    const walk = await KeyboardWalk.begin(page, '/install');
+    await walk.press('[data-copy="install-lines"]');
+    await page.getByRole('status').filter({ hasText: 'Copied.' }).waitFor();
+    const copied = (await page.evaluate('navigator.clipboard.readText()')) as string;
+    expect(copied).toBe(`curl -fsSL ${app.baseUrl}/install.sh | sh\n~/.local/bin/svc login`);
+    await walk.press('[data-copy="install-checksum"]');
+    await expect
+      .poll(() => page.evaluate('navigator.clipboard.readText()'))
+      .toMatch(/^[\da-f]{64}$/);
+    await checkOpenPage(visitor);
+    const plain = await openWithoutScripts(browser, app, ada.client);
+    await plain.goto('/install');
+    expect(await plain.locator('[data-copy]:visible').count()).toBe(0);
+    await plain.context().close();
+    expect(visitor.pageErrors).toEqual([]);
+  });
+
+  it('asks once how to log in at the page of a device: by the key, and by a provider', async () => {
+    const { page } = visitor;
+    await visitor.plugIn(ada.key);
+    const choices = () =>
+      page
+        .locator('main :is(a, button):visible')
+        .allInnerTexts()
+        .then((all) => all.filter((text) => /Use your|Continue with/.test(text)));
+    const walk = await KeyboardWalk.begin(page, `/device?user_code=${await newCode()}`);
+    expect(await choices()).toEqual([
+      expect.stringMatching(/^Continue with /),
+      'Use your security key',
+    ]);
+    await walk.press('button[name="sign_in"]');
+    await page.getByRole('heading', { name: 'Touch your security key' }).waitFor();
+    expect(await choices()).toEqual(['Use your security key']);
+    await checkOpenPage(visitor);
+    await walk.press('form[data-ceremony] button:enabled');
+    await page.waitForURL('/device?user_code=*');
+    expect(await choices()).toEqual([]);
+    await page.getByText('Is this the code that your device shows?').waitFor();
+    await walk.press('form[action="/device"] button');
+    await page.getByRole('heading', { name: 'Photo book' }).waitFor();
+    await page.getByRole('button', { name: 'Approve', exact: true }).waitFor();
+    walk.print('log in at the page of a device');
+    await page.context().clearCookies();
+    await page.goto(`/device?user_code=${await newCode()}`);
+    await page.getByRole('button', { name: /^Continue with / }).click();
+    await page.waitForURL((url) => url.origin !== app.baseUrl); // the provider, at once
     expect(visitor.pageErrors).toEqual([]);
   });
 

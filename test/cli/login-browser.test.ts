@@ -4,6 +4,7 @@ import { ageTouches, setRule } from '../support/access-targets.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { assigned } from '../support/domains.js';
 import { openProfile, startBrowser, type BrowserProfile } from '../support/browser.js';
+import { accessibilityViolations, overflowing } from '../support/page-checks.js';
 import { requires } from '../support/programs.js';
 import { keepOpened, openedAddress } from '../support/svc-login.js';
 import { SvcHome } from '../support/svc-command.js';
@@ -38,7 +39,8 @@ requires('chromium', 'script').describe('svc login in Chromium', () => {
 
   const touch = (name = 'Use your security key') =>
     visitor.page.getByRole('button', { name }).click();
-  const end = () => visitor.page.getByText('You can close this window.').waitFor();
+  const end = () =>
+    visitor.page.getByRole('main').getByText('You can close this window.').waitFor();
 
   it('one touch on the login page logs the command in', async () => {
     const { key } = await app.enrolled('ada@svc-browser.example');
@@ -53,6 +55,22 @@ requires('chromium', 'script').describe('svc login in Chromium', () => {
     });
     expect(visitor.pageErrors).toEqual([]);
     expect(await home.run(['keys'])).toMatchObject({ status: 0 });
+    // The page of the command stays open after the command has ended.
+    const { page } = visitor;
+    const backgrounds: string[] = [];
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      for (const width of [320, 390, 1280]) {
+        await page.setViewportSize({ width, height: 800 });
+        expect(await accessibilityViolations(page), `${width} ${colorScheme}`).toEqual([]);
+        expect(await overflowing(page)).toEqual([]);
+      }
+      backgrounds.push(
+        await page.evaluate('getComputedStyle(document.querySelector("main")).backgroundColor'),
+      );
+    }
+    expect(backgrounds).toEqual(['rgb(255, 255, 255)', 'rgb(24, 28, 36)']);
+    expect(visitor.pageErrors).toEqual([]);
   });
 
   it('a touch that is too old leads through the page again, and then the act is done', async () => {

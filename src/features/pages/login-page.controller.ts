@@ -24,6 +24,8 @@ const QUERY = z.object({
    * Set if an application requires a new login with the key, even if the user has just logged in.
    */
   again: z.literal('true').optional(),
+  /** Set if the user has already chosen the security key, so that the page does not ask again. */
+  way: z.literal('key').optional(),
   /**
    * In certification test mode, the id of the waiting authorization request, or the user code of
    * the waiting device, whose login the form of the page ends.
@@ -93,6 +95,7 @@ export class LoginPageController {
       providers,
       redirectTo,
       again: query.again !== undefined,
+      hasChosenKey: query.way === 'key',
       isReturning: this.cookies.hasUsedKey(request),
       application: await this.#application(redirectTo),
       pending: this.#isCertification ? pendingLogin(query) : undefined,

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { MOST_SHOWN } from '#domain/audit/notices/account-notices.repository.js';
 import { OwnAccount } from '#domain/account/own-account.service.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
+import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 
@@ -17,7 +18,7 @@ const READ = z.strictObject({
   back: z.enum(['/', '/account']),
 });
 
-/** Removes the notices about an account that its user has read. */
+/** Removes what the pages of an account tell its user, after the user has read it. */
 @Controller('account/notices')
 @Route({
   tier: 'general',
@@ -26,7 +27,10 @@ const READ = z.strictObject({
   auth: { session: 'verified', origin: 'strict' },
 })
 export class NoticesController {
-  constructor(private readonly account: OwnAccount) {}
+  constructor(
+    private readonly account: OwnAccount,
+    private readonly cookies: SessionCookies,
+  ) {}
 
   /** Removes the notices that the page showed, and opens the page again. */
   @Post('dismiss')
@@ -38,5 +42,17 @@ export class NoticesController {
   ): Promise<void> {
     await this.account.dismissNotices(user.id, shown);
     response.redirect(303, back);
+  }
+
+  /**
+   * Hides the hint that the user has one key only, in this browser. It is a cookie, so that the
+   * server leaves the hint out and no script is needed. The cookie names the key: if another key
+   * becomes the only one, the hint is back.
+   */
+  @Post('one-key')
+  @Route({ body: { kind: 'form' }, summary: 'Hides the hint about having one key only' })
+  hideOneKey(@Caller() { authenticatorId }: VerifiedSession, @Res() response: Response): void {
+    this.cookies.rememberDismissed(response, authenticatorId);
+    response.redirect(303, '/account');
   }
 }

@@ -156,6 +156,44 @@ requires('chromium').describe('the pages of the account in Chromium', () => {
     await page.getByText('/install.sh | sh').waitFor();
   });
 
+  it('hides the amber hint about one key for good, by the keyboard at 390 pixels and without a script', async () => {
+    const { client, key, id } = await newUser();
+    await checkPage(visitor, '/account');
+    const hint = page.locator('[data-risk]');
+    await page.emulateMedia({ colorScheme: 'light' });
+    const color = await page.evaluate(
+      'getComputedStyle(document.querySelector("[data-risk]")).borderTopColor',
+    );
+    expect(color).toBe('rgb(122, 74, 0)');
+    const walk = await KeyboardWalk.begin(page, '/account');
+    await walk.press('[data-risk] button');
+    await expect.poll(() => hint.count()).toBe(0);
+    await page.reload();
+    expect(await hint.count()).toBe(0);
+    const kept = (await page.context().cookies()).find(({ name }) => name === 'svc_dismissed');
+    expect(kept).toMatchObject({ httpOnly: true, sameSite: 'Lax', path: '/account' });
+    expect((kept?.expires ?? 0) - Date.now() / 1000).toBeGreaterThan(300 * 86_400);
+    const later = app.client();
+    await later.logIn(key);
+    await enter(later);
+    await page.goto('/account');
+    expect(await hint.count()).toBe(0);
+    expect((await client.get('/account')).text).toContain('data-risk'); // another browser
+    const spare = app.newKey();
+    await addKey(app, later, spare, 'Spare');
+    const other = app.client();
+    await other.logIn(spare);
+    await rows(
+      app.dataSource,
+      "DELETE FROM authenticators WHERE user_id = $1 AND name <> 'Spare'",
+      [id],
+    );
+    await enter(other);
+    await page.goto('/account');
+    expect(await hint.count()).toBe(1);
+    expect(visitor.pageErrors).toEqual([]);
+  });
+
   it('draws where to touch each key, with the same in words', async () => {
     await newUser();
     await page.goto('/account/keys');
@@ -289,7 +327,9 @@ requires('chromium').describe('the pages of the account in Chromium', () => {
       const where =
         text === 'needs JavaScript' ? plain.locator('noscript .status') : plain.locator('main');
       await where.filter({ hasText: text }).waitFor();
-      expect(await plain.locator('main form button:enabled').count(), end).toBe(0);
+      // A form with a method needs no script.
+      const enabled = plain.locator('main form:not([method]) button:enabled');
+      expect(await enabled.count(), end).toBe(0);
     }
     await context.close();
   });

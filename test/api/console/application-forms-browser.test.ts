@@ -5,7 +5,7 @@ import { startBrowser } from '../../support/browser.js';
 import { newAddress } from '../../support/client.js';
 import { KeyboardWalk, openAs } from '../../support/console.js';
 import { assigned } from '../../support/domains.js';
-import { checkPage } from '../../support/page-checks.js';
+import { accessibilityViolations, checkPage, overflowing } from '../../support/page-checks.js';
 import { requires } from '../../support/programs.js';
 
 /**
@@ -33,6 +33,28 @@ const KINDS: Readonly<Record<string, { fields: Record<string, string>; becomes: 
 };
 const WITH_SECRET = new Set(['web', 'service']);
 
+const SIGN_IN = [
+  'authorization_endpoint',
+  'token_endpoint',
+  'userinfo_endpoint',
+  'jwks_uri',
+  'end_session_endpoint',
+];
+
+/** The members of the metadata of discovery whose addresses an application of each kind needs. */
+const ENDPOINTS: Readonly<Record<string, readonly string[]>> = {
+  web: [
+    ...SIGN_IN,
+    'pushed_authorization_request_endpoint',
+    'introspection_endpoint',
+    'revocation_endpoint',
+  ],
+  spa: [...SIGN_IN, 'revocation_endpoint'],
+  native: [...SIGN_IN, 'device_authorization_endpoint', 'revocation_endpoint'],
+  service: ['token_endpoint', 'jwks_uri', 'introspection_endpoint', 'revocation_endpoint'],
+  kubernetes: ['jwks_uri'],
+};
+
 requires('chromium').describe('the forms of applications in Chromium', () => {
   let app: TestApp;
   let browser: Browser;
@@ -52,6 +74,52 @@ requires('chromium').describe('the forms of applications in Chromium', () => {
 
   const open = (page: Page) =>
     page.evaluate('for (const one of document.querySelectorAll("details")) one.open = true');
+
+  /** The metadata of discovery, and its own address. */
+  const discovered = async () => {
+    const path = '/.well-known/openid-configuration';
+    const { json } = await app.client().get(path);
+    return { ...json, discovery: app.baseUrl + path } as Readonly<Record<string, string>>;
+  };
+
+  /** Expects the addresses of discovery on the page, and copies each by its button. */
+  async function expectAddresses(page: Page, names: readonly string[]): Promise<void> {
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    const metadata = await discovered();
+    const shown = page.locator('[id^="endpoint-"]:visible');
+    const ids = await shown.evaluateAll((all) => all.map(({ id }) => id.replace('endpoint-', '')));
+    expect(ids).toEqual(['issuer', 'discovery', ...names]);
+    for (const name of ids) {
+      const button = page.locator(`[data-copy="endpoint-${name}"]:visible`);
+      await button.press('Enter');
+      await expect.poll(() => button.textContent()).toBe('Copied');
+      expect(await button.getAttribute('aria-label')).toMatch(/^Copied: /);
+      expect(await page.evaluate('navigator.clipboard.readText()'), name).toBe(metadata[name]);
+    }
+    expect(await page.locator('.spoken[role="status"]').textContent()).toBe('Copied.');
+  }
+
+  it('names the methods and the grants as other products do, beside the words', async () => {
+    const profile = await openAs(browser, app, admin);
+    const { page } = profile;
+    const texts = async (kind: string, selector: string) => {
+      await page.goto(`/admin/applications/new?type=${kind}`);
+      return page.locator(selector).allTextContents();
+    };
+    expect(await texts('web', '#field-auth_method option')).toEqual([
+      'The default: client_secret_basic, with FAPI 2.0 private_key_jwt',
+      'A secret in the Authorization header (client_secret_basic)',
+      'A secret in the body (client_secret_post)',
+      'A signed assertion of its own key (private_key_jwt)',
+      'A certificate of a configured authority (tls_client_auth)',
+      'A certificate of its own (self_signed_tls_client_auth)',
+    ]);
+    for (const kind of ['spa', 'native']) {
+      expect((await texts(kind, '[data-fact="auth_method"]')).join('')).toContain('(none)');
+    }
+    expect((await texts('native', 'fieldset label')).join('')).toContain('(authorization_code)');
+    await profile.leave();
+  });
 
   it.each(Object.keys(KINDS))(
     'the form of this kind is accessible and small on every screen: %s',
@@ -78,10 +146,15 @@ requires('chromium').describe('the forms of applications in Chromium', () => {
       await walk.press('form[data-secret] button');
       if (WITH_SECRET.has(kind)) {
         await page.locator('[data-result]').waitFor();
+        expect(await page.locator('#client-id').textContent()).not.toBe('');
+        await expectAddresses(page, ENDPOINTS[kind] ?? []);
+        expect(await accessibilityViolations(page)).toEqual([]);
+        expect(await overflowing(page)).toEqual([]);
         await walk.press('[data-onward]');
       }
       await page.waitForURL(/applications\/[\w-]{20,}$/);
       await page.getByRole('heading', { name: `A ${kind}` }).waitFor();
+      await expectAddresses(page, ENDPOINTS[kind] ?? []);
       walk.print(`register an application: ${kind}`);
       const id = new URL(page.url()).pathname.split('/').at(-1) ?? '';
       const { json } = await admin.client.get(`/api/v1/applications/${id}`, {

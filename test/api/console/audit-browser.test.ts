@@ -50,7 +50,7 @@ requires('chromium').describe('the audit log in Chromium', () => {
     value: client.cookie('svc_session') ?? '',
     url: app.baseUrl,
   });
-  const eventTexts = () => page.locator('[data-events] tbody tr').allInnerTexts();
+  const eventTexts = () => page.locator('[data-events] li').allInnerTexts();
 
   /** Writes an event of an application at a time, about a member. */
   const write = (
@@ -86,7 +86,7 @@ requires('chromium').describe('the audit log in Chromium', () => {
     expect(texts).toHaveLength(2);
     expect(texts.join('\n')).toContain('grace@audit-browser.example');
     expect(texts.join('\n')).toContain('The Wiki');
-    expect(texts.join('\n')).toContain('Key Safe');
+    expect(texts.join('\n')).toContain('“Safe”');
     expect(await page.locator('[data-events] time').first().getAttribute('datetime')).toBe(
       tuesday.toISOString(),
     );
@@ -153,6 +153,8 @@ requires('chromium').describe('the audit log in Chromium', () => {
     await page.keyboard.press('Enter');
     await page.waitForURL(/type=identity_bound/);
     expect(await eventTexts()).toHaveLength(1);
+    await tabTo(page, '[data-events] summary');
+    await page.keyboard.press('Enter');
     await tabTo(page, '[data-events] a');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Identity bound', exact: true }).waitFor();
@@ -246,6 +248,7 @@ requires('chromium').describe('the audit log in Chromium', () => {
     await plain.getByLabel('Person').fill('ada@audit-browser.example');
     await plain.getByRole('button', { name: 'Search' }).click();
     await plain.waitForURL(/person=ada/);
+    await plain.locator('[data-events] summary').first().click();
     await plain.locator('[data-events] a').first().click();
     await plain.getByRole('heading', { name: 'Facts' }).waitFor();
     await plain.goto('/admin/audit/questions?type=keys');

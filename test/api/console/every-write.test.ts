@@ -303,7 +303,12 @@ describe('every write of the service', () => {
     expect(checked.filter((route) => !ofApi(route)).map(nameOf)).toContain('POST /device/approve');
     const answers = await sendAll(checked, { 'svc-session': ABSENT });
     // Their error is a page.
-    const asPage = new Set(['POST /logout', 'POST /device', 'POST /account/notices/dismiss']);
+    const asPage = new Set([
+      'POST /logout',
+      'POST /device',
+      'POST /account/notices/dismiss',
+      'POST /account/notices/one-key',
+    ]);
     expect(answers).toEqual(
       Object.fromEntries(
         checked.map((route) => [

@@ -156,6 +156,7 @@ requires('chromium').describe('a hostile name in Chromium', () => {
   const inAudit = async (page: Page) => {
     await page.goto('/admin/audit');
     await expectText(page, MARK, '/admin/audit');
+    await page.locator('[data-events] summary').first().click();
     await page.locator('[data-events] a').first().click();
     await page.waitForURL(/\/admin\/audit\/[\da-f-]{36}$/);
   };

@@ -222,6 +222,33 @@ requires('chromium').describe('the pages of the members in Chromium', () => {
     expect(visitor.pageErrors).toEqual([]);
   });
 
+  it('begins with the acts on a member, each a few keys away, and ends with the latest events', async () => {
+    const bob = await newMember();
+    await page.setViewportSize(PHONE);
+    await page.goto(`/admin/members/${bob.id}`);
+    const headings = await page.locator('main h2:visible').allTextContents();
+    expect(headings.slice(0, 3)).toEqual([
+      'What you can do',
+      'If the security key is lost',
+      'Account',
+    ]);
+    expect(headings.at(-1)).toBe('Latest events');
+    await tabTo(page, 'main .kicker a');
+    let keys = 0;
+    for (const name of ['promote', 'deactivate', 'revoke-credentials', 'remove', 'give-pass']) {
+      keys += await tabTo(page, `[data-act="${name}"] summary`);
+    }
+    expect(keys).toBe(5);
+    for (const name of ['deactivate', 'revoke-credentials', 'remove']) {
+      const box = await page.locator(`[data-act="${name}"] summary`).boundingBox();
+      expect((box?.y ?? 0) + (box?.height ?? 0), name).toBeLessThan(PHONE.height);
+    }
+    expect(await page.locator('[data-events] li').count()).toBeGreaterThan(1);
+    const foreign = await page.locator('[data-events]').textContent();
+    expect(foreign).toContain(bob.email);
+    expect(visitor.pageErrors).toEqual([]);
+  });
+
   it('promotes, demotes, revokes, activates and removes by the keyboard', async () => {
     const bob = await newMember();
     await page.setViewportSize(PHONE);

@@ -54,6 +54,13 @@ describe('the sign-in page of /device for a browser without a session', () => {
       '/login',
       `/device?user_code=${userCode}`,
     ]);
+    expect(login.searchParams.get('way')).toBe('key');
+    const { text } = await app.client().get(login.pathname + login.search);
+    const [before = '', other = ''] = text.split('<details');
+    expect([before.includes('Continue with'), other.includes('Continue with')]).toEqual([
+      false,
+      true,
+    ]);
   });
 
   it('10.words is the key step of the login, for a user who is signed in upstream', async () => {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { CliFailure, STATUS } from '../program/failure.js';
@@ -116,20 +117,32 @@ function problemOf(
   return isAnswer ? undefined : 'This answer is empty.';
 }
 
+/** The style of the page, which looks like the pages of the service in light and in dark. */
+const STYLE = `:root{color-scheme:light dark;--page:#f5f6f8;--surface:#fff;--text:#171a21;--muted:#555d6b;--line:#d9dde4}
+@media(prefers-color-scheme:dark){:root{--page:#0f1217;--surface:#181c24;--text:#e9ebf0;--muted:#a4acba;--line:#2b313c}}
+body{margin:0;padding:12vh 1.25rem;background:var(--page);color:var(--text);font:1rem/1.6 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;overflow-wrap:anywhere}
+main{max-width:30rem;margin:0 auto;padding:2rem;border:1px solid var(--line);border-radius:.75rem;background:var(--surface)}
+h1{margin:0;font-size:1.625rem;line-height:1.2}
+p{margin:.75rem 0 0;color:var(--muted)}`;
+
+/** The hash by which the Content-Security-Policy allows {@link STYLE} and no other style. */
+const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
+
 /** Sends a page without scripts. Text from the request is escaped. */
 function sendPage(response: ServerResponse, status: number, title: string, text: string): void {
   const escaped = text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
-  const style =
-    'body{font:1.1rem system-ui,sans-serif;max-width:32rem;margin:18vh auto;padding:0 1rem}';
   response.writeHead(status, {
     'content-type': 'text/html; charset=utf-8',
     'cache-control': 'no-store',
-    'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'",
+    'content-security-policy': `default-src 'none'; style-src 'sha256-${STYLE_HASH}'`,
     'referrer-policy': 'no-referrer',
     connection: 'close',
   });
   response.end(
-    `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">` +
-      `<title>${title}</title><style>${style}</style><h1>${title}</h1><p>${escaped}</p></html>\n`,
+    `<!doctype html><html lang="en"><head><meta charset="utf-8">` +
+      `<meta name="viewport" content="width=device-width, initial-scale=1">` +
+      `<meta name="color-scheme" content="light dark"><title>${title} · svc</title>` +
+      `<style>${STYLE}</style></head>` +
+      `<body><main><h1>${title}</h1><p>${escaped}</p></main></body></html>\n`,
   );
 }

@@ -5,7 +5,7 @@ import { noteRow } from '#platform/http/access/anonymous-row.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
 import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
-import { ROUTES } from '../engine/fixed-options.js';
+import { ENDPOINT_PATHS } from '#domain/oauth/applications/endpoints.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { queryOf, type FormFields } from '../request/request-context.js';
 import { Adapters } from '../storage/adapters.service.js';
@@ -55,7 +55,7 @@ export class AuthorizationController implements OnModuleInit {
     if (isReference(query)) {
       const stored = await findPostedRequest(query, this.adapters);
       if (!stored) throw interactionOver();
-      request.url = `${ROUTES.authorization}?${stored.toString()}`;
+      request.url = `${ENDPOINT_PATHS.authorization}?${stored.toString()}`;
     }
     await this.oidcProvider.answer(request, response);
   }
@@ -80,7 +80,7 @@ export class AuthorizationController implements OnModuleInit {
     const isLong = query.toString().length > LONGEST_QUERY;
     if (isLong) noteRow(request);
     const sent = isLong ? await storePostedRequest(query, this.adapters) : query;
-    response.redirect(303, `${this.#baseUrl}${ROUTES.authorization}?${sent.toString()}`);
+    response.redirect(303, `${this.#baseUrl}${ENDPOINT_PATHS.authorization}?${sent.toString()}`);
   }
 
   @Post('par')

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
-import { RESPONSE_MODES, ROUTES } from '../engine/fixed-options.js';
+import { RESPONSE_MODES } from '../engine/fixed-options.js';
+import { ENDPOINT_PATHS } from '#domain/oauth/applications/endpoints.js';
 import { UNREADABLE_REQUEST_OBJECT, UNSUPPORTED_RESPONSE_MODE } from '../engine/library-patches.js';
 import { isFapi, type OwnMetadata } from '../protocol/client-metadata.js';
 import type { Client, KoaContextWithOIDC, Provider } from '../protocol/library.js';
@@ -22,7 +23,10 @@ export async function resolveRequestObject(
   provider: Provider,
   outboundHttp: OutboundHttp,
 ): Promise<void> {
-  if (ctx.method !== 'GET' || ctx.path.toLowerCase().replace(/\/$/, '') !== ROUTES.authorization) {
+  if (
+    ctx.method !== 'GET' ||
+    ctx.path.toLowerCase().replace(/\/$/, '') !== ENDPOINT_PATHS.authorization
+  ) {
     return;
   }
   const { request_uri: address, client_id: clientId, response_mode: mode } = ctx.query;

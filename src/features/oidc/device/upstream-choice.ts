@@ -57,10 +57,11 @@ export async function beginLogin(
 
 /**
  * Returns the address of the login page. After the login, the browser returns to the form of
- * `/device`.
+ * `/device`. If the user chose the security key there, the login page does not ask again.
  */
 export function loginPage(form: DeviceForm, { isCertification }: LoginServices): string {
   const query = new URLSearchParams({ redirect_to: devicePage(form) });
+  if (form.sign_in === 'key') query.set('way', 'key');
   if (isCertification) query.set('user_code', formatUserCode(form.user_code));
   return `/login?${query.toString()}`;
 }

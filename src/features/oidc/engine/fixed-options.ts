@@ -1,3 +1,4 @@
+import { ENDPOINT_PATHS } from '#domain/oauth/applications/endpoints.js';
 import { AAL3 } from '#domain/sessions/session.js';
 import { CLAIMS_OF_SCOPES } from '../protocol/claims.js';
 import { CLIENT_ALGORITHMS, EXTRA_METADATA, OUR_ALGORITHMS } from '../protocol/client-metadata.js';
@@ -8,21 +9,6 @@ import { LIFETIMES } from './lifetimes.js';
 
 /** The ways in which an authorization response can be sent to the client (`response_mode`). */
 export const RESPONSE_MODES = ['query', 'fragment', 'jwt', 'query.jwt', 'fragment.jwt'];
-
-/** The paths of the endpoints, by the OAuth library's names of the endpoints. */
-export const ROUTES = {
-  authorization: '/oauth/authorize',
-  pushed_authorization_request: '/oauth/par',
-  token: '/oauth/token',
-  device_authorization: '/oauth/device',
-  code_verification: '/device',
-  registration: '/oauth/register',
-  introspection: '/oauth/introspect',
-  revocation: '/oauth/revoke',
-  userinfo: '/oauth/userinfo',
-  jwks: '/oauth/jwks',
-  end_session: '/oauth/logout',
-} as const;
 
 /**
  * Returns the endpoints whose addresses may be the audience of a client assertion, by which a
@@ -37,7 +23,7 @@ export function assertionEndpoints(route: string): ('token' | 'pushed_authorizat
 
 /** The options of the OAuth library that are the same in every deployment. */
 export const FIXED: Configuration = {
-  routes: ROUTES,
+  routes: ENDPOINT_PATHS,
   acrValues: [AAL3],
   scopes: [...OIDC_SCOPES, ...OWN_SCOPES],
   responseTypes: ['code'],

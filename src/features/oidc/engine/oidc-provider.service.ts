@@ -9,7 +9,8 @@ import type { KoaContextWithOIDC } from '../protocol/library.js';
 import { ownAudiences, type OwnAudiences } from '../protocol/resource-servers.js';
 import { libraryKeys } from '../signing/library-keys.js';
 import { ErrorResponses } from './error-responses.service.js';
-import { ROUTES, assertionEndpoints } from './fixed-options.js';
+import { assertionEndpoints } from './fixed-options.js';
+import { ENDPOINT_PATHS } from '#domain/oauth/applications/endpoints.js';
 import { acceptNoncesOf, patchProvider } from './library-patches.js';
 import { correctResponse, routeOf } from './provider-middleware.js';
 import { nonceSecretOf, ProviderOptions } from './provider-options.service.js';
@@ -62,7 +63,7 @@ export class OidcProvider {
     this.provider.proxy = true; // `answer` sets the headers that it trusts
     patchProvider(
       this.provider,
-      (route) => assertionEndpoints(route).map((name) => `${baseUrl}${ROUTES[name]}`),
+      (route) => assertionEndpoints(route).map((name) => `${baseUrl}${ENDPOINT_PATHS[name]}`),
       (issuer, jti, expiresAt) => batchedQueries.spend(issuer, jti, expiresAt),
     );
     const { previousRoot } = config.secrets;

@@ -40,7 +40,8 @@ import { ResourceOwners } from '../request/resource-owners.service.js';
 import { Adapters } from '../storage/adapters.service.js';
 import { ClientAdapter } from '../storage/client-adapter.service.js';
 import { AccessTokens, type JwtClaims } from './access-tokens.service.js';
-import { FIXED, FIXED_FEATURES, ROUTES, assertionEndpoints } from './fixed-options.js';
+import { FIXED, FIXED_FEATURES, assertionEndpoints } from './fixed-options.js';
+import { ENDPOINT_PATHS } from '#domain/oauth/applications/endpoints.js';
 import { currentContext, promptPolicy } from './library-patches.js';
 import { LIFETIMES, accessTokenLifetime, idTokenLifetime } from './lifetimes.js';
 import { mutualTls, mutualTlsMethods } from './mutual-tls.js';
@@ -175,7 +176,7 @@ export class ProviderOptions {
       },
       assertJwtClientAuthClaimsAndHeader: (ctx, claims, header, client) => {
         const endpoints = assertionEndpoints(ctx.oidc.route).flatMap((name) => [
-          `${issuer}${ROUTES[name]}`,
+          `${issuer}${ENDPOINT_PATHS[name]}`,
           ctx.oidc.urlFor(name), // at the mutual-TLS listener, its own address
         ]);
         const assertion = { claims, header, issuer, endpoints };

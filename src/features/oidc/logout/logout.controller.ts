@@ -7,7 +7,7 @@ import { Route } from '#platform/http/routing/route.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { originOf } from '#platform/http/request/client-origin.js';
 import { Views } from '#platform/http/views/views.service.js';
-import { ROUTES } from '../engine/fixed-options.js';
+import { ENDPOINT_PATHS } from '#domain/oauth/applications/endpoints.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import type { KoaContextWithOIDC } from '../protocol/library.js';
 import { queryOf, requestOf, responseOf, type FormFields } from '../request/request-context.js';
@@ -29,7 +29,7 @@ export class LogoutController implements OnModuleInit {
     private readonly sessionCookies: SessionCookies,
     private readonly views: Views,
   ) {
-    this.#endpoint = `${config.http.baseUrl}${ROUTES.end_session}`;
+    this.#endpoint = `${config.http.baseUrl}${ENDPOINT_PATHS.end_session}`;
   }
 
   /**

@@ -4,6 +4,7 @@ import { originFor } from '#domain/account/account-export.js';
 import { readCursor, writeCursor } from '#domain/admin/audit-search/audit-cursor.js';
 import type { EventRange, OwnEvent } from '#domain/account/own-events.repository.js';
 import { deviceOfEvent } from '#platform/text/device-name.js';
+import type { EventLine } from '../shell/event-days.js';
 import { moment } from '../shell/moment.js';
 
 /** The query of a page with a list: the position after which the list begins. */
@@ -32,14 +33,18 @@ export function pagingOf(path: string, range: EventRange, next: EventRange['afte
 }
 
 /** Prepares an event of the user's account for a template. */
-export function eventOf(event: OwnEvent, userId: string) {
+export function eventOf(event: OwnEvent, userId: string): EventLine {
   const { ip, userAgent } = originFor(event, userId);
+  const device = deviceOfEvent(userAgent);
   return {
-    ip,
-    device: deviceOfEvent(userAgent),
     type: event.type,
-    text: activityText(event, userId),
     at: moment(event.createdAt),
-    requestId: event.requestId,
+    sentence: [{ text: activityText(event, userId), isName: true }],
+    facts: [
+      ['From', ip],
+      ['By', device?.name],
+      ['Device in full', device?.whole],
+      ['Reference', event.requestId],
+    ],
   };
 }

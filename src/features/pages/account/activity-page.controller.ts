@@ -7,6 +7,7 @@ import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { PAGE_ROUTE } from '../shell/admission.js';
+import { eventDays } from '../shell/event-days.js';
 import { showToUser } from '../shell/show-page.js';
 import { PAGE_QUERY, eventOf, pagingOf, rangeOf } from './account-page.js';
 
@@ -30,7 +31,7 @@ export class ActivityPageController {
       const range = rangeOf(query);
       const { items, next } = await this.account.activity(session.user.id, range);
       return {
-        events: items.map((event) => eventOf(event, session.user.id)),
+        days: eventDays(items.map((event) => eventOf(event, session.user.id))),
         paging: pagingOf('/account/activity', range, next),
       };
     });

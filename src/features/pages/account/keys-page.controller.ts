@@ -11,6 +11,7 @@ import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { PAGE_ROUTE } from '../shell/admission.js';
+import { eventDays, type EventLine, type TextPart } from '../shell/event-days.js';
 import { moment } from '../shell/moment.js';
 import { showToUser } from '../shell/show-page.js';
 import { keyDrawing } from './key-drawing.js';
@@ -53,7 +54,7 @@ export class KeysPageController {
           current: key.id === session.authenticatorId,
           ends: endedWords(access.get(key.id) ?? {}),
         })),
-        events: events.map(eventOf),
+        days: eventDays(events.map(eventOf)),
       };
     });
   }
@@ -63,6 +64,33 @@ function modelOf(aaguid: string | null): string {
   return modelName(aaguid) ?? 'Security key';
 }
 
-function eventOf(event: KeyEvent) {
-  return { ...event, at: moment(event.at), model: modelOf(event.aaguid) };
+/** Prepares an event about a key for a template. */
+function eventOf(event: KeyEvent): EventLine {
+  return {
+    type: event.type,
+    at: moment(event.at),
+    sentence: sentenceOf(event),
+    facts: [
+      ['From', event.ip ?? 'an unknown address'],
+      ['Reference', event.requestId],
+    ],
+  };
+}
+
+function sentenceOf({ type, name, earlierName, reason, aaguid }: KeyEvent): TextPart[] {
+  const model = words(` (${modelOf(aaguid)})`);
+  if (type === 'enrollment') return [words(`Enrolled: ${modelOf(aaguid)}`)];
+  if (type === 'key_registered') return [words('Added: '), called(name), model];
+  if (type === 'key_removed') return [words('Removed: '), called(name), model];
+  if (type !== 'key_renamed') return [words('Refused: '), called(reason)];
+  const earlier = earlierName === null ? [] : [called(earlierName), words(' is now ')];
+  return [words('Renamed: '), ...earlier, called(name)];
+}
+
+function words(text: string): TextPart {
+  return { text, isName: false };
+}
+
+function called(name: string | null): TextPart {
+  return { text: name ?? '', isName: true };
 }

@@ -1,13 +1,15 @@
-import { Controller, Get, Inject, Res } from '@nestjs/common';
-import type { Response } from 'express';
+import { Controller, Get, Inject, Req, Res } from '@nestjs/common';
+import type { Request, Response } from 'express';
 import { OwnAccount } from '#domain/account/own-account.service.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
+import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { PAGE_ROUTE } from '../shell/admission.js';
 import { noticesOf } from '../shell/account-notices.js';
+import { eventDays } from '../shell/event-days.js';
 import { moment } from '../shell/moment.js';
 import { showToUser } from '../shell/show-page.js';
 import { eventOf } from './account-page.js';
@@ -25,12 +27,17 @@ export class OverviewPageController {
   constructor(
     private readonly account: OwnAccount,
     private readonly views: Views,
+    private readonly cookies: SessionCookies,
     @Inject(CONFIG) private readonly config: Config,
   ) {}
 
   @Get('account')
   @Route({ summary: 'Shows the account of the user' })
-  async show(@Caller() caller: LiveSession | undefined, @Res() response: Response): Promise<void> {
+  async show(
+    @Caller() caller: LiveSession | undefined,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): Promise<void> {
     await showToUser(this.views, { caller, response }, 'account-overview', async (session) => {
       const { id } = session.user;
       const [open, { items }, letters, notices] = await Promise.all([
@@ -42,6 +49,8 @@ export class OverviewPageController {
       return {
         server: this.config.http.baseUrl,
         open,
+        // With one key, it is the key of this session.
+        isAtRisk: open.keys === 1 && !this.cookies.hasDismissed(request, session.authenticatorId),
         notices,
         // True if the page loads the script of its forms. Only a user without an organization
         // repeats undelivered notices on this page. The script is loaded even if no such notice is
@@ -52,7 +61,7 @@ export class OverviewPageController {
           application: letter.clientName ?? letter.clientId,
           created: moment(letter.createdAt),
         })),
-        events: items.map((event) => eventOf(event, id)),
+        days: eventDays(items.map((event) => eventOf(event, id))),
       };
     });
   }

@@ -7,6 +7,7 @@ import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { PAGE_ROUTE } from '../shell/admission.js';
+import { eventDays } from '../shell/event-days.js';
 import { moment } from '../shell/moment.js';
 import { showToAdmin } from '../shell/show-page.js';
 import { sentenceOf } from './event-words.js';
@@ -39,11 +40,15 @@ export class AdminOverviewController {
         firstExpiry: figures.firstExpiry && moment(figures.firstExpiry),
         expiringApiTokens: figures.apiTokens.count,
         firstApiExpiry: figures.apiTokens.first && moment(figures.apiTokens.first),
-        events: events.map((event) => ({
-          id: event.id,
-          at: moment(event.at),
-          sentence: sentenceOf(event),
-        })),
+        days: eventDays(
+          events.map((event) => ({
+            type: event.type,
+            at: moment(event.at),
+            sentence: sentenceOf(event),
+            facts: [],
+            href: `/admin/audit/${event.id}`,
+          })),
+        ),
       };
     });
   }

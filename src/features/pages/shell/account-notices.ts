@@ -1,13 +1,8 @@
 import type { OwnAccount } from '#domain/account/own-account.service.js';
 import type { AccountNotice } from '#domain/audit/notices/account-notices.repository.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
+import type { TextPart } from './event-days.js';
 import { moment, type Moment } from './moment.js';
-
-/** A part of a text: words of the product, or a name, which the page isolates (`<bdi>`). */
-interface TextPart {
-  readonly text: string;
-  readonly isName: boolean;
-}
 
 /** A notice as a page shows it. */
 export interface ShownNotice {

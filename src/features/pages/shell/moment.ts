@@ -6,6 +6,8 @@ export interface Moment {
    * converts it to local time.
    */
   readonly text: string;
+  /** The time of the day alone, in UTC: `10:28:05`. It is for a line below the name of its day. */
+  readonly clock: string;
 }
 
 /** Returns in words the time until a later moment: `7 h 40 min`, or `less than a minute`. */
@@ -17,13 +19,12 @@ export function timeLeft(end: Date, now: Date): string {
   return [hours > 0 ? `${hours} h` : '', rest > 0 ? `${rest} min` : ''].filter(Boolean).join(' ');
 }
 
-const FORMAT = new Intl.DateTimeFormat('en-GB', {
-  dateStyle: 'medium',
-  timeStyle: 'short',
-  timeZone: 'UTC',
-});
+const UTC = { timeZone: 'UTC' } as const;
+const DATE = new Intl.DateTimeFormat('en-GB', { ...UTC, dateStyle: 'medium' });
+const CLOCK = new Intl.DateTimeFormat('en-GB', { ...UTC, timeStyle: 'medium' });
 
-/** Formats a point in time for a page: `21 Nov 2026, 10:28 UTC`. */
+/** Formats a point in time for a page: `21 Nov 2026, 10:28:05 UTC`. */
 export function moment(date: Date): Moment {
-  return { iso: date.toISOString(), text: `${FORMAT.format(date)} UTC` };
+  const clock = CLOCK.format(date);
+  return { iso: date.toISOString(), text: `${DATE.format(date)}, ${clock} UTC`, clock };
 }

@@ -1,24 +1,44 @@
-// The script of every page. It shows times in the user's time zone, and reloads a page that the
-// browser restored after "Back".
+// The script of every page. It shows times in the user's language and time zone, and reloads a page
+// that the browser restored after "Back".
 
-const LOCAL_TIME = new Intl.DateTimeFormat(document.documentElement.lang, {
-  day: 'numeric',
-  month: 'short',
-  year: 'numeric',
-  hour: 'numeric',
-  minute: '2-digit',
-  timeZoneName: 'short',
-});
+// The first language of the browser that has a format decides the format.
+const LANGUAGES = [...navigator.languages];
+const format = (options) => new Intl.DateTimeFormat(LANGUAGES, options);
+const TIME = format({ dateStyle: 'medium', timeStyle: 'long' });
+const TIME_OF_DAY = format({ timeStyle: 'medium' });
+const DAY = format({ dateStyle: 'full' });
+const ZONE = format({ hour: 'numeric', timeZoneName: 'short' });
 
-/** Formats a time (RFC 3339) in the user's time zone. */
+/** The language in which the times of the page are written. */
+export const { locale: LANGUAGE } = TIME.resolvedOptions();
+
+/** Formats a time (RFC 3339) in the user's language and time zone, with seconds and the zone. */
 export function localTime(timestamp) {
-  return LOCAL_TIME.format(new Date(timestamp));
+  return TIME.format(new Date(timestamp));
 }
 
-for (const time of document.querySelectorAll('time[datetime]')) {
-  time.title = time.textContent;
-  time.textContent = localTime(time.dateTime);
+/**
+ * Returns the name of the day of a time in the user's time zone, with the zone. A day on which the
+ * clocks change has two names, so that each time of day below a name is unambiguous.
+ */
+export function localDay(timestamp) {
+  const date = new Date(timestamp);
+  const zone = ZONE.formatToParts(date).find(({ type }) => type === 'timeZoneName');
+  return `${DAY.format(date)}, ${zone.value}`;
 }
+
+/**
+ * Writes the text of a `<time>` in the user's language and time zone. With `data-clock` it is the
+ * time of the day alone. The text in UTC becomes the title.
+ */
+export function showLocally(time) {
+  const isClock = time.dataset.clock !== undefined;
+  time.title = isClock ? time.dateTime : time.textContent;
+  time.textContent = (isClock ? TIME_OF_DAY : TIME).format(new Date(time.dateTime));
+  time.lang = LANGUAGE;
+}
+
+for (const time of document.querySelectorAll('time[datetime]')) showLocally(time);
 
 // On a narrow screen the tabs are one row that scrolls sideways. It is scrolled so that the tab of
 // this page is visible.

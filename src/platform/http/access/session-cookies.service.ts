@@ -24,8 +24,13 @@ const HOST_PREFIX = '__Host-';
  */
 const RETURNING = 'svc_returning';
 /**
- * The lifetime of the cookie {@link RETURNING} in seconds: 400 days, because browsers keep no
- * cookie for longer (RFC 6265bis §5.5).
+ * The name of the cookie that says which hint of the page `/account` the user of this browser has
+ * dismissed. Only that page and its forms get it.
+ */
+const DISMISSED = { name: 'svc_dismissed', path: '/account' } as const;
+/**
+ * The lifetime of the cookies {@link RETURNING} and {@link DISMISSED} in seconds: 400 days, because
+ * browsers keep no cookie for longer (RFC 6265bis §5.5).
  */
 const RETURNING_SECONDS = 400 * 86_400;
 
@@ -116,6 +121,18 @@ export class SessionCookies {
    */
   hasUsedKey(request: Request): boolean {
     return readCookie(request, RETURNING) === '1';
+  }
+
+  /** Sets the cookie that says which hint the user of this browser has dismissed. */
+  rememberDismissed(response: Response, hint: string): void {
+    const { name, path } = DISMISSED;
+    const options = { secure: this.#secure, maxAgeSeconds: RETURNING_SECONDS, path };
+    setCookie(response, name, hint, options);
+  }
+
+  /** Returns true if the user of this browser has dismissed a hint. It proves nothing. */
+  hasDismissed(request: Request, hint: string): boolean {
+    return readCookie(request, DISMISSED.name) === hint;
   }
 
   /**

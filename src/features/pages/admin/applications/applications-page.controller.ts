@@ -1,10 +1,11 @@
-import { Controller, Get, Param, Query, Res } from '@nestjs/common';
+import { Controller, Get, Inject, Param, Query, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { z } from 'zod';
 import {
   ApplicationNotices,
   type ApplicationSignalsState,
 } from '#domain/oauth/applications/application-notices.service.js';
+import { endpointsOf } from '#domain/oauth/applications/endpoints.js';
 import { ManagedApplications } from '#domain/oauth/applications/managed-applications.service.js';
 import { registrationOf } from '#domain/oauth/applications/registration-metadata.js';
 import {
@@ -22,6 +23,7 @@ import type { NoticesOfClient } from '#domain/oauth/logout-notices/dead-letters.
 import { endsSoon, lastSecretEnd } from '#domain/oauth/clients/secret-expiry.js';
 import type { LiveSession, VerifiedSession } from '#domain/sessions/session.js';
 import { Clock } from '#platform/clock/clock.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { entityTag } from '#platform/http/request/entity-tag.js';
@@ -52,6 +54,7 @@ export class ApplicationsPageController {
     private readonly notices: ApplicationNotices,
     private readonly clock: Clock,
     private readonly views: Views,
+    @Inject(CONFIG) private readonly config: Config,
   ) {}
 
   /**
@@ -98,11 +101,12 @@ export class ApplicationsPageController {
     @Res() response: Response,
   ): Promise<void> {
     await showToAdmin(this.views, { caller, response }, 'org-application-new', () => {
-      const kind = Object.keys(KINDS).find((name) => name === type);
+      const kind = isKind(type) ? type : undefined;
       return {
         kinds: Object.entries(KINDS).map(([name, [title, text]]) => ({ name, title, text })),
         kind,
-        title: kind === undefined ? '' : KINDS[kind as ApplicationType | 'kubernetes'][0],
+        title: kind === undefined ? '' : KINDS[kind][0],
+        endpoints: kind === undefined ? [] : endpointsOf(kind, this.config.http.baseUrl),
         fields:
           kind === 'kubernetes'
             ? clusterFields('', true)
@@ -131,11 +135,13 @@ export class ApplicationsPageController {
       const now = this.clock.now();
       const isCluster = application.resource !== null;
       const registration = registrationOf(application.metadata);
+      const kind = isCluster ? 'kubernetes' : registration.type;
       const end = lastSecretEnd(secrets);
       const isTold = registration.backchannel_logout_uri !== null;
       const notices = await this.notices.list(manager, id);
       return {
         application: shown(application),
+        endpoints: endpointsOf(kind, this.config.http.baseUrl),
         tag: entityTag(applicationVersion(application)),
         owner: ownerEmail,
         access,
@@ -171,6 +177,10 @@ function managerOf({ id: sessionId, user }: VerifiedSession): ApplicationManager
 
 function isType(kind: string | undefined): kind is ApplicationType {
   return kind !== undefined && Object.hasOwn(TYPES, kind);
+}
+
+function isKind(kind: string | undefined): kind is keyof typeof KINDS {
+  return kind !== undefined && Object.hasOwn(KINDS, kind);
 }
 
 /** Prepares an application for a template. */

@@ -22,7 +22,9 @@ export interface FormField {
   readonly name: string;
   readonly label: string;
   readonly hint?: string;
-  readonly control: 'text' | 'lines' | 'json' | 'number' | 'select' | 'choices' | 'boolean';
+  /** The kind of control. A fact is a text that the user cannot change. */
+  readonly control:
+    'text' | 'lines' | 'json' | 'number' | 'select' | 'choices' | 'boolean' | 'fact';
   readonly value: string;
   readonly choices?: readonly Choice[];
   readonly required?: boolean;
@@ -61,6 +63,14 @@ const METHOD_WORDS: Readonly<Record<(typeof AUTH_METHODS)[number], string>> = {
 };
 
 /**
+ * Returns the words of a setting with its name in the specifications, which is the name that the
+ * settings and the documents of other products use.
+ */
+function named(text: string | undefined, value: string): string {
+  return text === undefined ? value : `${text} (${value})`;
+}
+
+/**
  * Returns the fields of the form of a cluster. The resource is a field only before the cluster is
  * registered, because it cannot change.
  */
@@ -84,7 +94,7 @@ export function fieldsOf(type: ApplicationType, current: Registration | undefine
   return [
     nameField(current?.name ?? ''),
     ...(type === 'service' ? [] : addressFields(current)),
-    ...(isPublic ? [] : [methodField(current)]),
+    isPublic ? PUBLIC_METHOD : methodField(current),
     ...(grantTypes.length > 1 ? [grantsField(type, current)] : []),
     lines(
       'scopes',
@@ -133,14 +143,24 @@ function addressFields(current: Registration | undefined): FormField[] {
   ];
 }
 
+/** The default of a new application: what `completed` fills in. */
+const DEFAULT_METHOD = 'The default: client_secret_basic, with FAPI 2.0 private_key_jwt';
+
+const PUBLIC_METHOD: FormField = {
+  name: 'auth_method',
+  label: 'The application proves itself by',
+  control: 'fact',
+  value: named('Nothing, since it keeps no secret; PKCE protects its codes', 'none'),
+};
+
 function methodField(current: Registration | undefined): FormField {
   const chosen = current?.auth_method ?? '';
   const choices = AUTH_METHODS.map((value) => ({
     value,
-    text: METHOD_WORDS[value],
+    text: named(METHOD_WORDS[value], value),
     chosen: value === chosen,
   }));
-  const usual = { value: '', text: 'The default of the profile', chosen: chosen === '' };
+  const usual = { value: '', text: DEFAULT_METHOD, chosen: chosen === '' };
   return {
     name: 'auth_method',
     label: 'The application proves itself by',
@@ -163,7 +183,7 @@ function grantsField(type: ApplicationType, current: Registration | undefined): 
     value: '',
     choices: grants.map((value) => ({
       value,
-      text: GRANT_WORDS[value] ?? value,
+      text: named(GRANT_WORDS[value], value),
       chosen: chosen.includes(value),
     })),
     isFurther: true,

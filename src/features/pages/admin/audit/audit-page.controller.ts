@@ -17,6 +17,7 @@ import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { PAGE_ROUTE } from '../../shell/admission.js';
+import { eventDays } from '../../shell/event-days.js';
 import { showToAdmin } from '../../shell/show-page.js';
 import {
   exportsOf,
@@ -24,11 +25,11 @@ import {
   hrefOf,
   questionLinks,
   readQuestion,
-  rowOf,
   summaryOf,
   TYPE_CHOICES,
   type AskedQuestion,
 } from './audit-page.js';
+import { lineOf } from '../event-line.js';
 import { drawingOf } from './timeline-drawing.js';
 
 const TEXT = z.string().max(1024).optional();
@@ -128,7 +129,7 @@ export class AuditPageController {
       const { event, sameRequest, members } = await this.auditEvents.describe(admin, id);
       return {
         event: factsOf(event, members),
-        sameRequest: sameRequest.map(rowOf),
+        sameRequest: eventDays(sameRequest.map(lineOf)),
       };
     });
   }
@@ -148,7 +149,7 @@ export class AuditPageController {
         place ? 0 : this.auditEvents.feedDelay(admin),
       ]);
       const result = {
-        rows: page.events.map(rowOf),
+        days: eventDays(page.events.map(lineOf)),
         searchedTo: page.searchedTo?.toISOString(),
         feedDelay: Math.round(feedDelay / 1000),
         next: page.next === null ? undefined : hrefOf(question, page.next),

@@ -17,14 +17,11 @@ import {
 import type { SavedQuestion } from '#domain/admin/audit-search/saved-questions.repository.js';
 import { modelName } from '#domain/keys/authenticators/authenticator-models.js';
 import { deviceOfEvent } from '#platform/text/device-name.js';
-import { moment } from '../../shell/moment.js';
-import { labelOf, personOf, sentenceOf, shortened, thingOf } from '../event-words.js';
+import { lineOf, LONGEST_NAME } from '../event-line.js';
+import { labelOf, shortened } from '../event-words.js';
 
 /** The path of the page that shows the audit log. */
 const PAGE = '/admin/audit';
-
-/** The largest number of characters of a name in a cell of the table. */
-const LONGEST_CELL = 100;
 
 /** The filters of the form, with the reasons why some of them cannot be used. */
 export interface AskedQuestion {
@@ -123,18 +120,6 @@ function typeText(field: QuestionField, text: string): string {
   return `“${group?.text ?? labelOf(text)}”`;
 }
 
-/** Prepares an audit event as a row of the table. */
-export function rowOf(row: AuditRow) {
-  return {
-    href: `${PAGE}/${row.id}`,
-    at: moment(row.createdAt),
-    person: personOf(row),
-    sentence: sentenceOf(row),
-    thing: shortened(thingOf(row), LONGEST_CELL),
-    ip: row.ip,
-  };
-}
-
 /**
  * The largest number of characters of a detail, and of a browser's name, on the page of an event.
  */
@@ -151,7 +136,8 @@ export function factsOf(row: AuditRow, members: ReadonlySet<string>) {
           events: hrefOf({ person: id ?? email ?? '' }),
         };
   return {
-    ...rowOf(row),
+    ...lineOf(row),
+    ip: row.ip,
     id: row.id,
     type: row.type,
     label: labelOf(row.type),
@@ -179,7 +165,7 @@ function detailOf(name: string, value: unknown, { details }: AuditRow) {
   }
   if (name === 'key_id') {
     const keyName = details['key_name'];
-    const known = typeof keyName === 'string' ? shortened(keyName, LONGEST_CELL) : undefined;
+    const known = typeof keyName === 'string' ? shortened(keyName, LONGEST_NAME) : undefined;
     return { name, raw, label: 'Security key', text: known };
   }
   return { name, raw, label: undefined, text: undefined };

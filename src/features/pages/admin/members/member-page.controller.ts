@@ -3,22 +3,31 @@ import type { Response } from 'express';
 import { endedWords } from '#domain/access-revocation/ended-words.js';
 import { isFipsModel, modelName } from '#domain/keys/authenticators/authenticator-models.js';
 import { EnrollmentPasses } from '#domain/keys/enrollment-passes/enrollment-passes.service.js';
+import { AuditEvents } from '#domain/admin/audit-search/audit-events.service.js';
+import { searchOf } from '#domain/admin/audit-search/audit-question.js';
 import { AccessRules } from '#domain/admin/access-rules/access-rules.service.js';
 import { MOST_LISTED } from '#domain/admin/members/member-details.repository.js';
 import { MemberRecords, type MemberRecord } from '#domain/admin/members/member-records.service.js';
 import type { RelatedMember } from '#domain/admin/members/related-members.repository.js';
+import type { Admin } from '#domain/directory/users.repository.js';
 import type { LiveSession } from '#domain/sessions/session.js';
+import { DomainError } from '#platform/errors/domain-error.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { PAGE_ROUTE } from '../../shell/admission.js';
 import { deviceOf } from '#platform/text/device-name.js';
+import { eventDays, type EventDay } from '../../shell/event-days.js';
 import { moment } from '../../shell/moment.js';
 import { showToAdmin } from '../../shell/show-page.js';
 import { reachWords } from '../access/rule-words.js';
+import { lineOf } from '../event-line.js';
 
 /** The largest number of targets that the page of a member lists. */
 const MOST_TARGETS = 50;
+
+/** The number of events on the page of a member. */
+const EVENTS_SHOWN = 10;
 
 /** Serves `/admin/members/{id}`, where admins see a member and can end or change the account. */
 @Controller('admin/members')
@@ -28,6 +37,7 @@ export class MemberPageController {
     private readonly records: MemberRecords,
     private readonly passes: EnrollmentPasses,
     private readonly accessRules: AccessRules,
+    private readonly auditEvents: AuditEvents,
     private readonly views: Views,
   ) {}
 
@@ -53,9 +63,25 @@ export class MemberPageController {
         pass: pass && { ...pass, expires: moment(pass.expiresAt) },
         reach: reachWords(reach, record.member.id),
         hasMoreReach: reach.next !== null,
+        days: await this.#latestEvents(admin, record.member.id),
         ...shown(record),
       };
     });
+  }
+
+  /**
+   * Returns the latest events of a member; undefined if the search is too costly now, which must
+   * not hide the rest of the page.
+   */
+  async #latestEvents(admin: Admin, person: string): Promise<EventDay[] | undefined> {
+    const query = { search: searchOf({ person }), after: undefined, limit: EVENTS_SHOWN };
+    try {
+      const { events } = await this.auditEvents.page(admin, query);
+      return eventDays(events.map(lineOf));
+    } catch (error) {
+      if (error instanceof DomainError && error.code === 'too_many') return undefined;
+      throw error;
+    }
   }
 }
 

@@ -4,8 +4,10 @@
 // data-value         takes the secret, and gets the focus
 // data-fill="name"   takes another member of the response
 // data-if="name=x"   is shown only if the member has this value
-// data-copy="id"     a button that copies the text of an element
+// data-copy="id"     a button that copies the text of an element, by copy.js
 // data-onward        a link to the next page
+
+import './copy.js';
 
 /**
  * Shows the secret in a response, and hides the form, because a second click would create a second
@@ -23,7 +25,6 @@ export function showSecret(form, answer, next) {
     element.hidden = String(answer[name]) !== value;
   }
   for (const link of all('[data-onward]')) link.href = next;
-  for (const button of all('[data-copy]')) connectCopy(button);
   const output = result.querySelector('[data-value]');
   output.textContent = String(answer[form.dataset.secret]);
   result.hidden = false;
@@ -31,18 +32,4 @@ export function showSecret(form, answer, next) {
   output.focus();
   // If the user leaves the page and returns by "Back", the secret is not shown again.
   addEventListener('pagehide', () => result.replaceChildren(), { once: true });
-}
-
-/**
- * Lets a button copy a text to the clipboard. If the browser offers no clipboard, the button stays
- * hidden.
- */
-function connectCopy(button) {
-  if (!navigator.clipboard) return;
-  button.hidden = false;
-  button.addEventListener('click', async () => {
-    const text = document.getElementById(button.dataset.copy).textContent;
-    await navigator.clipboard.writeText(text);
-    button.textContent = 'Copied';
-  });
 }
