@@ -134,6 +134,16 @@ requires('chromium').describe('lists of events in Chromium', () => {
     await context.close();
   });
 
+  it('skips what the browser names as a language and is no tag of one', async () => {
+    await page.addInitScript(
+      "Object.defineProperty(navigator, 'languages', { value: ['en-US@posix', 'de-DE'] })",
+    );
+    await page.goto('/account/activity');
+    const whole = page.locator('[data-events] dd time').first();
+    await expect.poll(() => whole.getAttribute('lang')).toBe('de-DE');
+    expect(profile.pageErrors).toEqual([]);
+  });
+
   it('names a day twice on which the clocks change, so that no time is ambiguous', async () => {
     await rows(
       app.dataSource,

@@ -1,13 +1,22 @@
 // The script of every page. It shows times in the user's language and time zone, and reloads a page
 // that the browser restored after "Back".
 
-// The first language of the browser that has a format decides the format.
-const LANGUAGES = [...navigator.languages];
+// The first language of the browser that has a format decides the format. Some browsers name one
+// that is no language tag, such as `en-US@posix`, which a format would throw for.
+const LANGUAGES = navigator.languages.filter(isTag);
 const format = (options) => new Intl.DateTimeFormat(LANGUAGES, options);
 const TIME = format({ dateStyle: 'medium', timeStyle: 'long' });
 const TIME_OF_DAY = format({ timeStyle: 'medium' });
 const DAY = format({ dateStyle: 'full' });
 const ZONE = format({ hour: 'numeric', timeZoneName: 'short' });
+
+function isTag(language) {
+  try {
+    return Intl.getCanonicalLocales(language).length > 0;
+  } catch {
+    return false;
+  }
+}
 
 /** The language in which the times of the page are written. */
 export const { locale: LANGUAGE } = TIME.resolvedOptions();
