@@ -14,8 +14,8 @@ export function run(program, args, cwd) {
 }
 
 /**
- * Signs a file by `ssh-keygen`. The signature states the purpose `file`, so that it is of no use
- * for another purpose.
+ * Signs a file by `ssh-keygen`, in its namespace for files, so that the signature is valid for no
+ * login and no commit.
  *
  * @param {string} file
  * @param {string} key the path of the private key, or of the public key of one that an agent holds
