@@ -303,7 +303,8 @@ describe('a device that requests access for a user', () => {
       expect(signedIn.cookie('svc_session')).toBeDefined();
       for (const browser of [app.client(), signedIn]) {
         const page = await show(browser, user_code, { sign_in: 'key' });
-        const location = `/login?${new URLSearchParams({ redirect_to: `/device?user_code=${user_code}` }).toString()}`;
+        const query = { redirect_to: `/device?user_code=${user_code}`, way: 'key' };
+        const location = `/login?${new URLSearchParams(query).toString()}`;
         expect([page.status, page.headers.get('location')]).toEqual([303, location]);
         expect(page.text).not.toContain('svc command line');
         expect(outcomeOf(await decide(browser, decision, user_code))).toEqual([
