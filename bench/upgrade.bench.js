@@ -22,6 +22,12 @@ const USERS = 50_000;
 const ISSUERS = 4;
 const READERS = 2;
 
+/**
+ * The most connections of the server of 0.9.0, whose database admits 10 more for all servers, and
+ * of each server of this version.
+ */
+const CONNECTIONS = { earlier: '90', upgraded: '15' };
+
 /** The longest time without an issued certificate, in milliseconds. */
 const LONGEST_PAUSE = 1_000;
 
@@ -45,7 +51,8 @@ export async function run(base, users = String(USERS)) {
   const earlier = base === undefined || base === '-' ? await build(folder) : resolve(base);
   const caFile = await makeCaKey(folder);
   const environment = { SVC_SSH_CA_KEY_PATH: caFile };
-  const old = await startBenchServer(folder, environment, earlier);
+  const settings = { ...environment, SVC_DB_MAX_CONNECTIONS: CONNECTIONS.earlier };
+  const old = await startBenchServer(folder, settings, earlier);
   const data = new UpgradeData(old.database);
   const replicas = [];
   let watch;
@@ -58,7 +65,11 @@ export async function run(base, users = String(USERS)) {
     const before = load.take();
     const { host, user, database } = old.database;
     const url = `postgres://${user}@/${database}?host=${encodeURIComponent(host)}`;
-    const upgraded = { ...environment, SVC_DATABASE_URL: url };
+    const upgraded = {
+      ...environment,
+      SVC_DATABASE_URL: url,
+      SVC_DB_MAX_CONNECTIONS: CONNECTIONS.upgraded,
+    };
     const start = async (_, place) => {
       const server = await startBenchServer(folder, upgraded, THIS_TREE, 0);
       replicas.push(server);
