@@ -13,8 +13,10 @@ import { nodePackage } from './node-binary.js';
  * @throws Error for a package that has no hash in the lock file
  */
 export function sbomOf({ tree, lock, architectures, commit, time }) {
-  const installed = Object.keys(lock.packages).filter(
-    (path) => path.includes('node_modules/') && existsSync(join(tree, path)),
+  const installed = new Set(
+    Object.keys(lock.packages).filter(
+      (path) => path.includes('node_modules/') && existsSync(join(tree, path)),
+    ),
   );
   const components = new Map();
   for (const path of installed) {
@@ -115,9 +117,10 @@ function graphOf(installed, lock) {
 function dependenciesOf(path, installed, lock, ref) {
   const { dependencies, optionalDependencies, peerDependencies } = lock.packages[path];
   const names = Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies });
-  const known = new Set(installed);
   const found = names.flatMap((name) => {
-    const place = foldersAbove(path).find((folder) => known.has(`${folder}node_modules/${name}`));
+    const place = foldersAbove(path).find((folder) =>
+      installed.has(`${folder}node_modules/${name}`),
+    );
     return place === undefined ? [] : [`${place}node_modules/${name}`];
   });
   const references = found.map((one) => componentOf(one, lock)['bom-ref']);
