@@ -166,8 +166,10 @@ requires('chromium').describe('the pages of the account in Chromium', () => {
     );
     expect(color).toBe('rgb(122, 74, 0)');
     const walk = await KeyboardWalk.begin(page, '/account');
+    const loaded = page.waitForEvent('load'); // a reload in the middle of a navigation fails
     await walk.press('[data-risk] button');
-    await expect.poll(() => hint.count()).toBe(0);
+    await loaded;
+    expect(await hint.count()).toBe(0);
     await page.reload();
     expect(await hint.count()).toBe(0);
     const kept = (await page.context().cookies()).find(({ name }) => name === 'svc_dismissed');
