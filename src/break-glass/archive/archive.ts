@@ -5,6 +5,7 @@ import type { DataSource, EntityManager } from '#platform/database/statements/ty
 import type { S3Server } from '#platform/object-store/s3-client.js';
 import { fileCopy, objectCopy, type ArchiveCopy } from './archive-copy.js';
 import { compare } from './archive-file.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /** The place of an object that the command line names as `s3://BUCKET/KEY`. */
 export interface NamedObject {
@@ -48,7 +49,7 @@ export async function archive(
     typeof to === 'string'
       ? [await fileCopy(to), to]
       : [await objectCopy({ ...server, ...to }), `s3://${to.bucket}/${to.key}`];
-  const summary = await dataSource.transaction(async (tx) => {
+  const summary = await withTransactionRetry(dataSource, async (tx) => {
     if (!(await isOver(tx, command))) throw new Error(`The month ${month} is not over yet.`);
     if (!(await keepEvents(tx))) throw new Error('A clean-up runs: try again in a minute.');
     return writeAndCompare(tx, command, copy);

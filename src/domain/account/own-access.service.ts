@@ -82,7 +82,7 @@ export class OwnAccess {
     serial: string,
     origin: AuditOrigin,
   ): Promise<RevokedOwnCertificate> {
-    return this.dataSource.transaction(async (tx) => {
+    return withTransactionRetry(this.dataSource, async (tx) => {
       await this.directory.lockActive(tx, user.id);
       const revoked = SERIAL.test(serial)
         ? await revokeOwnCertificate(tx, user.id, serial)

@@ -30,6 +30,7 @@ import { violatedConstraint } from '#platform/database/statements/faults.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { AccountAudit, AdminCandidate, Deprovisioning, LockedAccount } from './account.js';
 import { UsersRepository, type User } from './users.repository.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
  * The unique constraints that a write violates if another user has the address as e-mail address or
@@ -360,7 +361,9 @@ export class UserDirectory {
    */
   async #changeEmail(tx: EntityManager, userId: string, email: string): Promise<boolean> {
     try {
-      return await tx.transaction((inner) => this.users.changeEmail(inner, userId, email));
+      return await withTransactionRetry(tx, (inner) =>
+        this.users.changeEmail(inner, userId, email),
+      );
     } catch (error) {
       if (ADDRESS_CONSTRAINTS.has(violatedConstraint(error) ?? '')) return false;
       throw error;

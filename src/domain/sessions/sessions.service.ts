@@ -25,6 +25,7 @@ import type {
   VerifiedSession,
 } from './session.js';
 import { SessionsRepository, type NewSession, type TouchedKey } from './sessions.repository.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
  * A session that was just opened, with its token. Only this process and the client know the token.
@@ -196,7 +197,7 @@ export class Sessions implements OnModuleInit {
    * @throws DomainError not_found for an id that is not a live session of the user
    */
   async endOwn(user: SessionUser, id: string, origin: AuditOrigin): Promise<void> {
-    await this.dataSource.transaction(async (tx) => {
+    await withTransactionRetry(this.dataSource, async (tx) => {
       const ended = isUuid(id) ? await this.repository.deleteOwn(tx, user.id, id) : undefined;
       if (!ended) throw new DomainError('not_found', 'You have no such session.');
       await this.audit.record(tx, {
@@ -225,7 +226,7 @@ export class Sessions implements OnModuleInit {
     session: VerifiedSession,
     origin: AuditOrigin,
   ): Promise<{ sessions: number; grants: number; tokens: number }> {
-    return this.dataSource.transaction(async (tx) => {
+    return withTransactionRetry(this.dataSource, async (tx) => {
       await lockUser(tx, session.user.id);
       await this.assertHeld(tx, session.id);
       const { user, id } = session;
@@ -259,7 +260,7 @@ export class Sessions implements OnModuleInit {
     const session = await this.find(token);
     if (!session) return;
     const user = withOthers && session.level === 'verified' ? session.user : undefined;
-    await this.dataSource.transaction(async (tx) => {
+    await withTransactionRetry(this.dataSource, async (tx) => {
       if (user) await lockUser(tx, user.id);
       if (!(await this.end(tx, session.id))) return;
       if (user) {

@@ -29,6 +29,7 @@ import {
 } from './ssh-certificates.repository.js';
 import { revokeUnsigned } from './unsigned-certificate.repository.js';
 import { readSubjectKey } from './hardware-keys/subject-key.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
  * The session in which a client requests a certificate. A security key has verified the session.
@@ -211,7 +212,7 @@ export class CertificateIssuance implements OnApplicationBootstrap {
   async #record(request: SshCertificateRequest): Promise<Outcome<RecordedCertificate>> {
     const { userId, keyFingerprint, attestation } = request;
     const outcome = await (attestation
-      ? this.manager.transaction(async (tx) => {
+      ? withTransactionRetry(this.manager, async (tx) => {
           const recorded = await certificateKindOf(request).issue(tx, request);
           // The statement that issued the certificate has locked the row of the user, as
           // `recordAttestedKey` requires.

@@ -6,6 +6,7 @@ import { isReadOnly } from '#platform/database/statements/faults.js';
 import { NO_COMPILATION } from './compilation.js';
 import type { UrlAddress } from '#platform/database/hosts/host-client.js';
 import { DURABLE_COMMITS } from './durability.js';
+import { READ_COMMITTED } from './isolation.js';
 import type { ConfirmationGate } from '#platform/database/identity/confirmation-gate.js';
 
 /** The address of the database: a `postgres://` URL, or the embedded server's Unix socket. */
@@ -65,7 +66,7 @@ export async function openPool(
   { timeouts = TIMEOUTS, limits = '', gate }: PoolOptions = {},
 ): Promise<DataSource> {
   const onConnect: Prepare = async (client) => {
-    await client.query(`${NO_COMPILATION}; ${DURABLE_COMMITS}; ${limits}`);
+    await client.query(`${NO_COMPILATION}; ${READ_COMMITTED}; ${DURABLE_COMMITS}; ${limits}`);
     await (gate ? gate.check(client) : client.query(UNCONFIRMED_WRITES));
   };
   const settings = { ...timeouts, onConnect, max: maxConnections };
@@ -114,7 +115,7 @@ export function openConfirmationConnection(
 ): Promise<DataSource> {
   const { connectionTimeoutMillis } = TIMEOUTS;
   const settings = { connectionTimeoutMillis, query_timeout: answerWithin, max: 1 };
-  return connect(address, log, { ...settings, onConnect: withoutCompilation });
+  return connect(address, log, { ...settings, onConnect: ungated });
 }
 
 /** Opens one connection that may wait as long as a migration takes. */
@@ -123,15 +124,15 @@ export function openMigrationConnection(
   log: Logger,
 ): Promise<DataSource> {
   const { connectionTimeoutMillis } = TIMEOUTS;
-  return connect(address, log, { connectionTimeoutMillis, max: 1, onConnect: withoutCompilation });
+  return connect(address, log, { connectionTimeoutMillis, max: 1, onConnect: ungated });
 }
 
 /**
  * Prepares a new connection of a pool without a {@link ConfirmationGate}: switches the compilation
- * of statements off, and lets the connection write audit rows.
+ * of statements off, sets the isolation level, and lets the connection write audit rows.
  */
-const withoutCompilation: Prepare = (client) =>
-  client.query(`${NO_COMPILATION}; ${UNCONFIRMED_WRITES}`);
+const ungated: Prepare = (client) =>
+  client.query(`${NO_COMPILATION}; ${READ_COMMITTED}; ${UNCONFIRMED_WRITES}`);
 
 function connect(address: DatabaseAddress, log: Logger, pool: PoolSettings): Promise<DataSource> {
   const dataSource: DataSource = new DataSource({

@@ -17,6 +17,7 @@ import { isReadOnly, reasonOf } from '#platform/database/statements/faults.js';
 import { addressOf } from '#platform/database/hosts/host-client.js';
 import { ConfirmationGate } from '#platform/database/identity/confirmation-gate.js';
 import { warnOfLoss } from './durability.js';
+import { warnOfIsolation } from './isolation.js';
 import { databaseProblem, passingFault, startProblem } from '#platform/database/hosts/refusals.js';
 import { onRecorded } from '#platform/database/statements/recorded-ids.js';
 import { migrate } from './migrations.js';
@@ -245,6 +246,7 @@ async function prepare(
     lacksIndexes = await migrate(dataSource, log);
     await claimDatabase(dataSource, composition);
     if (url !== undefined) await warnOfLoss(dataSource.manager, failover, log);
+    await warnOfIsolation(dataSource.manager, log);
     // This session was opened before the migration changed the setting, so it shows the old value.
     compiled = await compilesStatements(dataSource.manager);
   } finally {

@@ -10,6 +10,7 @@ import {
 } from './issuance-statement.repository.js';
 import type { Conditions } from '../reach/decision.js';
 import type { RowLocks } from './lock-order.repository.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /** The result of a request: the issued credential, or the reason why none was issued. */
 export type Outcome<Issued> = { readonly issued: Issued } | Denied;
@@ -122,7 +123,7 @@ function inTransaction<Result>(
   tx: EntityManager,
   work: (within: EntityManager) => Promise<Result>,
 ): Promise<Result> {
-  return tx.queryRunner?.isTransactionActive === true ? work(tx) : tx.transaction(work);
+  return tx.queryRunner?.isTransactionActive === true ? work(tx) : withTransactionRetry(tx, work);
 }
 
 /**

@@ -15,6 +15,7 @@ import {
   lockQuestions,
   type SavedQuestion,
 } from './saved-questions.repository.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /** The most searches of the audit log that an organization can save. */
 export const MOST_QUESTIONS = 30;
@@ -41,7 +42,7 @@ export class SavedQuestions {
     origin: AuditOrigin,
   ): Promise<SavedQuestion> {
     const { id: createdBy, orgId } = admin;
-    return this.dataSource.transaction(async (tx) => {
+    return withTransactionRetry(this.dataSource, async (tx) => {
       await this.members.holdAdmin(tx, admin);
       if ((await lockQuestions(tx, orgId)) >= MOST_QUESTIONS) {
         const detail = `An organization keeps ${MOST_QUESTIONS} questions. Remove one first.`;
@@ -59,7 +60,7 @@ export class SavedQuestions {
    * DomainError admin_required, not_found
    */
   async remove(admin: Admin, id: string, origin: AuditOrigin): Promise<void> {
-    await this.dataSource.transaction(async (tx) => {
+    await withTransactionRetry(this.dataSource, async (tx) => {
       await this.members.holdAdmin(tx, admin);
       const name = isUuid(id) ? await deleteQuestion(tx, admin.orgId, id) : undefined;
       if (name === undefined) {

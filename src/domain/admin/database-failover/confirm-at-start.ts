@@ -11,6 +11,7 @@ import { endEverything } from './reconciliation/end-everything.js';
 import { listKeptSecrets } from './reconciliation/lost-acts.repository.js';
 import { ReplicaMemory } from './replica-memory.js';
 import { AnotherServer, forgetReplicas } from './replicas.repository.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
  * The longest time, in milliseconds, for which a start of the service tries again if the database
@@ -90,7 +91,7 @@ async function once(
 ): Promise<void> {
   const dataSource = await database.open();
   try {
-    await dataSource.transaction(work);
+    await withTransactionRetry(dataSource, work);
   } finally {
     await dataSource.destroy();
   }

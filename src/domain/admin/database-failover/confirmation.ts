@@ -35,6 +35,7 @@ import {
   tryConfirmationLock,
   withdrawConfirmation,
 } from './replicas.repository.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /** The start time that the database holds for a server whose confirmation was withdrawn. */
 const WITHDRAWN = '0';
@@ -108,7 +109,7 @@ export class Confirmation {
    * @returns true if the server lacks something
    */
   async #report(manager: EntityManager, identity: DatabaseIdentity): Promise<boolean> {
-    const comparison = await manager.transaction((tx) => this.#compare(tx, identity));
+    const comparison = await withTransactionRetry(manager, (tx) => this.#compare(tx, identity));
     const { loss, hasEnded } = comparison;
     if (loss === undefined) return false;
     const effect = hasEnded ? 'has ended already' : 'ends before the service goes on';
@@ -118,7 +119,7 @@ export class Confirmation {
     );
     await this.#redo(identity);
     if (hasEnded) return true;
-    await manager.transaction(async (tx) => {
+    await withTransactionRetry(manager, async (tx) => {
       await assertStart(tx, identity.startedAt);
       await this.#recordReport(tx, this.memory.id, comparison);
     });
@@ -182,7 +183,7 @@ export class Confirmation {
   ): Promise<KnownStart | undefined> {
     const { clock, limits, signal } = this.parts;
     for (;;) {
-      const outcome = await manager.transaction((tx) => this.#conclude(tx, identity));
+      const outcome = await withTransactionRetry(manager, (tx) => this.#conclude(tx, identity));
       if (outcome) {
         if (outcome.decision) announce(this.parts.security, outcome.decision);
         return outcome.known;

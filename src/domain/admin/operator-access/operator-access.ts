@@ -16,6 +16,7 @@ import { DataSource, type EntityManager } from '#platform/database/statements/ty
 import { operatorDetails, type MachineOperator } from './operator.js';
 import { rehearsed } from './rehearsal.js';
 import { findPeople, type PeopleQuery, type KnownPerson } from './people.repository.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /** The result of an act of the operator. */
 export interface ActOutcome {
@@ -62,7 +63,7 @@ export class OperatorAccess {
    *   not own
    */
   perform(act: OperatorAct): Promise<ActOutcome> {
-    return this.parts.dataSource.transaction((tx) => this.#perform(tx, act));
+    return withTransactionRetry(this.parts.dataSource, (tx) => this.#perform(tx, act));
   }
 
   /**

@@ -13,6 +13,7 @@ import {
 } from './domains.repository.js';
 import { operatorDetails, type MachineOperator } from './operator.js';
 import { rehearsed } from './rehearsal.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /** An act of the operator on a domain. */
 export interface OperatorDomainAct {
@@ -68,7 +69,7 @@ export class OperatorDomains {
    *   proven
    */
   perform(act: OperatorDomainAct): Promise<DomainOutcome> {
-    return this.parts.dataSource.transaction((tx) => this.#perform(tx, act));
+    return withTransactionRetry(this.parts.dataSource, (tx) => this.#perform(tx, act));
   }
 
   /**

@@ -1,4 +1,5 @@
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /** An error that is thrown only to roll back a transaction after its result is known. */
 class Rehearsed<Outcome> extends Error {
@@ -16,7 +17,7 @@ export async function rehearsed<Outcome>(
   act: (tx: EntityManager) => Promise<Outcome>,
 ): Promise<Outcome> {
   try {
-    return await dataSource.transaction(async (tx) => {
+    return await withTransactionRetry(dataSource, async (tx) => {
       throw new Rehearsed(await act(tx));
     });
   } catch (error) {

@@ -201,7 +201,7 @@ export class ApiTokens {
    */
   #act<Done>(admin: Admin, act: (tx: EntityManager) => Promise<Done>): Promise<Done> {
     const { dataSource, members, organizations } = this.parts;
-    return dataSource.transaction(async (tx) => {
+    return withTransactionRetry(dataSource, async (tx) => {
       await members.holdAdmin(tx, admin);
       await organizations.lockSettings(tx, admin.orgId);
       return act(tx);

@@ -22,6 +22,7 @@ import {
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import { DomainError } from '#platform/errors/domain-error.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
  * The most labels (parts of host names) that an organization can ever claim. The number is small
@@ -192,7 +193,7 @@ export class IssuerAdmin {
   }
 
   #locked<T>(admin: Admin, act: (tx: EntityManager) => Promise<T>): Promise<T> {
-    return this.dataSource.transaction(async (tx) => {
+    return withTransactionRetry(this.dataSource, async (tx) => {
       await this.members.holdAdmin(tx, admin);
       await this.organizations.lockSettings(tx, admin.orgId);
       return act(tx);

@@ -118,7 +118,7 @@ export class OrganizationAdmin {
     check?: (current: OrganizationSettings) => void,
   ): Promise<OrganizationSettings> {
     const { orgId } = admin;
-    return this.dataSource.transaction(async (tx) => {
+    return withTransactionRetry(this.dataSource, async (tx) => {
       await this.members.holdAdmin(tx, admin);
       const before = await this.organizations.lockSettings(tx, orgId);
       check?.(before);
@@ -246,7 +246,7 @@ export class OrganizationAdmin {
    *   confirmed one
    */
   async confirmSecret(admin: Admin, id: string, origin: AuditOrigin): Promise<void> {
-    await this.dataSource.transaction(async (tx) => {
+    await withTransactionRetry(this.dataSource, async (tx) => {
       await this.members.holdAdmin(tx, admin);
       const confirmed = isUuid(id) ? await confirmSecret(tx, admin, id) : undefined;
       if (!confirmed) {

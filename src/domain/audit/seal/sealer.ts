@@ -17,6 +17,7 @@ import {
 import { checkpointEntry, ENTRY_BYTES } from './leaf-entry.js';
 import { listUnsealed, readEntries } from './sealed-rows.repository.js';
 import { append, holdEpoch, openTree } from './trees.repository.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /** Milliseconds between two rounds of sealing. */
 const INTERVAL = 60_000;
@@ -83,7 +84,7 @@ export class AuditSealer {
     let left = most;
     while (left > 0 && !this.#worker.isStopping) {
       const lost = await this.#lostCheckpoint(tree);
-      const n = await this.dataSource.transaction((tx) => sealBatch(tx, tree, lost));
+      const n = await withTransactionRetry(this.dataSource, (tx) => sealBatch(tx, tree, lost));
       left -= n;
       if (n < LIMITS.batch) break;
       await keepRound(this.dataSource.manager);
@@ -110,7 +111,7 @@ export class AuditSealer {
     for (let from = 0; from < grown.length; from += LIMITS.signatures) {
       const some = grown.slice(from, from + LIMITS.signatures);
       const signed = await Promise.all(some.map((tree) => this.#checkpoint(tree)));
-      await this.dataSource.transaction((tx) => recordAll(tx, signed));
+      await withTransactionRetry(this.dataSource, (tx) => recordAll(tx, signed));
     }
   }
 

@@ -17,6 +17,7 @@ import {
 import { addressesIn, isSame } from './record-plan.js';
 import { RecordWrites } from './record-writes.service.js';
 import { leftOutDetails, type ScimActor } from './scim-operation.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
  * A function that returns the state of a user after a write, or throws. It runs again if another
@@ -169,7 +170,7 @@ export class UserProvisioning {
     id: string,
     compute: ComputeUser,
   ): Promise<DirectoryUser | undefined> {
-    return manager.transaction(async (tx) => {
+    return withTransactionRetry(manager, async (tx) => {
       const current = await lockKnownUser(tx, orgId, id);
       if (!current) throw noUser();
       return isSame(current, compute(current)) ? current : undefined;

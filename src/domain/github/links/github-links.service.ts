@@ -112,7 +112,7 @@ export class GitHubLinks {
     const found = await this.app.administeredInstallations({ code, codeVerifier, redirectUri });
     const isUnnamed = named.installationId === undefined && named.owner === undefined;
     const chosen = chooseLink(found, isUnnamed ? { installationId } : named);
-    await this.dataSource.transaction(async (tx) => {
+    await withTransactionRetry(this.dataSource, async (tx) => {
       await this.members.holdAdmin(tx, admin);
       const by = { orgId: admin.orgId, userId: admin.id, now: systemClock.now() };
       if (!(await linkInstallation(tx, chosen, by))) {

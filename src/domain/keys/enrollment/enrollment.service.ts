@@ -33,6 +33,7 @@ import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { alreadyEnrolled, MOST_KEYS, tooManyKeys } from './enrollment-policy.js';
 import { isFipsKey } from '../authenticators/authenticator-models.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /** A verified registration, and the name of the key. */
 export interface NewKey extends VerifiedRegistration {
@@ -112,7 +113,7 @@ export class Enrollment {
   async enroll(first: FirstKey, origin: AuditOrigin): Promise<Enrolled> {
     const { attestation, aaguid, userVerified } = first.newKey;
     try {
-      return await this.dataSource.transaction(async (tx) => {
+      return await withTransactionRetry(this.dataSource, async (tx) => {
         const { id, orgId } = await this.#lockOrCreate(tx, first, origin);
         const none = { fewerThan: 1, isUsed: userVerified };
         const key = await this.keys.add(tx, id, first.newKey, none);
@@ -146,7 +147,7 @@ export class Enrollment {
   ): Promise<Authenticator> {
     const { name, attestation, aaguid, userVerified } = newKey;
     try {
-      return await this.dataSource.transaction(async (tx) => {
+      return await withTransactionRetry(this.dataSource, async (tx) => {
         const { id, orgId, email } = await this.directory.lockActive(tx, session.user.id);
         await this.sessions.assertHeld(tx, session.id);
         if (orgId !== null) await this.#assertOwnDomain(tx, orgId, email);
@@ -197,7 +198,7 @@ export class Enrollment {
     refusal: RefusedEnrollment,
     origin: AuditOrigin,
   ): Promise<void> {
-    await this.dataSource.transaction(async (tx) => {
+    await withTransactionRetry(this.dataSource, async (tx) => {
       const orgId = user ? user.orgId : await this.#organizationOf(tx, pendingIdentity);
       const { email } = user ?? pendingIdentity;
       await this.audit.record(tx, {

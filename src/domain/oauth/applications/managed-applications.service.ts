@@ -148,7 +148,7 @@ export class ManagedApplications {
 
   /** Runs the registration of an application in a transaction. */
   register<Result>(act: (tx: EntityManager) => Promise<Result>): Promise<Result> {
-    return this.dataSource.transaction(act);
+    return withTransactionRetry(this.dataSource, act);
   }
 
   /**
@@ -159,7 +159,7 @@ export class ManagedApplications {
     manager: ApplicationManager,
     act: (tx: EntityManager, orgId: string) => Promise<Result>,
   ): Promise<Result> {
-    return this.dataSource.transaction(async (tx) => {
+    return withTransactionRetry(this.dataSource, async (tx) => {
       const { orgId } = manager;
       const mayAct = orgId !== null && manager.isAdmin && (await this.#holdAdmin(tx, manager));
       if (!mayAct) {

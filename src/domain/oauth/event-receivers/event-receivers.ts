@@ -42,6 +42,7 @@ import {
   repeatUndelivered,
   type UndeliveredEvent,
 } from './undelivered.repository.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /** The most receivers that an organization can have. */
 const MOST_RECEIVERS = 10;
@@ -300,7 +301,7 @@ export class EventReceivers {
    */
   #act<Done>(admin: Admin, act: (tx: EntityManager) => Promise<Done>): Promise<Done> {
     const { dataSource, members, organizations } = this.parts;
-    return dataSource.transaction(async (tx) => {
+    return withTransactionRetry(dataSource, async (tx) => {
       await members.holdAdmin(tx, admin);
       await organizations.lockSettings(tx, admin.orgId);
       return act(tx);

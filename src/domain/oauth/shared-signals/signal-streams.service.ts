@@ -20,6 +20,7 @@ import {
   type StreamOwner,
   type StreamStatus,
 } from './streams.repository.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /** The fewest seconds between two verification events that a receiver may ask for. */
 export const VERIFICATION_INTERVAL = 60;
@@ -85,7 +86,7 @@ export class SignalStreams {
   ): Promise<SignalStream> {
     const settings = await this.#settingsOf(wanted);
     const events = deliveredEvents(wanted.eventsRequested);
-    return this.dataSource.transaction(async (tx) => {
+    return withTransactionRetry(this.dataSource, async (tx) => {
       const stream = await insertStream(tx, owner, settings, events);
       if (!stream) {
         throw new DomainError('uniqueness', 'The application has a stream. Delete it first.');
@@ -120,7 +121,7 @@ export class SignalStreams {
     change: (current: SignalStream) => ChangedSettings,
   ): Promise<SignalStream> {
     const settings = await this.#settingsOf(change(await this.get(owner, streamId)));
-    return this.dataSource.transaction(async (tx) => {
+    return withTransactionRetry(this.dataSource, async (tx) => {
       const current = known(await lockStream(tx, owner), streamId);
       const { keepsDelivery, eventsRequested, description } = change(current);
       const { method, endpointUrl, authorizationSealed } = keepsDelivery ? current : settings;
@@ -141,7 +142,7 @@ export class SignalStreams {
     status: StreamStatus,
     reason: string | null,
   ): Promise<void> {
-    return this.dataSource.transaction(async (tx) => {
+    return withTransactionRetry(this.dataSource, async (tx) => {
       known(await lockStream(tx, owner), streamId);
       await setStreamStatus(tx, streamId, status, reason);
       await this.#record(tx, owner, origin, `signal stream ${status}`, {});
@@ -150,7 +151,7 @@ export class SignalStreams {
 
   /** Deletes a stream, with the events that are not sent yet. @throws DomainError not_found */
   remove({ owner, streamId, origin }: StreamRequest): Promise<void> {
-    return this.dataSource.transaction(async (tx) => {
+    return withTransactionRetry(this.dataSource, async (tx) => {
       known(await lockStream(tx, owner), streamId);
       await deleteStream(tx, streamId);
       await this.#record(tx, owner, origin, 'signal stream deleted', {});
@@ -179,7 +180,7 @@ export class SignalStreams {
     person: NamedPerson,
     isAdded: boolean,
   ): Promise<void> {
-    return this.dataSource.transaction(async (tx) => {
+    return withTransactionRetry(this.dataSource, async (tx) => {
       known(await lockStream(tx, owner), streamId);
       const act = isAdded ? addSubject : removeSubject;
       const userId = await act(tx, streamId, owner.orgId, person);

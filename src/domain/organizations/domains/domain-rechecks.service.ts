@@ -21,6 +21,7 @@ import {
   unlockRechecks,
   type DueDomain,
 } from './organization-domains.repository.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /** Milliseconds between two searches for domains whose daily check is due. */
 const INTERVAL = 600_000;
@@ -144,7 +145,7 @@ export class DomainRechecks implements OnApplicationBootstrap, BeforeApplication
       }
       return;
     }
-    const isLost = await tx.transaction(async (inner) => {
+    const isLost = await withTransactionRetry(tx, async (inner) => {
       await this.organizations.lockDomain(inner, domain);
       return this.ownership.lose(inner, due, checked.failures);
     });

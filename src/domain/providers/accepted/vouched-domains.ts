@@ -10,6 +10,7 @@ import {
   listChangedVouching,
   setVouched,
 } from '#domain/organizations/domains/domain-owners.repository.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 const security = new Logger('security');
 
@@ -34,7 +35,7 @@ export async function recordVouchedDomains(parts: VouchingParts): Promise<void> 
   const changed = await listChangedVouching(dataSource.manager, providers);
   for (const { orgId, domain, isNamed } of changed) {
     const own = { orgId, domain };
-    const isChanged = await dataSource.transaction(async (tx) => {
+    const isChanged = await withTransactionRetry(dataSource, async (tx) => {
       await organizations.lockDomain(tx, domain);
       if (!(await setVouched(tx, own, isNamed))) return false;
       const cause = { reason: 'domain claimed', revokedBy: 'organization' };

@@ -20,6 +20,7 @@ import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.
 import { newUuid } from '#platform/clock/random.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { assertKeyMayLogIn, rejected, type PresentedAssertion } from './presented-assertion.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
  * The user for the sessions of certification test mode. The domain `.invalid` is reserved (RFC 2606
@@ -67,7 +68,7 @@ export class KeyAuthentication {
     // If a key was enrolled without user verification, it proves only that it was touched, even if
     // its response claims more.
     const userVerified = assertion.userVerified && key.userVerification;
-    const loggedIn = this.dataSource.transaction(async (tx) => {
+    const loggedIn = withTransactionRetry(this.dataSource, async (tx) => {
       const { id, orgId, email } = await this.directory.lockActive(tx, key.userId);
       await this.directory.assertBound(tx, { id, orgId });
       await assertProviderSinceReconciliation(tx, id, presented.session?.id);
@@ -104,7 +105,7 @@ export class KeyAuthentication {
    * or API.
    */
   async logInSynthetic(origin: AuditOrigin): Promise<SyntheticSession> {
-    return this.dataSource.transaction(async (tx) => {
+    return withTransactionRetry(this.dataSource, async (tx) => {
       const userId = await this.directory.ensureOutsider(tx, { id: newUuid(), ...SYNTHETIC_USER });
       const session = { level: 'synthetic', userId, amr: [], acr: null } as const;
       const opened = await this.sessions.open(tx, session, origin);

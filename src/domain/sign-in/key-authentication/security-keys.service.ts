@@ -14,6 +14,7 @@ import { UserDirectory } from '#domain/directory/user-directory.service.js';
 import type { SessionUser, VerifiedSession } from '#domain/sessions/session.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
  * The security keys of a user: the list, the names of the keys, and their removal with everything
@@ -61,7 +62,7 @@ export class SecurityKeys {
    * @throws DomainError not_found, last_key, account_inactive, unauthenticated
    */
   async remove(session: VerifiedSession, id: string, origin: AuditOrigin): Promise<number> {
-    return this.dataSource.transaction(async (tx) => {
+    return withTransactionRetry(this.dataSource, async (tx) => {
       const user = await this.directory.lockActive(tx, session.user.id);
       await this.sessions.assertHeld(tx, session.id);
       const key = isUuid(id) ? await this.keys.find(tx, user.id, id.toLowerCase()) : undefined;
@@ -92,7 +93,7 @@ export class SecurityKeys {
     name: string,
     origin: AuditOrigin,
   ): Promise<Authenticator> {
-    return this.dataSource.transaction(async (tx) => {
+    return withTransactionRetry(this.dataSource, async (tx) => {
       const renamed = isUuid(id) ? await this.keys.rename(tx, user.id, id, name) : undefined;
       if (!renamed) throw noSuchKey();
       const { key, earlierName } = renamed;

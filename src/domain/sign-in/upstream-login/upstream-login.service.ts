@@ -15,6 +15,7 @@ import {
   type LinkedIdentity,
   type RefusedIdentity,
 } from './identity-links.service.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
  * The result of a sign-in at an identity provider. `next` is the step that follows: a login with a
@@ -58,7 +59,7 @@ export class UpstreamLogin {
     previous: LiveSession | undefined,
   ): Promise<SignedIn> {
     const identity = await this.#identify(returned, origin);
-    const outcome = await this.dataSource.transaction(async (tx) => {
+    const outcome = await withTransactionRetry(this.dataSource, async (tx) => {
       const unwanted = await this.#refusedSwitch(tx, returned, identity, previous);
       const proven = returned.crossSite ? undefined : this.#provenUser(previous);
       const linked = unwanted ?? (await this.links.link(tx, identity, origin, proven));

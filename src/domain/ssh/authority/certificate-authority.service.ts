@@ -14,6 +14,7 @@ import {
   startSigning,
   type RecordedAuthority,
 } from './ssh-authority.repository.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /** A certificate that the database has recorded and that is not signed yet. */
 export type UnsignedCertificate = Omit<UserCertificate, 'nonce'>;
@@ -62,7 +63,7 @@ export class CertificateAuthority {
     inKms: readonly Signer[] = [],
   ): Promise<CertificateAuthority> {
     const comment = `ssh-ca@${config.relyingParty.id}`;
-    const { keys, known } = await dataSource.transaction(async (tx) => {
+    const { keys, known } = await withTransactionRetry(dataSource, async (tx) => {
       await lockAuthorities(tx);
       const onRecord = await knownAuthorities(tx);
       const fingerprints = onRecord.map(({ fingerprint }) => fingerprint);

@@ -12,6 +12,7 @@ import {
   type Revoked,
   type RevokedSerials,
 } from './published-revocations.repository.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /** A set of revoked serials, with the number and the date of its publication. */
 export interface PublishedRevocations extends Publication, RevokedSerials {}
@@ -72,7 +73,7 @@ export class RevocationList {
   async #read(): Promise<PublishedRevocations> {
     const { revoked, publication } = await this.#revoked(this.dataSource.manager);
     if (publication) return this.#published(revoked, publication);
-    return this.dataSource.transaction(async (tx) => {
+    return withTransactionRetry(this.dataSource, async (tx) => {
       await lockPublication(tx);
       const now = await this.#revoked(tx);
       const published = now.publication ?? (await publishList(tx, now.revoked.digest));

@@ -27,6 +27,7 @@ import { ResourceOwners } from '../request/resource-owners.service.js';
 import { consentPage, consentTo, type ConsentPage } from './consent-page.js';
 import { isLoggedInFor, loginErrorOf, type Interaction } from './login-prompt.js';
 import { demandOfDenial, hasTouchedFor, isAboutReachOf, type RefusalPage } from './refusal-page.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
  * The next step of an authorization request: a redirect, a page that asks for consent, or a page
@@ -131,7 +132,7 @@ export class Interactions extends PendingLogins {
     if (interaction.prompt.name !== 'consent' || !isOfUser) throw interactionOver();
     const clientId = String(interaction.params['client_id']);
     const { userId } = resourceOwner;
-    await this.dataSource.transaction((tx) =>
+    await withTransactionRetry(this.dataSource, (tx) =>
       recordConsent(tx, userId, clientId, consentTo(interaction)),
     );
     return finish(interaction, { ...interaction.lastSubmission, consent: {} });

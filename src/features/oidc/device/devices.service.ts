@@ -47,6 +47,7 @@ import {
   type DeviceParameters,
   type DeviceRequest,
 } from './device-request.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
  * The session that the error of a denied request at `/device` describes. It is always a browser's
@@ -150,7 +151,7 @@ export class Devices {
     { userId, tokenHash, request }: { userId: string; tokenHash: Buffer; request: DeviceRequest },
     origin: AuditOrigin,
   ): Promise<void> {
-    return this.dataSource.transaction(async (tx) => {
+    return withTransactionRetry(this.dataSource, async (tx) => {
       const resourceOwner = await lockResourceOwnerOfBrowser(tx, userId, tokenHash);
       if (!resourceOwner) throw loginNeeded();
       const { hardwareVerified, authTime } = resourceOwner;
@@ -179,7 +180,7 @@ export class Devices {
     denied: Denied,
     origin: AuditOrigin,
   ): Promise<void> {
-    await this.dataSource.transaction(async (tx) => {
+    await withTransactionRetry(this.dataSource, async (tx) => {
       if (denied.denial === 'not_assigned') await refuseDevice(tx, userCode);
       await recordRefusedAccess(tx, { userId }, refusedApplication(client), denied, origin);
     });

@@ -29,6 +29,7 @@ import { boundScopes, CLI_CLIENT_ID, scopeWords } from '../protocol/scopes.js';
 import { requestContextOf, requestOf, type CurrentContext } from '../request/request-context.js';
 import { GrantAdapter } from './grant-adapter.service.js';
 import { artifactOf, GONE, orIfGone } from './stored-payload.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
  * If a code is used again within so many seconds after its first use, the client may still wait for
@@ -101,7 +102,7 @@ export class Adapters {
     if (!(error instanceof DomainError) || error.code !== 'kms_unavailable') return;
     const details = { client_id: ctx.oidc.client?.clientId, reason: error.code };
     const origin = originOf(requestOf(ctx));
-    await this.manager.transaction(async (tx) => {
+    await withTransactionRetry(this.manager, async (tx) => {
       for (const token of issued) {
         await revokeArtifact(tx, token, { auditId: newUuid(), origin, details });
       }
@@ -191,7 +192,7 @@ export class Adapters {
       details: { client_id: ctx.oidc.client?.clientId },
     };
     const grantId = requestContextOf(ctx).grant?.id;
-    await this.manager.transaction(async (tx) => {
+    await withTransactionRetry(this.manager, async (tx) => {
       if (grantId !== undefined) await this.grantAdapter.destroyChildren(tx, grantId);
       await revokeArtifact(tx, key, audit);
     });

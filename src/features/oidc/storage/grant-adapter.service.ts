@@ -25,6 +25,7 @@ import { NotReached, refusedToken, type DeniedUser } from '../request/refused-re
 import { requestContextOf, requestOf, type CurrentContext } from '../request/request-context.js';
 import { ResourceOwners } from '../request/resource-owners.service.js';
 import { GONE, orIfGone, withoutId } from './stored-payload.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
  * Stores the grants of users to clients. Each grant belongs to a session and ends with the session.
@@ -52,7 +53,7 @@ export class GrantAdapter {
    * delay lets the client that redeemed the code first receive its response.
    */
   endSoon(grantId: string): Promise<void> {
-    return this.manager.transaction((tx) => endGrantSoon(tx, artifactId(grantId)));
+    return withTransactionRetry(this.manager, (tx) => endGrantSoon(tx, artifactId(grantId)));
   }
 
   /**

@@ -12,6 +12,7 @@ import {
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /** The largest number of clients to which no user has consented that one network may have. */
 const MOST_OF_NETWORK = 20;
@@ -75,7 +76,7 @@ export class SelfRegistrations {
     }
     this.#waiting += 1;
     const registered = this.#last
-      .then(() => this.dataSource.transaction((tx) => this.#insert(tx, registration)))
+      .then(() => withTransactionRetry(this.dataSource, (tx) => this.#insert(tx, registration)))
       .finally(() => {
         this.#waiting -= 1;
       });
@@ -86,7 +87,7 @@ export class SelfRegistrations {
   /** Updates a client that manages itself (RFC 7592 §2.2). */
   async update(registration: SelfRegistration): Promise<void> {
     const { id, metadata, origin } = registration;
-    await this.dataSource.transaction(async (tx) => {
+    await withTransactionRetry(this.dataSource, async (tx) => {
       await this.clientsRepository.update(tx, id, metadata);
       await this.#writeSecret(tx, registration);
       await this.#record(tx, 'oauth_client_updated', id, origin);
@@ -95,7 +96,7 @@ export class SelfRegistrations {
 
   /** Deletes a client that manages itself (RFC 7592 §2.3). */
   async remove(id: string, origin: AuditOrigin): Promise<void> {
-    await this.dataSource.transaction(async (tx) => {
+    await withTransactionRetry(this.dataSource, async (tx) => {
       const isRemoved = await this.clientsRepository.remove(tx, id);
       if (isRemoved) await this.#record(tx, 'oauth_client_deleted', id, origin);
     });

@@ -4,6 +4,7 @@ import { systemClock } from '#platform/clock/clock.js';
 import { forgetFailed } from './after-commit.js';
 import { isStalePlan, noteDuration } from './faults.js';
 import { takeRecorded, type RecordedColumn } from './recorded-ids.js';
+import { repeatingLostRaces } from './transaction-retry.js';
 
 /**
  * A statement: its text with `$n` in the places of the values, and a digest of the text, which is
@@ -205,26 +206,36 @@ export async function composedSql<Row extends object>(
   text: string,
   values: readonly unknown[],
 ): Promise<Row[]> {
-  const runner = tx.queryRunner ?? tx.dataSource.createQueryRunner();
-  try {
-    return await timed<Row>(runner, text, [...values]);
-  } finally {
-    if (runner !== tx.queryRunner) await runner.release();
-  }
+  return onRunner(tx, (runner) => timed<Row>(runner, text, [...values]));
 }
 
-async function runWithin<Row>(
+function runWithin<Row>(
   tx: EntityManager,
   statement: Statement,
   values: unknown[],
 ): Promise<Row[]> {
-  if (tx.queryRunner) return run<Row>(tx.queryRunner, statement, values);
-  const runner = tx.dataSource.createQueryRunner();
-  try {
-    return await run<Row>(runner, statement, values);
-  } finally {
-    await runner.release();
-  }
+  return onRunner(tx, (runner) => run<Row>(runner, statement, values));
+}
+
+/**
+ * Runs a statement on the connection of a transaction, or on any connection of the pool if the
+ * statement stands alone. A statement that stands alone is repeated after a deadlock or a
+ * serialization failure, which rolled it back. In a transaction, only the whole transaction can be
+ * repeated (`withTransactionRetry`).
+ */
+async function onRunner<Answer>(
+  tx: EntityManager,
+  statement: (runner: QueryRunner) => Promise<Answer>,
+): Promise<Answer> {
+  if (tx.queryRunner) return statement(tx.queryRunner);
+  return repeatingLostRaces(async () => {
+    const runner = tx.dataSource.createQueryRunner();
+    try {
+      return await statement(runner);
+    } finally {
+      await runner.release();
+    }
+  });
 }
 
 /**

@@ -11,6 +11,7 @@ import { endEverything } from '../reconciliation/end-everything.js';
 import { listKeptSecrets } from '../reconciliation/lost-acts.repository.js';
 import { ReplicaMemory } from '../replica-memory.js';
 import { recordReport, withdrawConfirmation } from '../replicas.repository.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
  * The greatest value of SVC_SESSION_HOURS. The command uses it because it reads only the settings
@@ -60,7 +61,7 @@ async function orderReconciliation(
 ): Promise<void> {
   const dataSource = await database.open();
   try {
-    await dataSource.transaction(async (tx) => {
+    await withTransactionRetry(dataSource, async (tx) => {
       if (!(await lockConfirmedIdentity(tx))) {
         throw new Error('No service of this version has started on this database yet.');
       }

@@ -55,7 +55,7 @@ async function waitTelling(
     );
   }, WARN_EVERY);
   try {
-    await dataSource.transaction((tx) => waitForWriters(tx, table));
+    await withTransactionRetry(dataSource, (tx) => waitForWriters(tx, table));
   } finally {
     clearInterval(warning);
   }
