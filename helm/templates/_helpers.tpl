@@ -49,6 +49,9 @@ configuration document all but the first are optional.
 */}}
 {{- define "svc.secretKeys" -}}
 SVC_DATABASE_URL
+{{- if .Values.config.SVC_DATABASE_POOLER }}
+SVC_DATABASE_DIRECT_URL
+{{- end }}
 {{- if not .Values.config.SVC_JWT_HMAC_KMS_KEY_ID }}
 SVC_JWT_SECRET
 {{- end }}

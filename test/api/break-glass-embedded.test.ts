@@ -28,7 +28,14 @@ describe('node dist/admin.js on the embedded database', () => {
   });
 
   it('says that a running service uses it, and works once the service is down', async () => {
-    const config = { url: undefined, dataDir, maxConnections: 5, failover: undefined };
+    const config = {
+      url: undefined,
+      dataDir,
+      maxConnections: 5,
+      failover: undefined,
+      pooler: undefined,
+      directUrl: undefined,
+    };
     const service = await openDatabase(config, 'production', new Logger('test'));
     await service.dataSource.query(ROWS);
     const inUse = await admin('make-admin', 'ada@embedded.example', '--yes');

@@ -71,7 +71,14 @@ requires('postgresql', 'psql').describe('a PostgreSQL that compiles statements',
     const url = `${postgres.url('svc', 'svc')}?options=-c%20jit%3Don`;
     const log = new RecordingLog();
     const opened = await openDatabase(
-      { url, dataDir: '', maxConnections: 5, failover: undefined },
+      {
+        url,
+        dataDir: '',
+        maxConnections: 5,
+        failover: undefined,
+        pooler: undefined,
+        directUrl: undefined,
+      },
       'test',
       log,
     );

@@ -46,7 +46,14 @@ afterAll(() => new Promise((resolve) => server.close(resolve)));
 
 async function startOn(query: string): Promise<string> {
   const url = `postgres://svc:planted-secret@127.0.0.1:${port}/svc${query}`;
-  const config = { url, dataDir: '', maxConnections: 2, failover: undefined };
+  const config = {
+    url,
+    dataDir: '',
+    maxConnections: 2,
+    failover: undefined,
+    pooler: undefined,
+    directUrl: undefined,
+  };
   const fault: unknown = await openDatabase(config, 'test', new RecordingLog()).catch(
     (error: unknown) => error,
   );

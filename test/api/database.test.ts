@@ -135,7 +135,14 @@ describe('DatabaseModule', () => {
   it('provides the migrated database, on an embedded server that ends with the application', async () => {
     const dataDir = await makeTemporaryDirectory();
     const config = {
-      database: { url: undefined, dataDir, maxConnections: 120, failover: undefined },
+      database: {
+        url: undefined,
+        dataDir,
+        maxConnections: 120,
+        failover: undefined,
+        pooler: undefined,
+        directUrl: undefined,
+      },
     };
     @Module({ providers: [{ provide: CONFIG, useValue: config }], exports: [CONFIG] })
     class Configuration {}

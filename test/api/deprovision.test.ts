@@ -18,6 +18,7 @@ import { newAddress } from '../support/client.js';
 import { OauthRows, type UserRow } from '../support/oauth-rows.js';
 import { untilWaiting } from '../support/lock-waiters.js';
 import { count, rows } from '../support/rows.js';
+import { statementText } from '../support/statement-text.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 
 const ORIGIN = { requestId: 'request-1', ip: '192.0.2.7', userAgent: 'test' };
@@ -546,7 +547,7 @@ async function recorded(
   if (!queryRunner) throw new Error('no transaction');
   const query = queryRunner.query.bind(queryRunner);
   queryRunner.query = (statement: unknown, ...rest: never[]) => {
-    statements.push((statement as { text: string }).text);
+    statements.push(statementText(statement));
     return (query as (...all: unknown[]) => Promise<never>)(statement, ...rest);
   };
   try {

@@ -262,6 +262,8 @@ describe('the listeners alone', () => {
         dataDir: '',
         maxConnections: 1,
         failover: undefined,
+        pooler: undefined,
+        directUrl: undefined,
       },
       upstream: { providers: [], extraCaCerts: [] },
     };

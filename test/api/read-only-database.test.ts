@@ -81,7 +81,14 @@ requires('postgresql', 'psql').describe('a PostgreSQL that is made read-only', (
   it('is awaited by a start, which names the variable and the page if it stays so', async () => {
     await operate('ALTER SYSTEM SET default_transaction_read_only = on', 'SELECT pg_reload_conf()');
     const url = postgres.url('svc', 'svc');
-    const config = { url, dataDir: '', maxConnections: 2, failover: undefined };
+    const config = {
+      url,
+      dataDir: '',
+      maxConnections: 2,
+      failover: undefined,
+      pooler: undefined,
+      directUrl: undefined,
+    };
     const log = new RecordingLog();
     const waits = () =>
       vi.waitFor(() => expect(log.lines.join()).toContain('takes no writes yet'), 30_000);

@@ -26,6 +26,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'database/queues',
     'database/hosts',
     'database/identity',
+    'database/session-settings',
     'database/embedded-postgres',
     'database/tenants',
     'database/migration-steps',

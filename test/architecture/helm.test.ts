@@ -15,7 +15,12 @@ const chart = [read('values.yaml'), ...templates].join('\n');
  * The variables of the Secret, which values never contain: the first list is required, the second
  * is optional.
  */
-const REQUIRED_SECRETS = ['SVC_DATABASE_URL', 'SVC_JWT_SECRET', 'SVC_SSH_CA_KEY'];
+const REQUIRED_SECRETS = [
+  'SVC_DATABASE_URL',
+  'SVC_DATABASE_DIRECT_URL', // with a pooler
+  'SVC_JWT_SECRET',
+  'SVC_SSH_CA_KEY',
+];
 const OPTIONAL_SECRETS = [
   'SVC_JWT_SECRET_PREVIOUS',
   'SVC_OIDC_SIGNING_KEY',
@@ -173,7 +178,10 @@ describe('the Helm chart', () => {
     expect(job).toMatch(/^\{\{- if \.Values\.migration\.enabled -\}\}\n[^]*\n\{\{- end \}\}\n$/);
     expect(job).not.toContain('svc.selectorLabels');
     expect(job).not.toContain('serviceAccountName');
-    expect(job.match(/key: SVC_/g)).toEqual(['key: SVC_']);
+    expect(job.match(/key: SVC_\w+/g)).toEqual([
+      'key: SVC_DATABASE_URL',
+      'key: SVC_DATABASE_DIRECT_URL',
+    ]);
     // The release's own files are made after the job, so its labels are not those that the Service
     // selects.
     expect(job).toContain('app.kubernetes.io/name: {{ .Chart.Name }}-migrate');

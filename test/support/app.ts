@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { DynamicModule, Type } from '@nestjs/common';
 import { PinoLogger } from 'nestjs-pino';
 import { DataSource } from 'typeorm';
+import { inject } from 'vitest';
 import { trustAnchorFromPem, type TrustAnchor } from '@svc/webauthn-policy';
 import { PINNED_ROOTS } from '../../src/domain/keys/authenticators/attestation/trust-anchors.js';
 import {
@@ -113,6 +114,21 @@ function keepWholeLog(log: Config['log']): void {
 }
 
 /**
+ * Returns the settings of the database. If the project of this run has a PgBouncer, the application
+ * uses it, and the database itself is behind the direct URL.
+ */
+function databaseSettings(url: string | undefined): Record<string, string | undefined> {
+  const port = inject('pooler');
+  if (port === undefined || url === undefined) return { SVC_DATABASE_URL: url };
+  const [, user, database] = /^postgres:\/\/([^@]+)@[^/]*\/([^?]+)/.exec(url) ?? [];
+  return {
+    SVC_DATABASE_URL: `postgres://${user}@127.0.0.1:${port}/${database}`,
+    SVC_DATABASE_DIRECT_URL: url,
+    SVC_DATABASE_POOLER: 'transaction',
+  };
+}
+
+/**
  * Starts the production application with one difference: it also trusts the attestation root of the
  * software keys of the tests.
  */
@@ -133,7 +149,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
   const environment = {
     SVC_BASE_URL: baseUrl,
     SVC_LISTEN_ADDR: `[::]:${port}`,
-    SVC_DATABASE_URL: (options.database ?? ownDatabase)?.url,
+    ...databaseSettings((options.database ?? ownDatabase)?.url),
     SVC_DB_MAX_CONNECTIONS: '10',
     SVC_DATA_DIR: dataDir,
     ...providerEnvironment(idp.issuer),

@@ -60,7 +60,14 @@ async function create(options: string): Promise<TestDatabase> {
   return {
     name,
     url,
-    config: { url, dataDir, maxConnections: 25, failover: undefined },
+    config: {
+      url,
+      dataDir,
+      maxConnections: 25,
+      failover: undefined,
+      pooler: undefined,
+      directUrl: undefined,
+    },
     drop: async () => {
       await administer(server, `DROP DATABASE ${name} WITH (FORCE)`);
       await removeDirectory(dataDir);

@@ -12,6 +12,7 @@ import { rowsOf, valueOf } from './table/variable.js';
 /** Groups of variables. Either all variables of a group are set, or none. */
 const TOGETHER = [
   rowsOf(TABLE.http.tls),
+  [TABLE.database.pooler, TABLE.database.directUrl],
   rowsOf(TABLE.github).filter(({ name }) => !/_(?:API|WEB)_URL$/.test(name)),
 ].map((rows) => rows.map(({ name }) => name));
 
@@ -22,6 +23,7 @@ const NEEDS = [
   [/^SVC_S3_CONFIG_/, 'SVC_S3_CONFIG_BUCKET'],
   [/^SVC_AUDIT_SEAL_DAYS$/, 'SVC_AUDIT_SEAL_BUCKET'],
   [/^SVC_GITHUB_(?:API|WEB)_URL$/, 'SVC_GITHUB_APP_ID'],
+  [/^SVC_DATABASE_POOLER$/, 'SVC_DATABASE_URL'],
 ] as const;
 
 /** The rules between variables. Each rule yields a line for each problem. */

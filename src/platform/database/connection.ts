@@ -3,10 +3,10 @@ import type { Logger } from '@nestjs/common';
 import { Client, Pool, type ClientBase, type PoolClient, type PoolConfig } from 'pg';
 import { DataSource } from '#platform/database/statements/typeorm.js';
 import { isReadOnly } from '#platform/database/statements/faults.js';
-import { NO_COMPILATION } from './compilation.js';
+import { NO_COMPILATION } from './session-settings/compilation.js';
 import type { UrlAddress } from '#platform/database/hosts/host-client.js';
 import { DURABLE_COMMITS } from './durability.js';
-import { READ_COMMITTED } from './isolation.js';
+import { READ_COMMITTED } from './session-settings/isolation.js';
 import type { ConfirmationGate } from '#platform/database/identity/confirmation-gate.js';
 
 /** The address of the database: a `postgres://` URL, or the embedded server's Unix socket. */
@@ -52,6 +52,11 @@ export interface PoolOptions {
    * connection is accepted.
    */
   readonly gate?: ConfirmationGate | undefined;
+  /**
+   * True if a pooler in transaction mode is at the address. The settings of a session are then those
+   * of the role, because the pooler would hand the session out to other clients.
+   */
+  readonly isPooled?: boolean;
 }
 
 /**
@@ -63,13 +68,19 @@ export async function openPool(
   address: DatabaseAddress,
   log: Logger,
   maxConnections: number,
-  { timeouts = TIMEOUTS, limits = '', gate }: PoolOptions = {},
+  { timeouts = TIMEOUTS, limits = '', gate, isPooled = false }: PoolOptions = {},
 ): Promise<DataSource> {
   const onConnect: Prepare = async (client) => {
+    if (isPooled) {
+      await gate?.check(client);
+      return;
+    }
     await client.query(`${NO_COMPILATION}; ${READ_COMMITTED}; ${DURABLE_COMMITS}; ${limits}`);
     await (gate ? gate.check(client) : client.query(UNCONFIRMED_WRITES));
   };
-  const settings = { ...timeouts, onConnect, max: maxConnections };
+  const { connectionTimeoutMillis, query_timeout } = timeouts;
+  const ofSession = isPooled ? { connectionTimeoutMillis, query_timeout } : timeouts;
+  const settings = { ...ofSession, onConnect, max: maxConnections };
   const dataSource = await connect(address, log, settings);
   const pool = poolOf(dataSource);
   if (!pool) throw new TypeError('The driver has no pool of the pg that this project locks');

@@ -17,7 +17,7 @@ import {
   withShortLocks,
   type Turn,
 } from '#platform/database/migration-steps/short-locks.js';
-import { switchOffCompilation } from './compilation.js';
+import { switchOffCompilation } from './session-settings/compilation.js';
 
 const START: Turn = {
   key: ADVISORY_LOCKS.migrations,

@@ -3,7 +3,7 @@ import type { DataSource, EntityManager } from '#platform/database/statements/ty
 import { systemClock } from '#platform/clock/clock.js';
 import type { Config } from '#platform/config/config.js';
 import { completeMigrations, startBackgroundMigration } from './background-migration.js';
-import { compilesStatements, warnOfCompilation } from './compilation.js';
+import { compilesStatements, warnOfCompilation } from './session-settings/compilation.js';
 import { claimDatabase, refuseForeignDatabase, type Composition } from './composition.js';
 import {
   openCostlyPool,
@@ -17,7 +17,9 @@ import { isReadOnly, reasonOf } from '#platform/database/statements/faults.js';
 import { addressOf } from '#platform/database/hosts/host-client.js';
 import { ConfirmationGate } from '#platform/database/identity/confirmation-gate.js';
 import { warnOfLoss } from './durability.js';
-import { warnOfIsolation } from './isolation.js';
+import { warnOfIsolation } from './session-settings/isolation.js';
+import { preparePooledRole, warnOfPooledRole } from './pooler.js';
+import { setPooled } from '#platform/database/statements/pooled.js';
 import { databaseProblem, passingFault, startProblem } from '#platform/database/hosts/refusals.js';
 import { onRecorded } from '#platform/database/statements/recorded-ids.js';
 import { migrate } from './migrations.js';
@@ -30,6 +32,9 @@ import { COSTLY_STATEMENT, sharesOf, TenantWork } from '#platform/database/tenan
  */
 const PATIENCE = 30_000;
 const RETRY_EVERY = 1_000;
+
+/** Beside a pooler: the connections for the two locks of sessions, clean-up and checks of domains. */
+const DIRECT_CONNECTIONS = 2;
 
 /**
  * Opens connections to the database even if its server was not confirmed since it started
@@ -56,6 +61,8 @@ export type ConfirmAtStart = (database: UncheckedDatabase) => Promise<void>;
 interface Pools {
   readonly main: DataSource;
   readonly costly: DataSource;
+  /** The sessions beside a pooler in transaction mode, which serves the main pool. */
+  readonly direct?: DataSource;
   readonly tenantWork: TenantWork;
 }
 
@@ -86,17 +93,21 @@ export class Database {
    * committed them.
    */
   onRecorded(listener: (ids: readonly string[]) => void): void {
-    onRecorded(this.pools.main, listener);
-    onRecorded(this.pools.costly, listener);
+    for (const pool of this.#all()) onRecorded(pool, listener);
   }
 
   /** Closes the pools, then stops the embedded server if this process runs one. */
   async close(): Promise<void> {
     try {
-      await Promise.all([this.pools.main, this.pools.costly].map((pool) => closed(pool)));
+      await Promise.all(this.#all().map((pool) => closed(pool)));
     } finally {
       await this.stopServer();
     }
+  }
+
+  #all(): DataSource[] {
+    const { main, costly, direct } = this.pools;
+    return direct ? [main, costly, direct] : [main, costly];
   }
 }
 
@@ -125,7 +136,7 @@ export async function openDatabase(
     await server.stop();
   };
   try {
-    const lacksIndexes = await preparePatiently(server.address, config, composition, log);
+    const lacksIndexes = await preparePatiently(server, config, composition, log);
     const unchecked = uncheckedDatabase(config, server, log);
     await confirm?.(unchecked);
     const gate = new ConfirmationGate();
@@ -139,15 +150,20 @@ export async function openDatabase(
 }
 
 async function openPools(
-  { maxConnections }: Config['database'],
-  { address }: LocatedServer,
+  { maxConnections, pooler }: Config['database'],
+  { address, pooled }: LocatedServer,
   log: Logger,
   gate: ConfirmationGate | undefined,
 ): Promise<Pools> {
   const shares = sharesOf(maxConnections);
-  const main = await openPool(address, log, shares.main, { gate });
+  const options = { gate, isPooled: pooled !== undefined };
+  const main = await openPool(pooled ?? address, log, shares.main, options);
   const costly = await openCostlyPool(address, log, shares.costly, COSTLY_STATEMENT, gate);
-  return { main, costly, tenantWork: new TenantWork(main, costly, shares) };
+  const pools = { main, costly, tenantWork: new TenantWork(main, costly, shares) };
+  if (!pooled) return pools;
+  const direct = await openPool(address, log, DIRECT_CONNECTIONS, { gate });
+  setPooled(main, { direct, knowsNames: pooler === 'transaction-prepared' });
+  return { ...pools, direct };
 }
 
 /** Returns the object that opens connections to a server that may be unconfirmed. */
@@ -175,7 +191,7 @@ export async function migrateDatabase(
 ): Promise<void> {
   const server = await locateServer(config, log);
   try {
-    const lacksIndexes = await preparePatiently(server.address, config, composition, log);
+    const lacksIndexes = await preparePatiently(server, config, composition, log);
     if (lacksIndexes) await completeMigrations(server.address, log);
   } catch (error) {
     throw startProblem(error);
@@ -189,17 +205,22 @@ export async function migrateDatabase(
  * one.
  */
 export interface LocatedServer {
+  /** The address of PostgreSQL itself. */
   readonly address: DatabaseAddress;
+  /** The address of the pooler in transaction mode, if there is one. */
+  readonly pooled?: DatabaseAddress;
   stop(): Promise<void>;
 }
 
 /** Finds the address of the configured database, or starts the embedded server. */
 export async function locateServer(
-  { url, dataDir, maxConnections }: Config['database'],
+  { url, directUrl, pooler, dataDir, maxConnections }: Config['database'],
   log: Logger,
 ): Promise<LocatedServer> {
   if (url !== undefined) {
-    return { address: addressOf(url), stop: () => Promise.resolve() };
+    const stop = () => Promise.resolve();
+    if (pooler === undefined || directUrl === undefined) return { address: addressOf(url), stop };
+    return { address: addressOf(directUrl), pooled: addressOf(url), stop };
   }
   // The server needs more connections than the pools have: for the supervisor's session, for a
   // migration, and for an operator.
@@ -232,7 +253,7 @@ async function preparePatiently(...parts: Parameters<typeof prepare>): Promise<b
 }
 
 async function prepare(
-  address: DatabaseAddress,
+  { address, pooled }: LocatedServer,
   { url, failover }: Config['database'],
   composition: Composition,
   log: Logger,
@@ -246,7 +267,8 @@ async function prepare(
     lacksIndexes = await migrate(dataSource, log);
     await claimDatabase(dataSource, composition);
     if (url !== undefined) await warnOfLoss(dataSource.manager, failover, log);
-    await warnOfIsolation(dataSource.manager, log);
+    if (pooled) await preparePooler(pooled, dataSource.manager, log);
+    else await warnOfIsolation(dataSource.manager, log);
     // This session was opened before the migration changed the setting, so it shows the old value.
     compiled = await compilesStatements(dataSource.manager);
   } finally {
@@ -254,6 +276,29 @@ async function prepare(
   }
   if (compiled) await checkNewConnection(address, log);
   return lacksIndexes;
+}
+
+/**
+ * Writes the settings that the sessions of a pooler need to the role of the service, and warns of
+ * those that a new connection of the pooler lacks all the same.
+ */
+async function preparePooler(
+  pooled: DatabaseAddress,
+  manager: EntityManager,
+  log: Logger,
+): Promise<void> {
+  for (const step of [
+    (tx: EntityManager) => preparePooledRole(tx, manager, log),
+    (tx: EntityManager) => warnOfPooledRole(tx, log),
+  ]) {
+    const pool = await openPool(pooled, log, 1, { isPooled: true });
+    setPooled(pool, { direct: pool, knowsNames: false });
+    try {
+      await step(pool.manager);
+    } finally {
+      await pool.destroy();
+    }
+  }
 }
 
 /**

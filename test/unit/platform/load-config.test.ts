@@ -40,6 +40,8 @@ describe('loadConfig', () => {
       dataDir: './data',
       maxConnections: 25,
       failover: undefined,
+      pooler: undefined,
+      directUrl: undefined,
     });
     expect(config.ssh.caKeyPath).toBe('data/ssh_ca_key');
     expect(config.session.hours).toBe(8);

@@ -17,6 +17,7 @@ import {
   unlockCleanUp,
   type ExpiredKind,
 } from './expired-rows.repository.js';
+import { directPoolOf } from '#platform/database/statements/pooled.js';
 
 /** The most rows that one statement deletes, so that it stays far below its time limit. */
 const BATCH = 1000;
@@ -66,7 +67,8 @@ export class CleanUp implements OnApplicationBootstrap, BeforeApplicationShutdow
    * @returns undefined if another process is cleaning up
    */
   async run(): Promise<CleanedUp | undefined> {
-    const runner = this.dataSource.createQueryRunner();
+    // The lock belongs to a session.
+    const runner = directPoolOf(this.dataSource).createQueryRunner();
     try {
       if (!(await lockCleanUp(runner.manager))) return undefined;
       try {

@@ -22,6 +22,7 @@ import {
   type DueDomain,
 } from './organization-domains.repository.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
+import { directPoolOf } from '#platform/database/statements/pooled.js';
 
 /** Milliseconds between two searches for domains whose daily check is due. */
 const INTERVAL = 600_000;
@@ -69,7 +70,8 @@ export class DomainRechecks implements OnApplicationBootstrap, BeforeApplication
    * @returns the number of checked domains; undefined if another process is checking
    */
   async run(): Promise<number | undefined> {
-    const runner = this.dataSource.createQueryRunner();
+    // The lock belongs to a session.
+    const runner = directPoolOf(this.dataSource).createQueryRunner();
     try {
       if (!(await lockRechecks(runner.manager))) return undefined;
       try {

@@ -56,6 +56,17 @@ export const TABLE = {
     url: secret('SVC_DATABASE_URL', databaseUrl.optional())
       .means('A PostgreSQL of version 15 or newer, `postgres://…`.')
       .whenUnset('an embedded server in the data directory'),
+    pooler: variable(
+      'SVC_DATABASE_POOLER',
+      s.oneOf('transaction', 'transaction-prepared').optional(),
+    )
+      .means(
+        'A pooler in transaction mode at SVC_DATABASE_URL. `transaction-prepared`: it knows named prepared statements (PgBouncer 1.21 or newer). Needs SVC_DATABASE_DIRECT_URL.',
+      )
+      .whenUnset('sessions of PostgreSQL itself'),
+    directUrl: secret('SVC_DATABASE_DIRECT_URL', databaseUrl.optional()).means(
+      'PostgreSQL itself beside a pooler: for migrations, locks of sessions, notifications and costly lists.',
+    ),
     dataDir: variable('SVC_DATA_DIR', z.string().default('./data')).means(
       'The folder of the embedded database and of the CA key.',
     ),

@@ -1,5 +1,6 @@
 import { Client, Pool } from 'pg';
 import { systemClock, type Clock } from '#platform/clock/clock.js';
+import { directPoolOf } from '#platform/database/statements/pooled.js';
 import type { DataSource } from '#platform/database/statements/typeorm.js';
 
 /** The milliseconds before a lost connection is opened again. */
@@ -115,9 +116,12 @@ function poolOf({ driver }: DataSource): Pool {
   throw new TypeError('The driver has no pool of the pg that this project locks');
 }
 
-/** Makes a client with the address of the pool, also if the address has several hosts. */
+/**
+ * Makes a client with the address of the pool, also if the address has several hosts. No pooler in
+ * transaction mode is between the client and PostgreSQL.
+ */
 function newClient(dataSource: DataSource): Client {
-  const { options } = poolOf(dataSource);
+  const { options } = poolOf(directPoolOf(dataSource));
   // The pool makes its connections with the same class of clients.
   const Driver = (options.Client ?? Client) as typeof Client;
   return new Driver(options);

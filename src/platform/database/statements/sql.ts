@@ -3,6 +3,7 @@ import type { EntityManager, QueryRunner } from './typeorm.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { forgetFailed } from './after-commit.js';
 import { isStalePlan, noteDuration } from './faults.js';
+import { preparesByName } from './pooled.js';
 import { takeRecorded, type RecordedColumn } from './recorded-ids.js';
 import { repeatingLostRaces } from './transaction-retry.js';
 
@@ -286,6 +287,7 @@ async function execute<Row>(
   { digest, text }: Statement,
   values: unknown[],
 ): Promise<Row[]> {
+  if (!preparesByName(runner.dataSource)) return timed<Row>(runner, text, values);
   // TypeORM passes its first argument to pg unchanged, and pg accepts a named statement there; the
   // type allows only strings.
   const named = { name: `${digest}${generation}`, text } as unknown as string;

@@ -1,0 +1,80 @@
+import type { Logger } from '@nestjs/common';
+import { DATABASE_PAGE } from '#platform/database/url/database-url.js';
+import { reasonOf } from '#platform/database/statements/faults.js';
+import { composedSql, sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { TIMEOUTS } from './connection.js';
+
+/**
+ * The settings that each session of the main pool needs. A pooler in transaction mode loses the
+ * settings of a session, so that the role has to have them.
+ */
+const NEEDED = {
+  statement_timeout: `${TIMEOUTS.statement_timeout / 1000}s`,
+  lock_timeout: `${TIMEOUTS.lock_timeout / 1000}s`,
+  idle_in_transaction_session_timeout: `${TIMEOUTS.idle_in_transaction_session_timeout / 1000}s`,
+  jit: 'off',
+  default_transaction_isolation: 'read committed',
+} as const;
+
+/**
+ * Prepares the role of the service for a pooler in transaction mode: writes the settings of a
+ * session to the role in the database, if a connection of the pooler lacks one.
+ *
+ * @param pooled a connection by the pooler, SVC_DATABASE_URL
+ * @param direct a connection by SVC_DATABASE_DIRECT_URL, whose role may change the role of `pooled`
+ * @throws Error if the two URLs name different databases
+ */
+export async function preparePooledRole(
+  pooled: EntityManager,
+  direct: EntityManager,
+  log: Logger,
+): Promise<void> {
+  const [there, here] = [await identityOf(pooled), await identityOf(direct)];
+  if (there.identity !== here.identity) {
+    throw new Error(
+      `SVC_DATABASE_DIRECT_URL: is another database than SVC_DATABASE_URL (${DATABASE_PAGE})`,
+    );
+  }
+  if ((await lackedBy(pooled)).length === 0) return;
+  try {
+    for (const [name, value] of Object.entries(NEEDED)) {
+      const text = 'SELECT format($1, $2::text, current_database(), $3::text) AS statement';
+      const template = `ALTER ROLE %I IN DATABASE %I SET ${name} = %L`;
+      const [made] = await composedSql<{ statement: string }>(direct, text, [
+        template,
+        there.role,
+        value,
+      ]);
+      if (made) await direct.query(made.statement);
+    }
+  } catch (error) {
+    log.warn(`The settings of the role ${there.role} cannot be changed: ${reasonOf(error)}`);
+  }
+}
+
+/** Warns of each setting that a new connection of the pooler lacks. */
+export async function warnOfPooledRole(pooled: EntityManager, log: Logger): Promise<void> {
+  const lacked = await lackedBy(pooled);
+  if (lacked.length === 0) return;
+  const settings = lacked.map((name) => `${name} = ${NEEDED[name]}`).join(', ');
+  log.warn(
+    `SVC_DATABASE_URL: connections of the pooler lack ${settings}. Set them for the role of the service ` +
+      `(ALTER ROLE), and reconnect the pooler (RECONNECT) (${DATABASE_PAGE})`,
+  );
+}
+
+async function lackedBy(pooled: EntityManager): Promise<(keyof typeof NEEDED)[]> {
+  const rows = await sql<{ name: keyof typeof NEEDED }>(pooled)`
+    SELECT needed.key AS name FROM json_each_text(${JSON.stringify(NEEDED)}::json) needed
+    WHERE current_setting(needed.key) IS DISTINCT FROM needed.value`;
+  return rows.map(({ name }) => name);
+}
+
+async function identityOf(tx: EntityManager): Promise<{ identity: string; role: string }> {
+  const [row] = await sql<{ identity: string; role: string }>(tx)`
+    SELECT concat_ws(' ', pg_postmaster_start_time(), oid, datname) AS identity, session_user::text AS role
+    FROM pg_database WHERE datname = current_database()`;
+  if (!row) throw new Error('SELECT returned no row');
+  return row;
+}
