@@ -11,8 +11,10 @@ const { startDebianPostgres } = await import('../test/support/debian-postgres.ts
 /**
  * Starts the measured server on Debian's PostgreSQL with its default settings, calls a function,
  * and stops both afterwards.
+ *
+ * @param settingsOf returns variables of the server for the PostgreSQL that was started
  */
-export async function onDebianPostgres(act) {
+export async function onDebianPostgres(act, settingsOf = () => ({})) {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
   const postgres = await startDebianPostgres();
   const ask = async (database, ...texts) => {
@@ -31,6 +33,7 @@ export async function onDebianPostgres(act) {
     const server = await startBenchServer(folder, {
       SVC_DATABASE_URL: postgres.url('svc', 'svc'),
       SVC_SSH_CA_KEY_PATH: await makeCaKey(folder),
+      ...(await settingsOf(postgres)),
     });
     try {
       await act({ server, postgres, ask });

@@ -90,7 +90,7 @@ function certificateRow(what, { latencies, server, postgres }) {
 }
 
 /** Opens one client for each person, with the token of that person's session. */
-function clientsOf(server) {
+export function clientsOf(server) {
   return server.tokens.map((token) => {
     const client = new RawClient(`${server.baseUrl}/v1/credentials/ssh`, {
       method: 'POST',

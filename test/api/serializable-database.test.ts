@@ -81,6 +81,9 @@ describe('a database whose default isolation level is serializable', () => {
     beforeAll(async () => {
       pool = await connect();
       parts.defer(() => pool.destroy());
+    });
+
+    it('has sessions at the isolation level of the database', async () => {
       expect(await rows(pool, 'SHOW transaction_isolation')).toEqual([
         { transaction_isolation: 'serializable' },
       ]);

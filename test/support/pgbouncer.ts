@@ -12,6 +12,7 @@ import type { TestServer } from './test-server.js';
 /** A PgBouncer in transaction mode on loopback. */
 export interface PgBouncer {
   readonly port: number;
+  readonly pid: number;
   /** Returns the URL of a database, for SVC_DATABASE_URL. */
   url(database: string): string;
   /** Runs a command of the database for administration, such as RECONNECT. */
@@ -26,8 +27,14 @@ export async function startPgBouncer(
   parts: AsyncDisposableStack,
   server: TestServer,
 ): Promise<PgBouncer> {
-  const { user } = server;
-  const serverPort = await openToLoopback(parts, server);
+  return startPgBouncerTo(parts, { port: await openToLoopback(parts, server), user: server.user });
+}
+
+/** Starts a PgBouncer in front of a PostgreSQL on a port of loopback, for one of its roles. */
+export async function startPgBouncerTo(
+  parts: AsyncDisposableStack,
+  { port: serverPort, user }: { readonly port: number; readonly user: string },
+): Promise<PgBouncer> {
   const folder = await makeTemporaryDirectory();
   parts.defer(() => removeDirectory(folder));
   await chmod(folder, 0o755);
@@ -54,6 +61,7 @@ export async function startPgBouncer(
   const url = (database: string) => `postgres://${user}@127.0.0.1:${port}/${database}`;
   return {
     port,
+    pid: child.pid ?? 0,
     url,
     command: async (text) => {
       const client = new Client({ connectionString: url('pgbouncer') });

@@ -212,15 +212,18 @@ export interface LocatedServer {
   stop(): Promise<void>;
 }
 
+/** Stops nothing, because the server is not one of this process. */
+const notOurs = () => Promise.resolve();
+
 /** Finds the address of the configured database, or starts the embedded server. */
 export async function locateServer(
   { url, directUrl, pooler, dataDir, maxConnections }: Config['database'],
   log: Logger,
 ): Promise<LocatedServer> {
   if (url !== undefined) {
-    const stop = () => Promise.resolve();
-    if (pooler === undefined || directUrl === undefined) return { address: addressOf(url), stop };
-    return { address: addressOf(directUrl), pooled: addressOf(url), stop };
+    if (pooler === undefined || directUrl === undefined)
+      return { address: addressOf(url), stop: notOurs };
+    return { address: addressOf(directUrl), pooled: addressOf(url), stop: notOurs };
   }
   // The server needs more connections than the pools have: for the supervisor's session, for a
   // migration, and for an operator.

@@ -22,7 +22,7 @@ export function withTransactionRetry<Result>(
   parent: DataSource | EntityManager,
   work: (tx: EntityManager) => Promise<Result>,
 ): Promise<Result> {
-  const isOpen = 'queryRunner' in parent && parent.queryRunner?.isTransactionActive === true;
+  const isOpen = 'queryRunner' in parent && parent.queryRunner?.isTransactionActive;
   if (isOpen) return parent.transaction(work);
   return repeatingLostRaces(() => parent.transaction(work));
 }
