@@ -102,6 +102,16 @@ withExecutables(() => {
     },
   );
 
+  it('have for Windows no rest of the signature of Node', () => {
+    const bytes = executable('win-x64');
+    const header = bytes.readUInt32LE(0x3c);
+    expect(bytes.readBigUInt64LE(header + 24 + 112 + 32)).toBe(0n);
+    const sections = header + 24 + bytes.readUInt16LE(header + 20);
+    const last = sections + 40 * (bytes.readUInt16LE(header + 6) - 1);
+    const end = bytes.readUInt32LE(last + 16) + bytes.readUInt32LE(last + 20);
+    expect(bytes.length).toBe(end);
+  });
+
   it('load nothing that a variable or an argument names', async () => {
     const preload = join(folder, 'preload.cjs');
     writeFileSync(preload, 'process.stdout.write("loaded\\n");');

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { installPackage } from '../node-binary.js';
 import { run } from '../programs.js';
 import { signAdHoc } from './macho-signature.js';
+import { removeSignature } from './pe-signature.js';
 import { PLATFORMS, runtimePackages } from './runtimes.js';
 
 /** The name of the script in the executables. It is a name alone, so that no path is in them. */
@@ -31,6 +32,7 @@ export function makeExecutables({ script, work, npm }) {
       writeApplication({ builder, runtime, executable, work });
       if (runtime !== builder) rmSync(runtime.folder, { recursive: true });
       if (platform.startsWith('darwin-')) signAdHoc(executable, 'svc');
+      if (platform.startsWith('win-')) removeSignature(executable);
       return [platform, executable];
     }),
   );
