@@ -1,6 +1,12 @@
 import { spawn } from 'node:child_process';
-import { copyFileSync, chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { symlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join, resolve } from 'node:path';
 import { generateKeyPair, exportJWK, calculateJwkThumbprint, decodeJwt, SignJWT } from 'jose';
 import { randomUUID } from 'node:crypto';

@@ -1,6 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, createReadStream, createWriteStream, readFileSync } from 'node:fs';
-import { writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  createReadStream,
+  createWriteStream,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
@@ -48,7 +53,7 @@ const COMPLETIONS = {
   zsh: 'usr/share/zsh/vendor-completions/_svc',
   fish: 'usr/share/fish/vendor_completions.d/svc.fish',
 };
-const ZSH_OF_RPM = 'usr/share/zsh/site-functions/_svc';
+const COMPLETIONS_OF_RPM = { ...COMPLETIONS, zsh: 'usr/share/zsh/site-functions/_svc' };
 
 /**
  * Writes the files of the command: the script, the executables, the packages with the ones for
@@ -74,10 +79,11 @@ export async function packCommand({ command, out, version, time, url, digestOf }
       else await compress(from, join(out, name));
     }),
   );
+  const content = contentOf(command);
   const packages = await Promise.all(
     named
       .filter(({ platform }) => PLATFORMS[platform].debian !== undefined)
-      .map((one) => writePackages({ ...one, command, out, version, time })),
+      .map((one) => writePackages({ ...one, content, out, version, time })),
   );
   const names = [script, ...named.map(({ name }) => name), ...packages.flat()];
   if (url === undefined) return names;
@@ -94,12 +100,12 @@ async function compress(from, to) {
   await pipeline(createReadStream(from), createGzip({ level: 9 }), createWriteStream(to));
 }
 
-async function writePackages({ platform, from, command, out, version, time }) {
+async function writePackages({ platform, from, content, out, version, time }) {
   const { debian, rpm } = PLATFORMS[platform];
   const deb = `svc_${debianVersion(version)}_${debian}.deb`;
   await writePackage({
     file: join(out, deb),
-    entries: withFolders(filesOf(command, from, COMPLETIONS)),
+    entries: withFolders(filesOf(content, from, COMPLETIONS)),
     control: CONTROL,
     version,
     architecture: debian,
@@ -115,20 +121,30 @@ async function writePackages({ platform, from, command, out, version, time }) {
     requires: LIBRARIES,
   };
   const name = `svc-${about.version}-1.${rpm}.rpm`;
-  const entries = filesOf(command, from, { ...COMPLETIONS, zsh: ZSH_OF_RPM });
+  const entries = filesOf(content, from, COMPLETIONS_OF_RPM);
   await writeRpm({ file: join(out, name), entries, about, time });
   return [deb, name];
 }
 
-function filesOf({ script, licenses }, executable, completions) {
+/** Returns what the packages of all architectures have: the completions, and the licenses. */
+function contentOf({ script, licenses }) {
   const [own, ofNode] = licenses.map((path) => readFileSync(path, 'utf8'));
   const completionOf = (shell) =>
     execFileSync(process.execPath, [script, 'completions', shell], { encoding: 'utf8' });
+  return {
+    completions: Object.fromEntries(
+      Object.keys(COMPLETIONS).map((shell) => [shell, completionOf(shell)]),
+    ),
+    copyright: `${own}\n\nNode.js, in /usr/bin/svc:\n\n${ofNode}`,
+  };
+}
+
+function filesOf({ completions, copyright }, executable, places) {
   const text = (path, content) => ({ path: `./${path}`, type: 'file', mode: 0o644, text: content });
   return [
     { path: './usr/bin/svc', type: 'file', mode: 0o755, from: executable },
-    ...Object.entries(completions).map(([shell, path]) => text(path, completionOf(shell))),
-    text('usr/share/doc/svc/copyright', `${own}\n\nNode.js, in /usr/bin/svc:\n\n${ofNode}`),
+    ...Object.entries(places).map(([shell, path]) => text(path, completions[shell])),
+    text('usr/share/doc/svc/copyright', copyright),
   ];
 }
 
