@@ -53,7 +53,7 @@ ${choice('linux', 'linux')}
   def install
     bin.install Dir["svc-*"].first => "svc"
     chmod 0755, bin/"svc"
-    generate_completions_from_executable(bin/"svc", "completions")
+    generate_completions_from_executable(bin/"svc", "completions", shells: [:bash, :zsh, :fish])
   end
 
   test do
