@@ -78,7 +78,8 @@ export function debianUnit(unit) {
   }, unit);
 }
 
-function textFile(path, content, mode = 0o644) {
+/** Returns the entry of a file whose path has no slash at its beginning. */
+export function textFile(path, content, mode = 0o644) {
   return { path: `./${path}`, type: 'file', mode, text: content };
 }
 

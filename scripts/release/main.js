@@ -43,9 +43,13 @@ try {
 }
 
 function readArguments() {
-  const text = { type: 'string' };
   const { values, positionals } = parseArgs({
-    options: { key: text, only: text, url: text, arch: { ...text, default: 'x64,arm64' } },
+    options: {
+      key: { type: 'string' },
+      only: { type: 'string' },
+      arch: { type: 'string', default: 'x64,arm64' },
+      url: { type: 'string' },
+    },
     allowPositionals: true,
   });
   const { key, only, url, arch: list } = values;

@@ -9,7 +9,7 @@ import {
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import { debianVersion, writePackage } from '../deb.js';
+import { debianVersion, textFile, writePackage } from '../deb.js';
 import { manifestsOf } from './manifests.js';
 import { rpmVersion, writeRpm } from './rpm.js';
 import { PLATFORMS } from './runtimes.js';
@@ -140,11 +140,10 @@ function contentOf({ script, licenses }) {
 }
 
 function filesOf({ completions, copyright }, executable, places) {
-  const text = (path, content) => ({ path: `./${path}`, type: 'file', mode: 0o644, text: content });
   return [
     { path: './usr/bin/svc', type: 'file', mode: 0o755, from: executable },
-    ...Object.entries(places).map(([shell, path]) => text(path, completions[shell])),
-    text('usr/share/doc/svc/copyright', copyright),
+    ...Object.entries(places).map(([shell, path]) => textFile(path, completions[shell])),
+    textFile('usr/share/doc/svc/copyright', copyright),
   ];
 }
 

@@ -220,6 +220,10 @@ function lead({ name, version, architecture }) {
   return bytes;
 }
 
+function aligned(size) {
+  return size + padding(size, 4).length;
+}
+
 /** Yields the files in the format of cpio that rpm reads ("newc"). */
 async function* cpioOf(files, sizes, time) {
   for (const [n, { path, mode, from, text }] of files.entries()) {
@@ -241,10 +245,9 @@ function* cpioHead(path, { inode, mode, time, size }) {
 }
 
 function cpioSize(files, sizes) {
-  const align = (value) => value + padding(value, 4).length;
   const paths = [...files.map(({ path }) => path), 'TRAILER!!!'];
-  const heads = paths.map((path) => align(110 + Buffer.byteLength(path) + 1));
-  return [...heads, ...sizes.map(align)].reduce((total, size) => total + size, 0);
+  const heads = paths.map((path) => aligned(110 + Buffer.byteLength(path) + 1));
+  return [...heads, ...sizes.map(aligned)].reduce((total, size) => total + size, 0);
 }
 
 function padding(size, to) {

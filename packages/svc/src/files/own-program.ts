@@ -8,7 +8,7 @@ import { variable } from '../program/environment.js';
  * alone.)
  */
 export function isOneExecutable(): boolean {
-  return process.getBuiltinModule?.('node:sea')?.isSea() === true;
+  return process.getBuiltinModule?.('node:sea')?.isSea() ?? false;
 }
 
 /**

@@ -36,7 +36,9 @@ const HOSTILE = "!*'*";
  * Patterns that exclude host names which `cmd.exe` would read as more than one word. On Windows it
  * runs the command of a `Match exec`, and the host name stands between no quotation marks.
  */
-const HOSTILE_ON_WINDOWS = [..."&|<>^()%;=' "].map((sign) => `!*${sign}*`).join();
+const HOSTILE_ON_WINDOWS = Array.from("&|<>^()%;=' ")
+  .map((sign) => `!*${sign}*`)
+  .join();
 
 /** Matches a path that `cmd.exe` runs as it is, without quotation marks. */
 const PLAIN_ON_WINDOWS = /^[A-Za-z]:(?:\\[\w.~@+-]+)+$/;
