@@ -73,10 +73,11 @@ export interface Requirement {
  *   tester of an API by its description, `mod_auth_openidc` the module of Apache, `simplesamlphp`
  *   the identity provider of that name, `postgresql` a server of Debian, `authlib` the Python
  *   environment of that name, `the Go modules` those of `.ci/go`, `the OTLP reader` the program of
- *   `.ci/otlp`, `a Debian root` the folder that debootstrap made, `a Debian laptop` a copy with ssh, `python3-jwt` PyJWT of Debian,
- *   `helm` and `check-manifests` the programs of `.ci/helm`, `ssh-libraries` the Python environment
- *   with Paramiko and AsyncSSH, `redocly` and `spectral` the linters of an OpenAPI document,
- *   `oapi-codegen` and `openapi-python-client` the generators of clients
+ *   `.ci/otlp`, `a Debian root` the folder that debootstrap made, `a Debian laptop` a copy of it
+ *   with ssh, `python3-jwt` PyJWT of Debian, `helm` and `check-manifests` the programs of
+ *   `.ci/helm`, `ssh-libraries` the Python environment with Paramiko and AsyncSSH, `redocly` and
+ *   `spectral` the linters of an OpenAPI document, `oapi-codegen` and `openapi-python-client` the
+ *   generators of clients
  */
 export function requires(...needs: string[]): Requirement {
   const missing = needs.filter((need) => !isMet(need));
