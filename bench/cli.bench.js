@@ -11,13 +11,16 @@ const BUNDLE = resolve(import.meta.dirname, '../dist/svc.mjs');
 /**
  * Measures the start of the command. It runs `svc ssh check` with a cached certificate, for which
  * every `ssh` waits, and `node -e 0` for comparison. The two are measured alternately, on each
- * version of Node that SVC_TEST_NODES names (`.ci/run` sets it).
+ * version of Node that SVC_TEST_NODES names (`.ci/run` sets it). If SVC_TEST_EXECUTABLE names an
+ * executable of the command, a second table has it beside the script.
  */
 export async function run() {
   const home = mkdtempSync(join(tmpdir(), 'svc-bench-'));
   try {
     writeLogin(home);
     process.stdout.write(`${table(nodes().map((node) => row(node, home)))}\n`);
+    const executable = process.env.SVC_TEST_EXECUTABLE;
+    if (executable) process.stdout.write(`${table([executableRow(executable, home)])}\n`);
   } finally {
     rmSync(home, { recursive: true, force: true });
   }
@@ -65,6 +68,22 @@ function row(node, home) {
     node: execFileSync(node, ['--version'], { encoding: 'utf8' }).trim(),
     'node -e 0, ms': a.toFixed(1),
     'svc ssh check, ms': b.toFixed(1),
+    ratio: (b / a).toFixed(2),
+  };
+}
+
+/** Compares an executable with the script on the Node of this process. */
+function executableRow(executable, home) {
+  const check = ['ssh', 'check', 'host.example'];
+  const [ofScript, ofExecutable] = [[], []];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    ofScript.push(seconds(process.execPath, [BUNDLE, ...check], home));
+    ofExecutable.push(seconds(executable, check, home));
+  }
+  const [a, b] = [ofScript, ofExecutable].map((samples) => percentile(samples, 0.5) * 1000);
+  return {
+    'script, ms': a.toFixed(1),
+    'executable, ms': b.toFixed(1),
     ratio: (b / a).toFixed(2),
   };
 }

@@ -17,18 +17,36 @@ const SCRIPTS = ['postinst', 'postrm', 'prerm'];
 const COMMANDS = ['svc-server-admin', 'svc-server-migrate'];
 
 /**
- * Writes a package of Debian. The format is an `ar` of three members, which is so small that it is
- * written here: a machine with Node and npm alone has no `dpkg-deb`, and each version of `dpkg-deb`
- * compresses in its own way.
+ * Writes the package of the service.
  *
  * @param {{ file: string, tree: string, scripts: string, version: string, architecture: string,
  *   time: number }} options the path of the package, the folders of the service and of the
  *   package's scripts, and the name of the architecture at Debian
  */
-export async function writeDeb({ file, tree, scripts, version, architecture, time }) {
-  const entries = debEntries(tree, scripts);
+export async function writeDeb({ tree, scripts, ...options }) {
+  await writePackage({
+    ...options,
+    entries: debEntries(tree, scripts),
+    control: readFileSync(join(scripts, 'control'), 'utf8'),
+    programs: SCRIPTS.map((name) =>
+      textFile(name, readFileSync(join(scripts, name), 'utf8'), 0o755),
+    ),
+  });
+}
+
+/**
+ * Writes a package of Debian. The format is an `ar` of three members, which is so small that it is
+ * written here: a machine with Node and npm alone has no `dpkg-deb`, and each version of `dpkg-deb`
+ * compresses in its own way.
+ *
+ * @param {{ file: string, entries: import('./tar.js').Entry[], control: string, programs?:
+ *   import('./tar.js').Entry[], version: string, architecture: string, time: number }} options the
+ *   path of the package, its files, its description with `@VERSION@`, `@ARCHITECTURE@` and
+ *   `@SIZE@`, and the scripts that dpkg runs
+ */
+export async function writePackage({ file, entries, time, ...described }) {
   const parts = ['control', 'data'].map((name) => `${file}.${name}`);
-  const control = await controlEntries(entries, { scripts, version, architecture });
+  const control = await controlEntries(entries, described);
   await writeTarGz(parts[0], control, time);
   await writeTarGz(parts[1], entries, time);
   const members = [
@@ -60,7 +78,8 @@ export function debianUnit(unit) {
   }, unit);
 }
 
-function textFile(path, content, mode = 0o644) {
+/** Returns the entry of a file whose path has no slash at its beginning. */
+export function textFile(path, content, mode = 0o644) {
   return { path: `./${path}`, type: 'file', mode, text: content };
 }
 
@@ -96,7 +115,7 @@ function debEntries(tree, scripts) {
 }
 
 /** Returns the files that dpkg reads: the description, the hashes for `dpkg --verify`, scripts. */
-async function controlEntries(entries, { scripts, version, architecture }) {
+async function controlEntries(entries, { control, programs = [], version, architecture }) {
   const sums = [];
   let bytes = 0;
   for (const { path, type, from, text } of entries) {
@@ -107,15 +126,15 @@ async function controlEntries(entries, { scripts, version, architecture }) {
     sums.push(`${hash.digest('hex')}  ${path.slice(2)}\n`);
     bytes += from === undefined ? Buffer.byteLength(text) : statSync(from).size;
   }
-  const control = readFileSync(join(scripts, 'control'), 'utf8')
+  const description = control
     .replace('@VERSION@', debianVersion(version))
     .replace('@ARCHITECTURE@', architecture)
     .replace('@SIZE@', String(Math.ceil(bytes / 1024)));
   return [
     { path: '.', type: 'folder' },
-    textFile('control', control),
+    textFile('control', description),
     textFile('md5sums', sums.join('')),
-    ...SCRIPTS.map((name) => textFile(name, readFileSync(join(scripts, name), 'utf8'), 0o755)),
+    ...programs,
   ];
 }
 

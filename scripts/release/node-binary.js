@@ -19,18 +19,32 @@ export function nodePackage(lock, architecture) {
 
 /**
  * Installs the program of Node for an architecture, which may be another than that of this machine.
- * npm compares the package with the hash of the lock file.
  *
  * @param {(folder: string, args: string[]) => void} npm runs npm in a folder
  * @param {string} folder the new folder for the package
  * @returns {{ program: string, license: string }} the paths of two files
  */
 export function installNode(lock, architecture, npm, folder) {
-  const { name, entry } = nodePackage(lock, architecture);
+  const one = nodePackage(lock, architecture);
+  const installed = installPackage(one, npm, folder);
+  const [program, license] = ['bin/node', 'LICENSE'].map((file) => join(installed, file));
+  if (!existsSync(program)) throw new Error(`${one.name} has no program`);
+  return { program, license };
+}
+
+/**
+ * Installs one package, which may be for another platform than this one. npm compares the package
+ * with the hash.
+ *
+ * @param {{ name: string, entry: { version: string, integrity: string } }} one
+ * @param {(folder: string, args: string[]) => void} npm runs npm in a folder
+ * @param {string} folder the new folder for the package
+ * @returns {string} the folder with the files of the package
+ */
+export function installPackage({ name, entry: { version, integrity } }, npm, folder) {
   mkdirSync(folder, { recursive: true });
-  const manifest = { name: 'node', version: '0.0.0', dependencies: { [name]: entry.version } };
+  const manifest = { name: 'node', version: '0.0.0', dependencies: { [name]: version } };
   // Without the platform, because npm refuses a package of another one.
-  const { version, integrity } = entry;
   const packages = { '': manifest, [`node_modules/${name}`]: { version, integrity } };
   writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest));
   writeFileSync(
@@ -38,11 +52,7 @@ export function installNode(lock, architecture, npm, folder) {
     JSON.stringify({ name: 'node', version: '0.0.0', lockfileVersion: 3, packages }),
   );
   npm(folder, ['ci']);
-  const [program, license] = ['bin/node', 'LICENSE'].map((file) =>
-    join(folder, 'node_modules', name, file),
-  );
-  if (!existsSync(program)) throw new Error(`${name} has no program`);
-  return { program, license };
+  return join(folder, 'node_modules', name);
 }
 
 /** Copies the program and its license to a tree of files. */

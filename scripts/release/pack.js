@@ -2,22 +2,26 @@
  * Packs the files of a release. `main.js` runs it by the Node of the release, because each version
  * of Node brings its own zlib, which compresses in its own way.
  *
- * Its argument is a JSON document: `trees` (the folder of each architecture), `scripts`, `out`,
- * `version`, `commit` and `time`.
+ * Its argument is a JSON document: `lockFile`, `trees` (the folder of the service for each
+ * architecture, if the release has the service), `scripts`, `command` (the files of the command, if
+ * the release has it), `url`, `out`, `version`, `commit`, `time`, and the `parameters` that
+ * another release needs to have the same files.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { packCommand } from './command/pack-command.js';
+import { runtimePackages } from './command/runtimes.js';
 import { debianVersion, writeDeb } from './deb.js';
-import { ARCHITECTURES } from './node-binary.js';
+import { ARCHITECTURES, nodePackage } from './node-binary.js';
 import { provenanceOf } from './provenance.js';
 import { sbomOf } from './sbom.js';
 import { entriesOf, writeTarGz } from './tar.js';
 
-const { trees, scripts, out, version, commit, time } = JSON.parse(process.argv[2]);
+const { lockFile, trees, scripts, command, url, out, version, commit, time, parameters } =
+  JSON.parse(process.argv[2]);
 const architectures = Object.keys(trees);
-const lockFile = join(trees[architectures[0]], 'package-lock.json');
 const lock = JSON.parse(readFileSync(lockFile, 'utf8'));
 const named = `svc-server-${version}`;
 const files = [];
@@ -35,16 +39,30 @@ for (const [architecture, tree] of Object.entries(trees)) {
   files.push(tarball, deb);
 }
 
+if (command !== undefined)
+  files.push(...(await packCommand({ command, out, version, time, url, digestOf })));
+
 const sbom = `${named}.cdx.json`;
+const nodes = architectures.map((one) => nodePackage(lock, one));
+const runtimes = command === undefined ? [] : runtimePackages();
 const tree = trees[architectures[0]];
-writeJson(sbom, sbomOf({ tree, lock, architectures, commit, time }));
+writeJson(sbom, sbomOf({ tree, lock, nodes, runtimes, commit, time }));
 files.push(sbom);
 
 const subjects = [];
 for (const name of files) subjects.push({ name, sha256: await digestOf(join(out, name)) });
 const lockDigest = await digestOf(lockFile);
 const provenance = `${named}.intoto.json`;
-writeJson(provenance, provenanceOf({ subjects, architectures, version, commit, lock, lockDigest }));
+writeJson(
+  provenance,
+  provenanceOf({
+    subjects,
+    parameters: { version, ...parameters },
+    commit,
+    lockDigest,
+    packages: [...nodes, ...runtimes],
+  }),
+);
 subjects.push({ name: provenance, sha256: await digestOf(join(out, provenance)) });
 const lines = subjects.map(({ name, sha256 }) => `${sha256}  ${name}\n`);
 writeFileSync(join(out, 'SHA256SUMS'), lines.join(''));

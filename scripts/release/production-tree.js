@@ -9,23 +9,35 @@ const BESIDE_IMAGE = ['deploy/svc-server.service', 'docs/guides/one-vm.md'];
 const MEMORIES = [/(?:^|\/)node_modules\/\.(?:bin|package-lock\.json)$/, /(?:^|\/)\.tsbuildinfo$/];
 
 /**
- * Builds the service and installs its packages, as the stages of the Dockerfile do.
+ * Builds the service and the command, as the first stage of the Dockerfile does.
  *
  * @param {string} source the folder with the files of the commit
  * @param {string} work an empty folder
  * @param {(folder: string, args: string[]) => void} npm runs npm in a folder
- * @returns {string} the folder with the files of the package
+ * @returns {string} the folder with the sources and what was built from them
  */
-export function makeProductionTree(source, work, npm) {
-  const [build, image] = stagesOf(readFileSync(join(source, 'Dockerfile'), 'utf8'));
-  const isInContext = contextOf(readFileSync(join(source, '.dockerignore'), 'utf8'));
-  const context = { from: source, admits: isInContext };
-
+export function build(source, work, npm) {
+  const [stage] = stagesOf(readFileSync(join(source, 'Dockerfile'), 'utf8'));
   const builder = join(work, 'build');
-  for (const copied of copiesOf(build)) copy(copied.source, builder, context);
+  for (const copied of copiesOf(stage)) copy(copied.source, builder, contextIn(source));
   npm(builder, ['ci', '--include=dev', '--include=optional']);
   npm(builder, ['run', 'build']);
+  return builder;
+}
 
+/**
+ * Installs the packages of production beside the built service, as the last stage of the Dockerfile
+ * does.
+ *
+ * @param {string} source the folder with the files of the commit
+ * @param {string} builder the folder in which the service was built
+ * @param {string} work the folder for the new one
+ * @param {(folder: string, args: string[]) => void} npm runs npm in a folder
+ * @returns {string} the folder with the files of the package
+ */
+export function makeProductionTree(source, builder, work, npm) {
+  const image = stagesOf(readFileSync(join(source, 'Dockerfile'), 'utf8')).at(-1);
+  const context = contextIn(source);
   const tree = join(work, 'tree');
   for (const copied of copiesOf(image)) {
     copy(copied.source, tree, copied.stage === 'build' ? { from: builder } : context);
@@ -36,6 +48,12 @@ export function makeProductionTree(source, work, npm) {
   for (const path of BESIDE_IMAGE) copy(path, tree, { from: source });
   remove(tree, (path) => MEMORIES.some((pattern) => pattern.test(path)));
   return tree;
+}
+
+/** Returns where the stages copy from, and which paths are in the context of the build. */
+function contextIn(source) {
+  const ignored = readFileSync(join(source, '.dockerignore'), 'utf8');
+  return { from: source, admits: contextOf(ignored) };
 }
 
 /** Copies a file or a folder to the same place below another folder. */

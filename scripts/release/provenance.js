@@ -1,7 +1,5 @@
-import { nodePackage } from './node-binary.js';
-
 /** The name of this way of building, which docs/operations/verify-a-release.md describes. */
-const BUILD_TYPE = 'urn:svc-server:build:npm-run-release:1';
+const BUILD_TYPE = 'urn:svc-server:build:npm-run-release:2';
 /** The builder is the command, on any machine. The signature of the list tells who ran it. */
 const BUILDER = 'urn:svc-server:builder:npm-run-release';
 
@@ -9,11 +7,12 @@ const BUILDER = 'urn:svc-server:builder:npm-run-release';
  * States from what the files of the release were made: an in-toto statement with the predicate of
  * SLSA 1. It has no time and no name of a machine, so that a second build makes the same bytes.
  *
- * @param {{ subjects: { name: string, sha256: string }[], architectures: string[], version: string,
- *   commit: string, lock: object, lockDigest: string }} options
+ * @param {{ subjects: { name: string, sha256: string }[], parameters: Record<string, string>,
+ *   commit: string, lockDigest: string, packages: { name: string, entry: object }[] }} options the
+ *   files, the version and the options of the command, the commit, the hash of the lock file, and
+ *   the packages with Node
  */
-export function provenanceOf({ subjects, architectures, version, commit, lock, lockDigest }) {
-  const nodes = architectures.map((one) => nodePackage(lock, one));
+export function provenanceOf({ subjects, parameters, commit, lockDigest, packages }) {
   return {
     _type: 'https://in-toto.io/Statement/v1',
     subject: subjects.map(({ name, sha256 }) => ({ name, digest: { sha256 } })),
@@ -21,11 +20,11 @@ export function provenanceOf({ subjects, architectures, version, commit, lock, l
     predicate: {
       buildDefinition: {
         buildType: BUILD_TYPE,
-        externalParameters: { version, architectures },
+        externalParameters: parameters,
         resolvedDependencies: [
           { name: 'svc-server', digest: { gitCommit: commit } },
           { name: 'package-lock.json', digest: { sha256: lockDigest } },
-          ...nodes.map(({ name, entry }) => ({
+          ...packages.map(({ name, entry }) => ({
             uri: `pkg:npm/${name}@${entry.version}`,
             digest: { sha512: Buffer.from(entry.integrity.slice(7), 'base64').toString('hex') },
           })),

@@ -1,21 +1,23 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { nodePackage } from './node-binary.js';
 
 /**
  * Describes the packages of the release as a CycloneDX document. It names every package that is
  * installed, and takes the hash of each from the lock file.
  *
- * @param {{ tree: string, lock: object, architectures: string[], commit: string, time: number }}
- *   options the installed files, the lock file, and the commit with its time in seconds
+ * @param {{ tree?: string, lock: object, nodes: { name: string, entry: object }[], runtimes: {
+ *   name: string, entry: object }[], commit: string, time: number }} options the installed files of
+ *   the service, if the release has it; the lock file; the packages with Node for the service, and
+ *   those for the executables of the command; and the commit with its time in seconds
  * @returns {object} a document of CycloneDX 1.6 in JSON
  * @throws Error for a package that has no hash in the lock file
  */
-export function sbomOf({ tree, lock, architectures, commit, time }) {
+export function sbomOf({ tree, lock, nodes, runtimes, commit, time }) {
   const installed = new Set(
     Object.keys(lock.packages).filter(
-      (path) => path.includes('node_modules/') && existsSync(join(tree, path)),
+      (path) =>
+        path.includes('node_modules/') && tree !== undefined && existsSync(join(tree, path)),
     ),
   );
   const components = new Map();
@@ -23,10 +25,8 @@ export function sbomOf({ tree, lock, architectures, commit, time }) {
     const component = componentOf(path, lock);
     components.set(component['bom-ref'], component);
   }
-  const programs = architectures.map((one) => {
-    const { name, entry } = nodePackage(lock, one);
-    return componentOf(`node_modules/${name}`, { packages: { [`node_modules/${name}`]: entry } });
-  });
+  const programs = nodes.map(nodeComponent);
+  const command = commandOf(runtimes, lock);
   const root = {
     type: 'application',
     'bom-ref': `pkg:generic/svc-server@${lock.version}`,
@@ -36,27 +36,61 @@ export function sbomOf({ tree, lock, architectures, commit, time }) {
     purl: `pkg:generic/svc-server@${lock.version}`,
   };
   const ofRoot = dependenciesOf('', installed, lock, root['bom-ref']);
-  ofRoot.dependsOn = [...ofRoot.dependsOn, ...programs.map((one) => one['bom-ref'])].toSorted(
-    byText,
-  );
+  const added = [...programs, ...command.components];
+  ofRoot.dependsOn = [
+    ...ofRoot.dependsOn,
+    ...[...programs, ...command.components.slice(0, 1)].map((one) => one['bom-ref']),
+  ].toSorted(byText);
+  const names = [...nodes, ...runtimes].map(({ name, entry }) => `${name}@${entry.version}`);
   return {
     $schema: 'http://cyclonedx.org/schema/bom-1.6.schema.json',
     bomFormat: 'CycloneDX',
     specVersion: '1.6',
-    serialNumber: `urn:uuid:${uuidOf(`${commit} ${architectures.join()}`)}`,
+    serialNumber: `urn:uuid:${uuidOf(`${commit} ${names.join()}`)}`,
     version: 1,
     metadata: {
       timestamp: new Date(time * 1000).toISOString(),
       component: root,
     },
-    components: [...components.values(), ...programs].toSorted((one, other) =>
+    components: [...components.values(), ...added].toSorted((one, other) =>
       byText(one['bom-ref'], other['bom-ref']),
     ),
     dependencies: [
       ofRoot,
       ...graphOf(installed, lock),
       ...programs.map((one) => ({ ref: one['bom-ref'], dependsOn: [] })),
+      ...command.dependencies,
     ].toSorted((one, other) => byText(one.ref, other.ref)),
+  };
+}
+
+function nodeComponent({ name, entry }) {
+  return componentOf(`node_modules/${name}`, { packages: { [`node_modules/${name}`]: entry } });
+}
+
+/**
+ * Returns the components of the command, itself first, and what they depend on. Its script contains
+ * packages of this repository alone. Without runtimes there is no command.
+ */
+function commandOf(runtimes, lock) {
+  if (runtimes.length === 0) return { components: [], dependencies: [] };
+  const purl = `pkg:generic/svc-server/cli@${lock.version}`;
+  const own = {
+    type: 'application',
+    'bom-ref': purl,
+    name: 'svc',
+    version: lock.version,
+    licenses: [{ expression: lock.packages[''].license }],
+    purl,
+  };
+  const nodes = runtimes.map(nodeComponent);
+  const references = nodes.map((one) => one['bom-ref']).toSorted(byText);
+  return {
+    components: [own, ...nodes],
+    dependencies: [
+      { ref: purl, dependsOn: references },
+      ...references.map((ref) => ({ ref, dependsOn: [] })),
+    ],
   };
 }
 

@@ -7,6 +7,12 @@ describe('the bundle of the command', () => {
   let home: SvcHome;
   beforeAll(async () => (home = await SvcHome.create()));
   afterAll(() => home.remove());
+  /** Copies the script, because the command in the home may be an executable. */
+  const script = (name = 'svc') => {
+    const file = join(home.path, name);
+    copyFileSync(SVC_BUNDLE, file);
+    return file;
+  };
 
   it('is one file that imports nothing, and loads modules of Node alone', () => {
     const text = readFileSync(SVC_BUNDLE, 'utf8');
@@ -22,7 +28,7 @@ describe('the bundle of the command', () => {
       const before = new Set(loaded());
       process.on('exit', () => require('fs').writeSync(1, JSON.stringify(loaded().filter((name) => !before.has(name)))));
       process.argv.push('status');
-      require(${JSON.stringify(home.program)});`;
+      require(${JSON.stringify(script())});`;
     const end = await runProgram(process.execPath, ['-e', probe], { env: home.env });
     const extra = JSON.parse(end.stdout) as string[];
     const heavy = /crypto|http|net$|tls|child_process|undici|readline|inspector|worker/;
@@ -30,9 +36,7 @@ describe('the bundle of the command', () => {
   });
 
   it('runs under the name svc and under the name svc.mjs', async () => {
-    const module = join(home.path, 'svc.mjs');
-    copyFileSync(SVC_BUNDLE, module);
-    for (const file of [home.program, module]) {
+    for (const file of [script(), script('svc.mjs')]) {
       const end = await runProgram(process.execPath, [file, '--version'], { env: home.env });
       expect(end).toMatchObject({ status: 0, stderr: '' });
       expect(end.stdout).toMatch(/^svc \d+\.\d+\.\d+\n$/);

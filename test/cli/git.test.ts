@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { allowAll, startGitHubApplication, type GitHubApplication } from '../support/github.js';
 import type { EnrolledUser } from '../support/app.js';
 import { requires } from '../support/programs.js';
-import { runProgram, SvcHome, type RunOptions } from '../support/svc-command.js';
+import { commandWords, runProgram, SvcHome, type RunOptions } from '../support/svc-command.js';
 import { CliFailure } from '../../packages/svc/src/program/failure.js';
 
 it('a failure in one line has the next step, and ends with the message if there is none', () => {
@@ -208,9 +208,8 @@ requires('git').describe('git with the helper that svc setup wrote', () => {
     const folder = join(home.path, "my 'own' tools");
     mkdirSync(folder);
     writeFileSync(join(folder, 'svc'), readFileSync(home.program), { mode: 0o755 });
-    const set = await runProgram(process.execPath, [join(folder, 'svc'), 'setup', 'git', '--yes'], {
-      env: home.env,
-    });
+    const [program, ...first] = commandWords(join(folder, 'svc'));
+    const set = await runProgram(program, [...first, 'setup', 'git', '--yes'], { env: home.env });
     expect(set).toMatchObject({ status: 0 });
     expect(await git(['ls-remote', address('hello')])).toMatchObject({ status: 0 });
   });

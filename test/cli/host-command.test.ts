@@ -6,7 +6,7 @@ import { freePort } from '../support/free-port.js';
 import { HOST_PROGRAMS, JoiningHost, ROOT_FOR_ALICE } from '../support/joining-host.js';
 import { requires } from '../support/programs.js';
 import { RevocationServer } from '../support/revocation-server.js';
-import { runProgram, SvcHome } from '../support/svc-command.js';
+import { commandWords, runProgram, SvcHome } from '../support/svc-command.js';
 
 describe('svc host', () => {
   let home: SvcHome;
@@ -108,7 +108,7 @@ describe('svc host', () => {
       chownSync(home.path, 65_534, 65_534);
       const user = ['--reuid', '65534', '--regid', '65534', '--clear-groups'];
       const words = ['host', 'setup', '--account', 'root', '--principal', "o'neil@example.com"];
-      const end = await runProgram('setpriv', [...user, process.execPath, home.program, ...words], {
+      const end = await runProgram('setpriv', [...user, ...commandWords(home.program), ...words], {
         env: home.env,
       });
       expect(end).toMatchObject({ status: 1, stdout: '' });

@@ -106,6 +106,9 @@ requires('ssh-keygen', 'jq').describe('a release, verified by the commands of it
   it.each([
     ['svc-server-1.2.3-linux-x64.tar.gz', 'FILES'],
     ['svc-server_1.2.3_amd64.deb', 'FILES'],
+    ['svc-1.2.3-win-x64.exe', 'FILES'],
+    ['svc-1.2.3-1.aarch64.rpm', 'FILES'],
+    ['svc.rb', 'FILES'],
     ['svc-server-1.2.3.cdx.json', 'FILES'],
     ['svc-server-1.2.3.intoto.json', 'FILES'],
     ['SHA256SUMS', 'SIGNATURE'],
@@ -149,6 +152,10 @@ requires('ssh-keygen', 'jq').describe('a release, verified by the commands of it
       cpSync(join(copy, 'svc-server-1.2.3-linux-x64.tar.gz'), join(copy, second)),
     );
     expect(added).toEqual(['FILES']);
+    for (const name of ['svc-1.2.4-win-x64.exe', 'svc_1.2.4_amd64.deb', 'SvcServer.Svc.x.yaml']) {
+      const unlisted = await refusals((copy) => writeFileSync(join(copy, name), ''));
+      expect(unlisted, name).toEqual(['FILES']);
+    }
     const lock = 'svc-server-1.2.3/package-lock.json';
     const change = `tar -xzf svc-server-1.2.3-linux-x64.tar.gz ${lock}
       sed -i 's/"version":"1.0.0"/"version":"1.0.1"/' ${lock}; tar -czf ${second} ${lock}
@@ -315,7 +322,7 @@ withRelease(() => {
     makeCleanCheckout(checkout);
     const { key, allowedSigners } = makeMaintainersKey(join(folder, 'key'));
     // One architecture, because two take twice the time and differ in the program of Node.
-    const command = `npm run --silent release -- ../made --arch x64 --key ${key}`;
+    const command = `npm run --silent release -- ../made --only server --arch x64 --key ${key}`;
     await runToSuccess(command, { cwd: checkout, env });
     cpSync(allowedSigners, join(made, 'allowed_signers'));
     git(folder, 'clone', '-q', 'checkout', 'made/svc-server');

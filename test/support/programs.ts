@@ -32,6 +32,9 @@ export const SSH_LIBRARIES_PYTHON = '/opt/svc-test/ssh-libraries/bin/python';
 /** The root of a bare Debian, from debootstrap. `.ci/run` makes it. */
 export const DEBIAN_ROOT = '/opt/svc-test/debian-root';
 
+/** The same with OpenSSH's client and the libraries of Node. `.ci/run` makes it. */
+export const DEBIAN_LAPTOP = '/opt/svc-test/debian-laptop';
+
 /** The Python of Debian, which finds the packages of Debian. */
 export const DEBIAN_PYTHON = '/usr/bin/python3';
 
@@ -70,10 +73,11 @@ export interface Requirement {
  *   tester of an API by its description, `mod_auth_openidc` the module of Apache, `simplesamlphp`
  *   the identity provider of that name, `postgresql` a server of Debian, `authlib` the Python
  *   environment of that name, `the Go modules` those of `.ci/go`, `the OTLP reader` the program of
- *   `.ci/otlp`, `a Debian root` the folder that debootstrap made, `python3-jwt` PyJWT of Debian,
- *   `helm` and `check-manifests` the programs of `.ci/helm`, `ssh-libraries` the Python environment
- *   with Paramiko and AsyncSSH, `redocly` and `spectral` the linters of an OpenAPI document,
- *   `oapi-codegen` and `openapi-python-client` the generators of clients
+ *   `.ci/otlp`, `a Debian root` the folder that debootstrap made, `a Debian laptop` a copy of it
+ *   with ssh, `python3-jwt` PyJWT of Debian, `helm` and `check-manifests` the programs of
+ *   `.ci/helm`, `ssh-libraries` the Python environment with Paramiko and AsyncSSH, `redocly` and
+ *   `spectral` the linters of an OpenAPI document, `oapi-codegen` and `openapi-python-client` the
+ *   generators of clients
  */
 export function requires(...needs: string[]): Requirement {
   const missing = needs.filter((need) => !isMet(need));
@@ -103,6 +107,7 @@ function isMet(need: string): boolean {
   if (need === 'the Go modules')
     return existsSync('/opt/svc-test/go/pkg/mod/github.com/coreos/go-oidc');
   if (need === 'a Debian root') return existsSync(join(DEBIAN_ROOT, 'usr/bin/dpkg'));
+  if (need === 'a Debian laptop') return existsSync(join(DEBIAN_LAPTOP, 'usr/bin/ssh'));
   if (need === 'the OTLP reader') return existsSync(OTLP_READER);
   if (need === 'redocly') return existsSync(join(API_LINT, '@redocly/cli'));
   if (need === 'spectral') return existsSync(join(API_LINT, '@stoplight/spectral-cli'));

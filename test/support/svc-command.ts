@@ -1,5 +1,12 @@
 import { spawn } from 'node:child_process';
-import { copyFileSync, chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join, resolve } from 'node:path';
 import { generateKeyPair, exportJWK, calculateJwkThumbprint, decodeJwt, SignJWT } from 'jose';
 import { randomUUID } from 'node:crypto';
@@ -10,6 +17,18 @@ import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.j
 
 /** The bundle of the `svc` command. The start of every test run builds it from the sources. */
 export const SVC_BUNDLE = resolve(import.meta.dirname, '../../dist/svc.mjs');
+
+/**
+ * The executable that all tests of the command run in place of the script; unset, they run the
+ * script. The tests of the executables set it, and load scripts by NODE_OPTIONS: one byte of the
+ * executable must permit that.
+ */
+const EXECUTABLE = process.env['SVC_TEST_EXECUTABLE'];
+
+/** Returns the words that run a copy of the command. */
+export function commandWords(file: string, node = process.execPath): [string, ...string[]] {
+  return EXECUTABLE === undefined ? [node, file] : [file];
+}
 
 /** The result of a run of the command: its exit status and its output. */
 export interface CommandEnd {
@@ -42,8 +61,10 @@ export class SvcHome {
   static async create(): Promise<SvcHome> {
     const home = new SvcHome(await makeTemporaryDirectory());
     mkdirSync(join(home.path, '.local/bin'), { recursive: true });
-    copyFileSync(SVC_BUNDLE, home.program);
-    chmodSync(home.program, 0o755);
+    if (EXECUTABLE === undefined) {
+      copyFileSync(SVC_BUNDLE, home.program);
+      chmodSync(home.program, 0o755);
+    } else symlinkSync(EXECUTABLE, home.program); // a copy would take 150 MB of memory
     writeFileSync(home.#preload, forwardedFor(home.address));
     return home;
   }
@@ -80,7 +101,8 @@ export class SvcHome {
 
   /** Runs the command without a terminal. */
   run(args: readonly string[], options: RunOptions = {}): Promise<CommandEnd> {
-    return runProgram(options.node ?? process.execPath, [this.program, ...args], {
+    const [program, ...first] = commandWords(this.program, options.node);
+    return runProgram(program, [...first, ...args], {
       ...options,
       env: { ...this.env, ...options.env },
     });
@@ -88,8 +110,8 @@ export class SvcHome {
 
   /** Runs the command in a pseudo-terminal of script(1). All output is in `stdout`. */
   runInTerminal(args: readonly string[], options: RunOptions = {}): Promise<CommandEnd> {
-    const node = options.node ?? process.execPath;
-    const line = [node, this.program, ...args].map((word) => `'${word.replaceAll("'", `'\\''`)}'`);
+    const words = commandWords(this.program, options.node);
+    const line = [...words, ...args].map((word) => `'${word.replaceAll("'", `'\\''`)}'`);
     return runProgram('script', ['-qec', line.join(' '), '/dev/null'], {
       ...options,
       env: { ...this.env, ...options.env },

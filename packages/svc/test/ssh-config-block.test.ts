@@ -30,6 +30,27 @@ describe('the block in ~/.ssh/config', () => {
     }
   });
 
+  it('has no quotes in the command on Windows, and leaves out names with signs of cmd.exe', () => {
+    const onWindows = Object.fromEntries(
+      ['identityFile', 'certificateFile', 'hostCertificates'].map((name) => [
+        name,
+        `C:\\Users\\Ada L\\ssh\\${name}`,
+      ]),
+    ) as Pick<typeof HOSTS, 'identityFile' | 'certificateFile' | 'hostCertificates'>;
+    const program = 'C:\\Users\\ada\\svc.exe';
+    const hosts = ['*.example.com'];
+    const { lines } = sshBlock(program, [{ ...HOSTS, ...onWindows, hosts }], 'win32');
+    const hostile = `!*&*,!*|*,!*<*,!*>*,!*^*,!*(*,!*)*,!*%*,!*;*,!*=*,!*'*,!* *`;
+    expect(lines.slice(0, 4)).toEqual([
+      `Match originalhost "*.example.com,${hostile}" exec "C:\\Users\\ada\\svc.exe ssh check --server https://login.example.com %n"`,
+      '  CertificateFile "C:/Users/Ada L/ssh/hostCertificates/%n.pub"',
+      '  CertificateFile "C:/Users/Ada L/ssh/certificateFile"',
+      '  IdentityFile "C:/Users/Ada L/ssh/identityFile"',
+    ]);
+    for (const path of ['C:\\Users\\Ada L\\svc.exe', 'C:\\a&b\\svc.exe', '\\\\host\\svc.exe'])
+      expect(() => sshBlock(path, [HOSTS], 'win32')).toThrow(/ssh on Windows cannot run/);
+  });
+
   it('gives a list of its own to patterns of which one leaves hosts out', () => {
     const hosts = ['db.prod.example', '*.example,!db.prod.example', 'x,!y'];
     const { lines } = sshBlock('/svc', [{ ...HOSTS, hosts }]);

@@ -26,13 +26,13 @@ export interface DebianMachine {
   run(commands: string): Promise<string>;
 }
 
-/** Copies the root that `.ci/run` made. The machine is deleted with the parts of the test. */
-export function startDebianMachine(parts: AsyncDisposableStack): DebianMachine {
+/** Copies a root that `.ci/run` made. The machine is deleted with the parts of the test. */
+export function startDebianMachine(parts: AsyncDisposableStack, from = DEBIAN_ROOT): DebianMachine {
   // On the disk, because a package with its Node takes 300 MB twice.
   const folder = mkdtempSync('/var/tmp/svc-debian-');
   parts.defer(() => removeDirectory(folder));
   const root = join(folder, 'root');
-  execFileSync('cp', ['-a', '--reflink=auto', DEBIAN_ROOT, root]);
+  execFileSync('cp', ['-a', '--reflink=auto', from, root]);
   const start = (commands: string, within = parts) =>
     startCollected(
       within,

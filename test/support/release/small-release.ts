@@ -78,8 +78,26 @@ export function writeSmallTree(folder: string, version: string): void {
   chmodSync(join(folder, 'dist/admin.js'), 0o600); // another umask than that of the release
 }
 
+/** The platforms of the command, as `scripts/release/command/runtimes.js` has them. */
+const PLATFORMS = ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64', 'win-x64'];
+
+/** Writes a script and programs that take the place of the command. */
+function writeSmallCommand(folder: string) {
+  const file = (name: string, text: string) => {
+    writeFileSync(join(folder, name), text);
+    return join(folder, name);
+  };
+  const programOf = (platform: string) =>
+    file(`svc-${platform}`, `#!/bin/sh\necho "svc on ${platform}"\n`);
+  return {
+    script: file('svc.mjs', 'console.log("# completions of", process.argv[3]);\n'),
+    executables: Object.fromEntries(PLATFORMS.map((one) => [one, programOf(one)])),
+    licenses: [join(ROOT, 'LICENSE'), file('LICENSE.node', 'The license of Node.\n')],
+  };
+}
+
 /**
- * Packs the files of a small service by the script that packs the real one.
+ * Packs the files of a small service and a small command by the script that packs the real one.
  *
  * @param folder a new folder, below which the tree and `out` are made
  * @returns the folder with the files
@@ -88,8 +106,13 @@ export function packSmallRelease(folder: string, version = '1.2.3'): string {
   const [tree, out] = [join(folder, 'tree'), join(folder, 'out')];
   writeSmallTree(tree, version);
   mkdirSync(out);
+  const url = 'https://get.example.com/svc';
   const options = {
+    lockFile: join(tree, 'package-lock.json'),
     trees: { x64: tree },
+    command: writeSmallCommand(folder),
+    url,
+    parameters: { arch: 'x64', url },
     scripts: join(ROOT, 'deploy/debian'),
     out,
     version,

@@ -84,7 +84,14 @@ describe('the list of packages', () => {
   });
   afterAll(() => removeDirectory(tree));
   const listed = (lock: object, architectures = ['x64']) =>
-    release.sbomOf({ tree, lock, architectures, commit: 'of this', time: 1 });
+    release.sbomOf({
+      tree,
+      lock,
+      nodes: architectures.map((one) => release.nodePackage(lock, one)),
+      runtimes: [],
+      commit: 'of this',
+      time: 1,
+    });
   const lock = { ...SMALL_LOCK, version: '1.2.3' };
 
   it('has what is installed with the hash of the lock file, and Node, but no tool', () => {

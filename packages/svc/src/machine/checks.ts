@@ -1,6 +1,7 @@
 import { accessSync, constants, existsSync, readdirSync, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import type { CommandContext } from '../command/command-context.js';
+import { isOneExecutable } from '../files/own-program.js';
 import { variable } from '../program/environment.js';
 import { CliFailure } from '../program/failure.js';
 import {
@@ -40,7 +41,7 @@ const problem = (name: string, text: string, whatToDo: string): Finding => ({
 export function checkNode(): Finding {
   const [major = 0] = process.versions.node.split('.').map(Number);
   return major >= OLDEST_NODE
-    ? ok('node', process.version)
+    ? ok('node', `${process.version}${isOneExecutable() ? ', which is part of svc' : ''}`)
     : problem('node', `${process.version} is too old`, `Install Node ${OLDEST_NODE} or newer.`);
 }
 
@@ -48,7 +49,10 @@ export function checkNode(): Finding {
 export function checkPath(): Finding {
   const found = findOnPath('svc');
   if (found !== undefined) return ok('path', found);
-  const whatToDo = 'Add to ~/.profile: export PATH="$HOME/.local/bin:$PATH"';
+  const whatToDo =
+    process.platform === 'win32'
+      ? 'Add the folder of svc.exe to Path: Settings, "Edit environment variables for your account"'
+      : 'Add to ~/.profile: export PATH="$HOME/.local/bin:$PATH"';
   return problem('path', 'svc is not on the PATH: ssh and git do not find it', whatToDo);
 }
 

@@ -1,10 +1,10 @@
 import { accessSync, constants } from 'node:fs';
-import { resolve } from 'node:path';
 import type { Change } from '../changes/change.js';
 import { noteChange } from '../changes/setup-note.js';
 import type { SetupPart, SetupPlan, SetupRequest } from '../changes/setup-part.js';
 import type { CommandContext } from '../command/command-context.js';
 import type { Command } from '../command/command.js';
+import { ownPath } from '../files/own-program.js';
 import { parseArguments, type ParsedArguments } from '../program/arguments.js';
 import { homeFolder } from '../program/environment.js';
 import { CliFailure, STATUS, usageFailure } from '../program/failure.js';
@@ -176,13 +176,6 @@ async function carryOut(
   for (const change of [...changes, ...note]) await change.apply();
   terminal.result(document(true), [...notes, 'Done.']);
   return 0;
-}
-
-/**
- * Returns the full path with which the user started the command. A symbolic link is not followed.
- */
-function ownPath(): string {
-  return resolve(process.argv[1] ?? 'svc');
 }
 
 function assertProgram(path: string): string {

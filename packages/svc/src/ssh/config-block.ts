@@ -32,6 +32,17 @@ export const SSH_BLOCK = 'ssh';
  */
 const HOSTILE = "!*'*";
 
+/**
+ * Patterns that exclude host names which `cmd.exe` would read as more than one word. On Windows it
+ * runs the command of a `Match exec`, and the host name stands between no quotation marks.
+ */
+const HOSTILE_ON_WINDOWS = Array.from("&|<>^()%;=' ")
+  .map((sign) => `!*${sign}*`)
+  .join();
+
+/** Matches a path that `cmd.exe` runs as it is, without quotation marks. */
+const PLAIN_ON_WINDOWS = /^[A-Za-z]:(?:\\[\w.~@+-]+)+$/;
+
 const UNQUOTABLE = /["'\\$\p{Cc}]/u;
 
 /**
@@ -42,20 +53,33 @@ const UNQUOTABLE = /["'\\$\p{Cc}]/u;
  * block is read. Each list of patterns has two sections: one for a host name as the user typed it,
  * and another for the name from a `HostName` line. A section excludes the hosts of earlier lists,
  * so that each host is checked once.
+ *
+ * On Windows the command of a section has no quotation marks: older versions of `ssh` cannot read
+ * them there, and `cmd.exe` does not know the single ones.
+ *
+ * @throws CliFailure for a path that `ssh` or `cmd.exe` would read in another way
  */
-export function sshBlock(program: string, servers: readonly SshHosts[]): MarkedBlock {
+export function sshBlock(
+  program: string,
+  servers: readonly SshHosts[],
+  platform: NodeJS.Platform = process.platform,
+): MarkedBlock {
+  const isWindows = platform === 'win32';
+  const fileOf = (path: string) => expandable(isWindows ? path.replaceAll('\\', '/') : path);
   const lines = servers.flatMap(
     ({ server, hosts, identityFile, certificateFile, hostCertificates }) => {
       const check = (token: string) =>
-        `exec "'${expandable(program)}' ssh check --server '${expandable(server)}' '${token}'"`;
+        isWindows
+          ? `exec "${plainOnWindows(program)} ssh check --server ${expandable(server)} ${token}"`
+          : `exec "'${expandable(program)}' ssh check --server '${expandable(server)}' '${token}'"`;
       // The certificate for the single host is listed first, because its sshd would refuse the
       // certificate for all hosts.
       const files = (token: string) => [
-        `  CertificateFile "${expandable(hostCertificates)}/${token}.pub"`,
-        `  CertificateFile "${expandable(certificateFile)}"`,
-        `  IdentityFile "${expandable(identityFile)}"`,
+        `  CertificateFile "${fileOf(hostCertificates)}/${token}.pub"`,
+        `  CertificateFile "${fileOf(certificateFile)}"`,
+        `  IdentityFile "${fileOf(identityFile)}"`,
       ];
-      const lists = listsOf(hosts);
+      const lists = listsOf(hosts, isWindows ? HOSTILE_ON_WINDOWS : HOSTILE);
       return lists.flatMap((list, n) => [
         `Match originalhost ${list} ${without('originalhost', lists.slice(0, n))}${check('%n')}`,
         ...files('%n'),
@@ -71,11 +95,11 @@ export function sshBlock(program: string, servers: readonly SshHosts[]): MarkedB
  * Returns the lists of patterns in quotation marks: one list of all entries without a comma, and
  * each other entry as a list.
  */
-function listsOf(entries: readonly string[]): string[] {
+function listsOf(entries: readonly string[], hostile: string): string[] {
   const alone = entries.filter((entry) => !entry.includes(','));
   const joined = entries.filter((entry) => entry.includes(','));
   const lists = [...(alone.length > 0 ? [alone.join(',')] : []), ...joined];
-  return lists.map((list) => `"${list},${HOSTILE}"`);
+  return lists.map((list) => `"${list},${hostile}"`);
 }
 
 /** Returns the criteria of a `Match` line that exclude the hosts of some lists. */
@@ -122,4 +146,16 @@ function expandable(text: string): string {
     );
   }
   return text.replaceAll('%', '%%');
+}
+
+/**
+ * Returns the path of the command for `cmd.exe`, in the form that `ssh_config` reads.
+ * @throws CliFailure for a path that would need quotation marks
+ */
+function plainOnWindows(path: string): string {
+  if (PLAIN_ON_WINDOWS.test(path)) return path;
+  throw new CliFailure(
+    `ssh on Windows cannot run ${path}.`,
+    'Move svc.exe to a path without spaces, such as C:\\svc\\svc.exe, and run it from there.',
+  );
 }

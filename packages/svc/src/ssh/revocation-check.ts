@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import type { CommandContext } from '../command/command-context.js';
 import { CliFailure } from '../program/failure.js';
 import { fetchPlain } from '../server/transport.js';
+import { ownCommand } from '../files/own-program.js';
 import type { PrivateFolder } from '../files/private-folder.js';
 import { certificateIn, SSH_FILES } from './certificate-cache.js';
 import { setsIn } from './host-certificate.js';
@@ -18,8 +19,8 @@ const PATIENCE = 1_000;
  * the standard error of `ssh`.
  */
 export function startRevocationCheck(server: string): void {
-  const [node = '', file = ''] = process.argv;
-  const child = spawn(node, [...process.execArgv, file, 'ssh', 'recheck', '--server', server], {
+  const [program, ...args] = ownCommand();
+  const child = spawn(program, [...args, 'ssh', 'recheck', '--server', server], {
     detached: true,
     stdio: ['ignore', 'ignore', 'inherit'],
   });

@@ -1,0 +1,90 @@
+import { createHash } from 'node:crypto';
+
+/** The first bytes of the application in an executable: a number of Node's `node_sea.cc`. */
+const MAGIC = Buffer.from('20da4301', 'hex');
+/** Where the header says whether NODE_OPTIONS has an effect: 0 for no, 1 for yes. */
+const OPTIONS_AT = 8;
+
+/**
+ * Returns the application in an executable: the header with its settings, and the script.
+ *
+ * @throws Error for a file that does not have the script exactly once
+ */
+export function applicationIn(executable: Buffer, script: Buffer): Buffer {
+  const { start, end } = placeOf(executable, script);
+  return executable.subarray(start, end);
+}
+
+/** Returns a copy of an executable in which NODE_OPTIONS has an effect: one byte is different. */
+export function withNodeOptions(executable: Buffer, script: Buffer): Buffer {
+  const copy = Buffer.from(executable);
+  copy[placeOf(executable, script).start + OPTIONS_AT] = 1;
+  return copy;
+}
+
+function placeOf(executable: Buffer, script: Buffer): { start: number; end: number } {
+  const at = executable.indexOf(script);
+  if (at === -1 || executable.includes(script, at + 1)) throw new Error('the script is not there');
+  const start = executable.lastIndexOf(MAGIC, at);
+  if (start === -1 || at - start > 64) throw new Error('the script has no header');
+  return { start, end: at + script.length };
+}
+
+/** What a signature of a program for macOS says. */
+export interface CodeSignature {
+  readonly identifier: string;
+  /** True if the signature has no key behind it. */
+  readonly isAdHoc: boolean;
+  /** The pages whose content does not have the hash of the signature. */
+  readonly wrongPages: readonly number[];
+  /** The bytes after which the signature begins, all of which it covers. */
+  readonly covered: number;
+}
+
+/**
+ * Reads the signature of a Mach-O file of one 64-bit architecture, and compares each page with its
+ * hash, as the kernel of macOS does before it runs one.
+ *
+ * @throws Error for a file without a signature
+ */
+export function readCodeSignature(file: Buffer): CodeSignature {
+  const at = signatureAt(file);
+  const blobs = file.readUInt32BE(at + 8);
+  const places = Array.from({ length: blobs }, (_, n) => [
+    file.readUInt32BE(at + 12 + 8 * n),
+    file.readUInt32BE(at + 16 + 8 * n),
+  ]);
+  // Apple's tools write a directory with SHA-1 for old systems beside one with SHA-256.
+  const directories = places
+    .filter(([slot = 0]) => slot === 0 || (slot >= 0x1000 && slot < 0x1005))
+    .map(([, offset = 0]) => file.subarray(at + offset));
+  const directory = directories.find((one) => one[37] === 2);
+  if (directory === undefined) throw new Error('the signature has no directory with SHA-256');
+  const [hashesAt, identifierAt] = [16, 20].map((offset) => directory.readUInt32BE(offset));
+  const [pages = 0, covered = 0] = [28, 32].map((offset) => directory.readUInt32BE(offset));
+  const size = 1 << directory[39]!;
+  const hashOf = (page: number) =>
+    createHash('sha256')
+      .update(file.subarray(page * size, Math.min((page + 1) * size, covered)))
+      .digest();
+  const isRight = (page: number) =>
+    directory.subarray(hashesAt! + 32 * page, hashesAt! + 32 * page + 32).equals(hashOf(page));
+  const wrongPages = Array.from({ length: pages }, (_, page) => page).filter(
+    (page) => !isRight(page),
+  );
+  if (pages !== Math.ceil(covered / size) || covered !== at) throw new Error('pages are missing');
+  return {
+    identifier: directory.toString('utf8', identifierAt, directory.indexOf(0, identifierAt)),
+    isAdHoc: (directory.readUInt32BE(12) & 2) !== 0,
+    wrongPages,
+    covered,
+  };
+}
+
+function signatureAt(file: Buffer): number {
+  const count = file.readUInt32LE(16);
+  for (let at = 32, n = 0; n < count; n += 1, at += file.readUInt32LE(at + 4)) {
+    if (file.readUInt32LE(at) === 0x1d) return file.readUInt32LE(at + 8);
+  }
+  throw new Error('the file has no signature');
+}
