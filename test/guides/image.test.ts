@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Client } from '../support/client.js';
 import { startDebianPostgres, type DebianPostgres } from '../support/debian-postgres.js';
+import '../support/full-scale-only.js';
 import { signingKeys } from '../support/provider-environment.js';
 import { IMAGE_BUILDER, requires } from '../support/programs.js';
 import { makeCleanCheckout } from '../support/release/clean-checkout.js';
 import { ImageBuilder, type ImageConfiguration } from '../support/release/image-builder.js';
 import { startProvider, type Answers } from '../support/release/installed-service.js';
-import { SCALE } from '../support/scale.js';
 
 const IMAGE = 'localhost/svc-server';
 const REVISION = '0123456789abcdef0123456789abcdef01234567';
@@ -30,8 +30,7 @@ const needs = [
 ];
 
 // The small form of these tests is test/architecture/image.test.ts, which reads the Dockerfile.
-const built = SCALE === 'full' ? requires(...needs) : undefined;
-built?.describe('the image, built by an unprivileged user', () => {
+requires(...needs).describe('the image, built by an unprivileged user', () => {
   const parts = new AsyncDisposableStack();
   let builder: ImageBuilder;
   let configuration: ImageConfiguration;
@@ -128,7 +127,8 @@ built?.describe('the image, built by an unprivileged user', () => {
         .join('/');
       sizes.set(name, (sizes.get(name) ?? 0) + size);
     }
-    const lines = [...sizes].map(
+    const large = [...sizes].filter(([, size]) => size >= 1e5);
+    const lines = large.map(
       ([name, size]) => `${(size / 1e6).toFixed(1).padStart(7)} MB  /app/${name}`,
     );
     const whole = await builder.run(`buildah images --format '{{.Size}}' ${IMAGE}`);
