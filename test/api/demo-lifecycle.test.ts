@@ -6,6 +6,7 @@ import { prepareDataDir } from '../support/cluster-template.js';
 import { processesOf, startDemoProcess, type DemoProcess } from '../support/demo-process.js';
 import { start } from '../support/entry-point.js';
 import { freePort } from '../support/free-port.js';
+import '../support/full-scale-only.js';
 import { requires } from '../support/programs.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 

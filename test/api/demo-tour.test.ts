@@ -8,6 +8,7 @@ import { openProfile, startBrowser, type BrowserProfile } from '../support/brows
 import { Client } from '../support/client.js';
 import { listeningAddresses, processesOf, startDemoProcess } from '../support/demo-process.js';
 import type { DemoProcess } from '../support/demo-process.js';
+import '../support/full-scale-only.js';
 import { accessibilityViolations, checkPage, overflowing, tabTo } from '../support/page-checks.js';
 import { requires } from '../support/programs.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';

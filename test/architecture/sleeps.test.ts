@@ -16,7 +16,6 @@ const REASONS: Readonly<Record<string, string>> = {
     'the promise is about real time, between processes; once, and five times at scale',
   'test/api/slow-clients.test.ts: delay(100)': 'the pace of clients that send slowly',
   'test/api/booked-places.test.ts: delay(PAUSE)': 'the pace of a load, 25 ms',
-  'test/conformance/ssh-authority-rotation.test.ts: delay(150)': 'the pace of a load',
   'test/conformance/ssh-issued-login.test.ts: setTimeout(expiresAt - Date.now() + 500)':
     'the clock of a real sshd decides about a certificate of 10 s',
   'test/support/fake-idp.ts: sleep(idp.misbehaviour.delay * 1000, undefined, { ref: false })':

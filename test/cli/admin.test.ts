@@ -10,6 +10,7 @@ import { addApplication } from '../support/applications.js';
 import { newAddress } from '../support/client.js';
 import { DnsServer } from '../support/dns-server.js';
 import { assigned, dnsModule, type ListedDomain } from '../support/domains.js';
+import '../support/full-scale-only.js';
 import { addMember, idOf, orgApi } from '../support/org-api.js';
 import { requires } from '../support/programs.js';
 import { rows } from '../support/rows.js';

@@ -14,6 +14,7 @@ import { ageTouches, assign, setRule } from '../support/access-targets.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { claimsOf } from '../support/applications.js';
 import { newAddress } from '../support/client.js';
+import '../support/full-scale-only.js';
 import { sendSecurely } from '../support/https-client.js';
 import { startKubernetesApi, type KubernetesApi } from '../support/kubernetes-api.js';
 import { newKubectl, oldKubectl, type Kubectl } from '../support/kubectl.js';

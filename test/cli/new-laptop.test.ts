@@ -5,6 +5,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { openProfile, startBrowser } from '../support/browser.js';
+import '../support/full-scale-only.js';
 import { Laptop } from '../support/laptop.js';
 import { findNode, NODE_VERSIONS } from '../support/node-versions.js';
 import { requires } from '../support/programs.js';

@@ -11,6 +11,7 @@ import { SoftwareKey } from '@svc/stand-ins/software-key';
 import { clientThroughProxy, startCollected } from '../support/collected-process.js';
 import { startDebianPostgres } from '../support/debian-postgres.js';
 import { freePort } from '../support/free-port.js';
+import '../support/full-scale-only.js';
 import { requires, SCHEMATHESIS } from '../support/programs.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 

@@ -14,6 +14,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { READY } from '../../src/demo/people/people.js';
 import { CATALOGUE } from '../../src/platform/errors/catalogue.js';
 import { startClientGround, type ClientGround } from '../support/api-client/demo-sessions.js';
+import '../support/full-scale-only.js';
 import { partOf, previewDocument } from '../support/preview-document.js';
 import { API_GO, OPENAPI_PYTHON_CLIENT, requires } from '../support/programs.js';
 import { SCALE } from '../support/scale.js';

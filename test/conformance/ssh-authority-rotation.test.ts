@@ -2,17 +2,16 @@ import { execFileSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, expect, it, vi } from 'vitest';
 import { publicKeyBlob, publicKeyLine, writePrivateKey } from '@svc/openssh';
 import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { newAddress, type Client } from '../support/client.js';
 import { freePort } from '../support/free-port.js';
+import '../support/full-scale-only.js';
 import { HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';
 import { kmsAdmin, useMotoCredentials } from '../support/kms.js';
 import { startMoto, type Moto } from '../support/moto.js';
 import { requires } from '../support/programs.js';
-import { SCALE } from '../support/scale.js';
 import { verifyCertificate } from '../support/published-keys.js';
 import {
   startReplicatedService,
@@ -74,7 +73,6 @@ class CertificateLoad {
         if (status !== 200) throw new Error(`${status} ${text}`);
         await verifyCertificate(this.service, json.certificate);
         this.issued.push(json.certificate);
-        if (SCALE === 'small') await delay(150);
       } catch (error) {
         this.failures.push(String(error));
       }

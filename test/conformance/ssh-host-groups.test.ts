@@ -9,6 +9,7 @@ import { ageTouches } from '../support/access-targets.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Client } from '../support/client.js';
 import { freePort } from '../support/free-port.js';
+import '../support/full-scale-only.js';
 import { HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';
 import { requires } from '../support/programs.js';
 import { rows } from '../support/rows.js';

@@ -9,6 +9,7 @@ import { collected } from '../support/collected-process.js';
 import { createTestDatabase } from '../support/database.js';
 import { startDatabaseProxy } from '../support/database-proxy.js';
 import { freePort } from '../support/free-port.js';
+import '../support/full-scale-only.js';
 import { requires } from '../support/programs.js';
 import { providerEnvironment, TEST_CLIENT } from '../support/provider-environment.js';
 import { settingsOf, startAsUnit, UNIT } from '../support/sandboxed-unit.js';

@@ -8,6 +8,7 @@ import { AWS_COMMANDS } from '../support/aws-command.js';
 import { newAddress } from '../support/client.js';
 import { assigned } from '../support/domains.js';
 import { freePort } from '../support/free-port.js';
+import '../support/full-scale-only.js';
 import { GUIDES } from '../support/guide.js';
 import { HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';
 import { startKubernetesApi, type KubernetesApi } from '../support/kubernetes-api.js';

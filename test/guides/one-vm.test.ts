@@ -8,6 +8,7 @@ import { SoftwareKey } from '@svc/stand-ins/software-key';
 import { clientThroughProxy, startCollected } from '../support/collected-process.js';
 import { startDebianPostgres } from '../support/debian-postgres.js';
 import { freePort } from '../support/free-port.js';
+import '../support/full-scale-only.js';
 import { guideBlock, runToSuccess } from '../support/guide.js';
 import { requires } from '../support/programs.js';
 import { settingsOf, UNIT } from '../support/sandboxed-unit.js';

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { openProfile, startBrowser, type BrowserProfile } from '../support/browser.js';
 import { newAddress, type Client } from '../support/client.js';
+import '../support/full-scale-only.js';
 import { GUIDES } from '../support/guide.js';
 import { idOf, orgApi } from '../support/org-api.js';
 import { requires } from '../support/programs.js';

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync } from 'node:fs';
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { suite } from 'vitest';
 import { debianPostgres } from './debian-postgres.js';
@@ -34,6 +34,9 @@ export const DEBIAN_ROOT = '/opt/svc-test/debian-root';
 
 /** The same with OpenSSH's client and the libraries of Node. `.ci/run` makes it. */
 export const DEBIAN_LAPTOP = '/opt/svc-test/debian-laptop';
+
+/** The account that builds images without privileges. `.ci/run` makes it. */
+export const IMAGE_BUILDER = 'svc-image';
 
 /** The Python of Debian, which finds the packages of Debian. */
 export const DEBIAN_PYTHON = '/usr/bin/python3';
@@ -77,7 +80,8 @@ export interface Requirement {
  *   with ssh, `python3-jwt` PyJWT of Debian, `helm` and `check-manifests` the programs of
  *   `.ci/helm`, `ssh-libraries` the Python environment with Paramiko and AsyncSSH, `redocly` and
  *   `spectral` the linters of an OpenAPI document, `oapi-codegen` and `openapi-python-client` the
- *   generators of clients
+ *   generators of clients, `svc-image` the account that builds images, with further users of its
+ *   own
  */
 export function requires(...needs: string[]): Requirement {
   const missing = needs.filter((need) => !isMet(need));
@@ -108,6 +112,7 @@ function isMet(need: string): boolean {
     return existsSync('/opt/svc-test/go/pkg/mod/github.com/coreos/go-oidc');
   if (need === 'a Debian root') return existsSync(join(DEBIAN_ROOT, 'usr/bin/dpkg'));
   if (need === 'a Debian laptop') return existsSync(join(DEBIAN_LAPTOP, 'usr/bin/ssh'));
+  if (need === IMAGE_BUILDER) return hasFurtherUsers(IMAGE_BUILDER);
   if (need === 'the OTLP reader') return existsSync(OTLP_READER);
   if (need === 'redocly') return existsSync(join(API_LINT, '@redocly/cli'));
   if (need === 'spectral') return existsSync(join(API_LINT, '@stoplight/spectral-cli'));
@@ -118,6 +123,17 @@ function isMet(need: string): boolean {
   if (need === 'helm' || need === 'check-manifests') return isExecutable(join(HELM_PROGRAMS, need));
   const major = /^node@(\d+)$/.exec(need)?.[1];
   return (major === undefined ? findProgram(need) : findNode(Number(major))) !== undefined;
+}
+
+/** Returns true if an account may use further users in a user namespace. */
+function hasFurtherUsers(account: string): boolean {
+  const file = '/etc/subuid';
+  return (
+    existsSync(file) &&
+    readFileSync(file, 'utf8')
+      .split('\n')
+      .some((line) => line.startsWith(`${account}:`))
+  );
 }
 
 /** Checks that the user `nobody` can read a file: every parent folder must permit it. */

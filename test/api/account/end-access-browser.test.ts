@@ -5,6 +5,7 @@ import { claimsOf } from '../../support/applications.js';
 import { startBrowser } from '../../support/browser.js';
 import { newAddress, type Answer } from '../../support/client.js';
 import { KeyboardWalk, openAs } from '../../support/console.js';
+import '../../support/full-scale-only.js';
 import { CALLBACK, newCodeFields, newPkce, postForm } from '../../support/oauth-flow.js';
 import { requires } from '../../support/programs.js';
 

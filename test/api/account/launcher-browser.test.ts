@@ -6,6 +6,7 @@ import { openProfile, startBrowser, type BrowserProfile } from '../../support/br
 import { newAddress } from '../../support/client.js';
 import { HOSTILE } from '../../support/console.js';
 import { assigned } from '../../support/domains.js';
+import '../../support/full-scale-only.js';
 import { idOf } from '../../support/org-api.js';
 import { checkPage, overflowing, tabTo } from '../../support/page-checks.js';
 import { requires } from '../../support/programs.js';

@@ -5,6 +5,7 @@ import { startBrowser } from '../../support/browser.js';
 import { newAddress } from '../../support/client.js';
 import { KeyboardWalk, openAs } from '../../support/console.js';
 import { assigned } from '../../support/domains.js';
+import '../../support/full-scale-only.js';
 import { accessibilityViolations, checkPage, overflowing } from '../../support/page-checks.js';
 import { requires } from '../../support/programs.js';
 

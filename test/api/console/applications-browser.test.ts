@@ -9,6 +9,7 @@ import {
   openWithoutScripts,
 } from '../../support/console.js';
 import { assigned } from '../../support/domains.js';
+import '../../support/full-scale-only.js';
 import { touchedAgo } from '../../support/keys.js';
 import { checkPage, overflowing } from '../../support/page-checks.js';
 import { requires } from '../../support/programs.js';

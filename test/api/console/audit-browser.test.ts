@@ -3,6 +3,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { openProfile, startBrowser, type BrowserProfile } from '../../support/browser.js';
+import '../../support/full-scale-only.js';
 import { addMember, orgApi } from '../../support/org-api.js';
 import { checkPage, overflowing, tabTo } from '../../support/page-checks.js';
 import { requires } from '../../support/programs.js';

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { openProfile, startBrowser, type BrowserProfile } from '../../support/browser.js';
 import { KeyboardWalk, openWithoutScripts } from '../../support/console.js';
+import '../../support/full-scale-only.js';
 import { idOf } from '../../support/org-api.js';
 import { accessibilityViolations, overflowing } from '../../support/page-checks.js';
 import { requires } from '../../support/programs.js';

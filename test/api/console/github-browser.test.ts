@@ -5,6 +5,7 @@ import type { StandInInstallation } from '@svc/stand-ins/github-state';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { startBrowser, type BrowserProfile } from '../../support/browser.js';
 import { HOSTILE, KeyboardWalk, openAs, openWithoutScripts } from '../../support/console.js';
+import '../../support/full-scale-only.js';
 import { allowAll, askToken, link } from '../../support/github.js';
 import { touchedAgo } from '../../support/keys.js';
 import { checkPage, overflowing } from '../../support/page-checks.js';

@@ -5,6 +5,7 @@ import { addApplication } from '../../support/applications.js';
 import { openProfile, startBrowser, type BrowserProfile } from '../../support/browser.js';
 import { newAddress } from '../../support/client.js';
 import { HOSTILE, openAs } from '../../support/console.js';
+import '../../support/full-scale-only.js';
 import { keysOf } from '../../support/keys.js';
 import { assigned } from '../../support/domains.js';
 import { CALLBACK, authorize, newPkce, postForm } from '../../support/oauth-flow.js';

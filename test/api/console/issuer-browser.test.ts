@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { startBrowser } from '../../support/browser.js';
 import { HOSTILE, KeyboardWalk, openAs, openWithoutScripts } from '../../support/console.js';
+import '../../support/full-scale-only.js';
 import {
   atLabel,
   claimedBy,

@@ -2,6 +2,7 @@ import type { Page } from 'playwright-core';
 import { beforeEach, expect, it } from 'vitest';
 import { consoleSetUp, KeyboardWalk, type ConsoleAdmin } from '../../support/console.js';
 import { newAddress, type Answer } from '../../support/client.js';
+import '../../support/full-scale-only.js';
 import { idOf, orgApi } from '../../support/org-api.js';
 import { checkPage } from '../../support/page-checks.js';
 import { requires } from '../../support/programs.js';

@@ -4,6 +4,7 @@ import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app
 import { startBrowser } from '../../support/browser.js';
 import { newAddress } from '../../support/client.js';
 import { openAs, openWithoutScripts } from '../../support/console.js';
+import '../../support/full-scale-only.js';
 import { orgApi } from '../../support/org-api.js';
 import { checkPage } from '../../support/page-checks.js';
 import { requires } from '../../support/programs.js';

@@ -9,6 +9,7 @@ import {
 } from '../../support/console.js';
 import { DnsServer } from '../../support/dns-server.js';
 import { dnsModule, proven } from '../../support/domains.js';
+import '../../support/full-scale-only.js';
 import { addMember, orgApi } from '../../support/org-api.js';
 import { checkPage, overflowing } from '../../support/page-checks.js';
 import { requires } from '../../support/programs.js';

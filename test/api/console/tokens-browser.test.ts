@@ -11,6 +11,7 @@ import {
   openAs,
   openWithoutScripts,
 } from '../../support/console.js';
+import '../../support/full-scale-only.js';
 import { touchedAgo } from '../../support/keys.js';
 import { orgApi } from '../../support/org-api.js';
 import { checkPage, overflowing } from '../../support/page-checks.js';

@@ -5,6 +5,7 @@ import { ageTouches, setRule } from '../../support/access-targets.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication } from '../../support/applications.js';
 import { openProfile, startBrowser, type BrowserProfile } from '../../support/browser.js';
+import '../../support/full-scale-only.js';
 import { CALLBACK, newPkce, postForm } from '../../support/oauth-flow.js';
 import { accessibilityViolations, overflowing, tabTo } from '../../support/page-checks.js';
 import { requires } from '../../support/programs.js';

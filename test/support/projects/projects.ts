@@ -28,6 +28,9 @@ const DATABASE = ['test/support/database.ts'];
 /** The module by which a test learns whether to run at full size. */
 const SCALE = 'test/support/scale.ts';
 
+/** The module that a test file imports if it runs in `npm run test:scale` alone. */
+const FULL_SCALE_ONLY = 'test/support/full-scale-only.ts';
+
 /** Matches the folders whose tests may only test functions and documents. */
 const UNIT = /^(?:test\/(?:unit|architecture)|packages\/[^/]+\/test)\//;
 
@@ -41,9 +44,21 @@ export class TestFiles {
 
   constructor(private readonly root: string) {}
 
-  /** Returns the files of a project. */
+  /** Returns the files of a project, without those that run at full scale alone. */
   of(project: ProjectName): string[] {
-    return this.#all().filter((file) => this.projectOf(file) === project);
+    return this.#all().filter(
+      (file) => this.projectOf(file) === project && !this.isFullScaleOnly(file),
+    );
+  }
+
+  /** Returns the files that `npm test` leaves to `npm run test:scale`. */
+  fullScaleOnly(): string[] {
+    return this.#all().filter((file) => this.isFullScaleOnly(file));
+  }
+
+  /** Returns true if a file itself imports the module that leaves it to the full scale. */
+  isFullScaleOnly(file: string): boolean {
+    return this.#importsOf(file).includes(FULL_SCALE_ONLY);
   }
 
   /** Returns the files with tests that `npm run test:scale` runs at full size. */

@@ -50,8 +50,8 @@ describe('the files of the image', () => {
   });
 
   it('are installed by the options of the image, and another way to install is refused', () => {
-    const image = release.stagesOf(read('Dockerfile')).at(-1) ?? [];
-    expect(release.installationOf(image)).toEqual({
+    const [, packages = []] = release.stagesOf(read('Dockerfile'));
+    expect(release.installationOf(packages)).toEqual({
       omitted: ['--omit=dev', '--omit=optional'],
       deleted: ['.map', '.ts', '.mts', '.cts'],
     });
