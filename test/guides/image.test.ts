@@ -1,5 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { join } from 'node:path';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { SoftwareKey } from '@svc/stand-ins/software-key';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Client } from '../support/client.js';
 import { startDebianPostgres, type DebianPostgres } from '../support/debian-postgres.js';
@@ -8,8 +10,10 @@ import { signingKeys } from '../support/provider-environment.js';
 import { IMAGE_BUILDER, requires } from '../support/programs.js';
 import { makeCleanCheckout } from '../support/release/clean-checkout.js';
 import { ImageBuilder, type ImageConfiguration } from '../support/release/image-builder.js';
-import { startProvider, type Answers } from '../support/release/installed-service.js';
+import { PERSON, startProvider, type Answers } from '../support/release/installed-service.js';
+import { SSHD_PROGRAMS, startSshd } from '../support/sshd.js';
 
+const ROOT = resolve(import.meta.dirname, '../..');
 const IMAGE = 'localhost/svc-server';
 const REVISION = '0123456789abcdef0123456789abcdef01234567';
 /** The shells of Debian, which the image does not need. */
@@ -27,6 +31,8 @@ const needs = [
   'npm',
   'a Debian root',
   'postgresql',
+  'psql',
+  ...SSHD_PROGRAMS,
 ];
 
 // The small form of these tests is test/architecture/image.test.ts, which reads the Dockerfile.
@@ -69,8 +75,10 @@ requires(...needs).describe('the image, built by an unprivileged user', () => {
   afterAll(() => parts.disposeAsync());
 
   /** Starts a command in the container, and waits until the service serves. */
-  async function serve(command: string, within: AsyncDisposableStack) {
-    const service = builder.start(`exec buildah run ${settings} served -- ${command}`, within);
+  async function serve(command: string, within: AsyncDisposableStack, database?: string) {
+    const other = database === undefined ? '' : `--env SVC_DATABASE_URL='${database}'`;
+    const run = `exec buildah run ${settings} ${other} served -- ${command}`;
+    const service = builder.start(run, within);
     await service.until(() => /is served on port/.test(service.output()));
     return service;
   }
@@ -159,5 +167,30 @@ requires(...needs).describe('the image, built by an unprivileged user', () => {
     expect(discovery.json.issuer).toBe(answers.baseUrl);
     expect(await health(port)).toBe(HEALTHY);
     expect(await health('1')).toBe(UNHEALTHY);
+  }, 300_000);
+
+  it('issues a certificate to a person with a key, by which ssh logs in', async () => {
+    // Production trusts the attestation roots of vendors alone, and the key of the test is software.
+    const key = new SoftwareKey();
+    const script = join(builder.folder, 'trusting-server.js');
+    writeFileSync(script, readFileSync(join(ROOT, 'test/support/trusting-server.js')));
+    await builder.run(`buildah copy --quiet served ${script} /app/test/support/trusting-server.js`);
+    const tried = postgres.url('postgres', 'tried');
+    // A service with another list of roots refuses the database of production.
+    execFileSync('psql', ['-qc', 'CREATE DATABASE tried', postgres.url('postgres', 'postgres')]);
+    await using running = new AsyncDisposableStack();
+    await serve(`node test/support/trusting-server.js '${key.rootPem}'`, running, tried);
+    const person = new Client(answers.baseUrl);
+    await person.signIn(PERSON.email, '/', 'corp');
+    expect((await person.enroll(key)).status).toBe(200);
+    const authority = (await person.get('/v1/credentials/ssh/ca')).text.trim();
+    const sshd = await startSshd({ authorities: [authority], principals: [PERSON.email] });
+    running.defer(() => sshd.stop());
+    const own = join(sshd.folder, 'own');
+    execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', own]);
+    const public_key = readFileSync(`${own}.pub`, 'utf8').trim();
+    const { json } = await person.post('/v1/credentials/ssh', { public_key });
+    writeFileSync(`${own}-cert.pub`, `${json.certificate}\n`);
+    expect(await sshd.login(own, `${own}-cert.pub`)).toMatchObject({ accepted: true });
   }, 300_000);
 });
