@@ -99,6 +99,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'ssh/serials',
     'ssh/hardware-keys',
     'ssh/authority',
+    'ssh/signatures',
     'ssh/revocation-list',
     'ssh',
     'account/own-reach',
