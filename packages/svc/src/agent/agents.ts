@@ -139,7 +139,7 @@ function takeOwnFrom(folder: PrivateFolder, socket: string): void {
   if (lines.length > 0) sshAdd(['-q', '-d', '-'], socket, `${lines.join('\n')}\n`);
 }
 
-/** Returns the lines of an agent's list that are of the server's key pair; none without an answer. */
+/** Returns the lines of an agent's list that are of the key pair; none without an answer. */
 function ownLines(folder: PrivateFolder, socket: string): string[] {
   const own = publicBlob(folder.read(`${KEY}.pub`) ?? '');
   if (own === undefined) return [];

@@ -7,8 +7,8 @@ import { ensureCertificateFor } from '../ssh/host-certificate.js';
 import { runInPlace } from '../terminal/child-program.js';
 
 /**
- * `svc git sign`: signs as `ssh-keygen -Y sign` does, after it made sure that a valid certificate is
- * stored. Git runs it by the program that `svc setup git --sign` wrote.
+ * `svc git sign`: signs as `ssh-keygen -Y sign` does, after it made sure that a valid certificate
+ * is stored. Git runs it by the program that `svc setup git --sign` wrote.
  *
  * @param args the arguments of `ssh-keygen`, unchanged
  * @returns the exit status of `ssh-keygen`; that of the failure if no valid certificate can be had

@@ -113,8 +113,8 @@ function securityKeyChange(context: CommandContext, server: string, choices: Ssh
 }
 
 /**
- * Returns the change that makes `svc ssh check` hand each certificate to a running agent; none if it
- * does so already.
+ * Returns the change that makes `svc ssh check` hand each certificate to a running agent; none if
+ * it does so already.
  */
 function agentChange(folder: PrivateFolder, { agent, confirm = false }: SshChoices): Change[] {
   if (agent !== true || keptInAgent(folder)?.confirm === confirm) return [];

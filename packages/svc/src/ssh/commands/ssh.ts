@@ -20,8 +20,8 @@ const USAGE = [
 ].join('\n');
 
 /**
- * `svc ssh`: logs in to a host, and gets and shows the SSH certificate of this machine. `ssh` itself
- * runs `svc ssh check` before a login.
+ * `svc ssh`: logs in to a host, and gets and shows the SSH certificate of this machine. `ssh`
+ * itself runs `svc ssh check` before a login.
  */
 export const command: Command = {
   usage: USAGE,
