@@ -114,7 +114,9 @@ PATCH  /v1/credentials/github/settings            general        json   8   api 
 DELETE /v1/credentials/github/installations/:id   general        none   8   api        problem    verified    svc:admin touch:300
 POST   /api/webhooks/github                       general        raw    1024 api        problem    none
 GET    /v1/credentials/ssh/ca                     general        none   8   api        problem    none
+GET    /v1/credentials/ssh/allowed_signers/:organization general        none   8   api        problem    none
 GET    /v1/credentials/ssh/krl                    general        none   8   api        problem    none
+GET    /v1/credentials/ssh/krl/signatures         general        none   8   api        problem    none
 GET    /v1/credentials/ssh/krl/:serial            general        none   8   api        problem    none
 GET    /health                                    unlimited      none   256 api        negotiated none        any-host tenant-hosts plain-http
 GET    /health/ready                              unlimited      none   256 api        negotiated none        any-host tenant-hosts plain-http
@@ -385,7 +387,9 @@ describe('every route', () => {
     ['general', 'POST', '/api/webhooks/github'],
     ['general', 'GET', '/admin/audit'],
     ['general', 'GET', '/v1/credentials/ssh/ca'],
+    ['general', 'GET', '/v1/credentials/ssh/allowed_signers/:organization'],
     ['general', 'GET', '/v1/credentials/ssh/krl'],
+    ['general', 'GET', '/v1/credentials/ssh/krl/signatures'],
     ['general', 'GET', '/v1/credentials/ssh/krl/:serial'],
     ['general', 'GET', '/login'],
     ['general', 'GET', '/enroll'],

@@ -129,7 +129,15 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('ssh to hosts of groups', 
     const line = `svc: You have no access to web1.prod.acme. Ask an admin of your organization, or see ${app.baseUrl}/account/reach.\n`;
     expect(await check('web1.prod.acme')).toEqual({ status: 4, stdout: '', stderr: line });
     expect(await ssh('web1.prod.acme')).toMatchObject({ status: 255 });
+    const own = await home.run(['ssh', '-F', configFile(), 'root@web1.prod.acme', 'echo', 'in']);
+    expect([own.status, own.stdout, own.stderr.split('\n')[0]]).toEqual([
+      4,
+      '',
+      'svc: You have no access to web1.prod.acme.',
+    ]);
     expect(await ssh('db.dev.acme')).toEqual(isIn);
+    const open = ['ssh', '-F', configFile(), '-oCompression=no', 'db.dev.acme', 'echo', 'in'];
+    expect(await home.run(open)).toEqual(isIn);
     await assign(app.dataSource, prod, { userId });
     expect(await ssh('web1.prod.acme')).toEqual(isIn);
   });

@@ -307,7 +307,7 @@ requires(...SSHD_PROGRAMS).describe('ssh with the block that svc setup wrote', (
       await check();
       const signers = join(home.path, 'signers');
       const authority = (await app.client().get('/v1/credentials/ssh/ca')).text.trim();
-      writeFileSync(signers, `* cert-authority,namespaces="git" ${authority}\n`);
+      writeFileSync(signers, `*@acme.example cert-authority,namespaces="git" ${authority}\n`);
       const settings = {
         'gpg.format': 'ssh',
         'user.signingKey': certificateFile(),
@@ -366,7 +366,7 @@ requires(...SSHD_PROGRAMS).describe('ssh with the block that svc setup wrote', (
   });
 
   it('ends with status 2 for arguments that it does not know', async () => {
-    for (const args of [[], ['renew'], ['cert', 'x', 'y'], ['status', '--loud']]) {
+    for (const args of [[], ['--renew'], ['cert', 'x', 'y'], ['status', '--loud']]) {
       expect(await home.run(['ssh', ...args])).toMatchObject({ status: 2, stdout: '' });
     }
   });

@@ -22,10 +22,11 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'ssh',
-    summary: 'Renews and shows the SSH certificate of this machine',
-    words: ['check', 'cert', 'status'],
+    summary: 'Logs in to a host; renews and shows the SSH certificate of this machine',
+    words: ['check', 'cert', 'status', 'add'],
+    ownWords: ['check', 'recheck', 'cert', 'status', 'add', 'help'],
     toolWord: 'check',
-    load: () => import('./ssh/ssh.js'),
+    load: () => import('./ssh/commands/ssh.js'),
   },
   {
     name: 'aws',
@@ -90,8 +91,8 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'git',
-    summary: 'Gives git a token for GitHub; git itself runs it',
-    words: ['credential'],
+    summary: 'Gives git a token for GitHub, and signs commits; git itself runs it',
+    words: ['credential', 'sign', 'signers'],
     toolWord: 'credential',
     load: () => import('./git/git.js'),
   },

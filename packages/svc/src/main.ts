@@ -18,12 +18,18 @@ const OLDEST_NODE = 20;
 async function run(args: readonly string[]): Promise<number> {
   let terminal = new Terminal(args.includes('--json'));
   try {
-    const options = parseGlobalOptions(args);
+    const options = parseGlobalOptions(args, beginsOthers);
     terminal = new Terminal(options.isJson);
     return await runCommand(options, terminal);
   } catch (error) {
     return report(error, terminal);
   }
+}
+
+/** Returns true if a word after the name of a command is none of the command's own. */
+function beginsOthers(name: string, word: string): boolean {
+  const own = COMMANDS.find((one) => one.name === name)?.ownWords;
+  return own !== undefined && !own.includes(word);
 }
 
 async function runCommand(options: GlobalOptions, terminal: Terminal): Promise<number> {

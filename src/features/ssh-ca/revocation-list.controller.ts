@@ -28,7 +28,7 @@ interface Written {
 /**
  * `GET /v1/credentials/ssh/krl`: serves the file of revoked SSH certificates that sshd reads
  * (`RevokedKeys`), or JSON for a client that prefers it. `/krl/{serial}` says if one serial is
- * revoked.
+ * revoked. `/krl/signatures` serves the file by which git refuses signatures.
  */
 @Controller('v1/credentials/ssh/krl')
 @Route({
@@ -71,6 +71,24 @@ export class RevocationListController {
       return;
     }
     response.type(form).send(body);
+  }
+
+  @Get('signatures')
+  @Route({
+    operation: 'getRevokedSignatures',
+    summary: 'The list of certificates whose signatures git refuses, which forgets none',
+    answers: { 200: { 'application/octet-stream': 'binary' }, 304: null },
+    refusals: ['unavailable'],
+    asks: { headers: { 'if-none-match': 'The `ETag` of a list: 304 while it is the same.' } },
+  })
+  async signatures(@Req() request: Request, @Res() response: Response): Promise<void> {
+    const { body, tag } = written(await this.revocationList.signatures());
+    response.setHeader('ETag', tag);
+    if (namesTag(request.get('if-none-match'), tag)) {
+      response.status(304).end();
+      return;
+    }
+    response.type('bin').send(body);
   }
 
   @Get(':serial')

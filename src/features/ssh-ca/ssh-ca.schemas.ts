@@ -16,6 +16,15 @@ export const SERIAL = z.object({
 });
 export type SerialParameter = z.output<typeof SERIAL>;
 
+/**
+ * The path parameter of `GET /v1/credentials/ssh/allowed_signers/{organization}`. A text that is no
+ * UUID gets 404, and not 400.
+ */
+export const SIGNING_ORGANIZATION = z.object({
+  organization: z.string().describe('The id of the organization.'),
+});
+export type SigningOrganization = z.output<typeof SIGNING_ORGANIZATION>;
+
 /** The revocation list in JSON. Times are in the format of RFC 3339. */
 export const REVOCATION_LIST_JSON = z
   .object({

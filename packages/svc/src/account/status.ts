@@ -1,3 +1,4 @@
+import { takeFromAgents } from '../agent/agents.js';
 import type { Command } from '../command/command.js';
 import { parseArguments } from '../program/arguments.js';
 import { STATUS, notLoggedIn } from '../program/failure.js';
@@ -37,6 +38,7 @@ export const command: Command = {
       stored && askServer(server, stored),
     ]);
     if (word.says === 'refused') {
+      takeFromAgents(folder);
       const end = localTime(new Date(token.expires_at));
       throw notLoggedIn(
         `The server has ended your login at ${server}, which was to last until ${end}.`,

@@ -19,6 +19,11 @@ export interface CommandWords {
   readonly words?: readonly string[];
   /** The word after the name by which another program, such as ssh, runs the command. */
   readonly toolWord?: string;
+  /**
+   * The words that are the command's own, if any other word begins arguments of another program,
+   * which it gets unchanged.
+   */
+  readonly ownWords?: readonly string[];
   /** The words that may follow one of `words`, with spaces between them. */
   readonly acts?: Readonly<Record<string, string>>;
 }

@@ -6,51 +6,108 @@ import { noteChange } from '../changes/setup-note.js';
 import type { SetupPart, SetupPlan, SetupRequest } from '../changes/setup-part.js';
 import { folderOf } from '../files/places.js';
 import { variable } from '../program/environment.js';
-import { CliFailure } from '../program/failure.js';
+import { CliFailure, STATUS } from '../program/failure.js';
 import { GIT_BLOCK, GIT_FOLDER, gitNote, gitStatus, type GitNote } from './git-token.js';
+import {
+  chosenSigning,
+  programChange,
+  programRemoval,
+  quoted,
+  SIGN_NOTE,
+  signLines,
+  signNote,
+  word,
+  type SignNote,
+} from './sign-block.js';
 
 /**
  * `svc setup git`: writes a credential helper into `~/.gitconfig`, which gives git tokens for
- * GitHub.
+ * GitHub. With `--sign`, git also signs commits with the SSH certificate.
  */
 export const gitPart: SetupPart = {
   name: GIT_BLOCK,
   summary: 'gives git tokens for the repositories of your organization on GitHub',
+  flags: ['sign', 'local', 'global'],
+  help: [
+    '--sign            signs commits and tags with the SSH certificate',
+    '--local           signs in the repository of this folder alone; --global, the default, in all',
+  ],
   install,
   remove,
 };
 
 async function install(request: SetupRequest): Promise<SetupPlan> {
-  const { context, home, program, isNamed, reach } = request;
+  const { context, home, program } = request;
   const server = context.server();
   const before = gitNote(context);
+  const signing = signingOf(request, server);
+  const { url, notes } = await chosenGitHub(request, before[server]?.web_url);
+  const after: GitNote = url === undefined ? before : { ...before, [server]: { web_url: url } };
+  const lines = [
+    ...helperLines(program, after),
+    ...(signing?.global === true ? signLines(context, signing) : []),
+  ];
+  return {
+    changes: [
+      ...(signing ? programChange(context, signing, program) : []),
+      ...(lines.length > 0 ? blockChange(configFile(home), blockOf(lines)) : []),
+      ...(signing?.repositories ?? []).flatMap((path) =>
+        existsSync(path) ? blockChange(path, blockOf(signLines(context, signing as SignNote))) : [],
+      ),
+      ...noteChange(context, GIT_BLOCK, Object.keys(after).length > 0 ? after : undefined),
+      ...noteChange(context, SIGN_NOTE, signing),
+    ],
+    notes,
+  };
+}
+
+/** Returns how commits are signed, by the options or else by the last setup. */
+function signingOf({ context, options }: SetupRequest, server: string): SignNote | undefined {
+  const before = signNote(context);
+  if (options.has('sign')) return chosenSigning(server, options.has('local'), before);
+  if (!options.has('local') && !options.has('global')) return before;
+  const whatToDo = 'Run: svc setup git --sign --local';
+  throw new CliFailure('--local and --global go with --sign.', whatToDo, STATUS.usage);
+}
+
+/**
+ * Returns the address of the GitHub for which git gets tokens; undefined if the server has none for
+ * the user. With `--sign` that is no failure, because signatures need no GitHub.
+ */
+async function chosenGitHub(
+  request: SetupRequest,
+  known: string | undefined,
+): Promise<{ readonly url: string | undefined; readonly notes: readonly string[] }> {
+  const { isNamed, options, reach } = request;
+  const signs = options.has('sign');
+  const isNeeded = isNamed && !signs;
   const owners = reach?.github.map(({ owner }) => owner);
-  if (owners?.length === 0 && !isNamed && before[server] === undefined) {
-    return { changes: [], notes: ['git was left out: no owner at GitHub admits you.'] };
+  const notes = owners?.length ? [`git: the repositories of ${owners.join(', ')}`] : [];
+  if (known !== undefined) return { url: known, notes };
+  if (owners?.length === 0 && !isNeeded) {
+    const why = 'git was left out: no owner at GitHub admits you.';
+    return { url: undefined, notes: signs ? [] : [why] };
   }
   try {
-    const url = before[server]?.web_url ?? (await gitHubOf(request));
-    const after: GitNote = { ...before, [server]: { web_url: url } };
-    return {
-      changes: [
-        ...blockChange(configFile(home), gitBlock(program, after)),
-        ...noteChange(context, GIT_BLOCK, after),
-      ],
-      notes: owners?.length ? [`git: the repositories of ${owners.join(', ')}`] : [],
-    };
+    return { url: await gitHubOf(request), notes };
   } catch (error) {
-    if (isNamed || !(error instanceof CliFailure)) throw error;
-    return { changes: [], notes: [`git was left out: ${error.message} Later: svc setup git`] };
+    if (isNeeded || !(error instanceof CliFailure)) throw error;
+    const why = `git was left out: ${error.message} Later: svc setup git`;
+    return { url: undefined, notes: signs ? [] : [why] };
   }
 }
 
 async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {
   const servers = Object.keys(gitNote(context));
+  const signing = signNote(context);
   return {
     changes: [
       ...blockRemoval(configFile(home), GIT_BLOCK),
+      ...(signing?.repositories ?? []).flatMap((path) => blockRemoval(path, GIT_BLOCK)),
+      ...(signing ? programRemoval(context, signing) : []),
       ...servers.flatMap((server) => tokenRemoval(context.places.state, server)),
       ...noteChange(context, GIT_BLOCK, undefined),
+      ...noteChange(context, SIGN_NOTE, undefined),
     ],
   };
 }
@@ -79,24 +136,17 @@ function tokenRemoval(state: Parameters<typeof folderOf>[0], server: string): Ch
  * before it, which could store a token on disk. `useHttpPath` makes git name the repository, so
  * that the token is for that repository only.
  */
-function gitBlock(program: string, note: GitNote): MarkedBlock {
-  const lines = Object.entries(note).flatMap(([server, { web_url: url }]) => [
+function helperLines(program: string, note: GitNote): string[] {
+  return Object.entries(note).flatMap(([server, { web_url: url }]) => [
     `[credential ${quoted(url)}]`,
     '\thelper =',
     `\thelper = ${quoted(`!${word(program)} git credential --server ${word(server)}`)}`,
     '\tuseHttpPath = true',
   ]);
+}
+
+function blockOf(lines: readonly string[]): MarkedBlock {
   return { name: GIT_BLOCK, lines, position: 'bottom' };
-}
-
-/** Quotes a value for the configuration of git. */
-function quoted(value: string): string {
-  return `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
-}
-
-/** Quotes a text as one word for the shell. */
-function word(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
 function configFile(home: string): string {

@@ -5,20 +5,27 @@ import { parseArguments } from '../program/arguments.js';
 import { CliFailure, usageFailure } from '../program/failure.js';
 import { ServerRefusal } from '../server/server-client.js';
 import { credentialLines, isFor, readCredential, targetOf } from './credential.js';
+import { tableLines } from '../terminal/table.js';
 import { dropToken, tokenFor, webUrlOf } from './git-token.js';
+import { sign, signatureAddresses } from './signing.js';
 
-const USAGE = 'svc git credential get|store|erase';
+const USAGE = 'svc git credential get|store|erase\nsvc git sign -- ARGUMENT...\nsvc git signers';
 
-/** `svc git`: the credential helper, which git runs to get a token. */
+/** `svc git`: the programs that git runs to get a token and to sign a commit. */
 export const command: Command = {
   usage: USAGE,
   help: [
-    'git runs it: it reads the description of a credential on standard input.',
-    'Connect git with: svc setup git',
+    'credential  reads the description of a credential on standard input; git runs it',
+    'sign        renews the SSH certificate and signs with ssh-keygen; git runs it',
+    'signers     prints the addresses by which others verify the signatures of your organization',
+    '',
+    'Connect git with: svc setup git, and svc setup git --sign',
   ],
   async run(args, context) {
+    if (args[0] === 'sign') return sign(args.slice(args[1] === '--' ? 2 : 1), context);
     const { positionals } = parseArguments(args, { positionals: 2 }, USAGE);
     const [topic, action] = positionals;
+    if (topic === 'signers' && action === undefined) return signers(context);
     if (topic !== 'credential') throw usageFailure('The command is missing or unknown.', USAGE);
     if (action === 'get') return get(context);
     if (action === 'erase') return erase(context);
@@ -27,6 +34,15 @@ export const command: Command = {
     if (action === undefined) throw usageFailure('The action is missing.', USAGE);
   },
 };
+
+async function signers(context: CommandContext): Promise<void> {
+  const addresses = await signatureAddresses(context);
+  const rows = [
+    ['allowed signers', addresses.allowed_signers],
+    ['revoked signatures', addresses.revoked_signatures],
+  ];
+  context.terminal.result(addresses, tableLines(rows));
+}
 
 /**
  * Answers git with a token. If it cannot, it prints the reason in one line, and git then asks

@@ -44,14 +44,20 @@ const OF_EVERY_COMMAND = [...GLOBAL.flags, ...GLOBAL.values];
 /** Further ways in which users of other programs ask for help. */
 const HELP_WORDS = ['-help', '-?', '/?'];
 
+/** Returns true if a word after the name of a command begins arguments of another program. */
+export type BeginsOthers = (name: string, word: string) => boolean;
+
 /**
  * Finds the options that every command understands among the arguments before `--`, and returns the
- * remaining arguments.
+ * remaining arguments. Arguments of another program are returned unchanged.
  *
  * @throws CliFailure with status 2 for `--server` without an address
  */
-export function parseGlobalOptions(args: readonly string[]): GlobalOptions {
-  const end = args.includes('--') ? args.indexOf('--') : args.length;
+export function parseGlobalOptions(
+  args: readonly string[],
+  beginsOthers: BeginsOthers = () => false,
+): GlobalOptions {
+  const end = endOfOwn(args, beginsOthers);
   const own = args
     .slice(0, end)
     .map((text, place) => (place < 2 && HELP_WORDS.includes(text) ? '--help' : text));
@@ -70,6 +76,24 @@ export function parseGlobalOptions(args: readonly string[]): GlobalOptions {
     wantsVersion: versions > 0,
     rest: [...rest.slice(versions), ...args.slice(end)],
   };
+}
+
+/** Returns the index of `--`, or of the first argument of another program. */
+function endOfOwn(args: readonly string[], beginsOthers: BeginsOthers): number {
+  let name: string | undefined;
+  for (let at = 0; at < args.length; at += 1) {
+    const text = args[at] ?? '';
+    if (text === '--') return at;
+    if (text === '--server') at += 1;
+    else if (text.startsWith('--') || text === '-h' || HELP_WORDS.includes(text)) continue;
+    else if (name === undefined) name = text;
+    else return beginsOthers(name, text) ? at : endOfArguments(args);
+  }
+  return args.length;
+}
+
+function endOfArguments(args: readonly string[]): number {
+  return args.includes('--') ? args.indexOf('--') : args.length;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { CliFailure, STATUS, notLoggedIn } from '../program/failure.js';
 import { version } from '../program/version.js';
+import { takeFromAgents } from '../agent/agents.js';
 import type { PrivateFolder } from '../files/private-folder.js';
 import type { Terminal } from '../terminal/terminal.js';
 import { printable } from '../terminal/table.js';
@@ -7,6 +8,7 @@ import { NOTICE_HEADER } from './account-notice.js';
 import { clockFailure } from './clock-difference.js';
 import type { DpopKey } from './dpop-key.js';
 import { askForTool, forgetSilence } from './silence.js';
+import type { TokenKind } from './stored-token.js';
 import { send, type PlainAnswer, type PlainRequest } from './transport.js';
 
 /** The body and headers of a request. */
@@ -35,6 +37,8 @@ export interface ClientParts {
   readonly server: string;
   /** The folder of the server's secrets. */
   readonly folder: PrivateFolder;
+  /** The kind of the access token. If the server has ended a daily one, agents lose its SSH key. */
+  readonly kind?: TokenKind;
   /** True if another program, such as ssh, waits for the command, so that answers must be fast. */
   readonly isForTool?: boolean;
   readonly terminal: Terminal;
@@ -106,7 +110,9 @@ export class ServerClient {
     if (accessToken() === undefined) throw notLoggedIn();
     const ask = () => this.#send(method, path, content, accessToken);
     const answer = await ask();
-    return accepted((await this.stepUp(answer)) ? await ask() : answer);
+    const last = (await this.stepUp(answer)) ? await ask() : answer;
+    if (this.parts.kind === 'token' && saysLoginIsOver(last)) takeFromAgents(this.parts.folder);
+    return accepted(last);
   }
 
   /**
@@ -256,6 +262,13 @@ function refusal401(answer: PlainAnswer, detail: string | undefined): CliFailure
     return new TouchNeeded(detail ?? 'This needs a fresh touch of your security key.', challenge);
   }
   return notLoggedIn(detail === undefined ? undefined : `You are not logged in: ${detail}`);
+}
+
+/** Returns true if the server does not accept the login any more. */
+function saysLoginIsOver(answer: PlainAnswer): boolean {
+  if (answer.status !== 401) return false;
+  const failure = refusal401(answer, undefined);
+  return !(failure instanceof TouchNeeded) && !(failure instanceof ProofRefused);
 }
 
 /** Returns the demand for a new touch that an answer contains; undefined for any other answer. */

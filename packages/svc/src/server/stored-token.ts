@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs';
+import { takeFromAgents } from '../agent/agents.js';
 import { isMissing, type PrivateFolder } from '../files/private-folder.js';
 import { now } from '../program/clock.js';
 
@@ -55,7 +56,10 @@ export function writeToken(folder: PrivateFolder, kind: TokenKind, token: Stored
     return earlier !== undefined && !isOfSameUser(earlier, token);
   };
   if (TOKEN_KINDS.some(isOfAnother)) removeCredentials(folder, true);
-  else if (kind === 'token') WITHOUT_LOGIN.forEach((name) => folder.remove(name));
+  else if (kind === 'token') {
+    takeFromAgents(folder);
+    WITHOUT_LOGIN.forEach((name) => folder.remove(name));
+  }
   folder.writeJson(`${kind}.json`, token);
 }
 
@@ -73,11 +77,12 @@ export function isOfSameUser(one: Partial<StoredToken>, other: StoredToken): boo
 const KEY_OF_MACHINE = 'dpop-key.json';
 
 /**
- * Removes every file of the server except the key pairs of SSH.
+ * Removes every file of the server except the key pairs of SSH, and takes these out of agents.
  *
  * @param keepsKey true to keep the DPoP key of this machine, and the locks of running processes
  */
 export function removeCredentials(folder: PrivateFolder, keepsKey = false): void {
+  takeFromAgents(folder);
   for (const name of namesIn(folder)) {
     const isKept = keepsKey && (name === KEY_OF_MACHINE || name.endsWith('.lock'));
     if (name !== 'ssh' && !isKept) folder.remove(name);

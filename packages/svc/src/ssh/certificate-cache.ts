@@ -31,6 +31,8 @@ export const SSH_FILES = {
   /** The folder that has, for each host, a link to the certificate for that host. */
   hosts: 'ssh/hosts',
   lastRecheck: 'ssh/last-recheck',
+  /** The agents that hold the key and the certificate. It is absent if none does. */
+  agents: 'ssh/agents.json',
 } as const;
 
 /** The remaining milliseconds of validity below which a certificate is renewed when it is used. */
@@ -110,6 +112,11 @@ export function takeRecheck(folder: string, now: number): boolean {
  */
 export function hasFreshCertificate(folder: string, now: number, host?: string): boolean {
   return hasCertificate(folder, host, (certificate) => isFresh(certificate, now));
+}
+
+/** Returns true if an agent holds the key, or if `svc setup ssh --agent` was chosen. */
+export function hasAgents(folder: string): boolean {
+  return existsSync(`${folder}/${SSH_FILES.agents}`);
 }
 
 /** Returns true if a stored certificate is valid now for a host, even if it ends soon. */

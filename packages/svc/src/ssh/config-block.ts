@@ -138,7 +138,7 @@ export function hostPatterns(texts: readonly string[]): string[] {
  * Returns a path or an address in the form that `ssh_config` reads between quotation marks.
  * @throws CliFailure for a text that `ssh` would read in another way
  */
-function expandable(text: string): string {
+export function expandable(text: string): string {
   if (UNQUOTABLE.test(text)) {
     throw new CliFailure(
       `ssh cannot read the path ${JSON.stringify(text)} in its configuration.`,

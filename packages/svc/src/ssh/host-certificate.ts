@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, renameSync, symlinkSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 import { isValidAt, type SshCertificate } from '@svc/openssh';
+import { refreshAgent } from '../agent/agents.js';
 import type { CommandContext } from '../command/command-context.js';
 import type { PrivateFolder } from '../files/private-folder.js';
 import { parseArguments } from '../program/arguments.js';
@@ -50,11 +51,22 @@ function lineOf({ message, whatToDo }: CliFailure): string {
 /**
  * Makes sure that a valid certificate for a host is stored. It first asks the server for a
  * certificate for all hosts. It then asks for one for this host, if the user is in too many groups
- * of hosts for one certificate, or if the certificate for all hosts is not valid for this host.
+ * of hosts for one certificate, or if the certificate for all hosts is not valid for this host. If
+ * `svc setup ssh --agent` was chosen, a running agent gets the certificate.
  *
  * @throws CliFailure when no valid certificate can be had, or when the person has no access
  */
 export async function ensureCertificateFor(
+  context: CommandContext,
+  server: string,
+  text: string | undefined,
+): Promise<void> {
+  await renewFor(context, server, text);
+  const folder = context.folder(server);
+  refreshAgent(folder, storedCertificate(folder));
+}
+
+async function renewFor(
   context: CommandContext,
   server: string,
   text: string | undefined,

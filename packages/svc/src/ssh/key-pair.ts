@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { takeFromAgents } from '../agent/agents.js';
 import type { PrivateFolder } from '../files/private-folder.js';
 import { CliFailure, errorCode, STATUS } from '../program/failure.js';
 import { SSH_FILES } from './certificate-cache.js';
@@ -52,6 +53,7 @@ export async function makeKeyPair(
   try {
     runKeygen([...options, '-q', '-N', '', '-C', 'svc', '-f', join(made, 'id')], made);
     await accept(made);
+    takeFromAgents(folder);
     const { certificate, earlierCertificate, hostGroups, sets, hosts } = SSH_FILES;
     for (const file of [certificate, earlierCertificate, hostGroups, sets, hosts]) {
       folder.remove(file);

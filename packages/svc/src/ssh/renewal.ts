@@ -32,6 +32,10 @@ export interface SshChoices {
   readonly principals?: readonly string[];
   /** True if the private key is in a security key. */
   readonly sk?: boolean;
+  /** True if a running agent gets each new certificate, and the key. */
+  readonly agent?: boolean;
+  /** True if the agent asks the user before each use of the key. */
+  readonly confirm?: boolean;
   /** True if the block in `~/.ssh/config` names a certificate for each host. */
   readonly byHost?: boolean;
 }

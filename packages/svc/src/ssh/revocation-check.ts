@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { takeFromAgents } from '../agent/agents.js';
 import type { CommandContext } from '../command/command-context.js';
 import { CliFailure } from '../program/failure.js';
 import { fetchPlain } from '../server/transport.js';
@@ -29,8 +30,8 @@ export function startRevocationCheck(server: string): void {
 }
 
 /**
- * Removes each stored certificate that the server has revoked, and says so in one line. If the
- * server does not answer, nothing is removed.
+ * Removes each stored certificate that the server has revoked, from agents too, and says so in one
+ * line. If the server does not answer, nothing is removed.
  */
 export async function recheck(context: CommandContext): Promise<void> {
   const server = context.server();
@@ -38,6 +39,7 @@ export async function recheck(context: CommandContext): Promise<void> {
   const files = [SSH_FILES.certificate, ...setsIn(folder)];
   const removed = await Promise.all(files.map((file) => recheckFile(server, folder, file)));
   if (!removed.includes(true)) return;
+  takeFromAgents(folder);
   const { host } = new URL(server);
   context.terminal.warn(
     `svc: ${host} has revoked your SSH certificate: your login has ended or your access was removed; run: svc login`,

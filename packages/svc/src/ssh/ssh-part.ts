@@ -1,8 +1,10 @@
 import { join } from 'node:path';
+import { keepInAgent, keptInAgent, takeFromAgents } from '../agent/agents.js';
 import { blockChange, blockRemoval, stepChange, type Change } from '../changes/change.js';
 import { noteChange } from '../changes/setup-note.js';
 import type { SetupPart, SetupPlan, SetupRequest } from '../changes/setup-part.js';
 import { folderOf } from '../files/places.js';
+import type { PrivateFolder } from '../files/private-folder.js';
 import { STATUS, CliFailure } from '../program/failure.js';
 import { existsSync } from 'node:fs';
 import { SSH_FILES } from './certificate-cache.js';
@@ -26,12 +28,14 @@ import { sshNote, type SshChoices, type SshNote } from './renewal.js';
 export const sshPart: SetupPart = {
   name: SSH_BLOCK,
   summary: 'logs in to hosts with a certificate that is fetched on use',
-  flags: ['sk'],
+  flags: ['sk', 'agent', 'confirm'],
   values: ['host', 'principal'],
   help: [
     "--host PATTERN    further hosts, such as '*.example.com'; may be given several times",
     '--principal NAME  asks for this name alone in the certificate; may be given several times',
     '--sk              keeps the private key in a security key',
+    '--agent           a running ssh-agent gets the key and each new certificate',
+    '--confirm         that agent asks before each use of the key',
   ],
   install,
   remove,
@@ -64,6 +68,7 @@ async function install(request: SetupRequest): Promise<SetupPlan> {
     changes: [
       ...(lacksKey ? [securityKeyChange(context, server, choices)] : []),
       ...blockChange(configFile(home), sshBlock(program, servers)),
+      ...agentChange(folder, choices),
       ...noteChange(context, SSH_BLOCK, after),
     ],
     notes: (request.reach?.ssh ?? []).flatMap(({ hosts, logins }) =>
@@ -107,6 +112,17 @@ function securityKeyChange(context: CommandContext, server: string, choices: Ssh
   );
 }
 
+/**
+ * Returns the change that makes `svc ssh check` hand each certificate to a running agent; none if
+ * it does so already.
+ */
+function agentChange(folder: PrivateFolder, { agent, confirm = false }: SshChoices): Change[] {
+  if (agent !== true || keptInAgent(folder)?.confirm === confirm) return [];
+  const asking = confirm ? ', which asks before each use' : '';
+  const what = `let svc ssh check keep the SSH key and certificate in a running ssh-agent${asking}`;
+  return [stepChange(what, () => keepInAgent(folder, { confirm }))];
+}
+
 async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {
   const servers = Object.keys(sshNote(context));
   return {
@@ -123,9 +139,10 @@ function keyRemoval(state: Parameters<typeof folderOf>[0], server: string): Chan
   const path = folder.file(SSH_FILES.folder);
   if (!existsSync(path)) return [];
   return [
-    stepChange(`remove ${path} (SSH key pair and certificate)`, () =>
-      folder.remove(SSH_FILES.folder),
-    ),
+    stepChange(`remove ${path} (SSH key pair and certificate), from agents too`, () => {
+      takeFromAgents(folder);
+      folder.remove(SSH_FILES.folder);
+    }),
   ];
 }
 
@@ -156,11 +173,20 @@ async function choicesOf(
   const given = options.all('principal');
   const principals = given.length > 0 ? given : before?.principals;
   const sk = options.has('sk') || before?.sk === true;
+  const agent = options.has('agent') || before?.agent === true;
+  // The choice of --confirm belongs to --agent: a later --agent without it ends it.
+  const confirm = options.has('agent') ? options.has('confirm') : before?.confirm === true;
+  if (options.has('confirm') && !options.has('agent')) {
+    const whatToDo = 'Run: svc setup ssh --agent --confirm';
+    throw new CliFailure('--confirm goes with --agent.', whatToDo, STATUS.usage);
+  }
   return {
     hosts,
     ...(listed.length > 0 && { listed }),
     ...(principals && { principals }),
     ...(sk && { sk }),
+    ...(agent && { agent }),
+    ...(agent && confirm && { confirm }),
     byHost: true,
   };
 }

@@ -139,6 +139,35 @@ export async function listRevoked(tx: EntityManager, known?: RevokedSerials): Pr
   return { revoked, publication: row.number === null ? undefined : publication(row) };
 }
 
+/** The serials whose signatures are refused for good, and the time of the last change. */
+export type RevokedSignatures = Omit<RevokedSerials, 'digest'> & { readonly changedAt: Date };
+
+/**
+ * Reads the certificates that were revoked while they were valid, however long ago, and the revoked
+ * ranges. Signatures of these certificates, such as those of commits, are refused for good.
+ */
+export async function listRevokedSignatures(tx: EntityManager): Promise<RevokedSignatures> {
+  const rows = await sql<RevokedPart & { changed_at: Date }>(tx)`
+    WITH kept AS (
+      SELECT ca_fingerprint, string_agg(int8send(serial), ''::bytea ORDER BY serial) AS serials
+      FROM ssh_revoked_signatures GROUP BY ca_fingerprint
+    ), ranges AS (
+      SELECT string_agg(int8send(first_serial) || int8send(last_serial), ''::bytea ORDER BY first_serial) AS serials
+      FROM ssh_revoked_ranges
+    ), changed AS (
+      SELECT coalesce(greatest((SELECT max(revoked_at) FROM ssh_revoked_signatures),
+        (SELECT max(recorded_at) FROM ssh_revoked_ranges)), 'epoch') AS changed_at
+    )
+    SELECT a.public_key AS authority, parts.is_range, parts.serials, changed.changed_at
+    FROM changed CROSS JOIN ssh_authorities a CROSS JOIN LATERAL (
+      SELECT false AS is_range, (SELECT k.serials FROM kept k WHERE k.ca_fingerprint = a.fingerprint) AS serials
+      UNION ALL SELECT true, r.serials FROM ranges r
+    ) parts
+    WHERE a.public_key IS NOT NULL AND ${CONFIRMED}
+    ORDER BY parts.is_range, a.published_at, a.fingerprint`;
+  return { ...readRevoked(rows), changedAt: rows[0]?.changed_at ?? new Date(0) };
+}
+
 /**
  * Locks the row of the published list until the transaction ends, so that only one transaction at a
  * time publishes a list.
@@ -186,7 +215,7 @@ function publication(row: PublicationRow): Publication {
  * Reads the revoked serials of each key from the rows of the statement, and the ranges, which are
  * the same for every key.
  */
-function readRevoked(rows: readonly RevokedRow[]): Omit<RevokedSerials, 'digest'> {
+function readRevoked(rows: readonly RevokedPart[]): Omit<RevokedSerials, 'digest'> {
   const listed = readAuthorities(rows.filter((row) => row.is_range === false));
   const withRanges = joinParts(rows.filter((row) => row.is_range === true));
   const [ranges = NO_RUNS] = withRanges.map(({ bytes }) => readRanges(bytes));
@@ -201,7 +230,7 @@ function readRevoked(rows: readonly RevokedRow[]): Omit<RevokedSerials, 'digest'
  * Reads the revoked serials of each key of the authority. The rows of the oldest key contain all
  * serials, so the serials of later keys are removed from these rows.
  */
-function readAuthorities(rows: readonly RevokedRow[]): RevokedSerials['authorities'] {
+function readAuthorities(rows: readonly RevokedPart[]): RevokedSerials['authorities'] {
   const [oldest, ...later] = joinParts(rows).map(({ authority, bytes }) => ({
     authority,
     serials: readSerials(bytes).toSorted(),
@@ -213,7 +242,7 @@ function readAuthorities(rows: readonly RevokedRow[]): RevokedSerials['authoriti
 }
 
 /** Joins the serials of each key, which are in several rows, in the order of the rows. */
-function joinParts(rows: readonly RevokedRow[]): { authority: Buffer; bytes: Buffer }[] {
+function joinParts(rows: readonly RevokedPart[]): { authority: Buffer; bytes: Buffer }[] {
   const found = new Map<string, { authority: Buffer; parts: Buffer[] }>();
   for (const { authority, serials } of rows) {
     if (serials === null) continue; // no serial of this key is revoked

@@ -6,6 +6,7 @@ import { encodeKeyRevocationList } from '@svc/openssh';
 import {
   isRevokedSerial,
   listRevoked,
+  listRevokedSignatures,
   lockPublication,
   publishList,
   type Publication,
@@ -35,6 +36,10 @@ export class RevocationList {
     const list = await this.#read();
     return asked.map(() => list);
   });
+  readonly #signatures = new QueryBatcher<undefined, Buffer>(async (asked) => {
+    const list = await this.#encodeSignatures();
+    return asked.map(() => list);
+  });
   #lastSet: RevokedSerials | undefined;
   #lastList: PublishedRevocations | undefined;
 
@@ -62,12 +67,27 @@ export class RevocationList {
   }
 
   /**
+   * Encodes the list by which git refuses signatures (`gpg.ssh.revocationFile`). It has every
+   * certificate that was revoked while it was valid, and never forgets one.
+   */
+  signatures(): Promise<Buffer> {
+    return this.#signatures.load(undefined);
+  }
+
+  /**
    * Returns true for a revoked serial, even if its certificate has expired and is no longer in the
    * list, by the rule of {@link isRevokedSerial}.
    */
   async isRevoked(serial: bigint): Promise<boolean> {
     if (serial > LARGEST_SERIAL) return false;
     return isRevokedSerial(this.dataSource.manager, serial);
+  }
+
+  async #encodeSignatures(): Promise<Buffer> {
+    const { changedAt, ...revoked } = await listRevokedSignatures(this.dataSource.manager);
+    const number = BigInt(changedAt.getTime());
+    const { comment } = this.authority;
+    return encodeKeyRevocationList({ ...revoked, number, generatedAt: changedAt, comment });
   }
 
   async #read(): Promise<PublishedRevocations> {

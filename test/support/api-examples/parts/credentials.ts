@@ -1,4 +1,5 @@
 import { newAddress } from '../../client.js';
+import { rows } from '../../rows.js';
 import { addTarget } from '../../targets.js';
 import { sessionOf, type Stage } from '../stage.js';
 import { PUBLIC_KEY } from './account.js';
@@ -23,6 +24,19 @@ export async function credentialExamples(stage: Stage): Promise<string> {
   await exchanges.also('getRevocationList', {
     accept: 'application/json',
     parameters: { 'if-none-match': list.headers.get('etag') },
+  });
+  const refused = await exchanges.call('getRevokedSignatures');
+  await exchanges.also('getRevokedSignatures', {
+    parameters: { 'if-none-match': refused.headers.get('etag') },
+  });
+  const [{ org_id: organization } = {}] = await rows<{ org_id: string }>(
+    stage.app.dataSource,
+    'SELECT org_id FROM users WHERE email = $1',
+    [email],
+  );
+  const signers = await exchanges.call('getAllowedSigners', { parameters: { organization } });
+  await exchanges.also('getAllowedSigners', {
+    parameters: { organization, 'if-none-match': signers.headers.get('etag') },
   });
   await exchanges.call('checkRevocation', { parameters: { serial } });
   await exchanges.call('issueAwsToken', { body: { role_arn: ROLE } });

@@ -1,14 +1,16 @@
 import { isValidAt, type SshCertificate } from '@svc/openssh';
-import type { CommandContext } from '../command/command-context.js';
-import { now } from '../program/clock.js';
-import { parseArguments } from '../program/arguments.js';
-import { CliFailure, usageFailure } from '../program/failure.js';
-import { localTime, tableLines } from '../terminal/table.js';
-import { certificateIn, hostFile, hostName } from './certificate-cache.js';
-import { ensureCertificateFor } from './host-certificate.js';
-import { renew } from './renewal.js';
-import { recheck } from './revocation-check.js';
-import { storedCertificate } from './stored-certificate.js';
+import { addToAgent } from '../../agent/agents.js';
+import type { CommandContext } from '../../command/command-context.js';
+import { now } from '../../program/clock.js';
+import { parseArguments } from '../../program/arguments.js';
+import { CliFailure, usageFailure } from '../../program/failure.js';
+import { localTime, tableLines } from '../../terminal/table.js';
+import { certificateIn, hostFile, hostName } from '../certificate-cache.js';
+import { ensureCertificateFor } from '../host-certificate.js';
+import { renew } from '../renewal.js';
+import { withLogin } from './host-login.js';
+import { recheck } from '../revocation-check.js';
+import { storedCertificate } from '../stored-certificate.js';
 
 /** Runs the commands of `svc ssh` that a user types. */
 export async function runSsh(
@@ -16,6 +18,7 @@ export async function runSsh(
   context: CommandContext,
   usage: string,
 ): Promise<number | void> {
+  if (args[0] === 'add') return add(args.slice(1), context, usage);
   const options = parseArguments(args, { flags: ['renew'], positionals: 2 }, usage);
   const [action, host] = options.positionals;
   if (host === undefined && action === 'recheck') return recheck(context);
@@ -36,6 +39,35 @@ async function show(
   const host = hostName(text);
   const ofHost = host === undefined ? undefined : certificateIn(folder.read(hostFile(host)) ?? '');
   print(context, ofHost ?? storedCertificate(folder));
+}
+
+/** Puts the key and the certificate into the running agent until the certificate ends. */
+async function add(args: readonly string[], context: CommandContext, usage: string): Promise<void> {
+  const options = parseArguments(args, { flags: ['confirm'], values: ['time'] }, usage);
+  const time = options.value('time');
+  const seconds = time === undefined ? undefined : secondsOf(time, usage);
+  const server = context.server();
+  const folder = context.folder(server);
+  await withLogin(context, server, () => ensureCertificateFor(context, server, undefined));
+  const certificate = storedCertificate(folder);
+  if (!certificate) throw new CliFailure('No SSH certificate is stored.', 'Run: svc ssh cert');
+  const until = new Date(
+    addToAgent(folder, certificate, { seconds, confirm: options.has('confirm') }),
+  );
+  const document = { serial: certificate.serial.toString(), until: until.toISOString() };
+  context.terminal.result(document, [
+    `The agent holds your SSH key and certificate until ${localTime(until)}.`,
+  ]);
+}
+
+/** The seconds of the units of a time, as in `ssh-add -t`. */
+const UNITS: Readonly<Record<string, number>> = { '': 1, s: 1, m: 60, h: 3600, d: 86_400 };
+
+function secondsOf(text: string, usage: string): number {
+  const [, number, unit = ''] = /^(\d{1,9})([smhd]?)$/.exec(text) ?? [];
+  const seconds = Number(number ?? 0) * (UNITS[unit] ?? 0);
+  if (seconds < 1) throw usageFailure(`"${text}" is no time such as 30m or 8h.`, usage);
+  return seconds;
 }
 
 function status(context: CommandContext): void {

@@ -1,0 +1,195 @@
+import { spawnSync } from 'node:child_process';
+import { readCertificate, type SshCertificate } from '@svc/openssh';
+import type { PrivateFolder } from '../files/private-folder.js';
+import { now } from '../program/clock.js';
+import { variable, variables } from '../program/environment.js';
+import { CliFailure, errorCode, STATUS } from '../program/failure.js';
+
+/** The file that names the agents that hold the key of a server. It is absent if none does. */
+export const AGENTS_FILE = 'ssh/agents.json';
+
+/** The private key in the folder of a server. `ssh-add` finds the certificate beside it. */
+const KEY = 'ssh/id';
+
+/** The longest wait for an answer of an agent in milliseconds. */
+const PATIENCE = 5_000;
+
+/** The file about the agents that hold the key and the certificate of a server. */
+interface AgentsFile {
+  /**
+   * The choice of `svc setup ssh --agent`: each new certificate goes into the agent; undefined if
+   * only `svc ssh add` does that.
+   */
+  readonly keep?: { readonly confirm: boolean } | undefined;
+  readonly agents: readonly HoldingAgent[];
+}
+
+/** An agent that holds the key and the certificate of a server. */
+interface HoldingAgent {
+  /** The socket of the agent; empty for the one of Windows, which has a fixed place. */
+  readonly socket: string;
+  /** The time at which the agent forgets both, in milliseconds since 1970. */
+  readonly until: number;
+}
+
+/** The limits under which an agent holds a key. */
+export interface AgentLimits {
+  /** The seconds after which the agent forgets the key; by default those of the certificate. */
+  readonly seconds?: number | undefined;
+  /** True if the agent asks the user before each use of the key. */
+  readonly confirm: boolean;
+}
+
+/**
+ * Adds the key and the certificate of a server to the agent of this environment. The earlier ones
+ * of the server are taken out first, so that the agent holds one pair. The agent forgets both when
+ * the certificate ends, or earlier.
+ *
+ * @returns the time at which the agent forgets them, in milliseconds since 1970
+ * @throws CliFailure if there is no agent, or if it does not take the key
+ */
+export function addToAgent(
+  folder: PrivateFolder,
+  certificate: SshCertificate,
+  { seconds = Infinity, confirm }: AgentLimits,
+): number {
+  const socket = socketHere();
+  if (socket === undefined) throw noAgent();
+  const rest = Math.floor((certificate.validBefore - now()) / 1000);
+  const life = Math.min(rest, Math.floor(seconds));
+  if (life < 1) throw new CliFailure('The SSH certificate has ended.', 'Run: svc ssh cert');
+  takeOwnFrom(folder, socket);
+  const limits = ['-t', String(life), ...(confirm ? ['-c'] : [])];
+  const { status, stderr, error } = sshAdd(['-q', ...limits, folder.file(KEY)], socket);
+  if (errorCode(error) === 'ENOENT') {
+    throw new CliFailure('ssh-add is not installed.', 'Install the OpenSSH client.');
+  }
+  if (status === NO_CONNECTION) throw noAgent();
+  if (status !== 0) {
+    const reason = stderr.trim().split('\n').at(-1) ?? '';
+    throw new CliFailure(`ssh-add did not add the key: ${reason}`, 'Run: ssh-add -l');
+  }
+  const until = now() + life * 1000;
+  record(folder, { socket, until });
+  return until;
+}
+
+/**
+ * Puts the certificate into the agent of this environment if `svc setup ssh --agent` was chosen and
+ * the agent does not hold it yet. Without an agent it does nothing, because a login must not fail.
+ */
+export function refreshAgent(folder: PrivateFolder, certificate: SshCertificate | undefined): void {
+  const { keep, agents } = readAgents(folder);
+  if (keep === undefined) {
+    if (agents.every(({ until }) => until <= now())) folder.remove(AGENTS_FILE);
+    return;
+  }
+  const socket = socketHere();
+  if (certificate === undefined || socket === undefined) return;
+  if (ownLines(folder, socket).some((line) => serialOf(line) === certificate.serial)) return;
+  try {
+    addToAgent(folder, certificate, keep);
+  } catch (error) {
+    if (!(error instanceof CliFailure)) throw error;
+  }
+}
+
+/** Returns the choice of `svc setup ssh --agent`; undefined if it was not made. */
+export function keptInAgent(folder: PrivateFolder): AgentsFile['keep'] {
+  return readAgents(folder).keep;
+}
+
+/** Records the choice of `svc setup ssh --agent`. */
+export function keepInAgent(folder: PrivateFolder, keep: AgentsFile['keep']): void {
+  folder.writeJson(AGENTS_FILE, { ...readAgents(folder), keep });
+}
+
+/**
+ * Takes the key and the certificate of a server out of each agent that holds them. An agent that
+ * does not answer is left out: it forgets them by their own time. The choice of
+ * `svc setup ssh --agent` stays.
+ */
+export function takeFromAgents(folder: PrivateFolder): void {
+  const { keep, agents } = readAgents(folder);
+  if (agents.length === 0) return;
+  for (const { socket } of agents) takeOwnFrom(folder, socket);
+  if (keep === undefined) folder.remove(AGENTS_FILE);
+  else folder.writeJson(AGENTS_FILE, { keep, agents: [] });
+}
+
+/** The exit status of `ssh-add` if it cannot reach an agent. */
+const NO_CONNECTION = 2;
+
+function noAgent(): CliFailure {
+  return new CliFailure(
+    'No ssh-agent answers in this shell.',
+    'Start one: eval "$(ssh-agent)", and run it again.',
+    STATUS.failed,
+  );
+}
+
+/** Returns the socket of the agent of this environment; undefined if there is none. */
+function socketHere(): string | undefined {
+  return variable('SSH_AUTH_SOCK') ?? (process.platform === 'win32' ? '' : undefined);
+}
+
+/** Takes each key and certificate of the server's key pair out of one agent. */
+function takeOwnFrom(folder: PrivateFolder, socket: string): void {
+  const lines = ownLines(folder, socket);
+  if (lines.length > 0) sshAdd(['-q', '-d', '-'], socket, `${lines.join('\n')}\n`);
+}
+
+/** Returns the lines of an agent's list that are of the key pair; none without an answer. */
+function ownLines(folder: PrivateFolder, socket: string): string[] {
+  const own = publicBlob(folder.read(`${KEY}.pub`) ?? '');
+  if (own === undefined) return [];
+  const { status, stdout } = sshAdd(['-L'], socket);
+  if (status !== 0) return [];
+  return stdout.split('\n').filter((line) => publicBlob(line)?.equals(own) === true);
+}
+
+/** Returns the serial of a line of a certificate; undefined for any other line. */
+function serialOf(line: string): bigint | undefined {
+  return isOfCertificate(line) ? readCertificate(line).serial : undefined;
+}
+
+const isOfCertificate = (line: string) => /^\S+-cert-v01@/.test(line);
+
+/** Returns the public key of a line of a `.pub` file, which may be that of a certificate. */
+function publicBlob(line: string): Buffer | undefined {
+  const [, blob = ''] = line.trim().split(' ');
+  try {
+    if (blob === '') return undefined;
+    return isOfCertificate(line)
+      ? readCertificate(line.trim()).publicKey
+      : Buffer.from(blob, 'base64');
+  } catch {
+    return undefined; // another kind of certificate, which is not of svc
+  }
+}
+
+function sshAdd(args: readonly string[], socket: string, input?: string) {
+  return spawnSync('ssh-add', args, {
+    encoding: 'utf8',
+    timeout: PATIENCE,
+    env: { ...variables(), ...(socket === '' ? {} : { SSH_AUTH_SOCK: socket }) },
+    ...(input === undefined ? { stdio: ['ignore', 'pipe', 'pipe'] } : { input }),
+  });
+}
+
+function record(folder: PrivateFolder, added: HoldingAgent): void {
+  const { keep, agents } = readAgents(folder);
+  const others = agents.filter(({ socket, until }) => socket !== added.socket && until > now());
+  folder.writeJson(AGENTS_FILE, { keep, agents: [...others, added] });
+}
+
+/** Reads the file about the agents. A damaged one names none. */
+function readAgents(folder: PrivateFolder): AgentsFile {
+  try {
+    const read = Object(JSON.parse(folder.read(AGENTS_FILE) ?? '{}')) as Partial<AgentsFile>;
+    return { keep: read.keep, agents: Array.isArray(read.agents) ? read.agents : [] };
+  } catch (error) {
+    if (error instanceof SyntaxError) return { agents: [] };
+    throw error;
+  }
+}

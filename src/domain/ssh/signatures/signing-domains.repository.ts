@@ -1,0 +1,34 @@
+import { CONFIRMED } from '#platform/database/identity/confirmed.js';
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { isUuid } from '#platform/text/single-line.js';
+
+/** A domain of an organization whose members get certificates for their addresses. */
+export interface SigningDomain {
+  readonly domain: string;
+  /** The time since which the organization has owned the domain without a break. */
+  readonly ownedSince: Date;
+}
+
+/**
+ * Reads the domains that an organization owns now, by the rule of `address_ownership`: only
+ * its members get certificates with addresses in them.
+ *
+ * @returns undefined if there is no such organization
+ */
+export async function signingDomains(
+  tx: EntityManager,
+  organization: string,
+): Promise<SigningDomain[] | undefined> {
+  if (!isUuid(organization)) return undefined;
+  const rows = await sql<{ domain: string | null; verified_at: Date | null }>(tx)`
+    SELECT d.domain, d.verified_at
+    FROM organizations o
+    LEFT JOIN organization_domains d ON d.org_id = o.id AND d.verified_at IS NOT NULL
+    WHERE o.id = ${organization}::uuid AND ${CONFIRMED}
+    ORDER BY d.domain`;
+  if (rows.length === 0) return undefined;
+  return rows.flatMap(({ domain, verified_at: ownedSince }) =>
+    domain === null || ownedSince === null ? [] : [{ domain, ownedSince }],
+  );
+}
