@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { isIPv6 } from 'node:net';
 import type { Config } from '#platform/config/config.js';
 import {
@@ -6,12 +5,10 @@ import {
   parseDatabaseUrl,
   type DatabaseHost,
 } from '#platform/database/url/database-url.js';
+import { VERSION } from '#platform/text/service-version.js';
 
 /** The parts of the configuration that the line about the start contains. */
 export type StartUpFacts = Pick<Config, 'http' | 'database' | 'upstream'>;
-
-/** The version of the service, from its package.json. */
-export const VERSION = readVersion();
 
 /**
  * Returns one line about the start: version, address, database and identity providers, without
@@ -35,9 +32,4 @@ function describeDatabase({ url, dataDir }: Config['database']): string {
 function describeHost({ host, port }: DatabaseHost): string {
   const name = isIPv6(host) ? `[${host}]` : host;
   return port === DEFAULT_PORT ? name : `${name}:${port}`;
-}
-
-function readVersion(): string {
-  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { readonly version: string }).version;
 }

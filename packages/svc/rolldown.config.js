@@ -2,6 +2,11 @@ import { readFileSync } from 'node:fs';
 
 const { version } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
 
+/** The public keys of the maintainers, by which `svc update` knows the list of a release. */
+const releaseKeys = readFileSync(new URL('release-keys', import.meta.url), 'utf8')
+  .split('\n')
+  .filter((line) => line.trim() !== '' && !line.startsWith('#'));
+
 /**
  * Loads a module of Node when the file that imports it is first needed, and not at the start of the
  * command: `status` with a cached login then loads no more than node:fs and node:path.
@@ -32,7 +37,13 @@ export default {
   plugins: [lazyBuiltins],
   resolve: { conditionNames: ['source', 'import', 'node'] },
   logLevel: 'warn',
-  transform: { target: 'es2022', define: { SVC_VERSION: JSON.stringify(version) } },
+  transform: {
+    target: 'es2022',
+    define: {
+      SVC_VERSION: JSON.stringify(version),
+      SVC_RELEASE_KEYS: JSON.stringify(releaseKeys),
+    },
+  },
   output: {
     file: 'dist/svc.mjs',
     format: 'iife',

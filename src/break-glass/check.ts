@@ -29,6 +29,7 @@ import { reasonOf } from '#platform/database/statements/faults.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { withRootSecret } from '#platform/kms/root-secret.js';
+import { readCommandRelease } from '../features/install/command-release.js';
 import type { GlassCommand } from './arguments.js';
 import { clockFinding, Findings, SKEW, SKEW_OF_PROVIDER } from './operator/findings.js';
 import { DirectoryInUse } from '#platform/database/embedded-postgres/reclaim.js';
@@ -147,6 +148,14 @@ async function checkParts(
   if (database) await checkApiTokens(findings, database);
   if (kms && database) await checkKeys(findings, config, kms, database);
   else findings.skip(['token-signing keys', 'SSH authority'], 'KMS or the database cannot be used');
+  const folder = config.commandReleaseDir;
+  if (folder !== undefined) {
+    await findings.of(
+      'files of the command',
+      () => readCommandRelease(folder),
+      ({ version, files }) => `svc ${version}, ${files.size} files in ${folder}`,
+    );
+  }
   for (const { slug, problem, date } of await checkProviders(config.upstream)) {
     if (problem === undefined) findings.ok(`provider ${slug}`, 'publishes what a sign-in needs');
     else findings.fail(`provider ${slug}`, problem);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { VERSION } from '../../src/start-up-line.js';
+import { VERSION } from '../../src/platform/text/service-version.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
 import { startProductionServer, type ProductionServer } from '../support/production-server.js';

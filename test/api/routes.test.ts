@@ -62,6 +62,8 @@ GET    /errors/:code                              general        none   256 ui  
 POST   /logout                                    general        json   256 ui         html       optional
 GET    /install                                   general        none   256 ui         html       none
 GET    /install.sh                                general        none   256 ui         negotiated none
+GET    /install.ps1                               general        none   256 ui         negotiated none
+GET    /install/files/:name                       general        none   256 ui         negotiated none
 GET    /static/svc.mjs                            unlimited      none   256 ui         negotiated none
 GET    /static/:name                              unlimited      none   256 ui         negotiated none
 GET    /oauth/callback                            unlimited      none   256 api        html       optional    from:any no-head

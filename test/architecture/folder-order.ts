@@ -141,6 +141,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'setup',
     'account',
     'machine',
+    'update',
     'host',
     'admin/acts',
     'admin/exports',

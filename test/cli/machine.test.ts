@@ -225,7 +225,7 @@ requires('bash').describe('bash', () => {
       return (await runProgram('bash', ['-c', script])).stdout.trim().split(' ');
     };
     expect(await complete('svc', 'log')).toEqual(['login', 'logout']);
-    expect(await complete('svc', 'completions', '')).toEqual(['bash', 'zsh', 'fish']);
+    expect(await complete('svc', 'completions', '')).toEqual(['bash', 'zsh', 'fish', 'powershell']);
   });
 });
 

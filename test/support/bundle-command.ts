@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 const ROOT = resolve(import.meta.dirname, '../..');
 
 /** The files from which the bundle of the `svc` command is made. */
-const SOURCES = ['packages/*/src/**/*.ts', 'packages/svc/*.js*'];
+const SOURCES = ['packages/*/src/**/*.ts', 'packages/svc/*.js*', 'packages/svc/release-keys'];
 
 /**
  * Bundles the `svc` command from the sources, as `npm run build` does. It does nothing if the

@@ -29,6 +29,9 @@ export const AUTHLIB_PYTHON = '/opt/svc-test/authlib/bin/python';
 /** The Python of a virtual environment with Paramiko and AsyncSSH. `.ci/run` installs it. */
 export const SSH_LIBRARIES_PYTHON = '/opt/svc-test/ssh-libraries/bin/python';
 
+/** The Python of a virtual environment with a grammar of PowerShell. `.ci/run` installs it. */
+export const POWERSHELL_GRAMMAR_PYTHON = '/opt/svc-test/powershell/bin/python';
+
 /** The root of a bare Debian, from debootstrap. `.ci/run` makes it. */
 export const DEBIAN_ROOT = '/opt/svc-test/debian-root';
 
@@ -81,7 +84,7 @@ export interface Requirement {
  *   `.ci/helm`, `ssh-libraries` the Python environment with Paramiko and AsyncSSH, `redocly` and
  *   `spectral` the linters of an OpenAPI document, `oapi-codegen` and `openapi-python-client` the
  *   generators of clients, `svc-image` the account that builds images, with further users of its
- *   own
+ *   own, `the grammar of PowerShell` the Python environment with it
  */
 export function requires(...needs: string[]): Requirement {
   const missing = needs.filter((need) => !isMet(need));
@@ -105,6 +108,7 @@ function isMet(need: string): boolean {
   if (need === 'moto') return isExecutable(join(dirname(MOTO), 'python'));
   if (need === 'postgresql') return debianPostgres() !== undefined;
   if (need === 'authlib') return isExecutable(AUTHLIB_PYTHON);
+  if (need === 'the grammar of PowerShell') return isExecutable(POWERSHELL_GRAMMAR_PYTHON);
   if (need === 'ssh-libraries') return isExecutable(SSH_LIBRARIES_PYTHON);
   if (need === 'python3-jwt')
     return spawnSync(DEBIAN_PYTHON, ['-c', 'import jwt, cryptography']).status === 0;

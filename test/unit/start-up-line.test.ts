@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/platform/config/load-config.js';
-import { startUpLine, VERSION } from '../../src/start-up-line.js';
+import { VERSION } from '../../src/platform/text/service-version.js';
+import { startUpLine } from '../../src/start-up-line.js';
 
 const ENVIRONMENT = {
   SVC_JWT_SECRET: 'a root secret only this test knows',

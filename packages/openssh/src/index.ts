@@ -1,6 +1,5 @@
 export { readAuthorityKeys, type ConfiguredKey } from './authority-keys.js';
 export { isValidAt, readCertificate, type SshCertificate } from './certificate.js';
-export { isSignedByItsAuthority } from './certificate-signature.js';
 export { isHostPattern } from './host-pattern.js';
 export {
   encodeKeyRevocationList,
@@ -23,6 +22,12 @@ export {
   type SshPublicKey,
 } from './public-key.js';
 export { joinRuns, NO_RUNS, serialRuns, type SerialRuns } from './serial-sections.js';
+export {
+  isSignatureOf,
+  isSignedByItsAuthority,
+  readFileSignature,
+  type SshFileSignature,
+} from './signature.js';
 export {
   signUserCertificate,
   type SigningAuthority,

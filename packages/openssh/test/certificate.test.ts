@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isValidAt, readCertificate } from '../src/certificate.js';
-import { isSignedByItsAuthority } from '../src/certificate-signature.js';
+import { isSignedByItsAuthority } from '../src/signature.js';
 import { publicKeyBlob, publicKeyLine } from '../src/private-key.js';
 import { parseSshPublicKey } from '../src/public-key.js';
 import { signUserCertificate } from '../src/user-certificate.js';

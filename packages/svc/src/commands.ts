@@ -115,7 +115,12 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'completions',
     summary: 'Prints the completions for a shell',
-    words: ['bash', 'zsh', 'fish'],
+    words: ['bash', 'zsh', 'fish', 'powershell'],
     load: () => import('./machine/completions.js'),
+  },
+  {
+    name: 'update',
+    summary: 'Installs a newer version of svc, if the maintainers signed it',
+    load: () => import('./update/update.js'),
   },
 ];

@@ -16,6 +16,7 @@ import {
   type Visitor,
 } from '#platform/http/access/access-policy.js';
 import type { AuthRule } from '#platform/http/routing/route-policy.js';
+import { VERSION } from '#platform/text/service-version.js';
 import { clientItself, type ClientItself } from './client-itself.js';
 import { programItself } from './program-itself.js';
 import {
@@ -37,6 +38,9 @@ const DENIALS_ON_RECORD = 60;
 
 /** The header that names the newest notice to the user of the command-line client. */
 const NOTICE_HEADER = 'svc-notice';
+
+/** The header that tells the command-line client the version of the service. */
+const OWN_VERSION = { 'svc-version': VERSION } as const;
 
 const NO_HEADERS: Readonly<Record<string, string>> = {};
 
@@ -158,14 +162,17 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
   }
 
   /**
-   * Tells the command-line client of a notice about the account that the user has not read, as a
-   * dictionary of RFC 9651. The command prints it, so that a person hears of it who opens no page.
+   * Tells the command-line client the version of the service, so that it can say that it is old,
+   * and a notice about the account that the user has not read, as a dictionary of RFC 9651. The
+   * command prints it, so that a person hears of it who opens no page.
    */
   override headersFor(session: Caller): Readonly<Record<string, string>> {
     if (!('level' in session) || session.level !== 'verified') return NO_HEADERS;
     const { accessToken, unreadNotice } = session;
-    if (accessToken?.clientId !== CLI_CLIENT_ID || !unreadNotice) return NO_HEADERS;
-    return { [NOTICE_HEADER]: `type=${unreadNotice.type}, id="${unreadNotice.id}"` };
+    if (accessToken?.clientId !== CLI_CLIENT_ID) return NO_HEADERS;
+    if (!unreadNotice) return OWN_VERSION;
+    const notice = `type=${unreadNotice.type}, id="${unreadNotice.id}"`;
+    return { ...OWN_VERSION, [NOTICE_HEADER]: notice };
   }
 
   override factsOf(session: Caller): CallerFacts {

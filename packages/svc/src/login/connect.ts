@@ -1,9 +1,10 @@
 import { CliFailure, STATUS } from '../program/failure.js';
 import type { PrivateFolder } from '../files/private-folder.js';
-import { tellOfNotice } from '../server/account-notice.js';
+import { NOTICE_HEADER, tellOfNotice } from '../server/account-notice.js';
 import { DpopKey } from '../server/dpop-key.js';
 import { ServerClient, type StepUpChallenge } from '../server/server-client.js';
 import { isOfSameUser, readAnyToken, readToken, type TokenKind } from '../server/stored-token.js';
+import { tellOfVersion, VERSION_HEADER } from '../server/version-notice.js';
 import type { Terminal } from '../terminal/terminal.js';
 import type { LoginParts } from './new-token.js';
 
@@ -18,7 +19,7 @@ export interface Connection {
    * possible if a person only reads standard error, because it happens in the browser.
    */
   readonly isPlugin?: boolean;
-  /** True if the command tells the person of notices about the account. */
+  /** True if the command tells the person of notices, and of a server that is ahead. */
   readonly tellsNotices?: boolean;
   /** True if another program waits for the command, so that answers must be fast. */
   readonly isForTool?: boolean;
@@ -50,10 +51,18 @@ export async function connect(
     dpopKey,
     accessToken: () => readToken(folder, kind)?.access_token,
     ...(connection.tellsNotices === true
-      ? { onNotice: (header: string) => tellOfNotice(header, connection) }
+      ? { onAnswer: (headers: Headers) => tell(headers, connection) }
       : {}),
     ...(canTouch && asksForTouch ? { stepUp: stepUpOf(connection), renewsExpired: isAdmin } : {}),
   });
+}
+
+/** Tells the person what the headers of an answer say about the account and about the server. */
+function tell(headers: Headers, connection: Connection): void {
+  const notice = headers.get(NOTICE_HEADER);
+  if (notice !== null) tellOfNotice(notice, connection);
+  const version = headers.get(VERSION_HEADER);
+  if (version !== null) tellOfVersion(version, connection);
 }
 
 /**

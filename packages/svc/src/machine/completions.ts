@@ -3,7 +3,7 @@ import type { CommandWords } from '../command/command-context.js';
 import { parseArguments } from '../program/arguments.js';
 import { usageFailure } from '../program/failure.js';
 
-const USAGE = 'svc completions bash|zsh|fish';
+const USAGE = 'svc completions bash|zsh|fish|powershell';
 
 /** The options that every command understands. */
 const OPTIONS = ['--server', '--json', '--help'];
@@ -18,12 +18,14 @@ export const command: Command = {
     'bash: svc completions bash > ~/.local/share/bash-completion/completions/svc',
     'zsh:  svc completions zsh > a file _svc in a folder of $fpath',
     'fish: svc completions fish > ~/.config/fish/completions/svc.fish',
+    'PowerShell: svc completions powershell | Out-String | Invoke-Expression (in $PROFILE)',
   ],
   async run(args, { terminal, commands }) {
     const [shell] = parseArguments(args, { positionals: 1 }, USAGE).positionals;
     if (shell === 'bash') terminal.raw(bash(commands));
     else if (shell === 'zsh') terminal.raw(zsh(commands));
     else if (shell === 'fish') terminal.raw(fish(commands));
+    else if (shell === 'powershell') terminal.raw(powershell(commands));
     else
       throw usageFailure(
         shell === undefined ? 'The shell is missing.' : `${shell} is not known.`,
@@ -131,6 +133,27 @@ ${names.join('\n')}
 complete -c svc -n __fish_use_subcommand -f -a help -d 'Explains a command'
 ${[...words, ...acts].join('\n')}
 ${OPTIONS.map((option) => `complete -c svc -l ${option.slice(2)}${option === '--server' ? ' -x' : ''}`).join('\n')}
+`;
+}
+
+function powershell(commands: readonly CommandWords[]): string {
+  const row = (key: string, words: string) => `    '${key}' = '${words}'`;
+  const words = withWords(commands).map((entry) => row(entry.name, entry.words));
+  const acts = withActs(commands).map((entry) => row(`${entry.name} ${entry.word}`, entry.words));
+  return `# Completions of svc for PowerShell.
+Register-ArgumentCompleter -Native -CommandName 'svc', 'svc.exe' -ScriptBlock {
+  param($wordToComplete, $commandAst, $cursorPosition)
+  $words = @{
+    '' = '${namesOf(commands)}'
+${[...words, ...acts].join('\n')}
+  }
+  $before = @($commandAst.CommandElements | Select-Object -Skip 1 |
+    Where-Object { $_.Extent.EndOffset -lt $cursorPosition } | ForEach-Object { "$_" })
+  $found = if ($wordToComplete -like '-*') { '${OPTIONS.join(' ')}' } else { $words[$before -join ' '] }
+  "$found" -split ' ' | Where-Object { $_ -ne '' -and $_.StartsWith($wordToComplete) } | ForEach-Object {
+    [System.Management.Automation.CompletionResult]::new($_, $_, 'ParameterValue', $_)
+  }
+}
 `;
 }
 

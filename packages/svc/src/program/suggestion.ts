@@ -10,6 +10,8 @@ const OTHER_WORDS: Readonly<Record<string, string>> = {
   init: 'setup',
   config: 'setup',
   key: 'keys',
+  upgrade: 'update',
+  'self-update': 'update',
 };
 
 /** The smallest number of letters at which the beginning of a word stands for the whole word. */

@@ -4,7 +4,6 @@ import { takeFromAgents } from '../agent/agents.js';
 import type { PrivateFolder } from '../files/private-folder.js';
 import type { Terminal } from '../terminal/terminal.js';
 import { printable } from '../terminal/table.js';
-import { NOTICE_HEADER } from './account-notice.js';
 import { clockFailure } from './clock-difference.js';
 import type { DpopKey } from './dpop-key.js';
 import { askForTool, forgetSilence } from './silence.js';
@@ -56,10 +55,10 @@ export interface ClientParts {
    */
   readonly renewsExpired?: boolean;
   /**
-   * Gets the header of an answer that names a notice about the account. It is undefined if another
-   * program reads the output of the command.
+   * Gets the headers of each answer, which may name a notice about the account and the version of
+   * the server. It is undefined if another program reads the output of the command.
    */
-  readonly onNotice?: (header: string) => void;
+  readonly onAnswer?: (headers: Headers) => void;
 }
 
 /**
@@ -143,8 +142,7 @@ export class ServerClient {
   ): Promise<PlainAnswer> {
     const build = () => this.#build(method, path, content, accessToken());
     const answer = await this.#ask(build);
-    const notice = answer.headers.get(NOTICE_HEADER);
-    if (notice !== null) this.parts.onNotice?.(notice);
+    this.parts.onAnswer?.(answer.headers);
     const nonce = answer.headers.get('dpop-nonce') ?? undefined;
     const isAsked = nonce !== undefined && nonce !== this.#nonce && asksForNonce(answer);
     this.#nonce = nonce ?? this.#nonce;

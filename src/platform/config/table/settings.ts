@@ -286,6 +286,11 @@ export const TABLE = {
       'Days for which the bucket keeps a checkpoint from being changed or deleted.',
     ),
   },
+  commandReleaseDir: variable('SVC_CLIENT_RELEASE_DIR', z.string().optional())
+    .means(
+      'A folder with the files of the `svc` command of a release, which the service hands out.',
+    )
+    .whenUnset('the script of this build alone'),
   securityContact: variable('SVC_SECURITY_CONTACT', s.contactUri.optional())
     .means(
       'The address at which vulnerabilities are reported, in `security.txt` (RFC 9116): an https:, mailto: or tel: URI.',

@@ -5,6 +5,17 @@ import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 import type { EdgeTimeouts } from './edge-timeouts.js';
 import { swallowLateWrites } from './late-writes.js';
 
+/** The functions that move the deadline of a response that has not ended. */
+const EXTENSIONS = new WeakMap<ServerResponse, (milliseconds: number) => void>();
+
+/**
+ * Gives a response more time, counted from now. A route needs it whose answers are too large for a
+ * slow connection.
+ */
+export function extendDeadline(response: ServerResponse, milliseconds: number): void {
+  EXTENSIONS.get(response)?.(milliseconds);
+}
+
 /**
  * Limits the time of every request, counted from its head. A request without a response at the end
  * of that time gets 408, and its connection is closed (RFC 9110 §15.5.9). A response that has begun
@@ -25,8 +36,15 @@ export function requestDeadline(errorRenderer: ErrorRenderer, timeouts: EdgeTime
     response.once('close', () => clearTimeout(cutOff));
   };
   return (request, response, next) => {
-    const timer = setTimeout(expire, timeouts.request, request, response);
-    response.once('close', () => clearTimeout(timer));
+    let timer = setTimeout(expire, timeouts.request, request, response);
+    EXTENSIONS.set(response, (milliseconds) => {
+      clearTimeout(timer);
+      timer = setTimeout(expire, milliseconds, request, response);
+    });
+    response.once('close', () => {
+      EXTENSIONS.delete(response);
+      clearTimeout(timer);
+    });
     next();
   };
 }
