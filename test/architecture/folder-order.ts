@@ -131,6 +131,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'reach',
     'changes',
     'ssh',
+    'aws/session',
     'aws',
     'kubectl',
     'git',

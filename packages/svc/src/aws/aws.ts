@@ -1,8 +1,8 @@
 import type { Command } from '../command/command.js';
 import { usageFailure } from '../program/failure.js';
 import { parseArguments } from '../program/arguments.js';
-import { roleChoices } from './role-choices.js';
-import { roleCredentials } from './role-cache.js';
+import { roleChoices } from './session/role-choices.js';
+import { roleCredentials } from './session/role-cache.js';
 
 const USAGE =
   'svc aws credential-process --role ARN [--duration SECONDS] [--session-name NAME] [--region REGION]';

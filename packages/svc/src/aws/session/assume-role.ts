@@ -1,7 +1,7 @@
-import { CliFailure, STATUS } from '../program/failure.js';
-import { send, type PlainAnswer } from '../server/transport.js';
-import { printable } from '../terminal/table.js';
-import type { Terminal } from '../terminal/terminal.js';
+import { CliFailure, STATUS } from '../../program/failure.js';
+import { send, type PlainAnswer } from '../../server/transport.js';
+import { printable } from '../../terminal/table.js';
+import type { Terminal } from '../../terminal/terminal.js';
 import type { RoleChoices } from './role-choices.js';
 import { stsEndpoint } from './sts-endpoint.js';
 

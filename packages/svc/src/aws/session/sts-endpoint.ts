@@ -1,5 +1,5 @@
-import { variable } from '../program/environment.js';
-import { CliFailure, STATUS } from '../program/failure.js';
+import { variable } from '../../program/environment.js';
+import { CliFailure, STATUS } from '../../program/failure.js';
 import { assertRegion, type RoleChoices } from './role-choices.js';
 
 /** The domains of AWS, by the beginning of the names of the regions in them. */

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import type { CommandContext } from '../command/command-context.js';
-import type { PrivateFolder } from '../files/private-folder.js';
-import { now } from '../program/clock.js';
-import { CliFailure, notLoggedIn, STATUS } from '../program/failure.js';
-import { readAnyToken, readToken } from '../server/stored-token.js';
+import type { CommandContext } from '../../command/command-context.js';
+import type { PrivateFolder } from '../../files/private-folder.js';
+import { now } from '../../program/clock.js';
+import { CliFailure, notLoggedIn, STATUS } from '../../program/failure.js';
+import { readAnyToken, readToken } from '../../server/stored-token.js';
 import { assumeRole, type RoleCredentials } from './assume-role.js';
 import type { RoleChoices } from './role-choices.js';
 import { stsEndpoint } from './sts-endpoint.js';

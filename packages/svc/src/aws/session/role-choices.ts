@@ -1,5 +1,5 @@
-import type { ParsedArguments } from '../program/arguments.js';
-import { usageFailure } from '../program/failure.js';
+import type { ParsedArguments } from '../../program/arguments.js';
+import { usageFailure } from '../../program/failure.js';
 
 /** A role of AWS, and the settings of its session that the user chose. */
 export interface RoleChoices {
