@@ -19,6 +19,11 @@ export interface CommandWords {
   readonly words?: readonly string[];
   /** The word after the name by which another program, such as ssh, runs the command. */
   readonly toolWord?: string;
+  /**
+   * True if the command gives no more than reading in an environment with `SVC_READ_ONLY`. There
+   * each other command is refused.
+   */
+  readonly isReadOnly?: true;
   /** The words that may follow one of `words`, with spaces between them. */
   readonly acts?: Readonly<Record<string, string>>;
 }
