@@ -22,6 +22,7 @@ const SHOW = [
   process.execPath,
   '-e',
   'console.log(JSON.stringify({ env: process.env, argv: process.argv.slice(1) }))',
+  '--',
 ];
 
 let world: AwsWorld;
