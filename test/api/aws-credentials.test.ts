@@ -87,6 +87,27 @@ describe('/v1/credentials/aws/token', () => {
     expect(decodeProtectedHeader(named.json.id_token)).toMatchObject({ alg: 'RS256', typ: 'JWT' });
   });
 
+  it('has the tag read_only, which the audit log names, if the client asks for it, by POST and GET', async () => {
+    const tagsOf = (answer: { json: { id_token: string } }) =>
+      decodeJwt<Record<string, { principal_tags: object }>>(answer.json.id_token)[TAGS]
+        ?.principal_tags;
+    const asked = [
+      await ask({ role_arn: ROLE, read_only: true }),
+      await getAs(ada, '?read_only=true'),
+    ];
+    for (const answer of asked) expect(tagsOf(answer)).toMatchObject({ read_only: ['true'] });
+    const events = await auditOf(app.dataSource, 'ada@aws.example');
+    const last = events.filter(({ type }) => type === 'aws_credential').slice(-2);
+    expect(last.map(({ details }) => details['read_only'])).toEqual([true, true]);
+    for (const answer of [await ask({ read_only: false }), await getAs(ada, '?read_only=false')]) {
+      expect(tagsOf(answer)).not.toHaveProperty('read_only');
+    }
+    for (const wrong of ['yes', 1, null]) {
+      expect((await ask({ read_only: wrong })).json.code).toBe('invalid_request');
+    }
+    expect((await getAs(ada, '?read_only=1')).json.code).toBe('invalid_request');
+  });
+
   it('never comes by GET with the cookie, which a browser sends for any page', async () => {
     const before = await count(app.dataSource, "audit_events WHERE type = 'aws_credential'");
     const answer = await ada.get(PATH, { address: newAddress() });

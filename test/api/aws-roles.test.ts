@@ -248,6 +248,7 @@ describe('a role whose rule changes while a token is issued', () => {
       email: ADA,
       tokenId: newUuid(),
       roleArn: role,
+      isReadOnly: false,
       sourceIdentity: ADA,
       lifetime: 300,
       auditId: newUuid(),

@@ -12,12 +12,13 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'status',
     summary: 'Shows who you are, on which server, and until when',
+    isReadOnly: true,
     load: () => import('./account/status.js'),
   },
   {
     name: 'setup',
     summary: 'Connects ssh and other tools with the server; shows each change first',
-    words: ['ssh', 'aws', 'git', 'kubectl'],
+    words: ['ssh', 'aws', 'git', 'kubectl', 'docker'],
     load: () => import('./setup/setup.js'),
   },
   {
@@ -30,10 +31,23 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'aws',
-    summary: 'Gives the AWS CLI and SDKs the credentials of a role',
-    words: ['credential-process'],
+    summary: 'Gives programs, and the AWS console, the credentials of a role',
+    words: ['exec', 'console', 'roles', 'credential-process'],
     toolWord: 'credential-process',
+    isReadOnly: true,
     load: () => import('./aws/aws.js'),
+  },
+  {
+    name: 'exec',
+    summary: 'Runs a program with tokens for AWS, GitHub and a cluster',
+    isReadOnly: true,
+    load: () => import('./exec/exec.js'),
+  },
+  {
+    name: 'env',
+    summary: 'Prints these tokens as lines for a shell',
+    isReadOnly: true,
+    load: () => import('./exec/env.js'),
   },
   {
     name: 'kubectl',
@@ -97,6 +111,14 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: () => import('./git/git.js'),
   },
   {
+    name: 'docker',
+    summary: 'Gives Docker a token for a registry of AWS; Docker itself runs it',
+    words: ['credential'],
+    toolWord: 'credential',
+    isReadOnly: true,
+    load: () => import('./docker/docker.js'),
+  },
+  {
     name: 'audit',
     summary: 'Checks that nobody changed the audit log',
     words: ['verify', 'watch'],
@@ -110,11 +132,13 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'doctor',
     summary: 'Checks this machine and says what to do',
+    isReadOnly: true,
     load: () => import('./machine/doctor.js'),
   },
   {
     name: 'completions',
     summary: 'Prints the completions for a shell',
+    isReadOnly: true,
     words: ['bash', 'zsh', 'fish', 'powershell'],
     load: () => import('./machine/completions.js'),
   },

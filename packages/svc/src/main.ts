@@ -3,6 +3,7 @@ import { CommandContext } from './command/command-context.js';
 import { COMMANDS } from './commands.js';
 import { fileFailure } from './files/private-folder.js';
 import { parseGlobalOptions, type GlobalOptions } from './program/arguments.js';
+import { isReadOnly, READ_ONLY } from './program/environment.js';
 import { CliFailure, errorCode, STATUS, usageFailure } from './program/failure.js';
 import { withNearestWord } from './program/suggestion.js';
 import { messageWithoutCode } from './program/system-errors.js';
@@ -45,6 +46,7 @@ async function runCommand(options: GlobalOptions, terminal: Terminal): Promise<n
   const { command } = await entry.load();
   const isHelp = args.length === 1 && args[0] === 'help';
   if (options.wantsHelp || isHelp) return helpOf(entry, command, terminal, args[0]);
+  if (isReadOnly() && entry.isReadOnly !== true) throw notReadOnly(name);
   const isForTool = entry.toolWord !== undefined && args[0] === entry.toolWord;
   const context = new CommandContext(terminal, options.server, COMMANDS, isForTool);
   const status = await endOf(command, args, context).catch((error: unknown) =>
@@ -72,6 +74,12 @@ function entryOf(name: string): CommandEntry {
     : [...COMMANDS.map((one) => one.name), 'help', 'version'];
   const message = withNearestWord(`There is no ${what} ${name}.`, name, known);
   throw usageFailure(message, `${USAGE}; svc help lists them`);
+}
+
+/** Returns the failure for a command that can do more than read, where only reading is allowed. */
+function notReadOnly(name: string): CliFailure {
+  const message = `svc ${name} does more than read, and ${READ_ONLY} is set here.`;
+  return new CliFailure(message, 'Run it outside of svc exec --read-only.', STATUS.refused);
 }
 
 /**

@@ -26,6 +26,8 @@ export interface AwsTokenRequest extends RequestOfUser {
   /** The id of the token (its claim `jti`). */
   readonly tokenId: string;
   readonly roleArn: string | null;
+  /** True for a token that asks for a role session that can only read. */
+  readonly isReadOnly: boolean;
   readonly sourceIdentity: string;
   /** The lifetime in seconds. If the session ends earlier, the token ends with it. */
   readonly lifetime: number;
@@ -65,7 +67,8 @@ export const AWS_TOKEN = new IssuanceKind<AwsTokenRequest, RecordedAwsToken, Aws
       session: { of: 'request', where: fragment`s.level = 'verified'` },
       reach: 'role',
     },
-    columns: fragment`email text, token_id uuid, role_arn text, source_identity text, lifetime int,
+    columns: fragment`email text, token_id uuid, role_arn text, is_read_only boolean, source_identity text,
+      lifetime int,
       ${AUDIT_COLUMNS}`,
     goneIf: fragment`a.email IS DISTINCT FROM k.email OR s.expires_at < now() + interval '1 second'`,
     computed: fragment`
@@ -78,6 +81,7 @@ export const AWS_TOKEN = new IssuanceKind<AwsTokenRequest, RecordedAwsToken, Aws
       fragment`'aws_credential'`,
       fragment`jsonb_build_object('jti', i.token_id, 'role_arn', i.role_arn,
           'source_identity', i.source_identity, 'expires_at', i.token_ends)
+        || CASE WHEN i.is_read_only THEN jsonb_build_object('read_only', true) ELSE '{}'::jsonb END
         || CASE WHEN i.token_issuer IS NULL THEN '{}'::jsonb
                 ELSE jsonb_build_object('issuer_label', i.token_issuer -> 'label', 'kid', i.token_issuer -> 'kid') END`,
     ),
@@ -91,6 +95,7 @@ export const AWS_TOKEN = new IssuanceKind<AwsTokenRequest, RecordedAwsToken, Aws
     email: request.email,
     token_id: request.tokenId,
     role_arn: request.roleArn,
+    is_read_only: request.isReadOnly,
     source_identity: request.sourceIdentity,
     lifetime: request.lifetime,
     ...auditValues(request),

@@ -24,6 +24,14 @@ export interface AwsTokenSession extends Omit<AwsTokenSubject, 'orgId'> {
   readonly denied: DeniedSession;
 }
 
+/** The role for which a client requests a token, and what the role session may do. */
+export interface AskedRole {
+  /** Null for a token that names no role. */
+  readonly arn: string | null;
+  /** True for a role session that can only read. The token then has the session tag `read_only`. */
+  readonly isReadOnly: boolean;
+}
+
 /** A token after it was signed. */
 export interface IssuedAwsToken {
   readonly token: string;
@@ -60,7 +68,7 @@ export class AwsTokens {
    */
   async issue(
     session: AwsTokenSession,
-    roleArn: string | null,
+    { arn: roleArn, isReadOnly }: AskedRole,
     origin: AuditOrigin,
   ): Promise<IssuedAwsToken> {
     const tokenId = newUuid();
@@ -70,6 +78,7 @@ export class AwsTokens {
       email: session.email,
       tokenId,
       roleArn,
+      isReadOnly,
       sourceIdentity: sourceIdentityOf(session),
       lifetime: LIFETIME,
       auditId: newUuid(),
@@ -89,6 +98,7 @@ export class AwsTokens {
         audience: this.config.aws.audience,
         tokenId,
         roleArn,
+        isReadOnly,
         issuedAt,
         expiresAt,
       },

@@ -35,6 +35,8 @@ export interface AwsTokenValues {
   readonly audience: string;
   readonly tokenId: string;
   readonly roleArn: string | null;
+  /** True for a token that asks for a role session that can only read. */
+  readonly isReadOnly: boolean;
   /** The time of the issuance, in seconds since 1970. */
   readonly issuedAt: number;
   readonly expiresAt: number;
@@ -50,7 +52,8 @@ export function sourceIdentityOf({ userId, email }: Pick<AwsTokenSubject, 'userI
 
 /**
  * Returns the claims of a token for AWS. If STS does not accept the e-mail address as a name, the
- * address is left out of the session tags.
+ * address is left out of the session tags. A token of a role session that can only read has the
+ * session tag `read_only`, because a role can deny all other acts by that tag.
  */
 export function awsTokenClaims(subject: AwsTokenSubject, values: AwsTokenValues) {
   const { email, userId, orgId, hardwareAaguid, amr, acr, authTime } = subject;
@@ -60,6 +63,7 @@ export function awsTokenClaims(subject: AwsTokenSubject, values: AwsTokenValues)
     user_id: [userId],
     org_id: [orgId],
     ...(hardwareAaguid === null ? {} : { hardware_aaguid: [hardwareAaguid] }),
+    ...(values.isReadOnly ? { read_only: ['true'] } : {}),
   };
   return {
     iss: values.issuer,

@@ -12,7 +12,7 @@ import { KIB, Route } from '#platform/http/routing/route.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
 import {
   AWS_BODY,
-  AWS_REQUEST,
+  AWS_QUERY,
   AWS_TOKEN_JSON,
   awsTokenJson,
   type AwsRequest,
@@ -59,7 +59,7 @@ export class AwsController {
     @Body({ schema: AWS_BODY }) body: AwsRequest | undefined,
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<AwsTokenJson> {
-    return this.#issue(session, body?.role_arn, origin);
+    return this.#issue(session, body, origin);
   }
 
   /**
@@ -77,15 +77,15 @@ export class AwsController {
   })
   get(
     @Caller() session: VerifiedSession,
-    @Query({ schema: AWS_REQUEST }) query: AwsRequest,
+    @Query({ schema: AWS_QUERY }) query: AwsRequest,
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<AwsTokenJson> {
-    return this.#issue(session, query.role_arn, origin);
+    return this.#issue(session, query, origin);
   }
 
   async #issue(
     session: VerifiedSession,
-    roleArn: string | undefined,
+    asked: AwsRequest | undefined,
     origin: AuditOrigin,
   ): Promise<AwsTokenJson> {
     const { id: userId, email } = session.user;
@@ -103,7 +103,8 @@ export class AwsController {
       authTime,
       denied: deniedSession(session),
     };
-    const issued = await this.awsTokens.issue(proven, roleArn ?? null, origin);
+    const role = { arn: asked?.role_arn ?? null, isReadOnly: asked?.read_only === true };
+    const issued = await this.awsTokens.issue(proven, role, origin);
     this.metrics.countIssued('aws');
     return awsTokenJson(issued);
   }

@@ -278,6 +278,7 @@ describe('the decision as SQL', () => {
           userId: each.user,
           sessionId: each.session,
           roleArn: roleOf(each.rule),
+          isReadOnly: false,
           email: `${each.user}@${each.isMember ? 'own.example' : 'other.example'}`,
           tokenId: randomUUID(),
           sourceIdentity: 'person',

@@ -124,6 +124,7 @@ describe('issuing beside the end of a reach', () => {
         sessionId,
         email,
         roleArn: ROLE,
+        isReadOnly: false,
         tokenId: randomUUID(),
         sourceIdentity: 'person',
         lifetime: 300,

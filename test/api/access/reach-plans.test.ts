@@ -265,6 +265,7 @@ describe('the plans of statements that decide a reach', () => {
         sessionId: person.sessionId,
         email: person.email,
         roleArn: ROLE,
+        isReadOnly: false,
         tokenId: randomUUID(),
         sourceIdentity: 'person',
         lifetime: 300,

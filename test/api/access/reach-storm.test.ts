@@ -118,6 +118,7 @@ describe('two replicas that issue while a reach ends', () => {
       sessionId,
       email,
       roleArn: ROLE,
+      isReadOnly: false,
       tokenId: randomUUID(),
       sourceIdentity: 'person',
       lifetime: 300,

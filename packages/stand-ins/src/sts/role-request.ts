@@ -27,6 +27,8 @@ export interface RoleRequest {
   readonly sessionName: string;
   readonly token: string;
   readonly duration: number;
+  /** The ARNs of the managed policies that limit the role session (`PolicyArns`). */
+  readonly policyArns: readonly string[];
 }
 
 /** The session tags and the source identity that a token contains. AWS writes them to its logs. */
@@ -65,7 +67,31 @@ export function roleRequestOf(parameters: URLSearchParams): RoleRequest {
   if (!Number.isInteger(duration) || duration < 900 || duration > 43_200) {
     throw constraint('durationSeconds', 'Member must have a value between 900 and 43200');
   }
-  return { roleArn, sessionName, token, duration };
+  return { roleArn, sessionName, token, duration, policyArns: policyArnsOf(parameters, roleArn) };
+}
+
+/** The largest number of managed policies that may limit a role session. */
+const MOST_POLICIES = 10;
+
+/**
+ * Reads the managed policies that limit a role session. AWS has its own policies in each partition,
+ * so that the partition of a policy must be that of the role.
+ *
+ * @throws AwsError ValidationError, PackedPolicyTooLarge
+ */
+function policyArnsOf(parameters: URLSearchParams, roleArn: string): string[] {
+  const arns = [...parameters]
+    .filter(([name]) => /^PolicyArns\.member\.\d+\.arn$/.test(name))
+    .map(([, arn]) => arn);
+  if (arns.length > MOST_POLICIES) {
+    throw new AwsError('PackedPolicyTooLarge', 'There are too many session policies');
+  }
+  const [, partition = ''] = roleArn.split(':');
+  const form = new RegExp(`^arn:${partition}:iam::(?:aws|\\d{12}):policy/[\\w+=,.@/-]+$`);
+  if (!arns.every((arn) => form.test(arn))) {
+    throw constraint('policyArns', 'Member must be the ARN of a policy in the partition');
+  }
+  return arns;
 }
 
 /**

@@ -16,6 +16,8 @@ import {
   type TrustingRole,
 } from './role-request.js';
 import { verifyWebIdentity, type IamProvider } from './web-identity.js';
+import { ecrAnswer, ecrError, isForEcr, type RegistryToken } from './registry-token.js';
+import { SignInTokens } from './sign-in-tokens.js';
 import { AwsError, listBucketsResponse, s3Error, stsError, stsResponse } from './xml.js';
 
 /** The options of a stand-in for AWS: its OpenID provider, roles and buckets. */
@@ -33,17 +35,27 @@ export interface RoleSession extends SigningCredentials, SessionNames {
   readonly arn: string;
   readonly userId: string;
   readonly account: string;
+  /** The ARNs of the managed policies that limit the session. */
+  readonly policyArns: readonly string[];
 }
 
-/** A running stand-in for the services STS and S3 of AWS. */
+/**
+ * A running stand-in for the services STS, S3 and ECR of AWS, and for the sign-in of the console.
+ */
 export interface RunningSts {
   readonly url: string;
   /** Every role session that was issued, the oldest first. */
   readonly sessions: readonly RoleSession[];
+  /** Every token for a container registry that was issued, the oldest first. */
+  readonly registryTokens: readonly RegistryToken[];
+  /** The tokens by which a browser signs in to the console. */
+  readonly signIns: SignInTokens<RoleSession>;
+  /** The buckets that `CreateBucket` made. */
+  readonly madeBuckets: readonly string[];
   close(): Promise<void>;
 }
 
-/** Starts a stand-in for the services STS and S3 of AWS, on a free port of loopback. */
+/** Starts a stand-in for these services of AWS on a free port of loopback. */
 export async function startSts(options: StsOptions): Promise<RunningSts> {
   const sts = new Sts(options);
   const server = createServer((message, response) => {
@@ -53,6 +65,9 @@ export async function startSts(options: StsOptions): Promise<RunningSts> {
   return {
     url: `http://127.0.0.1:${port}`,
     sessions: sts.sessions,
+    registryTokens: sts.registryTokens,
+    signIns: sts.signIns,
+    madeBuckets: sts.madeBuckets,
     close: () => stopServer(server),
   };
 }
@@ -62,22 +77,43 @@ async function respond(
   message: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const { status, body } = await sts.answer(message);
-  response.writeHead(status, { 'content-type': 'text/xml' }).end(body);
+  const { status, body, type = 'text/xml' } = await sts.answer(message);
+  response.writeHead(status, { 'content-type': type }).end(body);
 }
+
+/** The answer to a request. Its type is `text/xml` by default. */
+interface AwsAnswer {
+  readonly status: number;
+  readonly body: string;
+  readonly type?: string;
+}
+
+/** The policies of AWS that allow only reading. */
+const READS_ONLY = /:policy\/(?:ReadOnlyAccess|job-function\/ViewOnlyAccess)$/;
 
 class Sts {
   readonly sessions: RoleSession[] = [];
+  readonly registryTokens: RegistryToken[] = [];
+  readonly signIns = new SignInTokens<RoleSession>();
+  readonly madeBuckets: string[] = [];
 
   constructor(private readonly options: StsOptions) {}
 
-  /** Answers a request. A POST is for STS, and any other request is for S3. */
-  async answer(message: IncomingMessage): Promise<{ status: number; body: string }> {
+  /**
+   * Answers a request. `/federation` is the sign-in of the console, a POST with a target of ECR is
+   * for ECR, any other POST is for STS, and the rest is for S3.
+   */
+  async answer(message: IncomingMessage): Promise<AwsAnswer> {
+    if (message.url?.startsWith('/federation') === true) {
+      const find = (id: string) => this.sessions.find(({ accessKeyId }) => accessKeyId === id);
+      return this.signIns.answer(message, (await buffer(message)).toString(), find);
+    }
+    if (isForEcr(message)) return this.#answerEcr(message);
     const requestId = newUuid();
     const isSts = message.method === 'POST';
     try {
       const request = { message, body: await buffer(message) };
-      const body = isSts ? await this.#act(request, requestId) : this.#listBuckets(request);
+      const body = isSts ? await this.#act(request, requestId) : this.#s3(request);
       return { status: 200, body };
     } catch (error) {
       const known = error instanceof AwsError ? error : new AwsError('InternalFailure', '', 500);
@@ -101,14 +137,15 @@ class Sts {
   }
 
   async #assumeRole(parameters: URLSearchParams, requestId: string): Promise<string> {
-    const { roleArn, sessionName, token, duration } = roleRequestOf(parameters);
+    const { roleArn, sessionName, token, duration, policyArns } = roleRequestOf(parameters);
     const { provider, roles, clock = systemClock } = this.options;
     const identity = await verifyWebIdentity(token, provider, clock.seconds());
     const names = sessionNamesOf(identity);
     const role = roles.find(({ arn }) => arn === roleArn);
     const isAuthorized = isAuthorizedByIdp(identity, roleArn);
     assertTrusted(role, { subject: identity.sub, names, duration, isAuthorized });
-    const session = newRoleSession(roleArn, sessionName, names, clock.seconds() + duration);
+    const expires = clock.seconds() + duration;
+    const session = { ...newRoleSession(roleArn, sessionName, names, expires), policyArns };
     this.sessions.push(session);
     const result = {
       SubjectFromWebIdentityToken: identity.sub,
@@ -126,13 +163,41 @@ class Sts {
     return stsResponse('AssumeRoleWithWebIdentity', result, requestId);
   }
 
-  #listBuckets(request: SignedRequest): string {
-    const { account } = this.#callerOf(request);
+  /** Lists the buckets, or makes one if the session policies of the caller allow it. */
+  #s3(request: SignedRequest): string {
+    const caller = this.#callerOf(request);
+    const { method } = request.message;
     const { pathname } = new URL(request.message.url ?? '/', 'http://stand-in');
-    if (request.message.method !== 'GET' || pathname !== '/') {
-      throw new AwsError('MethodNotAllowed', 'The stand-in knows ListBuckets alone', 405);
+    if (method === 'GET' && pathname === '/') {
+      return listBucketsResponse(caller.account, this.options.buckets ?? []);
     }
-    return listBucketsResponse(account, this.options.buckets ?? []);
+    if (method !== 'PUT' || !/^\/[a-z0-9.-]{3,63}$/.test(pathname)) {
+      throw new AwsError(
+        'MethodNotAllowed',
+        'The stand-in knows ListBuckets and CreateBucket',
+        405,
+      );
+    }
+    if (caller.policyArns.some((arn) => READS_ONLY.test(arn))) {
+      const detail = `User: ${caller.arn} is not authorized to perform: s3:CreateBucket because no session policy allows the s3:CreateBucket action`;
+      throw new AwsError('AccessDenied', detail, 403);
+    }
+    this.madeBuckets.push(pathname.slice(1));
+    return '';
+  }
+
+  async #answerEcr(message: IncomingMessage): Promise<AwsAnswer> {
+    const type = 'application/x-amz-json-1.1';
+    try {
+      const request = { message, body: await buffer(message) };
+      const caller = this.#callerOf(request);
+      const issued = ecrAnswer(request, caller, (this.options.clock ?? systemClock).seconds());
+      this.registryTokens.push(issued.token);
+      return { status: 200, body: issued.body, type };
+    } catch (error) {
+      if (!(error instanceof AwsError)) return { status: 500, body: '{}', type };
+      return { status: error.status, body: ecrError(error), type };
+    }
   }
 
   #callerOf(request: SignedRequest): RoleSession {
@@ -150,7 +215,7 @@ function newRoleSession(
   sessionName: string,
   names: SessionNames,
   expires: number,
-): RoleSession {
+): Omit<RoleSession, 'policyArns'> {
   const [, partition = '', , , account = '', resource = ''] = roleArn.split(':');
   const roleName = resource.split('/').at(-1) ?? '';
   return {

@@ -11,8 +11,8 @@ import { variable } from '../program/environment.js';
 import { CliFailure, STATUS } from '../program/failure.js';
 import { withListedRoles } from './listed-profiles.js';
 import { AWS_BLOCK, hasProfile, profileName, profilesBlock, type AwsNote } from './profiles.js';
-import { CACHE_FOLDER } from './role-cache.js';
-import { isRegion, roleChoices } from './role-choices.js';
+import { CACHE_FOLDER } from './session/role-cache.js';
+import { isRegion, roleChoices } from './session/role-choices.js';
 
 const USAGE = 'svc setup aws --role ARN [--profile NAME] [--region REGION] [--duration SECONDS]';
 

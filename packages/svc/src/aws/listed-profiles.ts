@@ -1,7 +1,7 @@
 import { CliFailure } from '../program/failure.js';
 import { HostileList, type ListedRole } from '../reach/own-reach.js';
 import { profileName, type AwsNote, type AwsProfile } from './profiles.js';
-import { assertRegion, assertRole } from './role-choices.js';
+import { assertRegion, assertRole } from './session/role-choices.js';
 
 /**
  * Adds profiles for the roles that a server lists, and removes those of roles that it does not list

@@ -24,6 +24,11 @@ export interface CommandWords {
    * which it gets unchanged.
    */
   readonly ownWords?: readonly string[];
+  /**
+   * True if the command gives no more than reading in an environment with `SVC_READ_ONLY`. There
+   * each other command is refused.
+   */
+  readonly isReadOnly?: true;
   /** The words that may follow one of `words`, with spaces between them. */
   readonly acts?: Readonly<Record<string, string>>;
 }

@@ -174,3 +174,34 @@ function kubectl(args: readonly string[], kubeconfig?: string): string {
   const message = `kubectl ${args.slice(0, 2).join(' ')} failed: ${reason || `status ${status}`}`;
   throw new CliFailure(message, 'Check the kubeconfig: kubectl config view', STATUS.failed);
 }
+
+/**
+ * Returns a kubeconfig that has one context of a kubeconfig alone, as its current one. Of the user
+ * only the plugin is taken, and no other credential.
+ *
+ * @throws CliFailure if the kubeconfig has no such context with a plugin
+ */
+export function singleContext(file: string, name: string): object {
+  const view = JSON.parse(kubectl([...VIEW, '--flatten', '-o', 'json'], file)) as {
+    readonly clusters?: readonly { readonly name: string }[] | null;
+    readonly users?: readonly { readonly name: string; readonly user?: { exec?: object } }[] | null;
+    readonly contexts?:
+      | readonly { readonly name: string; readonly context?: { cluster?: string; user?: string } }[]
+      | null;
+  };
+  const context = view.contexts?.find((one) => one.name === name);
+  const cluster = view.clusters?.find((one) => one.name === context?.context?.cluster);
+  const exec = view.users?.find((one) => one.name === context?.context?.user)?.user?.exec;
+  if (!context || !cluster || !exec) {
+    const message = `${file} has no context ${name} of svc any more.`;
+    throw new CliFailure(message, 'Run: svc setup kubectl', STATUS.failed);
+  }
+  return {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [cluster],
+    users: [{ name: context.context?.user, user: { exec } }],
+    contexts: [context],
+    'current-context': name,
+  };
+}

@@ -54,7 +54,7 @@ export async function listenForAnswer(expected: ExpectedAnswer): Promise<Loopbac
   const timer = setTimeout(() => {
     reject(new CliFailure('The browser did not answer in 5 minutes.', 'Run svc login again.'));
   }, TIMEOUT);
-  const port = await listen(server);
+  const port = await listen(server, 'Use: svc login --device');
   return {
     redirectUri: `http://127.0.0.1:${port}${PATH}`,
     code,
@@ -78,11 +78,16 @@ function settled<T>() {
   return { promise, ...settle };
 }
 
-function listen(server: Server): Promise<number> {
+/**
+ * Lets a server listen on a free port of 127.0.0.1, and returns the port.
+ *
+ * @param whatToDo the next step of the user if no port can be opened
+ */
+export function listen(server: Server, whatToDo: string): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', (cause) => {
       const message = 'No port of 127.0.0.1 can be opened.';
-      reject(new CliFailure(message, 'Use: svc login --device', STATUS.failed, { cause }));
+      reject(new CliFailure(message, whatToDo, STATUS.failed, { cause }));
     });
     server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port));
   });
@@ -92,7 +97,7 @@ function listen(server: Server): Promise<number> {
  * Returns the address of a request; undefined if its host is not 127.0.0.1. Such a request is
  * refused, because a page of an attacker may have a name that resolves to 127.0.0.1.
  */
-function targetOf({ url = '', headers }: IncomingMessage, server: Server): URL | undefined {
+export function targetOf({ url = '', headers }: IncomingMessage, server: Server): URL | undefined {
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo | null)?.port}`;
   if (`http://${headers.host}` !== origin || !url.startsWith('/')) return undefined;
   try {

@@ -119,7 +119,7 @@ function clockFinding(headers: Headers): Finding {
 }
 
 /** The tools that `svc setup` can set up. */
-const TOOLS = ['ssh', 'aws', 'git', 'kubectl'] as const;
+const TOOLS = ['ssh', 'aws', 'git', 'kubectl', 'docker'] as const;
 
 /**
  * Checks which tools are installed, and which `svc setup` has set up. A missing tool is no problem.

@@ -11,6 +11,17 @@ export function variable(name: string): string | undefined {
   return process.env[name] || undefined;
 }
 
+/** The variable by which `svc exec --read-only` marks the environment of its child process. */
+export const READ_ONLY = 'SVC_READ_ONLY';
+
+/**
+ * Returns true if the environment asks for credentials that can only read. Any value but an empty
+ * one counts, so that no spelling of a value means full rights by mistake.
+ */
+export function isReadOnly(): boolean {
+  return variable(READ_ONLY) !== undefined;
+}
+
 /** Returns the home folder of the user; undefined if no variable names it. */
 export function homeFolder(): string | undefined {
   return variable('HOME') ?? variable('USERPROFILE');

@@ -21,6 +21,7 @@ const VALUES = {
   audience: 'sts.amazonaws.com',
   tokenId: '0199d0c6-7c1e-7000-8000-000000000003',
   roleArn: 'arn:aws:iam::123456789012:role/engineer',
+  isReadOnly: false,
   issuedAt: 1_795_000_000,
   expiresAt: 1_795_000_300,
 };
@@ -52,6 +53,16 @@ describe('the claims of a token for AWS', () => {
       [SOURCE_IDENTITY_CLAIM]: 'ada@example.com',
       [TAGS_CLAIM]: { principal_tags: tags, transitive_tag_keys: Object.keys(tags) },
     });
+  });
+
+  it('have the transitive session tag read_only for a role session that can only read', () => {
+    const { principal_tags, transitive_tag_keys } = awsTokenClaims(ADA, {
+      ...VALUES,
+      isReadOnly: true,
+    })[TAGS_CLAIM];
+    expect(principal_tags).toMatchObject({ read_only: ['true'] });
+    expect(transitive_tag_keys).toContain('read_only');
+    expect(claimsOf()[TAGS_CLAIM].principal_tags).not.toHaveProperty('read_only');
   });
 
   it.each([

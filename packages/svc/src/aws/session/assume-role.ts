@@ -1,7 +1,7 @@
-import { CliFailure, STATUS } from '../program/failure.js';
-import { send, type PlainAnswer } from '../server/transport.js';
-import { printable } from '../terminal/table.js';
-import type { Terminal } from '../terminal/terminal.js';
+import { CliFailure, STATUS } from '../../program/failure.js';
+import { send, type PlainAnswer } from '../../server/transport.js';
+import { printable } from '../../terminal/table.js';
+import type { Terminal } from '../../terminal/terminal.js';
 import type { RoleChoices } from './role-choices.js';
 import { stsEndpoint } from './sts-endpoint.js';
 
@@ -18,7 +18,9 @@ export interface RoleCredentials {
 }
 
 /**
- * Exchanges a token at STS (`AssumeRoleWithWebIdentity`). The request needs no signature.
+ * Exchanges a token at STS (`AssumeRoleWithWebIdentity`). The request needs no signature. A session
+ * that can only read is limited by the policy `ReadOnlyAccess` of AWS: its rights are those that
+ * both the role and the policy have.
  *
  * @throws CliFailure with the error of STS in one line, and the next step
  */
@@ -28,6 +30,7 @@ export async function assumeRole(
   terminal: Terminal,
 ): Promise<RoleCredentials> {
   const url = stsEndpoint(choices);
+  if (choices.readOnly) assertReadOnly(token);
   const body = new URLSearchParams({
     Action: 'AssumeRoleWithWebIdentity',
     Version: '2011-06-15',
@@ -35,6 +38,7 @@ export async function assumeRole(
     RoleSessionName: choices.sessionName ?? sourceIdentityOf(token),
     DurationSeconds: String(choices.duration),
     WebIdentityToken: token,
+    ...(choices.readOnly ? { 'PolicyArns.member.1.arn': readOnlyPolicy(choices.role) } : {}),
   }).toString();
   const headers = {
     accept: 'application/xml',
@@ -51,13 +55,37 @@ export async function assumeRole(
  * role session.
  */
 function sourceIdentityOf(token: string): string {
+  const identity = claimsOf(token)['https://aws.amazon.com/source_identity'];
+  return typeof identity === 'string' ? identity : 'svc';
+}
+
+/** Returns the ARN of AWS's own policy for reading, in the partition of a role. */
+function readOnlyPolicy(role: string): string {
+  const [, partition = ''] = role.split(':');
+  return `arn:${partition}:iam::aws:policy/ReadOnlyAccess`;
+}
+
+/**
+ * Checks that a token has the session tag `read_only`. A server of an earlier version ignores the
+ * wish for it, and its token would pass the rules of a role that are based on the tag.
+ *
+ * @throws CliFailure for a token without the tag
+ */
+function assertReadOnly(token: string): void {
+  const { principal_tags: tags } = Object(claimsOf(token)['https://aws.amazon.com/tags']) as Claims;
+  const { read_only: mark } = Object(tags) as Claims;
+  if (Array.isArray(mark) && mark[0] === 'true') return;
+  const message = 'The server does not mark sessions that can only read.';
+  throw new CliFailure(message, 'It needs version 0.14 of the server. Ask an admin.');
+}
+
+/** Returns the claims of a token, which are not verified; none for a text that is no token. */
+function claimsOf(token: string): Claims {
   try {
     const [, claims = ''] = token.split('.');
-    const parsed = Object(JSON.parse(Buffer.from(claims, 'base64url').toString())) as Claims;
-    const identity = parsed['https://aws.amazon.com/source_identity'];
-    return typeof identity === 'string' ? identity : 'svc';
+    return Object(JSON.parse(Buffer.from(claims, 'base64url').toString())) as Claims;
   } catch {
-    return 'svc';
+    return {};
   }
 }
 

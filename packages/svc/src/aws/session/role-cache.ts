@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import type { CommandContext } from '../command/command-context.js';
-import type { PrivateFolder } from '../files/private-folder.js';
-import { now } from '../program/clock.js';
-import { CliFailure, notLoggedIn, STATUS } from '../program/failure.js';
-import { readAnyToken, readToken } from '../server/stored-token.js';
+import type { CommandContext } from '../../command/command-context.js';
+import type { PrivateFolder } from '../../files/private-folder.js';
+import { now } from '../../program/clock.js';
+import { CliFailure, notLoggedIn, STATUS } from '../../program/failure.js';
+import { readAnyToken, readToken } from '../../server/stored-token.js';
 import { assumeRole, type RoleCredentials } from './assume-role.js';
 import type { RoleChoices } from './role-choices.js';
 import { stsEndpoint } from './sts-endpoint.js';
@@ -67,14 +67,26 @@ async function renew(
 ): Promise<RoleCredentials> {
   const token = readToken(folder, 'token');
   if (!token) throw notLoggedIn(readAnyToken(folder, 'token') && 'Your login has ended.');
-  const client = await context.client();
-  const { id_token: webIdentity } = await client.post<{ id_token: string }>(
-    '/v1/credentials/aws/token',
-    { role_arn: choices.role },
-  );
-  const credentials = await assumeRole(webIdentity, choices, context.terminal);
+  const credentials = await newCredentials(context, choices);
   folder.writeJson(name, { login: loginOf(token.access_token), credentials } satisfies CachedRole);
   return credentials;
+}
+
+/**
+ * Returns new credentials of a role, which are not cached.
+ *
+ * @throws CliFailure when the login has ended, or the server or STS refuses
+ */
+export async function newCredentials(
+  context: CommandContext,
+  choices: RoleChoices,
+): Promise<RoleCredentials> {
+  const client = await context.client();
+  const { role, readOnly } = choices;
+  const asked = { role_arn: role, ...(readOnly && { read_only: true }) };
+  const path = '/v1/credentials/aws/token';
+  const { id_token: webIdentity } = await client.post<{ id_token: string }>(path, asked);
+  return assumeRole(webIdentity, choices, context.terminal);
 }
 
 /**
@@ -93,11 +105,12 @@ function leftOf({ Expiration }: RoleCredentials): number {
 
 /**
  * Returns the name of the file with the cached credentials of a role. The name differs for another
- * duration, session name or address of STS.
+ * duration, session name or address of STS, and for a session that can only read.
  */
 function nameOf(choices: RoleChoices): string {
-  const { role, duration, sessionName = '' } = choices;
-  const wish = JSON.stringify([role, duration, sessionName, stsEndpoint(choices)]);
+  const { role, duration, sessionName = '', readOnly } = choices;
+  const ofReading = readOnly ? ['read-only'] : [];
+  const wish = JSON.stringify([role, duration, sessionName, stsEndpoint(choices), ...ofReading]);
   return `${CACHE_FOLDER}/${sha256(wish).slice(0, 32)}.json`;
 }
 

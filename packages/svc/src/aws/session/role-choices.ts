@@ -1,5 +1,6 @@
-import type { ParsedArguments } from '../program/arguments.js';
-import { usageFailure } from '../program/failure.js';
+import type { ParsedArguments } from '../../program/arguments.js';
+import { isReadOnly } from '../../program/environment.js';
+import { usageFailure } from '../../program/failure.js';
 
 /** A role of AWS, and the settings of its session that the user chose. */
 export interface RoleChoices {
@@ -9,6 +10,8 @@ export interface RoleChoices {
   /** The name of the role session; without it, the source identity in the token is used. */
   readonly sessionName?: string;
   readonly region?: string;
+  /** True for a session that can only read. */
+  readonly readOnly?: true;
 }
 
 const ROLE = /^arn:aws[a-z-]*:iam::\d{12}:role\/[\x21-\x7e]+$/;
@@ -26,7 +29,22 @@ export function roleChoices(options: ParsedArguments, usage: string): RoleChoice
   const role = options.value('role');
   if (role === undefined) throw usageFailure('--role is missing.', usage);
   assertRole(role, '--role', usage);
-  const duration = Number(options.value('duration') ?? AN_HOUR);
+  return { role, ...sessionChoices(options, usage) };
+}
+
+/**
+ * Parses the options about the session of a role. In an environment with `SVC_READ_ONLY` each
+ * session can only read, whatever the options say.
+ *
+ * @param defaults the values that count without an option
+ * @throws CliFailure with status 2
+ */
+export function sessionChoices(
+  options: ParsedArguments,
+  usage: string,
+  defaults: { readonly duration?: number | undefined; readonly region?: string | undefined } = {},
+): Omit<RoleChoices, 'role'> {
+  const duration = Number(options.value('duration') ?? defaults.duration ?? AN_HOUR);
   if (!Number.isInteger(duration) || duration < 900 || duration > 43_200) {
     throw usageFailure('--duration must be 900 to 43200 seconds.', usage);
   }
@@ -34,9 +52,34 @@ export function roleChoices(options: ParsedArguments, usage: string): RoleChoice
   if (sessionName !== undefined && !NAME.test(sessionName)) {
     throw usageFailure('--session-name must be 2 to 64 of A-Z a-z 0-9 _ + = , . @ -', usage);
   }
-  const region = options.value('region');
+  const region = options.value('region') ?? defaults.region;
   if (region !== undefined) assertRegion(region, '--region', usage);
-  return { role, duration, ...(sessionName && { sessionName }), ...(region && { region }) };
+  const readOnly = options.has('read-only') || isReadOnly();
+  return {
+    duration,
+    ...(sessionName && { sessionName }),
+    ...(region && { region }),
+    ...(readOnly && { readOnly }),
+  };
+}
+
+/**
+ * Returns the choices for a session of a role without options, as its profile makes them. In an
+ * environment with `SVC_READ_ONLY` the session can only read.
+ *
+ * @param readOnly true for a session that can only read in any environment
+ */
+export function defaultChoices(
+  role: { readonly arn: string; readonly region?: string; readonly duration?: number },
+  readOnly = false,
+): RoleChoices {
+  const { arn, region, duration = AN_HOUR } = role;
+  return {
+    role: arn,
+    duration,
+    ...(region !== undefined && { region }),
+    ...((readOnly || isReadOnly()) && { readOnly: true }),
+  };
 }
 
 /**

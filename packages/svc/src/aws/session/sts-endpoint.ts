@@ -1,5 +1,5 @@
-import { variable } from '../program/environment.js';
-import { CliFailure, STATUS } from '../program/failure.js';
+import { variable } from '../../program/environment.js';
+import { CliFailure, STATUS } from '../../program/failure.js';
 import { assertRegion, type RoleChoices } from './role-choices.js';
 
 /** The domains of AWS, by the beginning of the names of the regions in them. */
@@ -29,17 +29,35 @@ const FIRST_REGIONS: Readonly<Record<string, string>> = {
  * @throws CliFailure with status 2 for an address or a region that cannot be used
  */
 export function stsEndpoint({ role, region: given }: RoleChoices): string {
-  for (const name of ['AWS_ENDPOINT_URL_STS', 'AWS_ENDPOINT_URL']) {
-    const address = variable(name);
-    if (address !== undefined) return checkedEndpoint(name, address);
-  }
+  const chosen = endpointOf('STS');
+  if (chosen !== undefined) return chosen;
   const [, partition = ''] = role.split(':');
   const ofEnvironment = ['AWS_REGION', 'AWS_DEFAULT_REGION'].find((name) => variable(name));
   const region = given ?? (ofEnvironment && variable(ofEnvironment)) ?? FIRST_REGIONS[partition];
   if (region === undefined) return 'https://sts.amazonaws.com/';
   assertRegion(region, ofEnvironment ?? '--region', 'a region such as eu-central-1');
+  return `https://sts.${region}.${domainOf(region)}/`;
+}
+
+/** Returns the domain of AWS in which a region is. */
+export function domainOf(region: string): string {
   const [, domain = ''] = DOMAINS.find(([prefix]) => region.startsWith(prefix)) ?? [];
-  return `https://sts.${region}.${domain}/`;
+  return domain;
+}
+
+/**
+ * Returns the address of a service of AWS that the user chose by the variables that the tools of
+ * AWS read; undefined without a variable.
+ *
+ * @param service the service as in the name of its variable, such as `STS`
+ * @throws CliFailure with status 2 for an address that is neither https nor of this machine
+ */
+export function endpointOf(service: string): string | undefined {
+  for (const name of [`AWS_ENDPOINT_URL_${service}`, 'AWS_ENDPOINT_URL']) {
+    const address = variable(name);
+    if (address !== undefined) return checkedEndpoint(name, address);
+  }
+  return undefined;
 }
 
 /**

@@ -1,0 +1,27 @@
+import { variables } from '../program/environment.js';
+
+/** The changes to the environment of a child process. */
+export interface EnvironmentChange {
+  /** The variables to set. Their values may be secrets. */
+  readonly set: Readonly<Record<string, string>>;
+  /** The names of the variables to remove. */
+  readonly unset: readonly string[];
+}
+
+/** The change that changes nothing. */
+export const NO_CHANGE: EnvironmentChange = { set: {}, unset: [] };
+
+/** Combines several changes. A variable that one change sets is not removed by another. */
+export function combined(...changes: readonly EnvironmentChange[]): EnvironmentChange {
+  const set = Object.assign({}, ...changes.map((change) => change.set)) as Record<string, string>;
+  const unset = new Set(changes.flatMap((change) => change.unset));
+  return { set, unset: [...unset].filter((name) => !Object.hasOwn(set, name)) };
+}
+
+/** Returns the environment of a child process: that of this process with a change. */
+export function childEnvironment({ set, unset }: EnvironmentChange): Record<string, string> {
+  const kept = Object.entries(variables()).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined && !unset.includes(entry[0]),
+  );
+  return { ...Object.fromEntries(kept), ...set };
+}

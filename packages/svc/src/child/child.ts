@@ -1,0 +1,85 @@
+import { spawn } from 'node:child_process';
+import { constants } from 'node:os';
+import { isatty } from 'node:tty';
+import { CliFailure, errorCode, usageFailure } from '../program/failure.js';
+import { fileReason } from '../program/system-errors.js';
+import type { Terminal } from '../terminal/terminal.js';
+import { childEnvironment, type EnvironmentChange } from './child-environment.js';
+
+/** The signals that are passed on to the child process. Windows knows three of them. */
+const SIGNALS: readonly NodeJS.Signals[] = [
+  'SIGINT',
+  'SIGTERM',
+  'SIGHUP',
+  ...(process.platform === 'win32' ? [] : (['SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const)),
+];
+
+/** The signals that a terminal sends to all processes in its foreground. */
+const OF_TERMINAL: readonly string[] = ['SIGINT', 'SIGQUIT'];
+
+/** The exit statuses of a shell for a program that is missing, and for one that cannot run. */
+const MISSING = 127;
+const NOT_RUNNABLE = 126;
+
+/** The arguments of a command, split at `--`. */
+export interface SplitArguments {
+  /** The arguments of the command itself. */
+  readonly own: readonly string[];
+  /** The program to run, and its arguments. */
+  readonly program: readonly [string, ...string[]];
+}
+
+/**
+ * Splits the arguments of a command that runs a program. All after the first `--` belongs to the
+ * program.
+ *
+ * @throws CliFailure with status 2 if no program is named
+ */
+export function splitAtProgram(args: readonly string[], usage: string): SplitArguments {
+  const end = args.indexOf('--');
+  const [first, ...others] = end < 0 ? [] : args.slice(end + 1);
+  if (first !== undefined) return { own: args.slice(0, end), program: [first, ...others] };
+  throw usageFailure('The program is missing: it stands after "--".', usage);
+}
+
+/**
+ * Runs a program with a changed environment, and waits for its end. Signals to this process are
+ * passed on.
+ *
+ * @returns the exit status of the program; 128 and the number of the signal that ended it; 127 or
+ *   126 if it cannot be started
+ */
+export function runChild(
+  [program, ...args]: SplitArguments['program'],
+  change: EnvironmentChange,
+  terminal: Terminal,
+): Promise<number> {
+  return new Promise((done) => {
+    const child = spawn(program, args, { env: childEnvironment(change), stdio: 'inherit' });
+    const passOn = (signal: NodeJS.Signals) => {
+      // The terminal has sent the signal to the child process, too.
+      const hasIt = OF_TERMINAL.includes(signal) && isatty(0);
+      if (!hasIt) child.kill(signal);
+    };
+    const handlers = SIGNALS.map((signal) => [signal, () => passOn(signal)] as const);
+    for (const [signal, handler] of handlers) process.on(signal, handler);
+    const end = (status: number) => {
+      for (const [signal, handler] of handlers) process.off(signal, handler);
+      done(status);
+    };
+    child.once('error', (error) => end(reportOf(program, error, terminal)));
+    child.once('exit', (code, signal) => end(code ?? statusOf(signal)));
+  });
+}
+
+function statusOf(signal: NodeJS.Signals | null): number {
+  return 128 + (signal === null ? 0 : constants.signals[signal]);
+}
+
+function reportOf(program: string, error: Error, terminal: Terminal): number {
+  const isMissing = errorCode(error) === 'ENOENT';
+  const reason = isMissing ? 'it was not found' : fileReason(error);
+  const { line } = new CliFailure(`${program} cannot be run: ${reason}.`, '');
+  terminal.warn(`svc: ${line}`);
+  return isMissing ? MISSING : NOT_RUNNABLE;
+}

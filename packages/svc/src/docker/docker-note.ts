@@ -1,0 +1,32 @@
+import { setupNote } from '../changes/setup-note.js';
+import type { CommandContext } from '../command/command-context.js';
+
+/** The name of the part of `svc setup`, and of its entry in `config.json`. */
+export const DOCKER = 'docker';
+
+/** The name of the helper in the configuration of Docker, which runs `docker-credential-svc`. */
+export const HELPER = 'svc';
+
+/** A registry for which Docker asks `svc`. */
+export interface NotedRegistry {
+  readonly server: string;
+  /** The ARN of the role; undefined for the only role of the account of the registry. */
+  readonly role?: string;
+  /** True for a registry of a role that the server lists. */
+  readonly listed?: true;
+}
+
+/** The record of `svc setup docker` in `config.json`. */
+export interface DockerNote {
+  /** The registries by their hosts. */
+  readonly registries: Readonly<Record<string, NotedRegistry>>;
+  /** True if the setup made the configuration of Docker. */
+  readonly isNewFile?: true;
+  /** The path of the script `docker-credential-svc`. */
+  readonly script?: string;
+}
+
+/** Returns what `svc setup docker` has recorded. */
+export function dockerNote(context: CommandContext): DockerNote {
+  return { registries: {}, ...setupNote(context, DOCKER) };
+}
