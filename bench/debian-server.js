@@ -14,7 +14,7 @@ const { startDebianPostgres } = await import('../test/support/debian-postgres.ts
  *
  * @param settingsOf returns variables of the server for the PostgreSQL that was started
  */
-export async function onDebianPostgres(act, settingsOf = () => ({})) {
+export async function onDebianPostgres(act, settingsOf = async () => ({})) {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
   const postgres = await startDebianPostgres();
   const ask = async (database, ...texts) => {

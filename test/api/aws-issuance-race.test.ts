@@ -41,7 +41,10 @@ describe('issuing a token for AWS during a de-provisioning', () => {
     };
   });
 
-  const issue = () => app.nest.get(AwsTokens, { strict: false }).issue(session, { arn: null, isReadOnly: false }, ORIGIN);
+  const issue = () =>
+    app.nest
+      .get(AwsTokens, { strict: false })
+      .issue(session, { arn: null, isReadOnly: false }, ORIGIN);
   const issuedNow = () =>
     count(app.dataSource, "audit_events WHERE type = 'aws_credential' AND subject_id = $1", [
       session.userId,

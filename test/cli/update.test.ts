@@ -322,7 +322,7 @@ requires('ssh-keygen').describe('svc update', () => {
           .end('{"keys":[]}');
     const logIn = (address: string) => {
       const server = { baseUrl: address };
-      home.useServer(server as TestApp);
+      home.useServer(server);
       home.writeState(server, 'token.json', {
         access_token: 'token',
         scope: 'openid svc:credentials',

@@ -136,10 +136,14 @@ ${OPTIONS.map((option) => `complete -c svc -l ${option.slice(2)}${option === '--
 `;
 }
 
+/** Writes an entry of a table of PowerShell. */
+const tableRow = (key: string, words: string) => `    '${key}' = '${words}'`;
+
 function powershell(commands: readonly CommandWords[]): string {
-  const row = (key: string, words: string) => `    '${key}' = '${words}'`;
-  const words = withWords(commands).map((entry) => row(entry.name, entry.words));
-  const acts = withActs(commands).map((entry) => row(`${entry.name} ${entry.word}`, entry.words));
+  const words = withWords(commands).map((entry) => tableRow(entry.name, entry.words));
+  const acts = withActs(commands).map((entry) =>
+    tableRow(`${entry.name} ${entry.word}`, entry.words),
+  );
   return `# Completions of svc for PowerShell.
 Register-ArgumentCompleter -Native -CommandName 'svc', 'svc.exe' -ScriptBlock {
   param($wordToComplete, $commandAst, $cursorPosition)
