@@ -254,6 +254,18 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
   ],
   [{ SVC_DB_MAX_CONNECTIONS: PLANTED }, 'SVC_DB_MAX_CONNECTIONS: must be a whole number'],
   [
+    { SVC_DATABASE_POOLER: PLANTED, SVC_DATABASE_DIRECT_URL: 'postgres://a/svc' },
+    'SVC_DATABASE_POOLER: must be transaction or transaction-prepared',
+  ],
+  [
+    { SVC_DATABASE_POOLER: 'transaction', SVC_DATABASE_DIRECT_URL: `mysql://${PLANTED}` },
+    'SVC_DATABASE_DIRECT_URL: must be a postgres:// URL (docs/operations/databases.md)',
+  ],
+  [
+    { SVC_DATABASE_POOLER: 'transaction' },
+    'SVC_DATABASE_DIRECT_URL: is required where SVC_DATABASE_POOLER is set',
+  ],
+  [
     { SVC_DATABASE_FAILOVER: PLANTED },
     'SVC_DATABASE_FAILOVER: must be synchronous or asynchronous',
   ],

@@ -31,6 +31,12 @@ const PROFILE = /^[\w.@:+-]{1,64}$/;
 const QUOTABLE = /^[^"'\\$`%!\r\n]+$/;
 
 /**
+ * The same on Windows, where a backslash separates folders. Before the closing quotation mark it
+ * would escape it, and `cmd.exe`, by which some SDKs run the program, expands % and !.
+ */
+const QUOTABLE_ON_WINDOWS = /^[\w .@:+=,()\\/~-]*[^\\"'$`%!&|<>^\r\n]$/;
+
+/**
  * Returns the name of a profile: the given name, or else the name of the role.
  * @throws CliFailure with status 2 for a name with other characters
  */
@@ -41,10 +47,14 @@ export function profileName(given: string | undefined, role: string): string {
 }
 
 /** Returns the block for `~/.aws/config` with all profiles that the command writes. */
-export function profilesBlock(program: string, note: AwsNote): MarkedBlock {
+export function profilesBlock(
+  program: string,
+  note: AwsNote,
+  platform: NodeJS.Platform = process.platform,
+): MarkedBlock {
   const lines = Object.entries(note).flatMap(([name, { server, role, region, duration }]) => [
     sectionOf(name),
-    `credential_process = ${quoted(program)} aws credential-process --server ${server} --role ${quoted(role)}` +
+    `credential_process = ${quoted(program, platform)} aws credential-process --server ${server} --role ${quoted(role)}` +
       (duration === undefined ? '' : ` --duration ${duration}`) +
       (region === undefined ? '' : ` --region ${region}`),
     ...(region === undefined ? [] : [`region = ${region}`]),
@@ -65,9 +75,9 @@ function sectionOf(name: string): string {
   return name === 'default' ? '[default]' : `[profile ${name}]`;
 }
 
-function quoted(text: string): string {
+function quoted(text: string, platform: NodeJS.Platform = process.platform): string {
   if (/^[\w./@:+=,-]+$/.test(text)) return text;
-  if (QUOTABLE.test(text)) return `"${text}"`;
+  if ((platform === 'win32' ? QUOTABLE_ON_WINDOWS : QUOTABLE).test(text)) return `"${text}"`;
   const whatToDo = 'Install svc at another path, or write the profile by hand.';
   throw new CliFailure(`The AWS tools cannot run ${text}.`, whatToDo, STATUS.failed);
 }

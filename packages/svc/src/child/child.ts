@@ -1,21 +1,10 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
-import { isatty } from 'node:tty';
 import { CliFailure, errorCode, usageFailure } from '../program/failure.js';
 import { fileReason } from '../program/system-errors.js';
 import type { Terminal } from '../terminal/terminal.js';
 import { childEnvironment, type EnvironmentChange } from './child-environment.js';
-
-/** The signals that are passed on to the child process. Windows knows three of them. */
-const SIGNALS: readonly NodeJS.Signals[] = [
-  'SIGINT',
-  'SIGTERM',
-  'SIGHUP',
-  ...(process.platform === 'win32' ? [] : (['SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const)),
-];
-
-/** The signals that a terminal sends to all processes in its foreground. */
-const OF_TERMINAL: readonly string[] = ['SIGINT', 'SIGQUIT'];
+import { endOf } from './signals.js';
 
 /** The exit statuses of a shell for a program that is missing, and for one that cannot run. */
 const MISSING = 127;
@@ -49,34 +38,25 @@ export function splitAtProgram(args: readonly string[], usage: string): SplitArg
  * @returns the exit status of the program; 128 and the number of the signal that ended it; 127 or
  *   126 if it cannot be started
  */
-export function runChild(
+export async function runChild(
   [program, ...args]: SplitArguments['program'],
   change: EnvironmentChange,
   terminal: Terminal,
 ): Promise<number> {
-  return new Promise((done) => {
-    const child = spawn(program, args, { env: childEnvironment(change), stdio: 'inherit' });
-    const passOn = (signal: NodeJS.Signals) => {
-      // The terminal has sent the signal to the child process, too.
-      const hasIt = OF_TERMINAL.includes(signal) && isatty(0);
-      if (!hasIt) child.kill(signal);
-    };
-    const handlers = SIGNALS.map((signal) => [signal, () => passOn(signal)] as const);
-    for (const [signal, handler] of handlers) process.on(signal, handler);
-    const end = (status: number) => {
-      for (const [signal, handler] of handlers) process.off(signal, handler);
-      done(status);
-    };
-    child.once('error', (error) => end(reportOf(program, error, terminal)));
-    child.once('exit', (code, signal) => end(code ?? statusOf(signal)));
-  });
+  const child = spawn(program, args, { env: childEnvironment(change), stdio: 'inherit' });
+  try {
+    const { status, signal } = await endOf(child);
+    return status ?? statusOf(signal);
+  } catch (error) {
+    return reportOf(program, error, terminal);
+  }
 }
 
 function statusOf(signal: NodeJS.Signals | null): number {
   return 128 + (signal === null ? 0 : constants.signals[signal]);
 }
 
-function reportOf(program: string, error: Error, terminal: Terminal): number {
+function reportOf(program: string, error: unknown, terminal: Terminal): number {
   const isMissing = errorCode(error) === 'ENOENT';
   const reason = isMissing ? 'it was not found' : fileReason(error);
   const { line } = new CliFailure(`${program} cannot be run: ${reason}.`, '');

@@ -4,7 +4,7 @@ import { CliFailure, notLoggedIn } from '../program/failure.js';
 import { accepted } from '../server/server-client.js';
 import { readToken } from '../server/stored-token.js';
 import { ensureCertificateFor } from '../ssh/host-certificate.js';
-import { runInPlace } from '../terminal/child-program.js';
+import { runInPlace } from '../child/in-place.js';
 
 /**
  * `svc git sign`: signs as `ssh-keygen -Y sign` does, after it made sure that a valid certificate

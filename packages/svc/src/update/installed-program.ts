@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { accessSync, constants, lstatSync, realpathSync } from 'node:fs';
 import { dirname, extname } from 'node:path';
+import { isOneExecutable } from '../files/own-program.js';
 import { fileFailure } from '../files/private-folder.js';
 import { CliFailure } from '../program/failure.js';
 
@@ -18,8 +19,7 @@ export interface InstalledProgram {
 /** Returns the file of the command that runs. */
 export function installedProgram(): InstalledProgram {
   const { platform, arch, execPath } = process;
-  const sea = process.getBuiltinModule?.('node:sea') as { isSea?: () => boolean } | undefined;
-  const isExecutable = sea?.isSea?.() === true;
+  const isExecutable = isOneExecutable();
   const path = isExecutable ? execPath : (process.argv[1] ?? '');
   try {
     return { path: realpathSync(path), isExecutable, platform, arch };

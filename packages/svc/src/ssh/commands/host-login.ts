@@ -4,7 +4,7 @@ import { CliFailure, STATUS, usageFailure } from '../../program/failure.js';
 import { nearestWord } from '../../program/suggestion.js';
 import { ProofRefused } from '../../server/server-client.js';
 import { readAnyToken } from '../../server/stored-token.js';
-import { runInPlace } from '../../terminal/child-program.js';
+import { runInPlace } from '../../child/in-place.js';
 import { hostFile, hostName, isHostOf, SSH_FILES } from '../certificate-cache.js';
 import { expandable } from '../config-block.js';
 import { ensureCertificateFor } from '../host-certificate.js';

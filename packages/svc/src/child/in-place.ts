@@ -1,13 +1,11 @@
 import { spawn } from 'node:child_process';
 import { sleep } from '../program/clock.js';
 import { CliFailure, errorCode } from '../program/failure.js';
-
-/** The signals that are handed on to the program. */
-const SIGNALS = ['SIGINT', 'SIGQUIT', 'SIGTERM', 'SIGHUP'] as const;
+import { endOf } from './signals.js';
 
 /**
- * Runs a program with the streams of this process, as if it stood in its place. Signals are handed
- * on to it; on a terminal, the keys for an interruption reach it without help.
+ * Runs a program with the streams of this process, as if it stood in its place. Signals are passed
+ * on to it.
  *
  * @param install the remedy if the program is not installed
  * @returns its exit status. If a signal ended it, this process ends by the same signal
@@ -18,19 +16,10 @@ export async function runInPlace(
   args: readonly string[],
   install: string,
 ): Promise<number> {
-  const child = spawn(program, args, { stdio: 'inherit' });
-  const handOn = (signal: NodeJS.Signals) => {
-    const isByKey = process.stdin.isTTY && (signal === 'SIGINT' || signal === 'SIGQUIT');
-    if (!isByKey) child.kill(signal);
-  };
-  SIGNALS.forEach((signal) => process.on(signal, handOn));
-  const [status, signal] = await new Promise<[number | null, NodeJS.Signals | null]>(
-    (resolve, reject) => {
-      child.once('error', (error) => reject(notRun(program, install, error)));
-      child.once('close', (...end) => resolve(end));
-    },
-  );
-  SIGNALS.forEach((one) => process.off(one, handOn));
+  const end = endOf(spawn(program, args, { stdio: 'inherit' }));
+  const { status, signal } = await end.catch((error: unknown) => {
+    throw notRun(program, install, error);
+  });
   if (signal !== null) {
     process.kill(process.pid, signal);
     await sleep(1_000); // the signal arrives in a moment
