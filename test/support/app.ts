@@ -113,12 +113,21 @@ function keepWholeLog(log: Config['log']): void {
   void new PinoLogger({ pinoHttp: { logger: createLogger({ ...log, filter: 'debug' }, sink) } });
 }
 
+/** Returns the port of the PgBouncer of this project; undefined without one. */
+function poolerPort(): number | undefined {
+  try {
+    return inject('pooler');
+  } catch {
+    return undefined; // a replica in a process of its own, which no runner of tests started
+  }
+}
+
 /**
  * Returns the settings of the database. If the project of this run has a PgBouncer, the application
  * uses it, and the database itself is behind the direct URL.
  */
 function databaseSettings(url: string | undefined): Record<string, string | undefined> {
-  const port = inject('pooler');
+  const port = poolerPort();
   if (port === undefined || url === undefined) return { SVC_DATABASE_URL: url };
   const [, user, database] = /^postgres:\/\/([^@]+)@[^/]*\/([^?]+)/.exec(url) ?? [];
   return {
