@@ -48,6 +48,9 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(?:Z|\+00:00)$/;
 const END = /expire|until|ends|before|signs_from/;
 const LOOPBACK = /http:\/\/(?:127\.0\.0\.1|localhost):\d+/g;
 
+/** Matches a time in a line of `allowed_signers` (ssh-keygen). */
+const TIME_OF_SIGNERS = /(?<=valid-after=")\d{14}Z(?=")/g;
+
 /** Matches a parameter in the query of an address. */
 const IN_QUERY = /(?<=^https?:\/\/.*)([?&])([\w-]+)=([^&#]+)/g;
 const TEST_ADDRESS = /^10\.\d+\.\d+\.\d+$/;
@@ -129,6 +132,7 @@ export class Samples {
     return result
       .replaceAll(LOOPBACK, (address) => this.#addressOf(address))
       .replaceAll(UUID, (id) => this.#idOf(id))
+      .replaceAll(TIME_OF_SIGNERS, '20260115093000Z')
       .replaceAll(IN_QUERY, (_, mark: string, key: string, value: string) => {
         const sample = this.#sampleOf(decodeURIComponent(value), key);
         return `${mark}${key}=${encodeURIComponent(sample)}`;

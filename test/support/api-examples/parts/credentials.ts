@@ -44,6 +44,10 @@ export async function credentialExamples(stage: Stage): Promise<string> {
     parameters: { role_arn: ROLE },
     authorization: sessionOf(stage.admin),
   });
+  await exchanges.also('getAwsToken', {
+    parameters: { role_arn: ROLE, read_only: true },
+    authorization: sessionOf(stage.admin),
+  });
   await github(stage, exchanges);
   return exchanges.recorded();
 }
