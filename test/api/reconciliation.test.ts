@@ -32,7 +32,7 @@ const KEPT = `
   record_ties redone_acts replica_reports replicas saml_sp_keys saved_questions schema_migrations scim_refusals
   scim_removed_identities scim_tokens scim_tombstones secrets_to_confirm signal_events signal_receivers
   signal_removed_subjects signal_streams spent_tokens ssh_attested_keys ssh_authorities
-  ssh_authority ssh_certificate_groups ssh_revocation_list ssh_revoked_ranges token_signing_keys undelivered_events users`;
+  ssh_authority ssh_certificate_groups ssh_revocation_list ssh_revoked_ranges ssh_revoked_signatures token_signing_keys undelivered_events users`;
 
 const log = new RecordingLog();
 const end = () => endEverything(app.dataSource, log);
