@@ -1,3 +1,4 @@
+import '../support/full-scale-only.js';
 import { spawn } from 'node:child_process';
 import { mkdir, readdir, readFile, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';

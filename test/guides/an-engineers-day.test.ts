@@ -1,3 +1,4 @@
+import '../support/full-scale-only.js';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { requiresAws } from '../support/aws-command.js';
 import { startAwsWorld, type AwsPerson, type AwsWorld } from '../support/aws-person.js';

@@ -1,3 +1,4 @@
+import '../support/full-scale-only.js';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {

@@ -1,3 +1,4 @@
+import '../support/full-scale-only.js';
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
