@@ -18,22 +18,22 @@ const exec = promisify(execFile);
 /** The MiB on disk of the packages: as npm installs them, and as the image has them. */
 const MOST = { installed: 215, image: 110 };
 
-/** The command by which the image installs its packages, up to the cleaning of npm's cache. */
-const [INSTALL = '', TRIM = ''] = readFileSync(join(ROOT, 'Dockerfile'), 'utf8')
+/** The stage of the Dockerfile that makes `/app` of the image. */
+const STAGE = readFileSync(join(ROOT, 'Dockerfile'), 'utf8')
   .split('FROM ')
-  .at(-1)!
-  .match(/^RUN (npm ci [\s\S]*?)&& npm cache/m)![1]!
+  .find((stage) => / AS app\n/.test(stage))!;
+
+/** The command by which the image installs its packages, and removes files that it does not need. */
+const [INSTALL = '', TRIM = ''] = /^RUN (npm ci (?:[^\n]*\\\n)*[^\n]*)/m
+  .exec(STAGE)![1]!
   .replaceAll('\\\n', ' ')
   .split('&&')
   .map((command) => command.trim());
 
 /** The packages of this repository that the image contains. */
-const OWN_PACKAGES = [
-  ...readFileSync(join(ROOT, 'Dockerfile'), 'utf8')
-    .split('FROM ')
-    .at(-1)!
-    .matchAll(/^COPY (packages\/[\w-]+)\/package\.json /gm),
-].map(([, folder = '']) => folder);
+const OWN_PACKAGES = [...STAGE.matchAll(/^COPY (packages\/[\w-]+)\/package\.json /gm)].map(
+  ([, folder = '']) => folder,
+);
 
 interface Locked {
   readonly resolved?: string;

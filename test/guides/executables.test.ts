@@ -1,3 +1,4 @@
+import '../support/full-scale-only.js';
 import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -13,7 +14,6 @@ import {
   readCodeSignature,
   withNodeOptions,
 } from '../support/release/executable-files.js';
-import { SCALE } from '../support/scale.js';
 import { SSHD_PROGRAMS, startSshd } from '../support/sshd.js';
 import { runProgram } from '../support/svc-command.js';
 import { removeDirectory } from '../support/temporary-directory.js';
@@ -35,14 +35,19 @@ const FORMATS = {
 type System = keyof typeof FORMATS;
 const SYSTEMS = Object.keys(FORMATS) as System[];
 
-/** Declares tests of the executables of this checkout, which are made twice. */
-function withExecutables(tests: () => void): void {
-  if (SCALE !== 'full') return;
-  const needs = ['root', 'mounts', 'a Debian laptop', 'jq', 'file', 'rpm', 'rpm2cpio', 'cpio'];
-  requires(...needs, 'ruby', ...SSHD_PROGRAMS).describe('the executables of this checkout', tests);
-}
+const NEEDS = [
+  'root',
+  'mounts',
+  'a Debian laptop',
+  'jq',
+  'file',
+  'rpm',
+  'rpm2cpio',
+  'cpio',
+  'ruby',
+];
 
-withExecutables(() => {
+requires(...NEEDS, ...SSHD_PROGRAMS).describe('the executables of this checkout', () => {
   let folder: string;
   let made: string;
   let version: string;

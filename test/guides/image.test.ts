@@ -170,7 +170,7 @@ requires(...needs).describe('the image, built by an unprivileged user', () => {
   }, 300_000);
 
   it('issues a certificate to a person with a key, by which ssh logs in', async () => {
-    // Production trusts the attestation roots of vendors alone, and the key of the test is software.
+    // Production trusts the attestation roots of vendors alone, and this key is software.
     const key = new SoftwareKey();
     const script = join(builder.folder, 'trusting-server.js');
     writeFileSync(script, readFileSync(join(ROOT, 'test/support/trusting-server.js')));

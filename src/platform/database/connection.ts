@@ -53,8 +53,8 @@ export interface PoolOptions {
    */
   readonly gate?: ConfirmationGate | undefined;
   /**
-   * True if a pooler in transaction mode is at the address. The settings of a session are then those
-   * of the role, because the pooler would hand the session out to other clients.
+   * True if a pooler in transaction mode is at the address. The settings of a session are then
+   * those of the role, because the pooler would hand the session out to other clients.
    */
   readonly isPooled?: boolean;
 }

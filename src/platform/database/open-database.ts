@@ -33,7 +33,7 @@ import { COSTLY_STATEMENT, sharesOf, TenantWork } from '#platform/database/tenan
 const PATIENCE = 30_000;
 const RETRY_EVERY = 1_000;
 
-/** Beside a pooler: the connections for the two locks of sessions, clean-up and checks of domains. */
+/** The connections beside a pooler for two locks of sessions: clean-up, and checks of domains. */
 const DIRECT_CONNECTIONS = 2;
 
 /**

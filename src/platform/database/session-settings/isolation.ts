@@ -5,9 +5,9 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
  * Sets the isolation level of a session's transactions to READ COMMITTED. The statements of this
- * service lock each row on which a decision depends, and read it again under the lock, as this level
- * does (manual of PostgreSQL, section 13.2.1). A stricter level would decide the same, and refuse
- * many of the requests that wait for one row.
+ * service lock each row on which a decision depends, and read it again under the lock, as this
+ * level does (manual of PostgreSQL, section 13.2.1). A stricter level would decide the same, and
+ * refuse many of the requests that wait for one row.
  */
 export const READ_COMMITTED = "SET default_transaction_isolation = 'read committed'";
 

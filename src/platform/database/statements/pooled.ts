@@ -24,8 +24,8 @@ export function directPoolOf(pool: DataSource): DataSource {
 }
 
 /**
- * Returns false if statements of a pool must have no name, because its pooler may run a statement on
- * another connection than the one that prepared it.
+ * Returns false if statements of a pool must have no name, because its pooler may run a statement
+ * on another connection than the one that prepared it.
  */
 export function preparesByName(pool: DataSource): boolean {
   return pooled.get(pool)?.knowsNames ?? true;
