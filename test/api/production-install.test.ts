@@ -23,7 +23,7 @@ const STAGE = readFileSync(join(ROOT, 'Dockerfile'), 'utf8')
   .split('FROM ')
   .find((stage) => / AS app\n/.test(stage))!;
 
-/** The command by which the image installs its packages, and removes files that it does not need. */
+/** The command by which the image installs its packages, and removes files without a use. */
 const [INSTALL = '', TRIM = ''] = /^RUN (npm ci (?:[^\n]*\\\n)*[^\n]*)/m
   .exec(STAGE)![1]!
   .replaceAll('\\\n', ' ')

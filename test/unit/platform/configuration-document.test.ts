@@ -266,7 +266,7 @@ describe('a configuration document', () => {
     // JSON_FORMS.
     for (const name of textual) {
       expect(name).toMatch(
-        /URL|_ID$|_NAME$|_HOST$|_ADDR$|SECRET|TOKEN|_KEY|TLS_|DATA_DIR|AUDIENCE|S3_|FORMAT|FAILOVER|POOLER|RUST_LOG|OTEL|AWS_|PRINCIPALS_DOMAIN|SECURITY_CONTACT|SEAL_BUCKET/,
+        /URL|_ID$|_NAME$|_HOST$|_ADDR$|SECRET|TOKEN|_KEY|TLS_|DATA_DIR|AUDIENCE|S3_|FORMAT|FAILOVER|POOLER|RELEASE_DIR|RUST_LOG|OTEL|AWS_|PRINCIPALS_DOMAIN|SECURITY_CONTACT|SEAL_BUCKET/,
       );
     }
     expect(Object.fromEntries(forms)).toMatchObject({
