@@ -46,7 +46,7 @@ interface WholePlan {
 export const command: Command = {
   usage: USAGE,
   help: [
-    'Connects the tools of this machine with the server. Without a name it goes through all of them.',
+    'Connects the tools of this machine with the server. Without a name it goes through all but docker.',
     'The server lists the hosts, roles and clusters that you reach; options add further ones.',
     '',
     '--yes      makes the changes without a question',

@@ -47,9 +47,6 @@ const MANAGERS: readonly (readonly [part: RegExp, command: string])[] = [
   [/\/Cellar\/|\/homebrew\/|\/linuxbrew\//i, 'brew upgrade svc'],
   [/[\\/]scoop[\\/]apps[\\/]/i, 'scoop update svc'],
   [/[\\/]WinGet[\\/]/i, 'winget upgrade svc'],
-  [/[\\/]node_modules[\\/]/, 'npm install --global @svc/cli@latest'],
-  [/^\/nix\/store\//, 'nix profile upgrade svc'],
-  [/^\/snap\//, 'snap refresh svc'],
 ];
 
 /** The questions to package managers of the whole system, each with its command of an update. */

@@ -20,7 +20,7 @@ interface Refusal {
 const LOST_STATEMENT: Refusal = {
   is: (code) => code === '26000' || code === '42P05',
   advice:
-    'A pooler in transaction mode loses prepared statements. Connect to PostgreSQL itself, or use session mode',
+    'A pooler in transaction mode loses prepared statements. Set SVC_DATABASE_POOLER and SVC_DATABASE_DIRECT_URL, connect to PostgreSQL itself, or use session mode',
 };
 
 /**
