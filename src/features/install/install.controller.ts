@@ -20,12 +20,10 @@ import { Views } from '#platform/http/views/views.service.js';
 import { VERSION } from '#platform/text/service-version.js';
 import { commandFile } from './command-file.js';
 import { readCommandRelease, type CommandRelease, type ReleasedFile } from './command-release.js';
+import { DownloadSlots } from './download-slots.js';
 import { installScript, type InstalledFile, type InstallFacts } from './install-script.js';
 import { systemOf } from './visitor-system.js';
 import { windowsScript } from './windows-script.js';
-
-/** The largest number of files of a release that are sent at the same time. */
-const MOST_DOWNLOADS = 64;
 
 /** The bytes that a client must take in each millisecond, on average: 512 kbit/s. */
 const SLOWEST = 64;
@@ -43,7 +41,7 @@ export class InstallController implements OnModuleInit {
   readonly #server: string;
   readonly #folder: string | undefined;
   #release: CommandRelease | undefined;
-  #downloads = 0;
+  readonly #slots = new DownloadSlots();
 
   constructor(
     @Inject(CONFIG) config: Config,
@@ -114,12 +112,11 @@ export class InstallController implements OnModuleInit {
       response.status(304).end();
       return;
     }
-    if (this.#downloads >= MOST_DOWNLOADS) {
+    // Only an executable is so large that a slow client keeps it open.
+    if (file.system !== undefined && !this.#slots.take(request, response)) {
       const detail = 'Too many downloads run. Try again in 10 seconds.';
       throw new DomainError('rate_limited', detail, { retryAfter: 10 });
     }
-    this.#downloads += 1;
-    response.once('close', () => (this.#downloads -= 1));
     extendDeadline(response, LEAST_TIME + file.size / SLOWEST);
     await sendReleased(response, file);
   }

@@ -138,12 +138,16 @@ export function openMigrationConnection(
   return connect(address, log, { connectionTimeoutMillis, max: 1, onConnect: ungated });
 }
 
+/** Removes the time limits of the server, which the role may have because of a pooler. */
+const NO_LIMITS =
+  'SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0';
+
 /**
- * Prepares a new connection of a pool without a {@link ConfirmationGate}: switches the compilation
+ * Prepares a new connection of a pool without a {@link ConfirmationGate}: removes its time limits, switches the compilation
  * of statements off, sets the isolation level, and lets the connection write audit rows.
  */
 const ungated: Prepare = (client) =>
-  client.query(`${NO_COMPILATION}; ${READ_COMMITTED}; ${UNCONFIRMED_WRITES}`);
+  client.query(`${NO_LIMITS}; ${NO_COMPILATION}; ${READ_COMMITTED}; ${UNCONFIRMED_WRITES}`);
 
 function connect(address: DatabaseAddress, log: Logger, pool: PoolSettings): Promise<DataSource> {
   const dataSource: DataSource = new DataSource({

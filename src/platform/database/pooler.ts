@@ -36,9 +36,11 @@ export async function preparePooledRole(
       `SVC_DATABASE_DIRECT_URL: is another database than SVC_DATABASE_URL (${DATABASE_PAGE})`,
     );
   }
-  if ((await lackedBy(pooled)).length === 0) return;
+  const isLoose = await losesCommits(pooled);
+  if (!isLoose && (await lackedBy(pooled)).length === 0) return;
+  const settings = isLoose ? { ...NEEDED, synchronous_commit: 'on' } : NEEDED;
   try {
-    for (const [name, value] of Object.entries(NEEDED)) {
+    for (const [name, value] of Object.entries(settings)) {
       const text = 'SELECT format($1, $2::text, current_database(), $3::text) AS statement';
       const template = `ALTER ROLE %I IN DATABASE %I SET ${name} = %L`;
       const [made] = await composedSql<{ statement: string }>(direct, text, [
@@ -55,9 +57,10 @@ export async function preparePooledRole(
 
 /** Warns of each setting that a new connection of the pooler lacks. */
 export async function warnOfPooledRole(pooled: EntityManager, log: Logger): Promise<void> {
-  const lacked = await lackedBy(pooled);
+  const lacked = (await lackedBy(pooled)).map((name) => `${name} = ${NEEDED[name]}`);
+  if (await losesCommits(pooled)) lacked.push('synchronous_commit = on');
   if (lacked.length === 0) return;
-  const settings = lacked.map((name) => `${name} = ${NEEDED[name]}`).join(', ');
+  const settings = lacked.join(', ');
   log.warn(
     `SVC_DATABASE_URL: connections of the pooler lack ${settings}. Set them for the role of the service ` +
       `(ALTER ROLE), and reconnect the pooler (RECONNECT) (${DATABASE_PAGE})`,
@@ -69,6 +72,13 @@ async function lackedBy(pooled: EntityManager): Promise<(keyof typeof NEEDED)[]>
     SELECT needed.key AS name FROM json_each_text(${JSON.stringify(NEEDED)}::json) needed
     WHERE current_setting(needed.key) IS DISTINCT FROM needed.value`;
   return rows.map(({ name }) => name);
+}
+
+/** Returns true if a crash would lose commits of the pooler's connections (`durability.ts`). */
+async function losesCommits(pooled: EntityManager): Promise<boolean> {
+  const [row] = await sql<{ setting: string }>(pooled)`
+    SELECT current_setting('synchronous_commit') AS setting`;
+  return row?.setting === 'off';
 }
 
 async function identityOf(tx: EntityManager): Promise<{ identity: string; role: string }> {

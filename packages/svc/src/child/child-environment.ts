@@ -18,10 +18,18 @@ export function combined(...changes: readonly EnvironmentChange[]): EnvironmentC
   return { set, unset: [...unset].filter((name) => !Object.hasOwn(set, name)) };
 }
 
-/** Returns the environment of a child process: that of this process with a change. */
-export function childEnvironment({ set, unset }: EnvironmentChange): Record<string, string> {
+/**
+ * Returns the environment of a child process: that of this process with a change. Windows ignores
+ * the case of the names.
+ */
+export function childEnvironment(
+  { set, unset }: EnvironmentChange,
+  platform: NodeJS.Platform = process.platform,
+): Record<string, string> {
+  const nameOf = (name: string) => (platform === 'win32' ? name.toUpperCase() : name);
+  const gone = new Set([...unset, ...Object.keys(set)].map(nameOf));
   const kept = Object.entries(variables()).filter(
-    (entry): entry is [string, string] => entry[1] !== undefined && !unset.includes(entry[0]),
+    (entry): entry is [string, string] => entry[1] !== undefined && !gone.has(nameOf(entry[0])),
   );
   return { ...Object.fromEntries(kept), ...set };
 }

@@ -97,10 +97,26 @@ async function sendOnce(
     if (isStreamed && response.ok && response.body) {
       return { status, headers: answered, text: '', parts: response.body };
     }
-    return { status, headers: answered, text: await response.text() };
+    const text = isStreamed ? await firstText(response) : await response.text();
+    return { status, headers: answered, text };
   } catch (error) {
     throw new Unreachable(new URL(url), error);
   }
+}
+
+/** The largest text that is read of an answer that is not the wanted file, in bytes. */
+const MOST_TEXT = 64 * 1024;
+
+/** Reads the text of an answer, at most {@link MOST_TEXT}, and leaves the rest. */
+async function firstText({ body }: Response): Promise<string> {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const part of body ?? []) {
+    parts.push(part as Uint8Array);
+    size += (part as Uint8Array).length;
+    if (size > MOST_TEXT) break; // which ends the connection
+  }
+  return Buffer.concat(parts).toString('utf8', 0, MOST_TEXT);
 }
 
 /** The failure for a server that cannot be reached: the reason in one line, and the next step. */

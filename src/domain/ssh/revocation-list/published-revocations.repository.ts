@@ -169,6 +169,20 @@ export async function listRevokedSignatures(tx: EntityManager): Promise<RevokedS
 }
 
 /**
+ * Returns a text that changes with the list of {@link listRevokedSignatures}. No row of it is
+ * changed or deleted, so that the number of rows and the keys tell.
+ */
+export async function versionOfSignatures(tx: EntityManager): Promise<string> {
+  const [row] = await sql<{ version: string }>(tx)`
+    SELECT concat_ws(' ', (SELECT concat_ws(',', count(*), max(serial)) FROM ssh_revoked_signatures),
+      (SELECT concat_ws(',', count(*), max(recorded_at), sum(last_serial)) FROM ssh_revoked_ranges),
+      (SELECT string_agg(fingerprint, ',' ORDER BY published_at, fingerprint) FROM ssh_authorities WHERE public_key IS NOT NULL)
+    ) AS version WHERE ${CONFIRMED}`;
+  if (!row) throw new Error('SELECT returned no row');
+  return row.version;
+}
+
+/**
  * Locks the row of the published list until the transaction ends, so that only one transaction at a
  * time publishes a list.
  */

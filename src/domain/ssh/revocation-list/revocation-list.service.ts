@@ -7,6 +7,7 @@ import {
   isRevokedSerial,
   listRevoked,
   listRevokedSignatures,
+  versionOfSignatures,
   lockPublication,
   publishList,
   type Publication,
@@ -40,6 +41,7 @@ export class RevocationList {
     const list = await this.#encodeSignatures();
     return asked.map(() => list);
   });
+  #lastSignatures: { readonly version: string; readonly bytes: Buffer } | undefined;
   #lastSet: RevokedSerials | undefined;
   #lastList: PublishedRevocations | undefined;
 
@@ -83,11 +85,17 @@ export class RevocationList {
     return isRevokedSerial(this.dataSource.manager, serial);
   }
 
+  /** Encodes the list anew only if it has changed, because it grows for years. */
   async #encodeSignatures(): Promise<Buffer> {
-    const { changedAt, ...revoked } = await listRevokedSignatures(this.dataSource.manager);
+    const { manager } = this.dataSource;
+    const version = await versionOfSignatures(manager);
+    if (this.#lastSignatures?.version === version) return this.#lastSignatures.bytes;
+    const { changedAt, ...revoked } = await listRevokedSignatures(manager);
     const number = BigInt(changedAt.getTime());
     const { comment } = this.authority;
-    return encodeKeyRevocationList({ ...revoked, number, generatedAt: changedAt, comment });
+    const bytes = encodeKeyRevocationList({ ...revoked, number, generatedAt: changedAt, comment });
+    this.#lastSignatures = { version, bytes };
+    return bytes;
   }
 
   async #read(): Promise<PublishedRevocations> {
