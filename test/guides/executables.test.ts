@@ -35,6 +35,14 @@ const FORMATS = {
 type System = keyof typeof FORMATS;
 const SYSTEMS = Object.keys(FORMATS) as System[];
 
+/**
+ * Declares a test that takes ten minutes or more, before a release: with the variable
+ * SVC_TEST_WHOLE_RELEASE=1 alone, as test/README.md says.
+ */
+function byHand(title: string, test: () => Promise<void>, timeout: number): void {
+  if (process.env['SVC_TEST_WHOLE_RELEASE'] === '1') it(title, test, timeout);
+}
+
 const NEEDS = [
   'root',
   'mounts',
@@ -132,17 +140,21 @@ requires(...NEEDS, ...SSHD_PROGRAMS).describe('the executables of this checkout'
     expect((await run(['--version'], `--require=${preload}`, open)).stdout).toMatch(/^loaded\n/);
   });
 
-  it('pass every test of the command', async () => {
-    const variables = {
-      ...env,
-      TMPDIR: process.env['TMPDIR'] ?? '/tmp',
-      SCALE: 'small',
-      SVC_TEST_EXECUTABLE: installed('svc-tested', (bytes) => withNodeOptions(bytes, script())),
-    };
-    const vitest = [join(ROOT, 'node_modules/vitest/vitest.mjs'), 'run', 'test/cli'];
-    const end = await runProgram(process.execPath, vitest, { cwd: ROOT, env: variables });
-    expect(end.status, end.stdout + end.stderr).toBe(0);
-  }, 900_000);
+  byHand(
+    'pass every test of the command',
+    async () => {
+      const variables = {
+        ...env,
+        TMPDIR: process.env['TMPDIR'] ?? '/tmp',
+        SCALE: 'small',
+        SVC_TEST_EXECUTABLE: installed('svc-tested', (bytes) => withNodeOptions(bytes, script())),
+      };
+      const vitest = [join(ROOT, 'node_modules/vitest/vitest.mjs'), 'run', 'test/cli'];
+      const end = await runProgram(process.execPath, vitest, { cwd: ROOT, env: variables });
+      expect(end.status, end.stdout + end.stderr).toBe(0);
+    },
+    900_000,
+  );
 
   it('install, log in, set up ssh and open a session on a Debian without Node', async () => {
     await using parts = new AsyncDisposableStack();
@@ -245,12 +257,17 @@ requires(...NEEDS, ...SSHD_PROGRAMS).describe('the executables of this checkout'
     });
   });
 
-  it('are the same in a second build, which follows the provenance', async () => {
-    for (const block of [FILES, PROVENANCE, REBUILD]) await runToSuccess(block, { cwd: made, env });
-    for (const system of SYSTEMS) {
-      const name = nameOf(system);
-      const other = readFileSync(join(made, 'rebuilt', name));
-      expect(readFileSync(at(name)).equals(other), name).toBe(true);
-    }
-  }, 900_000);
+  byHand(
+    'are the same in a second build, which follows the provenance',
+    async () => {
+      for (const block of [FILES, PROVENANCE, REBUILD])
+        await runToSuccess(block, { cwd: made, env });
+      for (const system of SYSTEMS) {
+        const name = nameOf(system);
+        const other = readFileSync(join(made, 'rebuilt', name));
+        expect(readFileSync(at(name)).equals(other), name).toBe(true);
+      }
+    },
+    900_000,
+  );
 });
