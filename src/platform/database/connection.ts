@@ -143,8 +143,9 @@ const NO_LIMITS =
   'SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0';
 
 /**
- * Prepares a new connection of a pool without a {@link ConfirmationGate}: removes its time limits, switches the compilation
- * of statements off, sets the isolation level, and lets the connection write audit rows.
+ * Prepares a new connection of a pool without a {@link ConfirmationGate}: removes its time limits,
+ * switches the compilation of statements off, sets the isolation level, and lets the connection
+ * write audit rows.
  */
 const ungated: Prepare = (client) =>
   client.query(`${NO_LIMITS}; ${NO_COMPILATION}; ${READ_COMMITTED}; ${UNCONFIRMED_WRITES}`);

@@ -130,6 +130,9 @@ describe('an application of a member', () => {
     expect((await approve(ada)).json.code).toBe('insufficient_user_authentication');
     await touchedAgo(app, 'ada@approval.example', 0);
     expect((await approve(ada, { 'if-match': '"other"' })).status).toBe(412);
+    const stale = { 'if-match': '"other"' };
+    const renamed = await call(bob.client, 'PATCH', `/${id}`, { name: 'Renamed' }, stale);
+    expect(renamed.status).toBe(412);
     const before = await call(bob.client, 'GET', `/${id}`);
     expect(before.json).toMatchObject({ approved_at: null, approved_redirect_uris: null });
     const answer = await approve(ada, { 'if-match': before.headers.get('etag') });
