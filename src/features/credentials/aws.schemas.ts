@@ -29,7 +29,7 @@ export type AwsRequest = z.output<typeof AWS_QUERY>;
 
 /** The body of `POST /v1/credentials/aws/token`, which may be left out. */
 export const AWS_BODY = z
-  .strictObject({ role_arn: roleArn, read_only: z.boolean().optional().describe(READ_ONLY) })
+  .object({ role_arn: roleArn, read_only: z.boolean().optional().describe(READ_ONLY) })
   .optional()
   .describe('The role for which the token is. The body may be left out.');
 

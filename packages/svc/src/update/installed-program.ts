@@ -47,6 +47,7 @@ const MANAGERS: readonly (readonly [part: RegExp, command: string])[] = [
   [/\/Cellar\/|\/homebrew\/|\/linuxbrew\//i, 'brew upgrade svc'],
   [/[\\/]scoop[\\/]apps[\\/]/i, 'scoop update svc'],
   [/[\\/]WinGet[\\/]/i, 'winget upgrade svc'],
+  [/[\\/]node_modules[\\/]/, 'npm install --global, with the file or registry that it came from'],
 ];
 
 /** The questions to package managers of the whole system, each with its command of an update. */
