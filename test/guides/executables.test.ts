@@ -20,8 +20,6 @@ import { removeDirectory } from '../support/temporary-directory.js';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const FILES = guideBlock('../operations/verify-a-release.md', 'files');
-const PROVENANCE = guideBlock('../operations/verify-a-release.md', 'provenance');
-const REBUILD = guideBlock('../operations/verify-a-release.md', 'rebuild');
 const URL_OF_FILES = 'https://get.example.com/svc';
 
 /** The systems of the executables, and how `file` describes a program of each. */
@@ -34,14 +32,6 @@ const FORMATS = {
 };
 type System = keyof typeof FORMATS;
 const SYSTEMS = Object.keys(FORMATS) as System[];
-
-/**
- * Declares a test that takes ten minutes or more, before a release: with the variable
- * SVC_TEST_WHOLE_RELEASE=1 alone, as test/README.md says.
- */
-function byHand(title: string, test: () => Promise<void>, timeout: number): void {
-  if (process.env['SVC_TEST_WHOLE_RELEASE'] === '1') it(title, test, timeout);
-}
 
 const NEEDS = [
   'root',
@@ -90,6 +80,7 @@ requires(...NEEDS, ...SSHD_PROGRAMS).describe('the executables of this checkout'
   afterAll(() => removeDirectory(folder));
 
   it('have the format of their system, and the same application', async () => {
+    await runToSuccess(FILES, { cwd: made, env });
     const applications = SYSTEMS.map((system) => {
       const bytes = executable(system);
       const path = join(folder, system);
@@ -139,22 +130,6 @@ requires(...NEEDS, ...SSHD_PROGRAMS).describe('the executables of this checkout'
     const open = installed('svc-open', (bytes) => withNodeOptions(bytes, script()));
     expect((await run(['--version'], `--require=${preload}`, open)).stdout).toMatch(/^loaded\n/);
   });
-
-  byHand(
-    'pass every test of the command',
-    async () => {
-      const variables = {
-        ...env,
-        TMPDIR: process.env['TMPDIR'] ?? '/tmp',
-        SCALE: 'small',
-        SVC_TEST_EXECUTABLE: installed('svc-tested', (bytes) => withNodeOptions(bytes, script())),
-      };
-      const vitest = [join(ROOT, 'node_modules/vitest/vitest.mjs'), 'run', 'test/cli'];
-      const end = await runProgram(process.execPath, vitest, { cwd: ROOT, env: variables });
-      expect(end.status, end.stdout + end.stderr).toBe(0);
-    },
-    900_000,
-  );
 
   it('install, log in, set up ssh and open a session on a Debian without Node', async () => {
     await using parts = new AsyncDisposableStack();
@@ -256,18 +231,4 @@ requires(...NEEDS, ...SSHD_PROGRAMS).describe('the executables of this checkout'
       ],
     });
   });
-
-  byHand(
-    'are the same in a second build, which follows the provenance',
-    async () => {
-      for (const block of [FILES, PROVENANCE, REBUILD])
-        await runToSuccess(block, { cwd: made, env });
-      for (const system of SYSTEMS) {
-        const name = nameOf(system);
-        const other = readFileSync(join(made, 'rebuilt', name));
-        expect(readFileSync(at(name)).equals(other), name).toBe(true);
-      }
-    },
-    900_000,
-  );
 });
