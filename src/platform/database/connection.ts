@@ -7,6 +7,7 @@ import { NO_COMPILATION } from './session-settings/compilation.js';
 import type { UrlAddress } from '#platform/database/hosts/host-client.js';
 import { DURABLE_COMMITS } from './durability.js';
 import { READ_COMMITTED } from './session-settings/isolation.js';
+import { NO_LIMITS } from './session-settings/limits.js';
 import type { ConfirmationGate } from '#platform/database/identity/confirmation-gate.js';
 
 /** The address of the database: a `postgres://` URL, or the embedded server's Unix socket. */
@@ -137,10 +138,6 @@ export function openMigrationConnection(
   const { connectionTimeoutMillis } = TIMEOUTS;
   return connect(address, log, { connectionTimeoutMillis, max: 1, onConnect: ungated });
 }
-
-/** Removes the time limits of the server, which the role may have because of a pooler. */
-const NO_LIMITS =
-  'SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0';
 
 /**
  * Prepares a new connection of a pool without a {@link ConfirmationGate}: removes its time limits,

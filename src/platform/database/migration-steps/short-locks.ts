@@ -1,5 +1,6 @@
 import type { Logger } from '@nestjs/common';
 import { systemClock } from '#platform/clock/clock.js';
+import { NO_LIMITS } from '#platform/database/session-settings/limits.js';
 import { isLostRace, sqlStateOf } from '#platform/database/statements/faults.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type {
@@ -88,9 +89,7 @@ export async function inTurn<Result>(
 ): Promise<Result> {
   const runner = dataSource.createQueryRunner();
   try {
-    await runner.query(
-      'SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0',
-    );
+    await runner.query(NO_LIMITS);
     await takeLock(runner, log, turn);
     return await act(runner.manager);
   } finally {
