@@ -36,7 +36,7 @@ export const shared = {
     // For what hangs, and never met on a slow machine: no test means to measure time by these.
     testTimeout: 240_000,
     hookTimeout: 240_000,
-    expect: { poll: { timeout: 30_000 } },
+    expect: { poll: { timeout: 90_000 } },
   },
 } satisfies ViteUserConfig;
 

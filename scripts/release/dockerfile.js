@@ -43,13 +43,13 @@ export function copiesOf(stage) {
 /**
  * Returns how the image installs its packages.
  *
- * @param {{ keyword: string, rest: string }[]} image the instructions of the last stage
+ * @param {{ keyword: string, rest: string }[]} stage the instructions of the stage that installs them
  * @returns {{ omitted: string[], deleted: string[] }} the options of `npm ci`, and the endings of
  *   the files that the image deletes from `node_modules`
  * @throws Error for an image that installs in another way
  */
-export function installationOf(image) {
-  const command = image.find(({ keyword, rest }) => keyword === 'RUN' && rest.includes('npm ci'));
+export function installationOf(stage) {
+  const command = stage.find(({ keyword, rest }) => keyword === 'RUN' && rest.includes('npm ci'));
   const options = /npm ci((?: --omit=\w+)+)/.exec(command?.rest ?? '')?.[1];
   const deleted = /find node_modules -type f \\\(([^)]*)\\\) -delete/.exec(command?.rest ?? '');
   if (options === undefined || deleted === null)

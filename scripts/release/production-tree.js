@@ -26,8 +26,8 @@ export function build(source, work, npm) {
 }
 
 /**
- * Installs the packages of production beside the built service, as the last stage of the Dockerfile
- * does.
+ * Installs the packages of production beside the built service, as the second stage of the
+ * Dockerfile does, whose folder is all that the image copies.
  *
  * @param {string} source the folder with the files of the commit
  * @param {string} builder the folder in which the service was built
@@ -36,13 +36,13 @@ export function build(source, work, npm) {
  * @returns {string} the folder with the files of the package
  */
 export function makeProductionTree(source, builder, work, npm) {
-  const image = stagesOf(readFileSync(join(source, 'Dockerfile'), 'utf8')).at(-1);
+  const [, app] = stagesOf(readFileSync(join(source, 'Dockerfile'), 'utf8'));
   const context = contextIn(source);
   const tree = join(work, 'tree');
-  for (const copied of copiesOf(image)) {
+  for (const copied of copiesOf(app)) {
     copy(copied.source, tree, copied.stage === 'build' ? { from: builder } : context);
   }
-  const { omitted, deleted } = installationOf(image);
+  const { omitted, deleted } = installationOf(app);
   npm(tree, ['ci', ...omitted]);
   removeFiles(join(tree, 'node_modules'), (path) => deleted.some((one) => path.endsWith(one)));
   for (const path of BESIDE_IMAGE) copy(path, tree, { from: source });

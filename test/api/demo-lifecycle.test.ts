@@ -60,7 +60,7 @@ requires('sshd', 'ssh', 'ssh-keygen').describe('two demos on one machine', () =>
     const baseUrl = `http://localhost:${port}`;
     const tour = new Client(baseUrl);
     const isReady = async () => (await tour.get('/demo/engineer')).text.includes('data-command');
-    await vi.waitUntil(isReady, { timeout: 60_000, interval: 20 });
+    await vi.waitUntil(isReady, { timeout: 90_000, interval: 20 });
     return { demo, baseUrl, dataDir: join(cwd, 'data-demo') };
   }
 

@@ -41,7 +41,7 @@ requires('moto').describe('a configuration document that changes while the servi
   beforeEach(async () => {
     await store.put({ ...tlsOf(first), rp_name: 'first' });
     const isFirst = async () => (await certificates()).join() === both(first).join();
-    await vi.waitUntil(isFirst, { ...SOON, timeout: 30_000 });
+    await vi.waitUntil(isFirst, { ...SOON, timeout: 90_000 });
     secure.app.log.length = 0;
   });
   afterEach(() => {

@@ -42,7 +42,7 @@ const GROUPS: readonly (readonly Case[])[] = [
   ),
 ];
 
-const SOON = { timeout: 30_000, interval: 10 };
+const SOON = { timeout: 90_000, interval: 10 };
 
 /** A member whose de-provisioning waits at a lock while its server is killed. */
 interface Leaver {

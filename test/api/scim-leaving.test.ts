@@ -168,7 +168,7 @@ describe('E34, E35 active: "False" ends the access of a leaver', () => {
     expect([cases.length, left.length]).toEqual([cases.length, 0]);
     expect(failed).toEqual([]);
     expect(stays && (await accessOf(stays))).toEqual([200, 200]);
-  }, 60_000);
+  });
 
   it('beside every value of every attribute in a PUT', async () => {
     const paths = attributesOf(USER_SCHEMA).map(({ path }) => path);

@@ -142,7 +142,7 @@ requires('postgresql', 'psql').describe('a database with several hosts', () => {
     };
     await expect.poll(write).toBe('refused');
     await ask(standby, 'SELECT pg_promote()');
-    await expect.poll(write, { timeout: 2_000 }).toBe(standby.port);
+    await expect.poll(write, { timeout: 90_000 }).toBe(standby.port);
     await dataSource.destroy();
   });
 

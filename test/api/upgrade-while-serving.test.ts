@@ -102,7 +102,7 @@ describe('an upgrade from 0.9.0 while credentials are issued', () => {
           first(
             `SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('sessions_of_device')`,
           ),
-        { timeout: 10_000 },
+        { timeout: 90_000 },
       )
       .toBe(true);
     const files = await readdir('migrations');

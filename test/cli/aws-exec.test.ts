@@ -139,7 +139,7 @@ describe('svc aws exec', () => {
         started: (child) => {
           child.stdin?.end();
           void vi
-            .waitFor(() => expect(existsSync(ready)).toBe(true), { timeout: 20_000 })
+            .waitFor(() => expect(existsSync(ready)).toBe(true), { timeout: 90_000 })
             .then(() => child.kill(signal));
         },
       });
@@ -154,7 +154,7 @@ describe('svc aws exec', () => {
       started: (child) => {
         child.stdin?.end();
         void vi
-          .waitFor(() => expect(existsSync(ready)).toBe(true), { timeout: 20_000 })
+          .waitFor(() => expect(existsSync(ready)).toBe(true), { timeout: 90_000 })
           .then(() => child.kill('SIGTERM'));
       },
     });

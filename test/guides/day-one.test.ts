@@ -121,7 +121,7 @@ requires(...needs).describe('day one of an engineer', () => {
     });
     laptop = await Laptop.create(process.execPath, sshd.port, name.env);
     await furnish();
-  }, 120_000);
+  });
   afterAll(async () => {
     await api.close();
     await sts.close();

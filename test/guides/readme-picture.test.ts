@@ -102,7 +102,7 @@ requires(...needs).describe('one day, of which the README has a picture', () => 
     });
     ({ page } = visitor);
     await visitor.plugIn(ada.key);
-  }, 120_000);
+  });
   afterAll(async () => {
     await browser.close();
     await sshd.stop();

@@ -97,7 +97,7 @@ describe('the plans of statements that decide a reach', () => {
       );
       await setRule(dataSource, target, { access: 'assigned' });
     }
-  }, 300_000);
+  }, 900_000);
   afterAll(async () => {
     await dataSource.destroy();
     await database.drop();

@@ -77,7 +77,7 @@ requires('chromium').describe('the start page as a launcher, in Chromium', () =>
     browser = await startBrowser();
     visitor = await openProfile(browser, app.baseUrl);
     ({ page } = visitor);
-  }, 120_000);
+  });
   afterAll(async () => {
     await visitor.leave();
     await browser.close();

@@ -73,7 +73,7 @@ beforeAll(async () => {
     bobId,
   );
   await run('INSERT INTO group_members (group_id, user_id) VALUES ($1, $2)', groupId, bobId);
-}, 120_000);
+});
 afterAll(() => app.close());
 
 describe('GET /v1/setup', () => {

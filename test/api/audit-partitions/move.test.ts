@@ -76,7 +76,7 @@ describe('the move of the audit log into partitions', () => {
   async function killWhen(condition: string): Promise<void> {
     const mover = await opened();
     const ended = migrateInBackground(mover, new RecordingLog()).catch((error: unknown) => error);
-    await expect.poll(() => first(condition), { interval: 2, timeout: 5_000 }).toBe(true);
+    await expect.poll(() => first(condition), { interval: 2, timeout: 90_000 }).toBe(true);
     await client.query(
       `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7301008 AND granted
          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,

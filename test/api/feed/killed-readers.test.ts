@@ -98,7 +98,7 @@ describe('a reader that is killed while it copies the feed', () => {
       const before = wholeLines(readFileSync(file, 'utf8')).length;
       const killed = copier(30_000 + randomInt(10_000));
       const grows = () => wholeLines(readFileSync(file, 'utf8')).length > before + 20;
-      await vi.waitUntil(grows, { timeout: 30_000, interval: 1 });
+      await vi.waitUntil(grows, { timeout: 90_000, interval: 1 });
       await killed.kill();
       if (!readFileSync(file, 'utf8').endsWith('\n')) cut += 1;
       written.push(await writeEvent(app.dataSource, org));

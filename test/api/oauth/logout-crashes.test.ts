@@ -36,7 +36,7 @@ describe('of two replicas, of which one is killed with SIGKILL', () => {
        FROM generate_series(1, $2::int) n`,
       [receiver.uri, CLIENTS],
     );
-  }, 120_000);
+  });
   afterAll(async () => {
     await survivor.finish();
     await receiver.close();

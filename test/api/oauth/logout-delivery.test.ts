@@ -238,7 +238,7 @@ describe('a logout token', () => {
     );
     expect(lost).toEqual([{ ended: true }]);
     await logOut(client);
-    await expect.poll(() => receiver.received.length, { timeout: 5_000 }).toBe(1);
+    await expect.poll(() => receiver.received.length, { timeout: 90_000 }).toBe(1);
     await expect
       .poll(
         () =>
@@ -246,7 +246,7 @@ describe('a logout token', () => {
             app.dataSource,
             "pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN %'",
           ),
-        { timeout: 5_000 },
+        { timeout: 90_000 },
       )
       .toBe(1);
   });
@@ -433,7 +433,7 @@ describe('an application that does not take a notice', () => {
     await expect.poll(() => hanging.received.length).toBeGreaterThanOrEqual(8);
     const startedAt = performance.now();
     for (const one of apps.slice(12)) await queue(one, 1);
-    await expect.poll(() => quick.received.length, { timeout: 10_000, interval: 5 }).toBe(2);
+    await expect.poll(() => quick.received.length, { timeout: 90_000, interval: 5 }).toBe(2);
     const after = performance.now() - startedAt;
     // oxlint-disable-next-line no-console -- the delay of a first notice
     console.log('beside twelve that hang a first notice is there after ms', after.toFixed());
@@ -533,7 +533,7 @@ describe('a removal by SCIM of a person with sign-ins at 50 applications', () =>
           last = performance.now() - answered;
           return taking.received.length;
         },
-        { timeout: 20_000, interval: 5 },
+        { timeout: 90_000, interval: 5 },
       )
       .toBe(100);
     const tokens = taking.received.map(
@@ -577,7 +577,7 @@ describe('a removal by SCIM of a person with sign-ins at 50 applications', () =>
       ]),
     );
     expect(hanging.most()).toBeLessThanOrEqual(4);
-  }, 60_000);
+  });
 });
 
 describe('two senders', () => {
@@ -620,7 +620,7 @@ describe('two senders', () => {
     await observer.query(
       `INSERT INTO logout_notices (client_id, self_registered, user_id) VALUES ('told', false, gen_random_uuid())`,
     );
-    await expect.poll(() => receiver.received.length, { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => receiver.received.length, { timeout: 90_000 }).toBe(1);
     await first.kill();
     const killedAt = performance.now();
     if (SCALE === 'small') {
@@ -633,7 +633,7 @@ describe('two senders', () => {
     }
     const second = runScript<ReplicaAnswer>('replica.ts', argument);
     await second.answer;
-    await expect.poll(() => receiver.received.length, { timeout: 30_000 }).toBe(2);
+    await expect.poll(() => receiver.received.length, { timeout: 90_000 }).toBe(2);
     expect(performance.now() - killedAt).toBeLessThan(30_000);
     await expect
       .poll(async () => (await observer.query('SELECT FROM logout_notices')).rowCount)
@@ -642,5 +642,5 @@ describe('two senders', () => {
     await observer.end();
     await database.drop();
     await removeDirectory(folder);
-  }, 90_000);
+  });
 });

@@ -176,7 +176,7 @@ describe('a lease', () => {
     wake();
     await expect
       .poll(() => count(app.dataSource, "logout_notices WHERE last_result LIKE 'no answer%'"), {
-        timeout: 10_000,
+        timeout: 90_000,
       })
       .toBe(1);
     expect(receiver.most()).toBe(1);
@@ -199,7 +199,7 @@ describe('an unconfirmed start of PostgreSQL', () => {
       .not.toEqual([]);
     expect(receiver.received).toEqual([]);
     await startedAt("+ interval '1 microsecond'");
-    await expect.poll(() => receiver.received.length, { timeout: 5_000 }).toBe(1);
+    await expect.poll(() => receiver.received.length, { timeout: 90_000 }).toBe(1);
   });
 });
 

@@ -66,7 +66,7 @@ describe('the answer to a change that ends a reach', () => {
     const queued = await count(app.dataSource, 'access_endings');
     await app.dataSource.query('ALTER TABLE hidden_tokens RENAME TO github_tokens');
     expect([answer.status, queued]).toEqual([200, 1]);
-    await expect.poll(() => count(app.dataSource, TOKENS), { timeout: 10_000 }).toBe(0);
+    await expect.poll(() => count(app.dataSource, TOKENS), { timeout: 90_000 }).toBe(0);
   });
 
   it('has an event for each person, naming the target, the rule, the admin and the request, once for each token', async () => {

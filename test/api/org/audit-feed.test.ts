@@ -55,7 +55,7 @@ async function feed(query: string): Promise<Feed> {
 async function drain(from = '', isPatient = true): Promise<{ ids: string[]; next: string }> {
   if (isPatient) {
     await vi.waitUntil(async () => (await feedDelay(app.dataSource.manager)) === 0, {
-      timeout: 20_000,
+      timeout: 90_000,
     });
   }
   const ids: string[] = [];

@@ -167,7 +167,7 @@ describe('10,000 members', () => {
       );
     }
     await rows(app.dataSource, 'ANALYZE users, authenticators');
-  }, 120_000);
+  });
 
   it.each([
     {},

@@ -315,5 +315,5 @@ describe('the withdrawal of an identity provider', () => {
     });
     expect(seconds).toBeLessThan(30);
     expect(await eventsOf(app, domain, 'identity_unbound')).toHaveLength(many + 1);
-  }, 60_000);
+  });
 });

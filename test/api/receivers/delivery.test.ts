@@ -37,7 +37,7 @@ import { requires } from '../../support/programs.js';
 import { count, rows } from '../../support/rows.js';
 
 const ADA = 'ada@deliveries.example';
-const SOON = { timeout: 10_000, interval: 20 };
+const SOON = { timeout: 90_000, interval: 20 };
 const HOUR = 3_600_000;
 
 let app: TestApp;

@@ -20,7 +20,7 @@ import { orgApi } from '../../support/org-api.js';
 import { rows } from '../../support/rows.js';
 
 const ADA = 'ada@formers.example';
-const SOON = { timeout: 10_000, interval: 20 };
+const SOON = { timeout: 90_000, interval: 20 };
 const PATCH = { schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'] };
 const USER = 'urn:ietf:params:scim:schemas:core:2.0:User';
 

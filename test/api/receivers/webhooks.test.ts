@@ -25,7 +25,7 @@ import { orgApi } from '../../support/org-api.js';
 import { count, rows } from '../../support/rows.js';
 
 const ADA = 'ada@receivers.example';
-const SOON = { timeout: 10_000, interval: 20 };
+const SOON = { timeout: 90_000, interval: 20 };
 
 let app: TestApp;
 /** Ada founded her organization; eve is the admin of another. */

@@ -435,7 +435,7 @@ describe('twelve receivers of an organization that hang', () => {
     await expect.poll(() => hanging.received.length).toBeGreaterThanOrEqual(8);
     const startedAt = performance.now();
     await logOut(client);
-    await expect.poll(() => quick.received.length, { timeout: 10_000, interval: 5 }).toBe(1);
+    await expect.poll(() => quick.received.length, { timeout: 90_000, interval: 5 }).toBe(1);
     const after = performance.now() - startedAt;
     // oxlint-disable-next-line no-console -- the delay of a first event
     console.log('beside twelve that hang a first event is there after ms', after.toFixed());

@@ -168,5 +168,5 @@ describe('the Authorization header of a receiver', () => {
       .toBe('no request was sent');
     expect(receiver.received).toHaveLength(4);
     await app.close();
-  }, 60_000);
+  });
 });

@@ -43,7 +43,7 @@ beforeAll(async () => {
   app = await startTestApp({ database, environment });
   argument = { database: { url: database.url }, environment };
   argument = { ...argument, environment: { ...environment, SVC_BASE_URL: app.baseUrl } };
-}, 120_000);
+});
 afterAll(async () => {
   await app.close();
   await receiver.close();
@@ -200,7 +200,7 @@ describe('a replica that is killed with SIGKILL', () => {
     ]);
     // One names the session, and one the person alone.
     expect(logouts.received).toHaveLength(2);
-  }, 60_000);
+  });
 
   it.each<readonly [DyingStep, readonly number[]]>([
     ['polled', [1, 2, 3]],
