@@ -8,7 +8,7 @@ import { kmsAdmin, useMotoCredentials, type KmsAdmin } from '../support/kms.js';
 import { startKmsStandIn, type KmsStandIn } from '../support/kms-stand-in.js';
 import { startMoto, type Moto } from '../support/moto.js';
 import { requires } from '../support/programs.js';
-import { rows } from '../support/rows.js';
+import { count, rows } from '../support/rows.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 import { ORIGIN, PUBLIC_KEY, SshIssuance } from '../support/ssh-issuance.js';
 
@@ -55,10 +55,15 @@ describe('SSH certificates signed in KMS', () => {
   it('are signed by no more than 50 calls at a time', async () => {
     const service = await world.serviceWith([signer]);
     const request = { publicKey: PUBLIC_KEY };
-    kms.gather = 50;
-    await Promise.all(
+    kms.gather = 51; // a call more than the limit would end the wait of all
+    const issued = Promise.all(
       Array.from({ length: 200 }, () => service.issue({ session, request, origin: ORIGIN })),
-    ).finally(() => (kms.gather = 0));
+    );
+    // The rows are written before the calls, so that by then the other 150 wait for their turn.
+    await expect.poll(() => count(world.dataSource, 'ssh_certificates')).toBe(200);
+    await expect.poll(() => kms.mostAtOnce).toBe(50);
+    kms.gather = 0;
+    await issued;
     expect(kms.mostAtOnce).toBe(50);
   });
 });

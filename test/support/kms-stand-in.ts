@@ -34,7 +34,7 @@ export interface KmsStandIn {
   readonly mostAtOnce: number;
   /**
    * The number of signature requests that must have arrived before any of them is answered, so that
-   * all are under way at the same time; 0 for no wait.
+   * all are under way at the same time; 0 for no wait. A change to 0 answers those that wait.
    */
   gather: number;
   close(): Promise<void>;
@@ -56,10 +56,13 @@ export async function startKmsStandIn(roundTrip = 0): Promise<KmsStandIn> {
   const held: (() => void)[] = [];
   const counts = { now: 0, most: 0, gather: 0 };
 
+  const releaseAll = (): void => {
+    for (const release of held.splice(0)) release();
+  };
   const gathered = async (): Promise<void> => {
     counts.now += 1;
     counts.most = Math.max(counts.most, counts.now);
-    if (counts.now >= counts.gather) for (const release of held.splice(0)) release();
+    if (counts.now >= counts.gather) releaseAll();
     else await new Promise<void>((resolve) => held.push(resolve));
     counts.now -= 1;
   };
@@ -115,6 +118,7 @@ export async function startKmsStandIn(roundTrip = 0): Promise<KmsStandIn> {
     },
     set gather(count) {
       counts.gather = count;
+      if (count === 0) releaseAll();
     },
     async close() {
       server.closeAllConnections();
