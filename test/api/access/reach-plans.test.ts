@@ -23,7 +23,7 @@ import { RecordingLog } from '../../support/recording-log.js';
 import { rows } from '../../support/rows.js';
 import { atScale } from '../../support/scale.js';
 
-const PEOPLE = atScale({ small: 1_000, full: 100_000 });
+const PEOPLE = atScale({ small: 1_000, full: 30_000 });
 const GROUPS = atScale({ small: 500, full: 1_000 });
 const CHUNK = 500;
 const ROLE = 'arn:aws:iam::123456789012:role/production';

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { VERSION } from '#platform/text/service-version.js';
 import { operatorAccess } from '../../../src/domain/admin/operator-access/compose-access.js';
 import { CleanUp } from '../../../src/domain/admin/clean-up/clean-up.service.js';
 import { furtherAdmin, madeApiToken } from '../../support/api-tokens.js';
@@ -13,6 +14,9 @@ import { count, rows } from '../../support/rows.js';
 
 const ADA = 'ada@notices.example';
 const BEA = 'bea@notices.example';
+
+/** The headers that only the command line reads. */
+const HEADERS = ['svc-notice', 'svc-version'];
 
 let app: TestApp;
 /** Ada and bea are the admins of an organization; cleo is a member; eve is of another one. */
@@ -190,7 +194,7 @@ describe('a notice', () => {
     expect(await shown(ada.client)).toHaveLength(1);
   });
 
-  it('is a header of each answer to the command line, and of no other answer', async () => {
+  it('is a header of each answer to the command line, beside the version, and of no other answer', async () => {
     await addKeyOf(cleo);
     const [{ id } = { id: '' }] = await rows<{ id: string }>(
       app.dataSource,
@@ -202,12 +206,13 @@ describe('a notice', () => {
       const proof = await dpop.proof('GET', `${app.baseUrl}/v1/sessions`, { ath });
       const headers = { authorization: `DPoP ${token}`, dpop: proof };
       const answer = await app.client().get('/v1/sessions', { headers });
-      return [answer.status, answer.headers.get('svc-notice')];
+      return [answer.status, ...HEADERS.map((name) => answer.headers.get(name))];
     };
-    expect(await heard()).toEqual([200, `type=key_registered, id="${id}"`]);
-    expect((await cleo.client.get('/v1/sessions')).headers.get('svc-notice')).toBeNull();
+    expect(await heard()).toEqual([200, `type=key_registered, id="${id}"`, VERSION]);
+    const { headers } = await cleo.client.get('/v1/sessions');
+    expect(HEADERS.map((name) => headers.get(name))).toEqual([null, null]);
     await rows(app.dataSource, 'DELETE FROM account_notices');
-    expect(await heard()).toEqual([200, null]);
+    expect(await heard()).toEqual([200, null, VERSION]);
   });
 
   it('that its person does not read is deleted after 90 days, and with its account', async () => {
