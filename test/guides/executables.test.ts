@@ -76,7 +76,7 @@ requires(...NEEDS, ...SSHD_PROGRAMS).describe('the executables of this checkout'
     const command = `npm run --silent release -- ../made --only svc --url ${URL_OF_FILES}`;
     process.stdout.write(await runToSuccess(command, { cwd: checkout, env }));
     git(folder, 'clone', '-q', 'checkout', 'made/svc-server');
-  }, 900_000);
+  }, 1_800_000);
   afterAll(() => removeDirectory(folder));
 
   it('have the format of their system, and the same application', async () => {

@@ -71,7 +71,7 @@ requires(...needs).describe('the image, built by an unprivileged user', () => {
     const own = Object.entries(keys).map(([name, value]) => `${name}='${value}'`);
     const all = [...lines, ...own, 'SVC_IDPS=corp', 'SVC_IDP_CORP_TYPE=oidc'];
     settings = all.map((line) => `--env ${line}`).join(' ');
-  }, 900_000);
+  }, 1_800_000);
   afterAll(() => parts.disposeAsync());
 
   /** Starts a command in the container, and waits until the service serves. */
@@ -167,7 +167,7 @@ requires(...needs).describe('the image, built by an unprivileged user', () => {
     expect(discovery.json.issuer).toBe(answers.baseUrl);
     expect(await health(port)).toBe(HEALTHY);
     expect(await health('1')).toBe(UNHEALTHY);
-  }, 300_000);
+  }, 1_800_000);
 
   it('issues a certificate to a person with a key, by which ssh logs in', async () => {
     // Production trusts the attestation roots of vendors alone, and this key is software.
@@ -192,5 +192,5 @@ requires(...needs).describe('the image, built by an unprivileged user', () => {
     const { json } = await person.post('/v1/credentials/ssh', { public_key });
     writeFileSync(`${own}-cert.pub`, `${json.certificate}\n`);
     expect(await sshd.login(own, `${own}-cert.pub`)).toMatchObject({ accepted: true });
-  }, 300_000);
+  }, 1_800_000);
 });

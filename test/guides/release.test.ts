@@ -326,7 +326,7 @@ withRelease(() => {
     await runToSuccess(command, { cwd: checkout, env });
     cpSync(allowedSigners, join(made, 'allowed_signers'));
     git(folder, 'clone', '-q', 'checkout', 'made/svc-server');
-  }, 900_000);
+  }, 1_800_000);
   afterAll(() => removeDirectory(folder));
 
   it('passes every documented check, and a second build in another folder has the same bytes', async () => {
@@ -336,7 +336,7 @@ withRelease(() => {
       const [one, other] = [join(made, name), join(made, 'rebuilt', name)];
       expect(readFileSync(one).equals(readFileSync(other)), name).toBe(true);
     }
-  }, 900_000);
+  }, 1_800_000);
 
   it('lists every package that npm finds in it, and nothing else but Node', async () => {
     const unpacked = join(folder, 'unpacked');
