@@ -210,6 +210,16 @@ requires(...SSHD_PROGRAMS, 'ssh-agent', 'ssh-add').describe('svc ssh', () => {
     expect(await home.run(['ssh', '--', ...options, 'check'])).toMatchObject({ status: 3 });
   });
 
+  it('HOST finds another configuration after the host, where options of ssh may also stand', async () => {
+    const setup = ['setup', 'ssh', '--host', 'target.example.com', '--yes'];
+    expect(await home.run(setup)).toMatchObject({ status: 0 });
+    const [, port = ''] = place(sshds.target.port);
+    const host = `${userInfo().username}@target.example.com`;
+    const options = [...OPTIONS, '-o', 'HostName=127.0.0.1', '-p', port];
+    const end = await home.run(['ssh', host, ...options, 'echo', 'in']);
+    expect(end).toEqual({ status: 0, stdout: 'in\n', stderr: '' });
+  });
+
   it('HOST hands a signal on to ssh, and ends with it', async () => {
     const args = ['ssh', ...OPTIONS, ...place(sshds.target.port), 'echo up; exec sleep 60'];
     const end = await home.run(args, {

@@ -80,19 +80,29 @@ export async function withLogin(
   }
 }
 
-/** Finds the host among the arguments of `ssh`, by its rules for options (getopt(3)). */
+/**
+ * Finds the host among the arguments of `ssh`, by its rules for options (getopt(3)). Options may
+ * also follow the host, up to the command.
+ */
 function destinationOf(args: readonly string[]): Destination {
+  let host: string | undefined;
   let hasOwnConfig = false;
   for (let at = 0; at < args.length; at += 1) {
     const text = args[at] ?? '';
+    const isOption = text.startsWith('-') && text.length > 1;
+    if (isOption && text !== '--') {
+      const letters = text.slice(1);
+      const valued = letters.split('').findIndex((letter) => WITH_VALUE.includes(letter));
+      if (letters[valued] === 'F') hasOwnConfig = true;
+      if (valued === letters.length - 1 && valued >= 0) at += 1; // the value is the next argument
+      continue;
+    }
+    if (host !== undefined) break; // the command begins
     if (text === '--') return { host: hostOf(args[at + 1]), hasOwnConfig };
-    if (!text.startsWith('-') || text === '-') return { host: hostOf(text), hasOwnConfig };
-    const letters = text.slice(1);
-    const valued = letters.split('').findIndex((letter) => WITH_VALUE.includes(letter));
-    if (letters[valued] === 'F') hasOwnConfig = true;
-    if (valued === letters.length - 1 && valued >= 0) at += 1; // the value is the next argument
+    host = hostOf(text);
+    if (host === undefined) break;
   }
-  return { host: undefined, hasOwnConfig };
+  return { host, hasOwnConfig };
 }
 
 /** Returns the host of `[user@]host` or `ssh://[user@]host[:port]`. */
