@@ -24,7 +24,7 @@ export const shared = {
   ssr: { resolve: { conditions: ['source'] } },
   test: {
     setupFiles: ['test/support/traffic/recorder.js'],
-    reporters: ['default', './test/support/closing-line.ts'],
+    reporters: ['default', './test/support/run-results.ts', './test/support/closing-line.ts'],
     fsModuleCache: true,
     // `eventsource` offers its TypeScript under the condition `source`, which Node cannot load.
     server: { deps: { inline: ['@modelcontextprotocol/client', 'eventsource'] } },

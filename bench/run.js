@@ -1,8 +1,10 @@
 /**
  * Runs a benchmark: `npm run bench -- NAME [OPTION]` runs bench/NAME.bench.js. It prints the
  * figures of the service, and those of the programs with which it is compared, if there are any.
+ * The last output of each benchmark is kept for `npm run evidence`.
  */
 import { readdirSync } from 'node:fs';
+import { keepOutput } from './keep-output.js';
 
 const names = readdirSync(import.meta.dirname)
   .map((file) => /^(\w+)\.bench\.js$/.exec(file)?.[1])
@@ -13,4 +15,4 @@ if (name === undefined || !names.includes(name)) {
   process.exit(2);
 }
 const { run } = await import(`./${name}.bench.js`);
-await run(...options);
+await keepOutput(name, options, () => run(...options));

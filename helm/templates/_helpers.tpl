@@ -44,13 +44,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{/*
-The keys that the Secret must have, a line each: the slug of a provider becomes a name as load-config.ts makes it. With a
-configuration document all but the first are optional.
+The keys that the Secret must have, a line each, maybe after an empty one: the slug of a provider becomes a name as load-config.ts makes
+it. With a configuration document all but SVC_DATABASE_URL are optional.
 */}}
 {{- define "svc.secretKeys" -}}
+{{- if not .Values.database.primaryService }}
 SVC_DATABASE_URL
 {{- if .Values.config.SVC_DATABASE_POOLER }}
 SVC_DATABASE_DIRECT_URL
+{{- end }}
 {{- end }}
 {{- if not .Values.config.SVC_JWT_HMAC_KMS_KEY_ID }}
 SVC_JWT_SECRET
@@ -66,6 +68,50 @@ SVC_IDP_{{ $name }}_CLIENT_SECRET
 {{- end }}
 {{- end }}
 {{- end }}
+{{- end -}}
+
+{{/* The URL of the database at one of its Services. It has no user and no password: the driver takes them from PGUSER and PGPASSWORD. */}}
+{{- define "svc.databaseUrl" -}}
+{{- with .database -}}
+postgres://{{ $.host }}:{{ $.port }}/{{ .name }}{{ with .parameters }}?{{ . }}{{ end }}
+{{- end -}}
+{{- end -}}
+
+{{/*
+The variables of the database where `database` names its Services, for the service and for the job of migrations; empty otherwise. A
+password is never a part of a URL, in which some characters would have to be written in another way.
+*/}}
+{{- define "svc.databaseEnv" -}}
+{{- with .Values.database -}}
+{{- if .primaryService -}}
+{{- $direct := include "svc.databaseUrl" (dict "database" . "host" .primaryService "port" .port) -}}
+{{- range $name, $key := dict "PGUSER" "username" "PGPASSWORD" "password" }}
+- name: {{ $name }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ $.Values.database.credentialsSecret }}
+      key: {{ $key }}
+{{- end }}
+- name: SVC_DATABASE_URL
+  value: {{ ternary (include "svc.databaseUrl" (dict "database" . "host" .poolerService "port" .poolerPort)) $direct (ne .poolerService "") | quote }}
+{{- if .poolerService }}
+- name: SVC_DATABASE_DIRECT_URL
+  value: {{ $direct | quote }}
+{{- end }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The variables by which OTLP says of which pod the delay of the event loop is; empty unless the autoscaler asks for it. */}}
+{{- define "svc.podEnv" -}}
+{{- if and .Values.autoscaling.enabled .Values.autoscaling.eventLoopDelay.milliseconds -}}
+- name: K8S_NAMESPACE_NAME
+  valueFrom: { fieldRef: { fieldPath: metadata.namespace } }
+- name: K8S_POD_NAME
+  valueFrom: { fieldRef: { fieldPath: metadata.name } }
+- name: OTEL_RESOURCE_ATTRIBUTES
+  value: k8s.namespace.name=$(K8S_NAMESPACE_NAME),k8s.pod.name=$(K8S_POD_NAME)
+{{- end -}}
 {{- end -}}
 
 {{/* The init containers, with the rights of the server's own container where they ask for no others. */}}
@@ -92,7 +138,7 @@ Secrets, and a weak password could be guessed from a hash. Empty without a clust
 {{- if .Values.secretChecksum -}}
 {{- .Values.secretChecksum | sha256sum -}}
 {{- else -}}
-{{- $sources := list (list "Secret" .Values.existingSecret) (list "Secret" .Values.tls.secretName) -}}
+{{- $sources := list (list "Secret" .Values.existingSecret) (list "Secret" .Values.tls.secretName) (list "Secret" .Values.database.credentialsSecret) -}}
 {{- range .Values.extraEnvFrom -}}
 {{- with .secretRef }}{{ $sources = append $sources (list "Secret" .name) }}{{ end -}}
 {{- with .configMapRef }}{{ $sources = append $sources (list "ConfigMap" .name) }}{{ end -}}
@@ -130,7 +176,7 @@ certificate.
 {{- $problems = append $problems "image.repository: is required; build the Dockerfile and push the image" -}}
 {{- end -}}
 {{- if not .Values.existingSecret -}}
-{{- $keys := include "svc.secretKeys" . | splitList "\n" | join ", " -}}
+{{- $keys := include "svc.secretKeys" . | trim | splitList "\n" | join ", " -}}
 {{- $problems = append $problems (printf "existingSecret: is required; name a Secret with the keys %s" $keys) -}}
 {{- end -}}
 {{- if not .Values.config.SVC_BASE_URL -}}
@@ -157,6 +203,31 @@ certificate.
 {{- end -}}
 {{- if not (dig "requests" "cpu" "" .Values.resources) -}}
 {{- $problems = append $problems "resources.requests.cpu: is required for autoscaling, which measures by it" -}}
+{{- end -}}
+{{- with .Values.autoscaling.eventLoopDelay.milliseconds -}}
+{{- if lt (int .) 20 -}}
+{{- $problems = append $problems "autoscaling.eventLoopDelay.milliseconds: must be 20 or more; a process at rest has 10" -}}
+{{- end -}}
+{{- if not $.Values.config.OTEL_EXPORTER_OTLP_ENDPOINT -}}
+{{- $problems = append $problems "autoscaling.eventLoopDelay: needs config.OTEL_EXPORTER_OTLP_ENDPOINT, to which the delay is sent" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- with .Values.database -}}
+{{- if and .primaryService (not .credentialsSecret) -}}
+{{- $problems = append $problems "database.credentialsSecret: is required with database.primaryService; name a Secret with the keys username and password" -}}
+{{- end -}}
+{{- if and .primaryService (ne (empty .poolerService) (empty $.Values.config.SVC_DATABASE_POOLER)) -}}
+{{- $problems = append $problems "database.poolerService: needs config.SVC_DATABASE_POOLER, which says what the pooler can, and is required with it" -}}
+{{- end -}}
+{{- if and (not .primaryService) (or .poolerService .credentialsSecret) -}}
+{{- $problems = append $problems "database.primaryService: is required with the other services of the database" -}}
+{{- end -}}
+{{- end -}}
+{{- $own := printf "%s\n%s" (include "svc.databaseEnv" .) (include "svc.podEnv" .) | splitList "\n" -}}
+{{- range .Values.extraEnv -}}
+{{- if and (has (printf "- name: %s" .name) $own) (not (hasPrefix "SVC_" .name)) -}}
+{{- $problems = append $problems (printf "extraEnv: must not set %s, which the chart sets itself with these values" .name) -}}
 {{- end -}}
 {{- end -}}
 {{- $refused := include "svc.refusedVariables" . -}}

@@ -77,7 +77,10 @@ describe('a traced request', () => {
 
   beforeAll(async () => {
     collector = await startSpanCollector();
-    server = await startProductionServer({ OTEL_EXPORTER_OTLP_ENDPOINT: `${collector.endpoint}/` });
+    server = await startProductionServer({
+      OTEL_EXPORTER_OTLP_ENDPOINT: `${collector.endpoint}/`,
+      OTEL_RESOURCE_ATTRIBUTES: 'k8s.pod.name=svc-1,service.name=planted',
+    });
     const client = server.client();
     const headers = {
       'x-fapi-interaction-id': INTERACTION,
@@ -97,14 +100,19 @@ describe('a traced request', () => {
 
   const named = (name: string) => spans.filter((span) => span.name === name);
 
-  it('comes with the gauges of notices and of the audit log, and no other metric', () => {
+  it('comes with the gauges of notices, of the audit log and of the event loop, and no other metric', () => {
     expect([...new Set(collector.metrics())].toSorted()).toEqual([
+      'nodejs.eventloop.delay.p99',
       'svc.audit.feed.delay',
       'svc.notices.failed',
       'svc.notices.oldest',
       'svc.notices.sent',
       'svc.notices.waiting',
     ]);
+  });
+
+  it('comes with gauges that name the pod, by which an autoscaler asks for them', () => {
+    expect(collector.resource()).toEqual({ 'service.name': 'svc-server', 'k8s.pod.name': 'svc-1' });
   });
 
   it('is named by the template of its route, and by its method alone without a route', () => {

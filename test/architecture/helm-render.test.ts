@@ -33,6 +33,7 @@ const KINDS: Readonly<Record<string, readonly string[]>> = {
     'ServiceMonitor',
   ],
   gateway: ['HTTPRoute', 'ServiceAccount'],
+  patroni: ['HorizontalPodAutoscaler', 'ServiceAccount'],
   everything: [
     'HTTPRoute',
     'HorizontalPodAutoscaler',
@@ -76,7 +77,7 @@ function apiServer(versions: Map<string, string>): Server {
 }
 
 requires('helm', 'check-manifests').describe('the Helm chart, as helm renders it', () => {
-  it('has a value file for each of five uses', () => {
+  it('has a value file for each of six uses', () => {
     const files = readdirSync(join(CHART, 'ci')).map((name) => name.replace('-values.yaml', ''));
     expect(files.toSorted()).toEqual(Object.keys(KINDS).toSorted());
   });
@@ -231,6 +232,77 @@ requires('helm', 'check-manifests').describe('the Helm chart, as helm renders it
     expect(refused.stderr).toMatch(/^autoscaling\.maxReplicas: [^]*\nresources\.requests\.cpu: /m);
   });
 
+  it('adds pods by the delay of the event loop, which OTLP sends with the name of the pod', async () => {
+    const config = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector.monitoring:4318' };
+    const eventLoopDelay = { milliseconds: 50 };
+    const [byCpu, byDelay, refused] = await Promise.all([
+      render({ config, autoscaling: { enabled: true } }),
+      render({ config, autoscaling: { enabled: true, eventLoopDelay } }),
+      template({
+        autoscaling: { enabled: true, eventLoopDelay: { milliseconds: 10 } },
+        extraEnv: [{ name: 'OTEL_RESOURCE_ATTRIBUTES', value: 'team=identity' }],
+      }),
+    ]);
+    const metricsOf = (manifests: readonly Manifest[]) =>
+      only(manifests, 'HorizontalPodAutoscaler').spec['metrics'] as { type: string }[];
+    expect(metricsOf(byCpu).map(({ type }) => type)).toEqual(['Resource']);
+    expect(metricsOf(byDelay)[1]).toEqual({
+      type: 'Pods',
+      pods: {
+        metric: { name: 'nodejs_eventloop_delay_p99_seconds' },
+        target: { type: 'AverageValue', averageValue: '50m' },
+      },
+    });
+    const named = (manifests: readonly Manifest[]) =>
+      serverOf(manifests).env?.find(({ name }) => name === 'OTEL_RESOURCE_ATTRIBUTES')?.value;
+    expect(named(byCpu)).toBeUndefined();
+    expect(named(byDelay)).toBe(
+      'k8s.namespace.name=$(K8S_NAMESPACE_NAME),k8s.pod.name=$(K8S_POD_NAME)',
+    );
+    expect(refused.stderr).toMatch(
+      /^autoscaling\.eventLoopDelay\.milliseconds: [^]*\nautoscaling\.eventLoopDelay: [^]*\nextraEnv: .*OTEL_RES/m,
+    );
+  });
+
+  it('asks the services of Patroni for the database, with the Secret of its operator', async () => {
+    const database = { primaryService: 'svc-db.databases', credentialsSecret: 'svc-db-app' };
+    const pooled = { ...database, poolerService: 'svc-db-pooler.databases', poolerPort: 6432 };
+    const config = { SVC_DATABASE_POOLER: 'transaction' };
+    const [direct, behindPooler, ...refused] = await Promise.all([
+      render({ database }),
+      render({ database: pooled, config }),
+      template({ database: { primaryService: 'svc-db' } }),
+      template({ database: pooled }),
+      template({ database, config }),
+      template({ database: { poolerService: 'svc-db-pooler' } }),
+      template({ database, extraEnv: [{ name: 'PGPASSWORD', value: 'hidden' }] }),
+    ]);
+    const primary = 'postgres://svc-db.databases:5432/svc?sslmode=verify-full';
+    const pooler = 'postgres://svc-db-pooler.databases:6432/svc?sslmode=verify-full';
+    for (const kind of ['Deployment', 'Job']) {
+      const variables = (manifests: readonly Manifest[]) => {
+        const { env = [] } = only(manifests, kind).spec.template.spec.containers[0];
+        return new Map(env.map(({ name, value, valueFrom }) => [name, value ?? valueFrom]));
+      };
+      expect(variables(direct).get('SVC_DATABASE_URL')).toBe(primary);
+      expect(variables(direct).has('SVC_DATABASE_DIRECT_URL')).toBe(false);
+      expect(variables(direct).get('PGPASSWORD')).toEqual({
+        secretKeyRef: { name: 'svc-db-app', key: 'password' },
+      });
+      expect(variables(behindPooler).get('SVC_DATABASE_URL')).toBe(pooler);
+      expect(variables(behindPooler).get('SVC_DATABASE_DIRECT_URL')).toBe(primary);
+    }
+    expect(refused.map(({ stderr }) => /^(?:database|extraEnv)\S* .*$/m.exec(stderr)?.[0])).toEqual(
+      [
+        expect.stringMatching(/^database\.credentialsSecret: /),
+        expect.stringMatching(/^database\.poolerService: /),
+        expect.stringMatching(/^database\.poolerService: /),
+        expect.stringMatching(/^database\.primaryService: /),
+        expect.stringMatching(/^extraEnv: must not set PGPASSWORD/),
+      ],
+    );
+  });
+
   it('makes new pods after a Secret has changed, and tells nothing of its content', async () => {
     const versions = new Map([['svc', '41']]);
     const server = apiServer(versions);
@@ -306,11 +378,9 @@ requires('helm', 'check-manifests').describe('the Helm chart, as helm renders it
   it('takes every block of values in the documents', async () => {
     const pages = ['docs/operations.md', 'docs/operations/kubernetes.md'].map(read).join('\n');
     const blocks = [...pages.matchAll(/^```yaml\n([^]*?)^```$/gm)].map(([, block = '']) => block);
-    const values = blocks.filter((block) => !block.startsWith('apiVersion'));
-    expect(values.length).toBeGreaterThan(5);
-    await Promise.all(
-      values.filter((block) => !block.startsWith('apiVersion')).map((block) => render(block)),
-    );
+    const values = blocks.filter((block) => !/^(?:apiVersion|# Not values of this)/.test(block));
+    expect(values.length).toBeGreaterThan(7);
+    await Promise.all(values.map((block) => render(block)));
   });
 
   it('gives the Prometheus Operator the alerts of docs/grafana', async () => {

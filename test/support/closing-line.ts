@@ -1,8 +1,8 @@
 import { rmSync } from 'node:fs';
 import type { SerializedError } from 'vitest';
 import type { Reporter, TestModule, Vitest } from 'vitest/node';
-import { PROJECTS } from './projects/projects.js';
 import { readDocument, readTraffic, undocumented, unmet } from './traffic/comparison.js';
+import { wholeRun } from './whole-run.js';
 
 /** The number of files that the list of the slowest files shows. */
 const SLOWEST = 10;
@@ -40,23 +40,13 @@ export default class ClosingLine implements Reporter {
         else count.failed += 1;
       }
     }
-    const isWhole = await this.#isWhole(modules);
+    const isWhole = (await wholeRun(this.#vitest, modules.length)) === 'test';
     if (isWhole) for (const line of slowest(modules)) process.stdout.write(`${line}\n`);
     // If a test was skipped, no missing response counts, because that test may be the only one that
     // gets it.
     count.failed += compareTraffic(isWhole && count.skipped === 0);
     const skipped = count.skipped === 0 ? '' : `, ${count.skipped} skipped`;
     process.stdout.write(`\n${count.passed} passed, ${count.failed} failed${skipped}\n`);
-  }
-
-  /** Returns true for a run of all files of all projects without a filter for names. */
-  async #isWhole(modules: readonly TestModule[]): Promise<boolean> {
-    const vitest = this.#vitest;
-    if (vitest === undefined || vitest.config.testNamePattern !== undefined) return false;
-    const names = vitest.projects.map(({ name }) => name);
-    if (!PROJECTS.every((name) => names.includes(name))) return false;
-    const all = await vitest.globTestSpecifications();
-    return modules.length === all.length;
   }
 }
 

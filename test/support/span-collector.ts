@@ -23,6 +23,8 @@ export interface SpanCollector {
   spans(): CollectedSpan[];
   /** Returns the names of the received metrics. */
   metrics(): string[];
+  /** Returns the attributes of the resource of the last metrics, such as the name of the pod. */
+  resource(): Readonly<Record<string, string>>;
   close(): Promise<void>;
 }
 
@@ -48,6 +50,7 @@ export async function startSpanCollector(): Promise<SpanCollector> {
     bytes: () => Buffer.concat(bodies),
     spans: () => bodies.flatMap(spansOf),
     metrics: () => metrics.flatMap(metricsOf),
+    resource: () => Object.fromEntries(metrics.flatMap(resourceOf)),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -73,6 +76,12 @@ function metricsOf(body: Buffer): string[] {
   const scopeMetrics = fieldsOf(body, 1).flatMap((message) => fieldsOf(message, 2));
   const metrics = scopeMetrics.flatMap((message) => fieldsOf(message, 2));
   return metrics.map((metric) => String(fieldsOf(metric, 1)[0]));
+}
+
+/** Decodes the attributes of the resource (opentelemetry/proto/resource/v1/resource.proto). */
+function resourceOf(body: Buffer): [name: string, value: string][] {
+  const resources = fieldsOf(body, 1).flatMap((message) => fieldsOf(message, 1));
+  return resources.flatMap((resource) => fieldsOf(resource, 1)).map(readAttribute);
 }
 
 function readSpan(span: Buffer): CollectedSpan {

@@ -13,7 +13,7 @@ import { getNodeAutoInstrumentations } from '@opentelemetry/auto-instrumentation
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-proto';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
-import { resourceFromAttributes } from '@opentelemetry/resources';
+import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import { MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
 import { NodeSDK } from '@opentelemetry/sdk-node';
 import {
@@ -28,6 +28,7 @@ import { interactionIdOf } from '#platform/http/request/interaction-id.js';
 import { UNMATCHED, routeTemplateOf } from '#platform/http/routing/route-template.js';
 import { CleanSpanExporter } from './clean-span-exporter.js';
 import { INTERACTION_ATTRIBUTE } from './clean-span.js';
+import { observeEventLoopDelay } from './gauges/event-loop-delay.js';
 
 /**
  * The instrumentations of OpenTelemetry that are used: incoming requests (`http`), queries (`pg`)
@@ -118,11 +119,14 @@ export function traceTo({ endpoint, serviceName }: TracingConfig): Tracing {
 
 /**
  * Exports the gauges of `gauges/`, and no other metrics: the instrumentations measure more, but
- * have no provider of metrics to export it.
+ * have no provider of metrics to export it. OTEL_RESOURCE_ATTRIBUTES says whose they are, such as the
+ * name of the pod, because an autoscaler asks for the value of each pod.
  */
 function exportGauges(address: string, serviceName: string): MeterProvider {
   const provider = new MeterProvider({
-    resource: resourceFromAttributes({ 'service.name': serviceName }),
+    resource: detectResources({ detectors: [envDetector] }).merge(
+      resourceFromAttributes({ 'service.name': serviceName }),
+    ),
     readers: [
       new PeriodicExportingMetricReader({
         exporter: new OTLPMetricExporter({ url: `${address}/v1/metrics` }),
@@ -131,6 +135,7 @@ function exportGauges(address: string, serviceName: string): MeterProvider {
     ],
   });
   metrics.setGlobalMeterProvider(provider);
+  observeEventLoopDelay();
   return provider;
 }
 

@@ -4,7 +4,9 @@ import { basename, relative, resolve } from 'node:path';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 /** What a checkout does not have: builds, packages, and data. The release needs none of it. */
-const IGNORED = new Set(['node_modules', 'dist', '.git', 'data', 'data-demo', 'coverage']);
+const IGNORED = new Set([
+  ...['node_modules', 'dist', '.git', '.cache', 'data', 'data-demo', 'coverage'],
+]);
 
 /** Runs git in a folder, with a fixed author and time. */
 export function git(folder: string, ...args: string[]): string {
