@@ -119,8 +119,8 @@ export function traceTo({ endpoint, serviceName }: TracingConfig): Tracing {
 
 /**
  * Exports the gauges of `gauges/`, and no other metrics: the instrumentations measure more, but
- * have no provider of metrics to export it. OTEL_RESOURCE_ATTRIBUTES says whose they are, such as the
- * name of the pod, because an autoscaler asks for the value of each pod.
+ * have no provider of metrics to export it. OTEL_RESOURCE_ATTRIBUTES says whose they are, such as
+ * the name of the pod, because an autoscaler asks for the value of each pod.
  */
 function exportGauges(address: string, serviceName: string): MeterProvider {
   const provider = new MeterProvider({
