@@ -154,7 +154,7 @@ function isEs256AccessToken(body) {
 }
 
 /** Introspects opaque tokens of people, each by its client. */
-function introspection(people) {
+export function introspection(people) {
   return withTokens(people, ({ baseUrl, applications: { web } }, token) =>
     repeated(
       `${baseUrl}/oauth/introspect`,
