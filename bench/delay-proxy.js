@@ -6,9 +6,10 @@ import { createConnection, createServer } from 'node:net';
  * server behind it seems to be far away. A connection costs its round trip, too.
  *
  * @param port the port of the server behind it, on loopback
- * @param roundTrip in milliseconds
+ * @returns `setRoundTrip` sets the milliseconds of a round trip, which are 0 at first
  */
-export async function startDelayProxy(port, roundTrip) {
+export async function startDelayProxy(port) {
+  let half = 0;
   const sockets = new Set();
   const server = createServer({ noDelay: true }, (socket) => {
     const onward = createConnection({ host: '127.0.0.1', port, noDelay: true });
@@ -17,9 +18,8 @@ export async function startDelayProxy(port, roundTrip) {
       [onward, socket],
     ]) {
       sockets.add(from);
-      const later = (act) => setTimeout(act, roundTrip / 2);
-      from.on('data', (bytes) => later(() => to.writable && to.write(bytes)));
-      from.on('end', () => later(() => to.end()));
+      from.on('data', (bytes) => setTimeout(() => to.writable && to.write(bytes), half));
+      from.on('end', () => setTimeout(() => to.end(), half));
       from.on('error', () => to.destroy());
       from.on('close', () => sockets.delete(from));
     }
@@ -28,6 +28,7 @@ export async function startDelayProxy(port, roundTrip) {
   await once(server, 'listening');
   return {
     port: server.address().port,
+    setRoundTrip: (milliseconds) => (half = milliseconds / 2),
     close() {
       for (const socket of sockets) socket.destroy();
       server.close();
