@@ -129,7 +129,7 @@ function peopleOf(baseUrl, registered, tokens) {
   }));
 }
 
-function clientCredentials(people) {
+export function clientCredentials(people) {
   const body = new URLSearchParams({
     grant_type: 'client_credentials',
     resource: RESOURCE,
