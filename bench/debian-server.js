@@ -13,8 +13,9 @@ const { startDebianPostgres } = await import('../test/support/debian-postgres.ts
  * and stops both afterwards.
  *
  * @param settingsOf returns variables of the server for the PostgreSQL that was started
+ * @param people the number of people who have enrolled a key
  */
-export async function onDebianPostgres(act, settingsOf = async () => ({})) {
+export async function onDebianPostgres(act, settingsOf = async () => ({}), people = 32) {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
   const postgres = await startDebianPostgres();
   const ask = async (database, ...texts) => {
@@ -30,11 +31,12 @@ export async function onDebianPostgres(act, settingsOf = async () => ({})) {
   };
   try {
     await ask('postgres', 'CREATE ROLE svc LOGIN', 'CREATE DATABASE svc OWNER svc');
-    const server = await startBenchServer(folder, {
+    const settings = {
       SVC_DATABASE_URL: postgres.url('svc', 'svc'),
       SVC_SSH_CA_KEY_PATH: await makeCaKey(folder),
       ...(await settingsOf(postgres)),
-    });
+    };
+    const server = await startBenchServer(folder, settings, undefined, people);
     try {
       await act({ server, postgres, ask });
     } finally {

@@ -129,7 +129,7 @@ function peopleOf(baseUrl, registered, tokens) {
   }));
 }
 
-function clientCredentials(people) {
+export function clientCredentials(people) {
   const body = new URLSearchParams({
     grant_type: 'client_credentials',
     resource: RESOURCE,
@@ -154,7 +154,7 @@ function isEs256AccessToken(body) {
 }
 
 /** Introspects opaque tokens of people, each by its client. */
-function introspection(people) {
+export function introspection(people) {
   return withTokens(people, ({ baseUrl, applications: { web } }, token) =>
     repeated(
       `${baseUrl}/oauth/introspect`,

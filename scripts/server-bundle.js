@@ -14,10 +14,12 @@ const OUTPUTS = join(ROOT, 'dist', env.SVC_BUNDLE_FOLDER ?? 'bundle');
 const ENTRIES = {
   'break-glass': 'src/break-glass/break-glass.ts',
   'migrate-production': 'src/migrate-production.ts',
+  primary: 'src/workers/primary.ts',
   production: 'src/production.ts',
   'read-configuration': 'src/platform/config-sources/read-configuration.ts',
   'start-demo': 'src/demo/start-demo.ts',
   tracing: 'src/platform/telemetry/tracing.ts',
+  worker: 'src/workers/worker.ts',
 };
 
 /**

@@ -22,6 +22,7 @@ import type { LiveConfiguration } from '#platform/config-sources/live-configurat
 import type { Config } from '#platform/config/config.js';
 import type { Composition } from '#platform/database/composition.js';
 import { DatabaseModule } from '#platform/database/database.module.js';
+import type { PreparedDatabase } from '#platform/database/open-database.js';
 import { PAGE_ACTION } from '#platform/http/errors/error-renderer.service.js';
 import { API_DESCRIPTION } from '#platform/http/openapi/api-description.js';
 import { HttpModule } from '#platform/http/http.module.js';
@@ -29,6 +30,7 @@ import { EdgeModule, FallbackModule } from './edge.module.js';
 import { PAGE_SCRIPTS } from '#platform/http/views/views.service.js';
 import type { KmsLimits } from '#platform/kms/call-policy.js';
 import { KmsKeys } from '#platform/kms/kms-keys.js';
+import type { GatherMetrics } from '#platform/telemetry/service-metrics.service.js';
 import { TelemetryModule } from '#platform/telemetry/telemetry.module.js';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { AdminPagesModule } from './features/pages/admin-pages.module.js';
@@ -83,6 +85,14 @@ export interface CompositionRoot extends ListenerPlan {
    * application runs; undefined if no object store is configured.
    */
   readonly live?: LiveConfiguration | undefined;
+  /** The parts that a worker gets from the primary process; undefined without workers. */
+  readonly worker?: WorkerPart | undefined;
+}
+
+/** The parts of the application that differ in a worker. */
+export interface WorkerPart {
+  readonly database: PreparedDatabase;
+  readonly gatherMetrics: GatherMetrics;
 }
 
 /** The module of the application. It lists the features. */
@@ -123,8 +133,12 @@ export class AppModule {
           },
         ]),
         ClockModule.forRoot(root.clock),
-        DatabaseModule.forRoot(root.composition, (own) => confirmAtStart(own, root.failoverLimits)),
-        TelemetryModule.forRoot(logger),
+        DatabaseModule.forRoot(
+          root.composition,
+          (own) => confirmAtStart(own, root.failoverLimits),
+          root.worker?.database,
+        ),
+        TelemetryModule.forRoot(logger, root.worker?.gatherMetrics),
         EdgeModule.forRoot(SessionsModule),
         HttpModule,
         // Express tries routes in this order: probes and programs come first, pages last.

@@ -1,16 +1,34 @@
-import { refuseArguments, requireNode } from './node-version.js';
-import { keepCompiledCode, runOrExit } from './start.js';
+import type { ReadConfiguration } from '#entry/read-configuration.js';
+import { argumentsOfService, requireNode } from './node-version.js';
+import { isWorker, keepCompiledCode, runOrExit } from './start.js';
+import type { Worker } from '#entry/worker.js';
 
 requireNode();
-refuseArguments('main.js');
+const given = argumentsOfService('main.js');
 keepCompiledCode();
-await runOrExit(async () => {
+await runOrExit(isWorker ? work : begin);
+
+/** Starts the service in this process, or its workers if the configuration has several. */
+async function begin(): Promise<void> {
   const { readConfiguration } = await import('#entry/read-configuration.js');
   // reports a wrong configuration before any other module is loaded
-  const loaded = await readConfiguration();
+  const read = await readConfiguration(given);
+  if (read.config.workers === 1) return serve(read);
+  const { runWorkers } = await import('#entry/primary.js');
+  return runWorkers(read, 'production');
+}
+
+/** Starts the service in a worker, with the configuration that the primary process read. */
+async function work(): Promise<void> {
+  const { receiveTask } = await import('#entry/worker.js');
+  const worker = await receiveTask();
+  await serve(worker.read, worker);
+}
+
+async function serve(read: ReadConfiguration, worker?: Worker): Promise<void> {
   const { startTracing } = await import('#entry/tracing.js');
   // instruments the modules that are loaded after it
-  const tracing = await startTracing(loaded.config.tracing);
+  const tracing = await startTracing(read.config.tracing);
   const { startProduction } = await import('#entry/production.js');
-  await startProduction(loaded, tracing);
-});
+  await startProduction(read, tracing, worker);
+}

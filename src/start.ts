@@ -1,6 +1,10 @@
+import cluster from 'node:cluster';
 import { mkdirSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';
 import { fileURLToPath } from 'node:url';
+
+/** True in a worker of a service that runs in several processes. */
+export const { isWorker } = cluster;
 
 /**
  * Runs an entry point. A failed start prints its reason on stderr, one line for each problem, and

@@ -253,6 +253,7 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
     'SVC_DATABASE_URL: target_session_attrs must be read-write, primary or any (docs/operations/databases.md)',
   ],
   [{ SVC_DB_MAX_CONNECTIONS: PLANTED }, 'SVC_DB_MAX_CONNECTIONS: must be a whole number'],
+  [{ SVC_WORKERS: '65' }, 'SVC_WORKERS: must be between 1 and 64'],
   [
     { SVC_DATABASE_POOLER: PLANTED, SVC_DATABASE_DIRECT_URL: 'postgres://a/svc' },
     'SVC_DATABASE_POOLER: must be transaction or transaction-prepared',
@@ -428,7 +429,7 @@ describe('the start', () => {
       const ended = await run(program, ['--foo', `--key=${PLANTED}`, PLANTED], { cwd: folder });
       expect(ended).toMatchObject({ status: 2, stdout: '' });
       expect(ended.stderr).toMatch(
-        /^\w+\.js takes no arguments, and got --foo, --key, a value\. .*docs\/operations\/variables\.md\)\.\n$/,
+        /^\w+\.js takes no arguments(?: but --workers N)?, and got --foo, --key, a value\. .*docs\/operations\/variables\.md\)\.\n$/,
       );
       expect(ended.stderr).not.toContain(PLANTED);
     },

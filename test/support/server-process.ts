@@ -22,22 +22,30 @@ export interface ServerProcess {
 export function startServerProcess(
   entry: string,
   environment: Readonly<Record<string, string>>,
-  options: { readonly cwd?: string; readonly nodeArguments?: readonly string[] } = {},
+  options: {
+    readonly cwd?: string;
+    readonly nodeArguments?: readonly string[];
+    readonly entryArguments?: readonly string[];
+  } = {},
 ): ServerProcess {
   const script = fileURLToPath(new URL(`../../dist/${entry}`, import.meta.url));
   const recorder = fileURLToPath(new URL('traffic/recorder.js', import.meta.url));
   const nodeArguments = [...(options.nodeArguments ?? []), '--import', recorder];
   const traffic = process.env['TEST_TRAFFIC'];
-  const child = spawn(process.execPath, [...nodeArguments, script], {
-    cwd: options.cwd,
-    env: {
-      PATH: process.env['PATH'] ?? '',
-      ...COMPILE_CACHE,
-      ...(traffic === undefined ? {} : { TEST_TRAFFIC: traffic }),
-      ...environment,
+  const child = spawn(
+    process.execPath,
+    [...nodeArguments, script, ...(options.entryArguments ?? [])],
+    {
+      cwd: options.cwd,
+      env: {
+        PATH: process.env['PATH'] ?? '',
+        ...COMPILE_CACHE,
+        ...(traffic === undefined ? {} : { TEST_TRAFFIC: traffic }),
+        ...environment,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
     },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  );
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (chunk: string) => {

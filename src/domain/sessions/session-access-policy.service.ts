@@ -2,7 +2,11 @@ import { Inject, Injectable } from '@nestjs/common';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import type { Program } from '#domain/directory/api-tokens/api-tokens.repository.js';
-import { authenticateScimToken } from '#domain/directory/scim-tokens/scim-tokens.repository.js';
+import {
+  authenticateScimToken,
+  findScimToken,
+  type ValidScimToken,
+} from '#domain/directory/scim-tokens/scim-tokens.repository.js';
 import { BatchedQueries } from '#domain/oauth/grants/batched-queries.service.js';
 import { Clock } from '#platform/clock/clock.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
@@ -10,6 +14,7 @@ import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import {
   AccessPolicy,
+  type BegunLookUp,
   type VerifiedRequest,
   type CallerFacts,
   type PresentedToken,
@@ -56,6 +61,12 @@ export interface Provisioner {
 /** A caller that may use a route: a user, an identity provider, an application or a program. */
 type Caller = LiveSession | Provisioner | ClientItself | Program;
 
+/** A look-up that began before the rate limit was decided. */
+interface Begun extends BegunLookUp {
+  readonly session?: Promise<LiveSession | undefined>;
+  readonly scimToken?: ReturnType<typeof findScimToken>;
+}
+
 /**
  * Decides if a request may use a route, by the session to which its token belongs. The own token of
  * a session has all permissions of the user. An access token of the command-line client has the
@@ -76,11 +87,26 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
     super();
   }
 
+  /**
+   * Begins the look-up of a session or a SCIM token. Those of programs and of applications record
+   * the use of the token, and so begin after the rate limit was decided.
+   */
+  override begin({ scheme, token }: PresentedToken, { session }: AuthRule): Begun | undefined {
+    if (session === 'none' || session === 'program' || session === 'client') return undefined;
+    if (session !== 'provisioner') {
+      return { token, session: watched(this.sessions.findByAnyToken(token)) };
+    }
+    if (scheme !== 'Bearer') return undefined;
+    return { token, scimToken: watched(findScimToken(this.manager, hashOpaqueToken(token))) };
+  }
+
   override async find(
     presented: PresentedToken | undefined,
     requirement: AuthRule,
+    before?: Begun,
   ): Promise<Caller | undefined> {
-    if (requirement.session === 'provisioner') return this.#provisioner(presented);
+    const ahead = before?.token === presented?.token ? before : undefined;
+    if (requirement.session === 'provisioner') return this.#provisioner(presented, ahead);
     if (requirement.session === 'program') {
       return programItself(this.manager, presented, requirement.scope);
     }
@@ -90,8 +116,8 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
     if (presented === undefined) return withoutSession(requirement, 'Sign in first.');
     const session =
       presented.scheme === 'cookie'
-        ? await this.sessions.find(presented.token)
-        : await this.#ofHeader(presented.scheme, presented, requirement.scope);
+        ? await this.sessions.find(presented.token, ahead?.session)
+        : await this.#ofHeader(presented.scheme, presented, requirement.scope, ahead);
     // If the session of a cookie has ended, the request counts as one without a cookie. A wrong
     // token in a header is an error, even if the route needs no session.
     return session ?? withoutSession(requirement, 'The session is unknown or has ended.');
@@ -197,12 +223,26 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
    * @throws DomainError unauthenticated for a cookie, and for an access token of a user, because
    *   neither may provision users
    */
-  async #provisioner(presented: PresentedToken | undefined): Promise<Provisioner> {
+  async #provisioner(
+    presented: PresentedToken | undefined,
+    ahead: Begun | undefined,
+  ): Promise<Provisioner> {
     const token = presented?.scheme === 'Bearer' ? presented.token : undefined;
-    const found =
-      token !== undefined && (await authenticateScimToken(this.manager, hashOpaqueToken(token)));
+    const found = token === undefined ? undefined : await this.#scimToken(token, ahead);
     if (!found) throw refusedToken('Bearer', 'The SCIM token is invalid, revoked or has expired.');
     return { tokenId: found.id, orgId: found.orgId };
+  }
+
+  /**
+   * Finds a valid SCIM token. If the time of its last use is to be recorded, a second look-up does
+   * so, because only now the limit has admitted the request.
+   */
+  async #scimToken(token: string, ahead: Begun | undefined): Promise<ValidScimToken | undefined> {
+    if (ahead?.scimToken) {
+      const found = await ahead.scimToken;
+      if (!found || found.isUseOnRecord) return found;
+    }
+    return authenticateScimToken(this.manager, hashOpaqueToken(token));
   }
 
   /**
@@ -215,8 +255,9 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
     scheme: 'Bearer' | 'DPoP',
     presented: PresentedToken,
     scope: string | undefined,
+    ahead: Begun | undefined,
   ): Promise<LiveSession> {
-    const session = await this.sessions.findByAnyToken(presented.token);
+    const session = await (ahead?.session ?? this.sessions.findByAnyToken(presented.token));
     if (!session) throw refusedToken(scheme, 'The access token is invalid or has expired.');
     const accessToken = session.level === 'verified' ? session.accessToken : null;
     if (accessToken) {
@@ -229,6 +270,15 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
     }
     return session;
   }
+}
+
+/**
+ * Returns the same promise, whose rejection may be noticed late: the request waits for its rate
+ * limit first, and may be refused by it.
+ */
+function watched<Found>(found: Promise<Found>): Promise<Found> {
+  found.catch(() => undefined);
+  return found;
 }
 
 /**

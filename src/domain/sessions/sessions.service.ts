@@ -171,9 +171,11 @@ export class Sessions implements OnModuleInit {
   /**
    * Finds a live session by its own token. A cookie may contain only this kind of token. Undefined
    * for an unknown, ended or expired session, an inactive user, or an OAuth access token.
+   *
+   * @param found the session by {@link findByAnyToken}, if the look-up began already
    */
-  async find(token: string): Promise<LiveSession | undefined> {
-    const session = await this.findByAnyToken(token);
+  async find(token: string, found = this.findByAnyToken(token)): Promise<LiveSession | undefined> {
+    const session = await found;
     return session?.level === 'verified' && session.accessToken !== null ? undefined : session;
   }
 

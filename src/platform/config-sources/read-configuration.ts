@@ -4,9 +4,9 @@ import { loadConfig, loadPart, type LoadedConfig } from '#platform/config/load-c
 import { httpsUrl } from '#platform/config/table/shapes.js';
 import { TABLE } from '#platform/config/table/settings.js';
 import { variable } from '#platform/config/table/variable.js';
-import { openS3Object } from '#platform/object-store/s3-object.js';
+import { openS3Object, type StoredObject } from '#platform/object-store/s3-object.js';
 import { LiveConfiguration } from './live-configuration.js';
-import { readStored } from './stored-configuration.js';
+import { readStored, validated } from './stored-configuration.js';
 
 /**
  * A valid configuration, and the object that compares it with a configuration document that may
@@ -18,6 +18,18 @@ export interface ReadConfiguration extends LoadedConfig {
    * configured.
    */
   readonly live: LiveConfiguration | undefined;
+  /** The sources of the configuration, as they were read. */
+  readonly sources: ConfigurationSources;
+}
+
+/**
+ * The sources of a configuration as one process read them. Another process makes the same
+ * configuration from them, even if `.env` or the document has changed meanwhile.
+ */
+export interface ConfigurationSources {
+  readonly environment: Environment;
+  /** The document of the object store; undefined if no object store is configured. */
+  readonly document: StoredObject | undefined;
 }
 
 /** The waits for the object store, which a test shortens. */
@@ -50,10 +62,27 @@ const FIRST_REGION = 'us-east-1';
 /**
  * Reads the configuration from the environment of the process, and from the object store if one is
  * set.
+ *
+ * @param given variables from the command line, which replace those of the environment
  * @throws ConfigProblems with every problem at once
  */
-export function readConfiguration(): Promise<ReadConfiguration> {
-  return configurationOf(readEnvironment());
+export function readConfiguration(given: Environment = {}): Promise<ReadConfiguration> {
+  return configurationOf({ ...readEnvironment(), ...given });
+}
+
+/**
+ * Makes the configuration that another process read, from the same sources. It sends no request to
+ * the object store.
+ * @throws ConfigProblems with every problem at once
+ */
+export async function configurationFrom(sources: ConfigurationSources): Promise<ReadConfiguration> {
+  const { environment, document } = sources;
+  const store = storeSettings(environment);
+  if (!store || !document) return { ...loadConfig(environment), live: undefined, sources };
+  const reader = await openS3Object(store.location);
+  const stored = validated(document, environment);
+  const live = new LiveConfiguration(reader, environment, stored, store.pollSeconds);
+  return { ...stored.loaded, live, sources };
 }
 
 /**
@@ -66,12 +95,15 @@ export async function configurationOf(
   times: StoreTimes = {},
 ): Promise<ReadConfiguration> {
   const store = storeSettings(environment);
-  if (store === undefined) return { ...loadConfig(environment), live: undefined };
+  if (store === undefined) {
+    const sources = { environment, document: undefined };
+    return { ...loadConfig(environment), live: undefined, sources };
+  }
   const reader = await openS3Object(store.location, times.timeLimit);
   const stored = await readStored(reader, environment);
   const pollSeconds = times.pollSeconds ?? store.pollSeconds;
   const live = new LiveConfiguration(reader, environment, stored, pollSeconds);
-  return { ...stored.loaded, live };
+  return { ...stored.loaded, live, sources: { environment, document: stored.object } };
 }
 
 /**

@@ -17,6 +17,8 @@ export interface StoredConfiguration {
   readonly settings: DocumentSettings;
   /** The entity tag of the document; undefined if the object store sends none. */
   readonly etag: string | undefined;
+  /** The document as it was read, from which a worker makes the same configuration. */
+  readonly object: StoredObject;
 }
 
 /**
@@ -46,15 +48,13 @@ export async function readStored(
  * Validates a document that was read, together with the environment.
  * @throws ConfigProblems for a document that is no JSON object of version 1, or has a wrong setting
  */
-export function validated(
-  { bytes, etag }: StoredObject,
-  environment: Environment,
-): StoredConfiguration {
+export function validated(object: StoredObject, environment: Environment): StoredConfiguration {
+  const { bytes, etag } = object;
   try {
     const { version, ...document } = readJsonObject(bytes);
     if (version !== 1) throw new UnreadableObject('must have "version": 1');
     const settings = new DocumentSettings(document);
-    return { loaded: loadMerged(environment, settings), settings, etag };
+    return { loaded: loadMerged(environment, settings), settings, etag, object };
   } catch (error) {
     if (!(error instanceof UnreadableObject)) throw error;
     throw new ConfigProblems([`SVC_S3_CONFIG_KEY: the document ${error.message}`]);

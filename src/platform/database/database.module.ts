@@ -2,7 +2,12 @@ import { Logger, Module, type DynamicModule, type OnApplicationShutdown } from '
 import { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import type { Composition } from './composition.js';
-import { Database, openDatabase, type ConfirmAtStart } from './open-database.js';
+import {
+  Database,
+  openDatabase,
+  type ConfirmAtStart,
+  type PreparedDatabase,
+} from './open-database.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 
 /**
@@ -22,10 +27,12 @@ export class DatabaseModule implements OnApplicationShutdown {
    *   composition
    * @param confirm makes the function that checks at the start that the server of the database
    *   lacks no commits (docs/decisions/0020)
+   * @param from the database that the primary process prepared for this worker
    */
   static forRoot(
     composition: Composition,
     confirm?: (config: Config) => ConfirmAtStart,
+    from?: PreparedDatabase,
   ): DynamicModule {
     return {
       module: DatabaseModule,
@@ -34,8 +41,10 @@ export class DatabaseModule implements OnApplicationShutdown {
         {
           provide: Database,
           inject: [CONFIG],
-          useFactory: (config: Config) =>
-            openDatabase(config.database, composition, new Logger('database'), confirm?.(config)),
+          useFactory: (config: Config) => {
+            const log = new Logger('database');
+            return openDatabase(config.database, composition, log, confirm?.(config), from);
+          },
         },
         {
           provide: DataSource,

@@ -41,7 +41,7 @@ const DIRECT_CONNECTIONS = 2;
  * (docs/decisions/0020). The pools of the service refuse such a server.
  */
 export interface UncheckedDatabase {
-  /** True for the embedded PostgreSQL, which only one process at a time can use. */
+  /** True for the embedded PostgreSQL while no other process uses it. */
   readonly isEmbedded: boolean;
   /**
    * Opens one connection to a server that may be unconfirmed. The caller must destroy it.
@@ -116,10 +116,57 @@ async function closed(pool: DataSource): Promise<void> {
 }
 
 /**
+ * A database that the primary process located and migrated for its workers. A worker neither starts
+ * the embedded server nor stops it.
+ */
+export interface PreparedDatabase {
+  /** The address of the embedded server; undefined for the database of SVC_DATABASE_URL. */
+  readonly embedded: DatabaseAddress | undefined;
+  /** True for the first worker of a start: no other process uses the embedded server yet. */
+  readonly isFirst: boolean;
+  /** The worker's part of SVC_DB_MAX_CONNECTIONS. */
+  readonly connections: number;
+}
+
+/**
+ * Locates the database for the workers of this process, or starts the embedded one, and migrates
+ * it. It builds missing indexes in the background.
+ *
+ * @returns the database as a later worker gets it, and the function that stops it
+ * @throws Error in the cases of {@link openDatabase}
+ */
+export async function prepareDatabase(
+  config: Config['database'],
+  workers: number,
+  composition: Composition,
+  log: Logger,
+): Promise<PreparedDatabase & { stop(): Promise<void> }> {
+  const connections = Math.max(1, Math.floor(config.maxConnections / workers));
+  const server = await locateServer({ ...config, maxConnections: connections }, log, workers);
+  try {
+    const lacksIndexes = await preparePatiently(server, config, composition, log);
+    const stopBackground = lacksIndexes && startBackgroundMigration(server.address, log);
+    return {
+      embedded: config.url === undefined ? server.address : undefined,
+      isFirst: false,
+      connections,
+      stop: async () => {
+        if (stopBackground) await stopBackground();
+        await server.stop();
+      },
+    };
+  } catch (error) {
+    await server.stop();
+    throw startProblem(error);
+  }
+}
+
+/**
  * Opens the configured database, or starts the embedded one. It migrates the database, and records
  * or checks that it belongs to this composition (production, demo or test).
  *
  * @param confirm confirms the server; without it the pools accept an unconfirmed server
+ * @param from the database that the primary process prepared; undefined in any other process
  * @throws Error if the database cannot be reached for 30 s, is too old, cannot be migrated, or
  *   belongs to another composition
  */
@@ -128,19 +175,21 @@ export async function openDatabase(
   composition: Composition,
   log: Logger,
   confirm?: ConfirmAtStart,
+  from?: PreparedDatabase,
 ): Promise<Database> {
-  const server = await locateServer(config, log);
+  const server = await serverOf(config, log, from);
   let stopBackground: (() => Promise<void>) | undefined;
   const stop = async () => {
     await stopBackground?.();
     await server.stop();
   };
   try {
-    const lacksIndexes = await preparePatiently(server, config, composition, log);
-    const unchecked = uncheckedDatabase(config, server, log);
+    const lacksIndexes = from ? false : await preparePatiently(server, config, composition, log);
+    const unchecked = uncheckedDatabase(config, server, log, from);
     await confirm?.(unchecked);
     const gate = new ConfirmationGate();
-    const pools = await openPools(config, server, log, confirm && gate);
+    const maxConnections = from?.connections ?? config.maxConnections;
+    const pools = await openPools({ ...config, maxConnections }, server, log, confirm && gate);
     if (lacksIndexes) stopBackground = startBackgroundMigration(server.address, log);
     return new Database(pools, gate, unchecked, stop);
   } catch (error) {
@@ -171,9 +220,10 @@ export function uncheckedDatabase(
   { url }: Config['database'],
   { address }: LocatedServer,
   log: Logger,
+  from?: PreparedDatabase,
 ): UncheckedDatabase {
   return {
-    isEmbedded: url === undefined,
+    isEmbedded: url === undefined && from?.isFirst !== false,
     open: (answerWithin) => openConfirmationConnection(address, log, answerWithin),
   };
 }
@@ -215,10 +265,25 @@ export interface LocatedServer {
 /** Stops nothing, because the server is not one of this process. */
 const notOurs = () => Promise.resolve();
 
-/** Finds the address of the configured database, or starts the embedded server. */
+/** Returns the server that the primary process located, or else locates it. */
+function serverOf(
+  config: Config['database'],
+  log: Logger,
+  from: PreparedDatabase | undefined,
+): Promise<LocatedServer> {
+  if (!from?.embedded) return locateServer(config, log);
+  return Promise.resolve({ address: from.embedded, stop: notOurs });
+}
+
+/**
+ * Finds the address of the configured database, or starts the embedded server.
+ *
+ * @param workers the number of processes that will connect, each with the connections of `config`
+ */
 export async function locateServer(
   { url, directUrl, pooler, dataDir, maxConnections }: Config['database'],
   log: Logger,
+  workers = 1,
 ): Promise<LocatedServer> {
   if (url !== undefined) {
     if (pooler === undefined || directUrl === undefined)
@@ -227,7 +292,7 @@ export async function locateServer(
   }
   // The server needs more connections than the pools have: for the supervisor's session, for a
   // migration, and for an operator.
-  const settings = { max_connections: String(maxConnections + 10) };
+  const settings = { max_connections: String((maxConnections + 10) * workers) };
   const server = await startEmbeddedPostgres({ dataDir, log, settings });
   const { socketDir: host, port, user, database } = server;
   return { address: { host, port, user, database }, stop: () => server.stop() };

@@ -5,7 +5,7 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { AccessPolicy } from '#platform/http/access/access-policy.js';
 import { noteCaller, type AdmittedRequest } from '#platform/http/access/caller.js';
 import { originCheck } from '#platform/http/access/origin-rule.js';
-import { presentedToken } from '#platform/http/access/presented-token.js';
+import { tokenFor } from '#platform/http/access/presented-token.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { assertDeclaredSize, hasBodyFor, parseBody } from '#platform/http/body/request-body.js';
 import { assertKnownQuery } from '#platform/http/request/known-query.js';
@@ -59,9 +59,9 @@ export class RouteGuard implements CanActivate {
 
   /** Looks up the session of a request once, and verifies that it meets the rule of the route. */
   async #admit(request: AdmittedRequest, response: Response, auth: AuthRule): Promise<void> {
-    const cookie = auth.headerOnly === true ? undefined : this.sessionCookies.token(request);
-    const presented = presentedToken(request, cookie);
-    const session = await this.accessPolicy.find(presented, auth);
+    const { begun } = request;
+    const presented = tokenFor(request, auth, this.sessionCookies);
+    const session = await this.accessPolicy.find(presented, auth, begun);
     if (session === undefined || presented === undefined) return;
     // The caller is recorded before the rule is checked, so that the log also names a caller who is
     // refused.

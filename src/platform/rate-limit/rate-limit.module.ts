@@ -10,8 +10,8 @@ import { TIERS } from './buckets/tiers.js';
 
 /**
  * Provides the rate limits to TierGuard by `@nestjs/throttler`: its options and its storage. If the
- * operator has a database, all replicas share the buckets in it. The embedded database serves one
- * process, whose buckets are in its memory.
+ * operator has a database, all replicas share the buckets in it, and so do the workers of a replica
+ * with any database. A single process with the embedded database has the buckets in its memory.
  *
  * Certification test mode turns all limits off.
  */
@@ -26,7 +26,7 @@ import { TIERS } from './buckets/tiers.js';
 export class RateLimitModule {}
 
 function throttling(
-  { certification, database }: Config,
+  { certification, database, workers }: Config,
   manager: EntityManager,
   clock: Clock,
 ): ThrottlerModuleOptions {
@@ -39,7 +39,7 @@ function throttling(
     })),
     skipIf: () => isOff,
     storage:
-      database.url === undefined
+      database.url === undefined && workers === 1
         ? new LocalBuckets(undefined, clock)
         : new DatabaseBuckets(manager, new RateLimitsRepository(), new Logger('rate-limit'), clock),
   };

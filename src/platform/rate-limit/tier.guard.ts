@@ -7,12 +7,15 @@ import {
   type ThrottlerModuleOptions,
 } from './buckets/throttler.js';
 import type { Request, Response } from 'express';
+import { AccessPolicy } from '#platform/http/access/access-policy.js';
+import type { AdmittedRequest } from '#platform/http/access/caller.js';
+import { tokenFor } from '#platform/http/access/presented-token.js';
 import { hasAnonymousRow } from '#platform/http/access/anonymous-row.js';
 import { responseErrorOf } from '#platform/http/errors/error-log.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { clientAddressOf } from '#platform/http/request/client-origin.js';
 import { RoutePolicies } from '#platform/http/routing/route-policies.js';
-import type { RoutePolicy, TierName } from '#platform/http/routing/route-policy.js';
+import type { AuthRule, RoutePolicy, TierName } from '#platform/http/routing/route-policy.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Buckets, type Hit } from './buckets/buckets.js';
 import { hitOf, holderOf } from './hit.js';
@@ -23,9 +26,9 @@ import { Networks } from './networks.js';
 
 /**
  * Limits the requests of every route by its tier. It is the first guard of every route, so that a
- * refused request costs no look-up. A client is an IPv4 address, or an IPv6 /64, which one
- * subscriber has. Clients of one /48 share a bucket of failed attempts, and one of the rows that
- * they insert without a user or an authenticated client.
+ * refused request changes nothing and its body is not read. A client is an IPv4 address, or an IPv6
+ * /64, which one subscriber has. Clients of one /48 share a bucket of failed attempts, and one of
+ * the rows that they insert without a user or an authenticated client.
  *
  * Unlike `@nestjs/throttler`, which counts a request in every tier, it counts a request in the tier
  * of its route only.
@@ -41,6 +44,7 @@ export class TierGuard extends ThrottlerGuard {
     reflector: Reflector,
     private readonly routePolicies: RoutePolicies,
     private readonly sessionCookies: SessionCookies,
+    private readonly accessPolicy: AccessPolicy,
   ) {
     super(options, buckets, reflector);
     this.#failures = new Networks(buckets, 'failures');
@@ -69,14 +73,15 @@ export class TierGuard extends ThrottlerGuard {
     response: Response,
   ): Promise<void> {
     const address = clientAddressOf(request);
-    const hit = hitOf(tier, address, () =>
+    const holder = () =>
       holderOf({
         credential: request.headers.authorization ?? this.sessionCookies.token(request),
         method: request.method,
         path: request.path,
         goesFirst: policy.goesFirst,
-      }),
-    );
+      });
+    const whileAsked = () => this.#beginLookUp(request, policy.auth);
+    const hit = { ...hitOf(tier, address, holder), whileAsked };
     const counts = address === undefined ? [] : this.#countsOf(policy, request, response);
     const refusal = () =>
       address === undefined ? undefined : this.#refusalOfNetwork(address, counts, hit);
@@ -87,6 +92,21 @@ export class TierGuard extends ThrottlerGuard {
     noteLimit(response, { tier, remaining });
     if (!allowed) throw refused(Math.ceil(retryAfter / 1000));
     if (address !== undefined) countOutcome(address, counts, response);
+  }
+
+  /**
+   * Begins to look up the caller of a request while the database decides about its limit. A refused
+   * request has then cost a look-up, which it shares with others; a flood of refused requests costs
+   * none, because their denials are cached.
+   */
+  #beginLookUp(request: AdmittedRequest, auth: AuthRule): void {
+    if (auth.session === 'none') return;
+    try {
+      const presented = tokenFor(request, auth, this.sessionCookies);
+      request.begun = presented && this.accessPolicy.begin(presented, auth);
+    } catch {
+      // The header has no token. The route guard refuses the request if the limit admits it.
+    }
   }
 
   /**

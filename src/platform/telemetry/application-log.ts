@@ -48,6 +48,12 @@ export interface ApplicationLog {
   readonly requestLog: EdgeStep;
 }
 
+/** Makes the logger that Nest writes to, for a process that serves no requests. */
+export function nestLog(logger: Logger): LoggerService {
+  const params = nestPinoParams(logger);
+  return new ApplicationLogger(new PinoLogger(params), params);
+}
+
 /** Makes the log of an application on the logger of the process. */
 export function applicationLog(logger: Logger, addressOf: ClientAddressResolver): ApplicationLog {
   const params = nestPinoParams(logger);

@@ -1,5 +1,5 @@
-import { Injectable } from '@nestjs/common';
-import { Counter, Histogram, Registry } from 'prom-client';
+import { Inject, Injectable, Optional } from '@nestjs/common';
+import { AggregatorRegistry, Counter, Histogram, Registry } from 'prom-client';
 import { asDomainError } from '#platform/http/errors/as-domain-error.js';
 
 /** The outcomes of authentications: the values of the label `event_type`. */
@@ -51,6 +51,20 @@ export interface CountedRequest {
   readonly seconds?: number;
 }
 
+/** The metrics of one process, in the form in which they pass between processes. */
+export type ExportedMetrics = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
+
+/** The injection token of the function {@link GatherMetrics}. Only workers provide it. */
+export const GATHER_METRICS = Symbol('GatherMetrics');
+
+/** Returns the metrics of every worker of this service, of ended ones too. */
+export type GatherMetrics = () => Promise<readonly ExportedMetrics[]>;
+
+/** Returns the sum of the metrics of several processes. */
+export function sumOfMetrics(exported: readonly ExportedMetrics[]): Promise<ExportedMetrics> {
+  return AggregatorRegistry.aggregate([...exported]).getMetricsAsJSON();
+}
+
 /** Counts the four metrics of this process, and returns them for `/metrics`. */
 @Injectable()
 export class ServiceMetrics {
@@ -81,7 +95,7 @@ export class ServiceMetrics {
     registers: [this.#registry],
   });
 
-  constructor() {
+  constructor(@Optional() @Inject(GATHER_METRICS) private readonly gather?: GatherMetrics) {
     // Each series starts at zero, so that a monitoring system sees the first event as an increase.
     for (const event_type of AUTH_EVENTS) this.#authEvents.inc({ event_type }, 0);
     for (const type of CREDENTIALS) this.#issued.inc({ type }, 0);
@@ -119,9 +133,20 @@ export class ServiceMetrics {
     this.#issued.inc({ type });
   }
 
-  /** Returns the series in the text format of Prometheus, without HELP and TYPE lines. */
+  /** Returns the metrics of this process, which another process adds to its own. */
+  export(): Promise<ExportedMetrics> {
+    return this.#registry.getMetricsAsJSON();
+  }
+
+  /**
+   * Returns the series in the text format of Prometheus, without HELP and TYPE lines. With workers
+   * they are the sums over all workers, because a scraper reaches any one of them.
+   */
   async scrape(): Promise<string> {
-    const lines = (await this.#registry.metrics()).split('\n');
+    const registry = this.gather
+      ? AggregatorRegistry.aggregate([...(await this.gather())])
+      : this.#registry;
+    const lines = (await registry.metrics()).split('\n');
     return `${lines.filter((line) => line !== '' && !line.startsWith('#')).join('\n')}\n`;
   }
 }

@@ -3,7 +3,7 @@ import { LoggerModule } from 'nestjs-pino';
 import type { Logger } from 'pino';
 import { nestPinoParams } from './pino-options.js';
 import type { Tracing } from './open-telemetry.js';
-import { ServiceMetrics } from './service-metrics.service.js';
+import { GATHER_METRICS, ServiceMetrics, type GatherMetrics } from './service-metrics.service.js';
 
 /**
  * Provides structured logs by nestjs-pino, and the metrics. The steps that log and count requests,
@@ -11,12 +11,16 @@ import { ServiceMetrics } from './service-metrics.service.js';
  */
 @Module({})
 export class TelemetryModule {
-  static forRoot(logger: Logger): DynamicModule {
+  /** @param gather returns the metrics of all workers; undefined in a process without workers */
+  static forRoot(logger: Logger, gather?: GatherMetrics): DynamicModule {
     return {
       module: TelemetryModule,
       global: true,
       imports: [LoggerModule.forRoot({ ...nestPinoParams(logger), forRoutes: [] })],
-      providers: [ServiceMetrics],
+      providers: [
+        ServiceMetrics,
+        ...(gather ? [{ provide: GATHER_METRICS, useValue: gather }] : []),
+      ],
       exports: [LoggerModule, ServiceMetrics],
     };
   }

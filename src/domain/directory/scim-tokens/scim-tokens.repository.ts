@@ -249,6 +249,30 @@ export async function revokeScimToken(
   return revoked;
 }
 
+/** A valid SCIM token. */
+export interface ValidScimToken {
+  readonly id: string;
+  readonly orgId: string;
+}
+
+/**
+ * Finds a valid SCIM token by its hash, and changes nothing.
+ *
+ * @returns also if the time of a use within the last minute is on record, so that
+ *   {@link authenticateScimToken} would not record this use
+ */
+export async function findScimToken(
+  tx: EntityManager,
+  hash: Buffer,
+): Promise<(ValidScimToken & { readonly isUseOnRecord: boolean }) | undefined> {
+  const [row] = await sql<{ id: string; org_id: string; is_on_record: boolean }>(tx)`
+    SELECT id, org_id,
+           coalesce(last_used_at >= now() - interval '1 minute', false) AS is_on_record
+    FROM scim_tokens WHERE hash = ${hash} AND revoked_at IS NULL AND expires_at > now()
+      AND ${CONFIRMED}`;
+  return row && { id: row.id, orgId: row.org_id, isUseOnRecord: row.is_on_record };
+}
+
 /**
  * Finds a valid SCIM token by its hash. It records the time of the use at most once a minute, and
  * not while another request has locked the row. The caller runs it outside any transaction, so that
@@ -257,7 +281,7 @@ export async function revokeScimToken(
 export async function authenticateScimToken(
   tx: EntityManager,
   hash: Buffer,
-): Promise<{ readonly id: string; readonly orgId: string } | undefined> {
+): Promise<ValidScimToken | undefined> {
   const [row] = await sql<{ id: string; org_id: string }>(tx)`
     WITH good AS MATERIALIZED (
       SELECT id, org_id FROM scim_tokens WHERE hash = ${hash} AND revoked_at IS NULL AND expires_at > now()

@@ -4,6 +4,7 @@ import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
 import { AccessTokens } from '../engine/access-tokens.service.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
+import { Adapters } from '../storage/adapters.service.js';
 import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 
 /** `POST /oauth/introspect`: describes a token to a client (RFC 7662). */
@@ -19,6 +20,7 @@ export class IntrospectionController {
   constructor(
     private readonly oidcProvider: OidcProvider,
     private readonly accessTokens: AccessTokens,
+    private readonly adapters: Adapters,
   ) {}
 
   @Post()
@@ -30,6 +32,29 @@ export class IntrospectionController {
   @HttpCode(200)
   async introspect(@Req() request: Request, @Res() response: Response): Promise<void> {
     await this.accessTokens.replaceJwt(request.body);
+    const fields = request.body as Readonly<Record<string, unknown>> | undefined;
+    this.adapters.lookAhead({ req: request }, clientIdOf(request, fields), fields?.['token']);
     await this.oidcProvider.answer(request, response);
+  }
+}
+
+/**
+ * Returns the id of the client that a request probably authenticates: that of its Basic credentials
+ * (RFC 6749 §2.3.1), or the field `client_id`. The OAuth library decides which client it is.
+ */
+function clientIdOf(
+  { headers }: Request,
+  fields: Readonly<Record<string, unknown>> | undefined,
+): string | undefined {
+  const basic = /^basic +([\w+/=]+)$/i.exec(headers.authorization ?? '')?.[1];
+  if (basic === undefined) {
+    const id = fields?.['client_id'];
+    return typeof id === 'string' ? id : undefined;
+  }
+  const [id = ''] = Buffer.from(basic, 'base64').toString().split(':', 1);
+  try {
+    return decodeURIComponent(id.replaceAll('+', ' '));
+  } catch {
+    return undefined; // the library refuses the credentials
   }
 }

@@ -37,6 +37,11 @@ export interface RequestContext {
    * since 1970.
    */
   codeAuthTime?: number;
+  /**
+   * The look-ups that began before the OAuth library asked for them, each by the name of its model
+   * and the id of its row. Each is used once, so that a second look-up sees the present state.
+   */
+  ahead?: Map<string, Promise<unknown>>;
   /** The code that this request has consumed. */
   consumed?: ArtifactKey;
   /** The tokens that this request has stored. */
@@ -95,4 +100,26 @@ export function queryOf(fields: FormFields): URLSearchParams {
       [values].flat().map((value): [string, string] => [name, value]),
     ),
   );
+}
+
+/**
+ * Begins a look-up whose result the OAuth library will probably ask for in this request, so that a
+ * database that is far away is waited for once.
+ */
+export function lookAhead(request: HasRequest, model: string, id: string, found: Promise<unknown>) {
+  found.catch(() => undefined); // the one who asks for it sees the failure
+  (requestContextOf(request).ahead ??= new Map()).set(`${model} ${id}`, found);
+}
+
+/** Takes a look-up that {@link lookAhead} began; undefined if there is none, or it was used. */
+export function takeAhead(
+  request: HasRequest | undefined,
+  model: string,
+  id: string,
+): Promise<unknown> | undefined {
+  const ahead = request && requestContextOf(request).ahead;
+  const key = `${model} ${id}`;
+  const found = ahead?.get(key);
+  ahead?.delete(key);
+  return found;
 }

@@ -26,7 +26,14 @@ import {
   type KoaContextWithOIDC,
 } from '../protocol/library.js';
 import { boundScopes, CLI_CLIENT_ID, scopeWords } from '../protocol/scopes.js';
-import { requestContextOf, requestOf, type CurrentContext } from '../request/request-context.js';
+import {
+  lookAhead,
+  requestContextOf,
+  requestOf,
+  takeAhead,
+  type CurrentContext,
+  type HasRequest,
+} from '../request/request-context.js';
 import { GrantAdapter } from './grant-adapter.service.js';
 import { artifactOf, GONE, orIfGone } from './stored-payload.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
@@ -36,6 +43,8 @@ import { withTransactionRetry } from '#platform/database/statements/transaction-
  * the response to that first use. So the grant of the code ends a little later, and not at once.
  */
 const AT_ONCE = 0.5;
+
+type FoundArtifact = ReturnType<BatchedQueries['findArtifact']>;
 
 /**
  * Stores the records of the OAuth library in PostgreSQL. Each change that may happen only once,
@@ -85,6 +94,20 @@ export class Adapters {
   }
 
   /**
+   * Begins to look up a client and an access token of either kind at once. The OAuth library looks
+   * them up one after another, and decides about the token only after it has authenticated the
+   * client.
+   */
+  lookAhead(request: HasRequest, clientId: string | undefined, token: unknown): void {
+    if (clientId === undefined || typeof token !== 'string') return;
+    lookAhead(request, 'Client', clientId, this.batchedQueries.findClient(clientId));
+    for (const model of ['AccessToken', 'ClientCredentials']) {
+      const found = this.batchedQueries.findArtifact({ model, id: artifactId(token) });
+      lookAhead(request, model, token, found);
+    }
+  }
+
+  /**
    * Removes up to `most` expired rows. Each stored authorization request calls this method, so that
    * a flood of requests leaves few rows until the next clean-up.
    */
@@ -119,7 +142,8 @@ export class Adapters {
         return this.#write(artifactOf(model, id, payload, expiresIn));
       },
       find: async (id) => {
-        const found = await this.batchedQueries.findArtifact(key(id));
+        const ahead = takeAhead(currentContext(), model, id) as FoundArtifact | undefined;
+        const found = await (ahead ?? this.batchedQueries.findArtifact(key(id)));
         if (!found) return undefined;
         noteFound(currentContext, found);
         return { ...found.payload, jti: id, consumed: found.consumed };

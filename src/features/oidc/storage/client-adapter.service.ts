@@ -9,8 +9,15 @@ import { OutboundHttp, type OutboundRequest } from '#platform/outbound/outbound-
 import { libraryMetadata, secretHashesOf, storedMetadata } from '../protocol/client-metadata.js';
 import { checkDynamicMetadata } from '../protocol/clients/dynamic-metadata.js';
 import { errors, type Adapter, type AdapterPayload } from '../protocol/library.js';
-import { requestOf, type CurrentContext } from '../request/request-context.js';
+import {
+  requestOf,
+  takeAhead,
+  type CurrentContext,
+  type HasRequest,
+} from '../request/request-context.js';
 import { SelfRegistrations } from './self-registrations.service.js';
+
+type FoundClient = ReturnType<BatchedQueries['findClient']>;
 
 /**
  * Reads OAuth clients in every request, and stores the clients that register themselves (RFC 7591,
@@ -35,7 +42,7 @@ export class ClientAdapter {
       return originOf(requestOf(ctx));
     };
     return {
-      find: (id) => this.#find(id),
+      find: (id) => this.#find(id, currentContext()),
       upsert: async (id, payload) => {
         const metadata = storedMetadata(payload);
         const known = await this.batchedQueries.findClient(id);
@@ -70,8 +77,9 @@ export class ClientAdapter {
     return { ...body, client_secret: libraryMetadata(client).client_secret };
   }
 
-  async #find(id: string): Promise<AdapterPayload | undefined> {
-    const client = await this.batchedQueries.findClient(id);
+  async #find(id: string, request: HasRequest | undefined): Promise<AdapterPayload | undefined> {
+    const ahead = takeAhead(request, 'Client', id) as FoundClient | undefined;
+    const client = await (ahead ?? this.batchedQueries.findClient(id));
     if (!client) return undefined;
     if (!client.isUsedToday) await this.clientsRepository.touch(this.dataSource.manager, id);
     return libraryMetadata(client);

@@ -52,6 +52,7 @@ export const TABLE = {
       .means('The name that the pages show.')
       .whenUnset('the RP name'),
   },
+  workers: variable('SVC_WORKERS', s.wholeNumber(1, 64).default(1)).means('Processes on one port.'),
   database: {
     url: secret('SVC_DATABASE_URL', databaseUrl.optional())
       .means('A PostgreSQL of version 15 or newer, `postgres://…`.')
@@ -71,7 +72,7 @@ export const TABLE = {
       'The folder of the embedded database and of the CA key.',
     ),
     maxConnections: variable('SVC_DB_MAX_CONNECTIONS', s.wholeNumber(1, 1000).default(25)).means(
-      'Connections to the database, 1 to 1000: a fifth for searches and lists of organizations, the rest for all other work.',
+      'Connections to the database, 1 to 1000: a fifth for searches and lists of organizations, the rest for all other work. Workers share them evenly.',
     ),
     failover: variable('SVC_DATABASE_FAILOVER', s.oneOf('synchronous', 'asynchronous').optional())
       .means(

@@ -55,6 +55,15 @@ export interface VerifiedRequest {
 }
 
 /**
+ * The look-up of the caller of a request, which began while the rate limit of the request was being
+ * decided, so that a database that is far away is waited for once.
+ */
+export interface BegunLookUp {
+  /** The token that is looked up. What was found, only the policy that began the look-up knows. */
+  readonly token: string;
+}
+
+/**
  * Decides which callers a route admits. `domain/sessions` implements it, and the route guard calls
  * it.
  *
@@ -62,15 +71,25 @@ export interface VerifiedRequest {
  */
 export abstract class AccessPolicy<Session = unknown> {
   /**
+   * Begins to look up the caller of a request whose rate limit is not decided yet. The look-up
+   * changes nothing, because the request may still be refused.
+   *
+   * @returns undefined if {@link find} will begin the look-up
+   */
+  abstract begin(presented: PresentedToken, rule: AuthRule): BegunLookUp | undefined;
+
+  /**
    * Looks up the session of a request.
    *
    * @param presented the token of the request, if it carries one
+   * @param begun the look-up of the same token, if it began already
    * @returns the session; undefined if the request has no token and the rule requires none
    * @throws DomainError unauthenticated, or the reason why the token is not accepted
    */
   abstract find(
     presented: PresentedToken | undefined,
     rule: AuthRule,
+    begun?: BegunLookUp,
   ): Promise<Session | undefined>;
 
   /**

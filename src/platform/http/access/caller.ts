@@ -1,11 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Request } from 'express';
-import type { CallerFacts } from './access-policy.js';
+import type { BegunLookUp, CallerFacts } from './access-policy.js';
 
 /** A request that the route guard has admitted, with its session, if there is one. */
 export interface AdmittedRequest extends Request {
   session?: unknown;
+  /** The look-up of the caller that began before the rate limit was decided, if one did. */
+  begun?: BegunLookUp | undefined;
 }
 
 /**

@@ -5,7 +5,9 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { clientAddressOf } from '#platform/http/request/client-origin.js';
 import { clientCertificateOf } from '#platform/http/request/client-certificate.js';
 import { requestPath } from '#platform/http/contract/request-path.js';
+import type { AuthRule } from '#platform/http/routing/route-policy.js';
 import type { PresentedToken } from './access-policy.js';
+import type { SessionCookies } from './session-cookies.service.js';
 
 /**
  * Returns the secret of an `Authorization: Bearer` header, whatever its characters; undefined if
@@ -13,6 +15,19 @@ import type { PresentedToken } from './access-policy.js';
  */
 export function bearerSecret({ headers }: Pick<IncomingMessage, 'headers'>): string | undefined {
   return /^bearer +(.+)$/i.exec(headers.authorization ?? '')?.[1];
+}
+
+/**
+ * Returns the access token of a request for a route, whose rule may exclude the session cookie.
+ *
+ * @throws DomainError unauthenticated as {@link presentedToken} does
+ */
+export function tokenFor(
+  request: Request,
+  { headerOnly }: AuthRule,
+  cookies: SessionCookies,
+): PresentedToken | undefined {
+  return presentedToken(request, headerOnly === true ? undefined : cookies.token(request));
 }
 
 /**

@@ -16,6 +16,11 @@ export interface Hit {
    * method and path.
    */
   readonly holder: () => string;
+  /**
+   * Is called when the database is asked for the decision. It may begin work that only reads, so
+   * that a database that is far away is waited for once.
+   */
+  readonly whileAsked?: () => void;
 }
 
 /**

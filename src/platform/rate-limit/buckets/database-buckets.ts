@@ -88,7 +88,11 @@ export class DatabaseBuckets extends Buckets {
   async #decide(hit: Hit, holder: string): Promise<Decision | undefined> {
     const { bucket, rate } = hit;
     const asked = this.clock.monotonic();
-    const decided = await this.#ask(() => this.repository.take(this.manager, bucket, holder, rate));
+    const decided = await this.#ask(() => {
+      const answer = this.repository.take(this.manager, bucket, holder, rate);
+      hit.whileAsked?.();
+      return answer;
+    });
     if (!decided) return undefined;
     const { admitted, debt, bookings } = decided;
     const answered = this.clock.monotonic();

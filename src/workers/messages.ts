@@ -1,0 +1,31 @@
+import type { ConfigurationSources } from '#platform/config-sources/read-configuration.js';
+import type { PreparedDatabase } from '#platform/database/open-database.js';
+import type { ExportedMetrics } from '#platform/telemetry/service-metrics.service.js';
+
+/** The data that a worker needs for its start. */
+export interface WorkerTask {
+  /** The number of the worker, from 1. A worker that replaces another one has the same number. */
+  readonly number: number;
+  readonly sources: ConfigurationSources;
+  readonly database: PreparedDatabase;
+}
+
+/** A message from a worker to the primary process. */
+export type FromWorker =
+  | { readonly kind: 'awaits-task' }
+  /** The listeners of the worker are open. */
+  | { readonly kind: 'serves' }
+  /** The worker asks for the metrics of all workers, because a scraper reached it. */
+  | { readonly kind: 'gather'; readonly id: number }
+  /** The worker answers the question for its metrics. */
+  | { readonly kind: 'metrics'; readonly id: number; readonly metrics: ExportedMetrics };
+
+/** A message from the primary process to a worker. */
+export type FromPrimary =
+  | { readonly kind: 'task'; readonly task: WorkerTask }
+  | { readonly kind: 'export'; readonly id: number }
+  | {
+      readonly kind: 'gathered';
+      readonly id: number;
+      readonly metrics: readonly ExportedMetrics[];
+    };

@@ -1,0 +1,187 @@
+import cluster, { type Worker as ClusterWorker } from 'node:cluster';
+import type { LoggerService } from '@nestjs/common';
+import { systemClock, type Clock } from '#platform/clock/clock.js';
+import type { FromPrimary, FromWorker, WorkerTask } from './messages.js';
+import { MetricsOfWorkers } from './metrics-of-workers.js';
+import { endsInARow, restartDelay } from './restart-delay.js';
+
+/**
+ * The milliseconds after a signal to stop at which workers that still run are killed. A worker ends
+ * by itself a second earlier.
+ */
+const KILL_MS = 30_000;
+
+/** The place of a worker. If its process ends, another process takes the place. */
+interface Place {
+  readonly number: number;
+  process: ClusterWorker | undefined;
+  /** When the process began to serve, by the monotonic clock; undefined before. */
+  servesSince: number | undefined;
+  /** The ends of its processes in a row, without a minute of service between them. */
+  ends: number;
+}
+
+/** Returns the task of a worker, which differs for the first worker of a start. */
+export type TaskOf = (number: number, isFirst: boolean) => WorkerTask;
+
+/** The worker processes of the service, as the primary process sees them. */
+export class WorkerPool {
+  readonly #places: readonly Place[];
+  readonly #metrics = new MetricsOfWorkers();
+  readonly #ended = Promise.withResolvers<number>();
+  #hasServed = false;
+  #stop: { readonly signal: NodeJS.Signals; status: number } | undefined;
+  #whenServing: (() => void) | undefined;
+
+  constructor(
+    count: number,
+    private readonly taskOf: TaskOf,
+    private readonly log: Pick<LoggerService, 'log' | 'warn' | 'error'>,
+    private readonly clock: Clock = systemClock,
+  ) {
+    this.#places = Array.from({ length: count }, (_, index) => ({
+      number: index + 1,
+      process: undefined,
+      servesSince: undefined,
+      ends: 0,
+    }));
+  }
+
+  /** Resolves with the exit status of the service when all workers have ended after a stop. */
+  get ended(): Promise<number> {
+    return this.#ended.promise;
+  }
+
+  /**
+   * Starts the workers, and resolves when all of them serve. The first one starts alone, because at
+   * the first start of a service it makes the keys that the others then find. If a worker cannot
+   * start, all of them end.
+   */
+  async start(): Promise<void> {
+    const [first, ...others] = this.#places;
+    if (first) await this.#untilServing([first]);
+    if (others.length > 0) await this.#untilServing(others);
+    this.#hasServed = true;
+    this.log.log(`${this.#places.length} workers serve`);
+  }
+
+  /** Passes a signal on to every worker. */
+  signal(signal: NodeJS.Signals): void {
+    for (const { process } of this.#places) process?.process.kill(signal);
+  }
+
+  /**
+   * Stops the workers, which answer the requests in flight before they end.
+   *
+   * @param status the exit status of the service, unless a worker ends with another one
+   */
+  stop(signal: NodeJS.Signals, status = 0): void {
+    if (this.#stop) return;
+    this.#stop = { signal, status };
+    this.signal(signal);
+    setTimeout(() => this.signal('SIGKILL'), KILL_MS).unref();
+    this.#endIfAllEnded();
+  }
+
+  async #untilServing(places: readonly Place[]): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#whenServing = () => {
+      if (places.every(({ servesSince }) => servesSince !== undefined)) resolve();
+    };
+    for (const place of places) this.#fork(place);
+    await promise;
+    this.#whenServing = undefined;
+  }
+
+  #fork(place: Place): void {
+    const worker = cluster.fork();
+    place.process = worker;
+    worker.on('message', (message: FromWorker) => void this.#receive(place, worker, message));
+    worker.on('error', (error) => this.log.error(`worker ${place.number}: ${error.message}`));
+    worker.once('exit', (code: number | null, signal: NodeJS.Signals | null) => {
+      this.#leave(place, worker, code, signal);
+    });
+  }
+
+  async #receive(place: Place, worker: ClusterWorker, message: FromWorker): Promise<void> {
+    switch (message.kind) {
+      case 'awaits-task':
+        send(worker, {
+          kind: 'task',
+          task: this.taskOf(place.number, !this.#hasServed && place.number === 1),
+        });
+        return;
+      case 'serves':
+        place.servesSince = this.clock.monotonic();
+        this.#whenServing?.();
+        return;
+      case 'metrics':
+        this.#metrics.answer(worker.id, message.id, message.metrics);
+        return;
+      case 'gather': {
+        const metrics = await this.#metrics.collect((id) => this.#askForMetrics(id));
+        send(worker, { kind: 'gathered', id: message.id, metrics });
+      }
+    }
+  }
+
+  /** Asks every serving worker for its metrics, and returns the ids of these workers. */
+  #askForMetrics(id: number): number[] {
+    return this.#places.flatMap(({ process, servesSince }) => {
+      if (!process || servesSince === undefined) return [];
+      return send(process, { kind: 'export', id }) ? [process.id] : [];
+    });
+  }
+
+  #leave(
+    place: Place,
+    worker: ClusterWorker,
+    code: number | null,
+    signal: NodeJS.Signals | null,
+  ): void {
+    const { number, servesSince } = place;
+    this.#metrics.retire(worker.id);
+    place.process = undefined;
+    place.servesSince = undefined;
+    if (this.#stop) {
+      const isAsked = code === 0 || signal === this.#stop.signal;
+      if (!isAsked) this.#stop.status ||= code ?? 1;
+      this.#endIfAllEnded();
+      return;
+    }
+    const how = signal ? `by ${signal}` : `with status ${code}`;
+    const what = `worker ${number} (process ${worker.process.pid}) ended ${how}`;
+    const servedMs = servesSince === undefined ? 0 : this.clock.monotonic() - servesSince;
+    if (servesSince === undefined && !this.#canServe()) {
+      this.log.error(`${what} before it served; the service stops`);
+      this.stop('SIGTERM', code ?? 1);
+      return;
+    }
+    place.ends = endsInARow(place.ends, servedMs);
+    const delay = restartDelay(place.ends);
+    this.log.error(`${what}; it is started again in ${delay} ms`);
+    void this.#forkLater(place, delay);
+  }
+
+  /** Returns true after the start, as long as any worker serves. */
+  #canServe(): boolean {
+    return this.#hasServed && this.#places.some(({ servesSince }) => servesSince !== undefined);
+  }
+
+  async #forkLater(place: Place, delay: number): Promise<void> {
+    await this.clock.sleep(delay);
+    if (!this.#stop) this.#fork(place);
+  }
+
+  #endIfAllEnded(): void {
+    if (!this.#stop || this.#places.some(({ process }) => process)) return;
+    this.#ended.resolve(this.#stop.status);
+  }
+}
+
+/** Sends a message to a worker. Returns false if the worker has ended. */
+function send(worker: ClusterWorker, message: FromPrimary): boolean {
+  if (!worker.isConnected()) return false;
+  // The callback takes the error of a worker that ends at this moment; its end is noticed anyway.
+  return worker.send(message, undefined, () => undefined);
+}
