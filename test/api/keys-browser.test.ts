@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { SoftwareKey } from '@svc/stand-ins/software-key';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { startBrowser, openProfile, type BrowserProfile } from '../support/browser.js';
+import '../support/full-scale-only.js';
 import { addKey, keysOf, touchedAgo } from '../support/keys.js';
 import { requires } from '../support/programs.js';
 import { auditOf } from '../support/rows.js';

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { AWS_COMMANDS, requiresAws } from '../support/aws-command.js';
 import { startAwsWorld, type AwsPerson, type AwsWorld } from '../support/aws-person.js';
 import { auditOf } from '../support/rows.js';
+import { changedRequests } from '../support/svc-command.js';
 import { keepOpened, openedAddress } from '../support/svc-login.js';
 
 const ENGINEER = 'arn:aws:iam::123456789012:role/engineer';
@@ -209,9 +210,12 @@ describe('svc aws exec', () => {
     const preload = join(ada.home.path, 'old-server.cjs');
     writeFileSync(
       preload,
-      `const plain = globalThis.fetch;
-globalThis.fetch = (url, init = {}) => plain(url, String(url).endsWith('/v1/credentials/aws/token')
-  ? { ...init, body: JSON.stringify({ role_arn: JSON.parse(init.body).role_arn }) } : init);`,
+      changedRequests(`
+  const request = plain(url, options);
+  const end = request.end.bind(request);
+  const older = (body) => JSON.stringify({ role_arn: JSON.parse(body).role_arn });
+  request.end = (body) => end(url.endsWith('/v1/credentials/aws/token') ? older(body) : body);
+  return request;`),
     );
     const issued = world.sts.sessions.length;
     const end = await ada.run(['aws', 'exec', 'Engineer', '--read-only', '--', 'echo', 'ran'], {
@@ -332,11 +336,10 @@ describe('svc aws console', () => {
     const preload = join(ada.home.path, 'sign-in.cjs');
     writeFileSync(
       preload,
-      `const plain = globalThis.fetch;
-globalThis.fetch = async (url, init) => {
+      changedRequests(`
   const { host } = new URL(url);
-  return host.startsWith('signin.') ? new Response(JSON.stringify({ SigninToken: host })) : plain(url, init);
-};`,
+  const isSignIn = host.startsWith('signin.');
+  return isSignIn ? answer(200, JSON.stringify({ SigninToken: host })) : plain(url, options);`),
     );
     const name = arn === CHINESE ? 'operator' : 'Engineer';
     const env = {

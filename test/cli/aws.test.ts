@@ -8,7 +8,7 @@ import { startTestApp, type TestApp } from '../support/app.js';
 import { AWS_COMMANDS, requiresAws } from '../support/aws-command.js';
 import { guideBlock, runToSuccess } from '../support/guide.js';
 import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
-import { runProgram, SvcHome } from '../support/svc-command.js';
+import { changedRequests, runProgram, SvcHome } from '../support/svc-command.js';
 
 const ROLE = 'arn:aws:iam::123456789012:role/engineer';
 const PROCESS = ['aws', 'credential-process', '--role', ROLE];
@@ -144,7 +144,7 @@ describe('svc aws', () => {
     const first = await run();
     const offline = {
       NODE_OPTIONS: preloaded(
-        "globalThis.fetch = async () => { throw Object.assign(new TypeError('fetch failed'), { cause: { code: 'ECONNREFUSED' } }); };",
+        changedRequests("throw Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });"),
       ),
     };
     endCacheIn(300_000);
@@ -216,12 +216,10 @@ describe('svc aws', () => {
     [{}, 'https://sts.amazonaws.com/'],
   ])('with %j it asks %s', async (env, address) => {
     const options = preloaded(
-      `const plain = globalThis.fetch;
-globalThis.fetch = async (url, init) => {
-  if (!String(url).includes('amazonaws')) return plain(url, init);
+      changedRequests(`
+  if (!url.includes('amazonaws')) return plain(url, options);
   process.stderr.write('asked ' + url + '\\n');
-  return new Response('<ErrorResponse><Error><Code>AccessDenied</Code><Message>no</Message></Error></ErrorResponse>', { status: 403 });
-};`,
+  return answer(403, '<ErrorResponse><Error><Code>AccessDenied</Code><Message>no</Message></Error></ErrorResponse>');`),
     );
     const end = await home.run(PROCESS, { env: { ...env, NODE_OPTIONS: options } });
     expect(end.stderr).toContain(`asked ${address}\n`);

@@ -218,11 +218,41 @@ async function fido2Token(
  * the variable `TEST_ADDRESS` replaces it for one run.
  */
 function forwardedFor(address: string): string {
-  return `const { fetch: plain } = globalThis;
-Object.defineProperty(globalThis, 'fetch', { configurable: true, writable: true, value: (url, init = {}) => {
-  const headers = new Headers(init.headers);
-  headers.set('x-forwarded-for', process.env.TEST_ADDRESS ?? ${JSON.stringify(address)});
-  return plain(url, { ...init, headers });
-} });
+  return changedRequests(`
+  const value = process.env.TEST_ADDRESS ?? ${JSON.stringify(address)};
+  return plain(url, { ...options, headers: { ...options.headers, 'x-forwarded-for': value } });`);
+}
+
+/**
+ * Returns a script that Node loads before the command. It replaces the function of Node that the
+ * command sends its requests by, once the command loads that module.
+ *
+ * @param body the body of a function with the parameters `url`, `options`, `plain` (the original
+ *   function) and `answer`, which takes a status and a text and returns a request with that answer
+ */
+export function changedRequests(body: string): string {
+  return `const Module = require('node:module');
+const answer = (status, text) => {
+  const { EventEmitter } = require('node:events');
+  const { Readable } = require('node:stream');
+  const response = Readable.from(text === '' ? [] : [Buffer.from(text)]);
+  Object.assign(response, { statusCode: status, headers: {}, complete: true });
+  const request = new EventEmitter();
+  request.end = () => process.nextTick(() => request.emit('response', response));
+  return request;
+};
+const changed = new Set();
+const change = (name, module) => {
+  if (!['node:http', 'node:https'].includes(name) || changed.has(name)) return module;
+  changed.add(name);
+  const plain = module.request;
+  module.request = (url, options) => {${body}
+  };
+  return module;
+};
+const { _load } = Module;
+Module._load = (name, ...others) => change(name, _load(name, ...others));
+const { getBuiltinModule } = process;
+process.getBuiltinModule = (name) => change(name, getBuiltinModule(name));
 `;
 }

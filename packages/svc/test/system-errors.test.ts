@@ -25,7 +25,7 @@ const CODE = /\b(?:E[A-Z]{3,}|[A-Z]+_[A-Z_]+)\b/;
 
 describe('the sentences for errors of the system', () => {
   it.each(CODES)('never name %s itself', (code) => {
-    const error = new TypeError('fetch failed', {
+    const error = new Error('the request failed', {
       cause: Object.assign(new Error(code), { code }),
     });
     const reason = networkReason(error, 'login.example.com', '2026-01-01 00:00');

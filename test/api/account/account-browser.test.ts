@@ -4,6 +4,7 @@ import { startTestApp, type TestApp } from '../../support/app.js';
 import { openProfile, startBrowser, type BrowserProfile } from '../../support/browser.js';
 import type { Client } from '../../support/client.js';
 import { KeyboardWalk } from '../../support/console.js';
+import '../../support/full-scale-only.js';
 import { addKey } from '../../support/keys.js';
 import { OauthRows } from '../../support/oauth-rows.js';
 import {

@@ -4,6 +4,7 @@ import { NOTICE_HEADER, tellOfNotice } from '../server/account-notice.js';
 import { DpopKey } from '../server/dpop-key.js';
 import { ServerClient, type StepUpChallenge } from '../server/server-client.js';
 import { isOfSameUser, readAnyToken, readToken, type TokenKind } from '../server/stored-token.js';
+import type { AnswerHeaders } from '../server/transport.js';
 import { tellOfVersion, VERSION_HEADER } from '../server/version-notice.js';
 import type { Terminal } from '../terminal/terminal.js';
 import type { LoginParts } from './new-token.js';
@@ -51,14 +52,14 @@ export async function connect(
     dpopKey,
     accessToken: () => readToken(folder, kind)?.access_token,
     ...(connection.tellsNotices === true
-      ? { onAnswer: (headers: Headers) => tell(headers, connection) }
+      ? { onAnswer: (headers: AnswerHeaders) => tell(headers, connection) }
       : {}),
     ...(canTouch && asksForTouch ? { stepUp: stepUpOf(connection), renewsExpired: isAdmin } : {}),
   });
 }
 
 /** Tells the person what the headers of an answer say about the account and about the server. */
-function tell(headers: Headers, connection: Connection): void {
+function tell(headers: AnswerHeaders, connection: Connection): void {
   const notice = headers.get(NOTICE_HEADER);
   if (notice !== null) tellOfNotice(notice, connection);
   const version = headers.get(VERSION_HEADER);

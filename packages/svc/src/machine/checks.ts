@@ -11,6 +11,7 @@ import {
   SET_CLOCK,
 } from '../server/clock-difference.js';
 import { readToken } from '../server/stored-token.js';
+import type { AnswerHeaders } from '../server/transport.js';
 import { localTime } from '../terminal/table.js';
 
 /** The result of one check of `svc doctor`. */
@@ -111,7 +112,7 @@ export async function checkServer(context: CommandContext): Promise<Finding[]> {
   }
 }
 
-function clockFinding(headers: Headers): Finding {
+function clockFinding(headers: AnswerHeaders): Finding {
   const difference = clockDifference(headers);
   if (difference === undefined) return ok('clock', 'the server states no time');
   if (!isWrong(difference)) return ok('clock', 'agrees with the server');

@@ -49,8 +49,6 @@ const NETWORK_REASONS: Readonly<Record<string, NetworkReason>> = {
   ECONNRESET: ['the connection was closed before the answer', CHECK_NETWORK],
   ECONNABORTED: ['the connection was closed before the answer', CHECK_NETWORK],
   EPIPE: ['the connection was closed before the answer', CHECK_NETWORK],
-  UND_ERR_SOCKET: ['the connection was closed before the answer', CHECK_NETWORK],
-  UND_ERR_CLOSED: ['the connection was closed before the answer', CHECK_NETWORK],
   EHOSTUNREACH: ['no way leads to it', OFFLINE],
   EHOSTDOWN: ['it is switched off', OFFLINE],
   ENETUNREACH: ['this machine has no network', OFFLINE],
@@ -69,33 +67,22 @@ const NETWORK_REASONS: Readonly<Record<string, NetworkReason>> = {
   ERR_SSL_PACKET_LENGTH_TOO_LONG: ['it does not speak TLS there', OTHER_TLS],
 };
 
-/** The codes that mean that no answer came in time. */
-const TIMEOUTS = [
-  'ETIMEDOUT',
-  'UND_ERR_CONNECT_TIMEOUT',
-  'UND_ERR_HEADERS_TIMEOUT',
-  'UND_ERR_BODY_TIMEOUT',
-];
-
-/** Returns true if an error of `fetch` means that no answer came in time. */
+/** Returns true if the error of a request means that no answer came in time. */
 export function isTimeout(error: unknown): boolean {
   const name = (error as Error | undefined)?.name;
-  return name === 'TimeoutError' || TIMEOUTS.includes(errorCode(error) ?? '');
+  return name === 'TimeoutError' || errorCode(error) === 'ETIMEDOUT';
 }
 
 /**
  * Returns the reason for which a server cannot be reached, and the next step.
  *
- * @param error the error of `fetch`
+ * @param error the error of the request
  * @param clock the local time as a text, because a wrong clock makes TLS certificates invalid
  */
 export function networkReason(error: unknown, hostname: string, clock: string): NetworkReason {
   if (isTimeout(error)) return ['no answer in time', CHECK_NETWORK];
   const code = errorCode(error) ?? '';
-  // For these two faults fetch gives no code.
-  const { name = '', message = '' } = (Object(error) as { cause?: Partial<Error> }).cause ?? {};
-  if (message === 'bad port') return ['no web server has this port', OTHER_TLS];
-  if (name === 'HTTPParserError') return ['what answers there is no web server', OTHER_TLS];
+  if (code.startsWith('HPE_')) return ['what answers there is no web server', OTHER_TLS];
   const known = NETWORK_REASONS[code];
   if (known) return known;
   if (/^(?:ENOTFOUND|EAI_)/.test(code)) return [`no address for ${hostname} (DNS)`, CHECK_NETWORK];

@@ -1,5 +1,6 @@
 import { now } from '../program/clock.js';
 import { CliFailure } from '../program/failure.js';
+import type { AnswerHeaders } from './transport.js';
 
 /**
  * The largest difference between the clocks of this machine and of the server, in milliseconds,
@@ -19,7 +20,7 @@ const UNITS = [
  * Returns by how many milliseconds the clock of this machine is ahead of the server, by the header
  * `Date` of an answer that just came; negative if it is behind, undefined without such a header.
  */
-export function clockDifference(headers: Headers): number | undefined {
+export function clockDifference(headers: AnswerHeaders): number | undefined {
   const difference = now() - Date.parse(headers.get('date') ?? '');
   return Number.isFinite(difference) ? difference : undefined;
 }
@@ -44,7 +45,10 @@ export const SET_CLOCK = 'Set it, for example by: sudo timedatectl set-ntp true'
  * Returns the failure for a request that the server refused because the clock of this machine is
  * wrong: the answer is about a proof, and its time is another one. Undefined for any other answer.
  */
-export function clockFailure(headers: Headers, code: string | undefined): CliFailure | undefined {
+export function clockFailure(
+  headers: AnswerHeaders,
+  code: string | undefined,
+): CliFailure | undefined {
   const challenge = headers.get('www-authenticate') ?? '';
   const isOfProof = [code, challenge].some(
     (text) => text?.includes('invalid_dpop_proof') || text?.includes('use_dpop_nonce'),
@@ -54,7 +58,7 @@ export function clockFailure(headers: Headers, code: string | undefined): CliFai
 }
 
 /** Checks before a login that the server will accept the proofs of this machine. */
-export function assertClock(headers: Headers): void {
+export function assertClock(headers: AnswerHeaders): void {
   const difference = clockDifference(headers);
   if (difference !== undefined && Math.abs(difference) > REFUSED_DIFFERENCE) {
     throw failureFor(difference);

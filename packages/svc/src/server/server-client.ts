@@ -1,5 +1,4 @@
 import { CliFailure, STATUS, notLoggedIn } from '../program/failure.js';
-import { version } from '../program/version.js';
 import { takeFromAgents } from '../agent/agents.js';
 import type { PrivateFolder } from '../files/private-folder.js';
 import type { Terminal } from '../terminal/terminal.js';
@@ -8,7 +7,7 @@ import { clockFailure } from './clock-difference.js';
 import type { DpopKey } from './dpop-key.js';
 import { askForTool, forgetSilence } from './silence.js';
 import type { TokenKind } from './stored-token.js';
-import { send, type PlainAnswer, type PlainRequest } from './transport.js';
+import { send, type AnswerHeaders, type PlainAnswer, type PlainRequest } from './transport.js';
 
 /** The body and headers of a request. */
 export interface RequestContent {
@@ -58,7 +57,7 @@ export interface ClientParts {
    * Gets the headers of each answer, which may name a notice about the account and the version of
    * the server. It is undefined if another program reads the output of the command.
    */
-  readonly onAnswer?: (headers: Headers) => void;
+  readonly onAnswer?: (headers: AnswerHeaders) => void;
 }
 
 /**
@@ -174,7 +173,6 @@ export class ServerClient {
       isStreamed,
       headers: {
         accept: 'application/json',
-        'user-agent': `svc/${version()} (${process.platform})`,
         dpop: proof,
         ...(token === undefined ? {} : { authorization: `DPoP ${token}` }),
         ...(body === undefined ? {} : { 'content-type': type }),

@@ -217,6 +217,7 @@ async function copyOnce(
   const to = withQuery(list.path, { ...query, format, after: state.place });
   const { headers, parts } = await admin.request('GET', to, { isStreamed: true });
   if (!headers.get('content-type')?.startsWith(MEDIA_TYPES[format] ?? '') || !parts) {
+    for await (const _ of parts ?? []) break; // which ends the connection
     throw new WrongAnswer(`The answer of the server is not ${format}.`, 'Run: svc doctor');
   }
   const lines = new WholeLines(format);
