@@ -31,6 +31,8 @@ export const target: FuzzTarget = {
     // Tracing appends the path of the signal, as `open-telemetry.ts` does.
     const address = `${endpoint.data.replace(/\/+$/, '')}/v1/traces`;
     rule(URL.canParse(address), 'an endpoint to which no path can be appended');
+    const { pathname } = new URL(address);
+    rule(pathname.endsWith('/v1/traces'), 'an appended path that is not the end of the path');
     rule(/^https?:$/.test(new URL(address).protocol), 'an endpoint of another scheme');
     return true;
   },
