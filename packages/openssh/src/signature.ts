@@ -1,4 +1,4 @@
-import { type KeyObject, createHash, createPublicKey, verify } from 'node:crypto';
+import { type JsonWebKey, type KeyObject, createHash, createPublicKey, verify } from 'node:crypto';
 import type { SshCertificate } from './certificate.js';
 import { SshFormatError, SshReader, sshStrings } from './wire.js';
 
@@ -9,8 +9,8 @@ const AUTHORITY_TYPES = ['ssh-ed25519', 'ecdsa-sha2-nistp256'];
  * Returns true if the signature of a certificate is by the authority's key that the certificate
  * names. The caller must check that it trusts that key.
  *
- * @throws SshFormatError for an authority whose key is neither Ed25519 nor P-256, or a signature of
- *   another type; an error of node:crypto for a key that is no point of its curve
+ * @throws SshFormatError for an authority whose key is neither Ed25519 nor P-256 or is malformed,
+ *   or a signature of another type
  */
 export function isSignedByItsAuthority({ authority, signed, signature }: SshCertificate): boolean {
   const type = new SshReader(authority).name();
@@ -71,8 +71,7 @@ export function readFileSignature(text: string): SshFileSignature {
  * Returns true if a signature is of this content, by the key that the signature names. The caller
  * must check that it trusts that key, and that the namespace is the right one.
  *
- * @throws SshFormatError for a key that is neither Ed25519 nor P-256; an error of node:crypto for a
- *   key that is no point of its curve
+ * @throws SshFormatError for a key that is neither Ed25519 nor P-256, or is malformed
  */
 export function isSignatureOf(read: SshFileSignature, content: Uint8Array): boolean {
   const digest = createHash(read.hash).update(content).digest();
@@ -115,8 +114,8 @@ const IN_HARDWARE: Readonly<Record<string, string>> = {
  *
  * @param publicBlob the public key in the SSH wire encoding
  * @param signed the bytes that were signed
- * @throws SshFormatError for a key that is neither Ed25519 nor P-256, or a signature of another
- *   type; an error of node:crypto for a key that is no point of its curve
+ * @throws SshFormatError for a key that is neither Ed25519 nor P-256 or is malformed, or a
+ *   signature of another type
  */
 function isSignedByKey(publicBlob: Buffer, signed: Buffer, signature: Buffer): boolean {
   const fields = new SshReader(publicBlob);
@@ -155,15 +154,24 @@ function applicationOf(publicBlob: Buffer): Buffer {
 
 /** Converts the bytes of an Ed25519 public key (RFC 8709 §4) to a key of Node. */
 function ed25519Key(point: Buffer): KeyObject {
-  const x = point.toString('base64url');
-  return createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
+  return keyOf({ kty: 'OKP', crv: 'Ed25519', x: point.toString('base64url') });
 }
 
 /** Converts an uncompressed point of P-256 (RFC 5656 §3.1) to a key of Node. */
 function p256Key(point: Buffer): KeyObject {
+  if (point[0] !== 4) throw new SshFormatError('its point is not in uncompressed form');
   const [x, y] = [point.subarray(1, 33), point.subarray(33)];
   const jwk = { x: x.toString('base64url'), y: y.toString('base64url') };
-  return createPublicKey({ key: { kty: 'EC', crv: 'P-256', ...jwk }, format: 'jwk' });
+  return keyOf({ kty: 'EC', crv: 'P-256', ...jwk });
+}
+
+/** Makes a key of Node, which refuses coordinates of another length or beside the curve. */
+function keyOf(key: JsonWebKey): KeyObject {
+  try {
+    return createPublicKey({ key, format: 'jwk' });
+  } catch (cause) {
+    throw new SshFormatError('its key is no point of its curve', { cause });
+  }
 }
 
 /**

@@ -128,6 +128,30 @@ function withIntegers(fixed: Buffer): Buffer {
 }
 
 describe('a text of the form of a signature', () => {
+  it.each([
+    ['an Ed25519 key of 31 bytes', ['ssh-ed25519', Buffer.alloc(31, 1)], Buffer.alloc(64)],
+    [
+      'a P-256 point beside its curve',
+      ['ecdsa-sha2-nistp256', 'nistp256', Buffer.concat([Buffer.of(4), Buffer.alloc(64, 1)])],
+      sshStrings([Buffer.of(1), Buffer.of(1)]),
+    ],
+    [
+      'a P-256 point in another form',
+      ['ecdsa-sha2-nistp256', 'nistp256', Buffer.concat([Buffer.of(2), Buffer.alloc(64, 1)])],
+      sshStrings([Buffer.of(1), Buffer.of(1)]),
+    ],
+  ])('by %s is refused as malformed', (_, key, bytes) => {
+    const [type = ''] = key;
+    const read = {
+      publicBlob: sshStrings(key),
+      namespace: 'file',
+      reserved: Buffer.alloc(0),
+      hash: 'sha512',
+      signature: sshStrings([type, bytes]),
+    };
+    expect(() => isSignatureOf(read, CONTENT)).toThrow(SshFormatError);
+  });
+
   it('with another version or hash is refused', () => {
     const make = (version: number, hash: string) =>
       armored(

@@ -8,10 +8,16 @@ const SAFE = 'must be https (http only for localhost)';
 const url = (fits: (value: URL) => boolean, error: string) =>
   z.string().refine((value) => URL.canParse(value) && fits(new URL(value)), { error, abort: true });
 
-/** A URL with the scheme http or https. */
+/**
+ * A URL with the scheme http or https to which a path can be appended. So it has no query and no
+ * fragment, and its last character is none that a parser of URLs leaves out.
+ */
 export const httpUrl = z
   .string()
-  .refine((value) => /^https?:\/\//i.test(value) && URL.canParse(value), NO_WEB);
+  .refine(
+    (value) => /^https?:\/\/[^?#]*[^?#\0-\x20]$/i.test(value) && URL.canParse(value),
+    `${NO_WEB} without query and fragment`,
+  );
 /** An origin of http or https: scheme, host and port, without a path. */
 export const origin = url(({ protocol }) => /^https?:$/.test(protocol), NO_WEB)
   .refine((value) => isBare(new URL(value)) && new URL(value).pathname === '/', {

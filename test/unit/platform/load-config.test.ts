@@ -340,6 +340,10 @@ describe('loadConfig', () => {
   it.each([
     ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector.example:4317'],
     ['OTEL_EXPORTER_OTLP_ENDPOINT', 'ftp://collector.example'],
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', 'http://collector.example '],
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', 'http://collector.example\0'],
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', 'http://collector.example?key=1'],
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', 'http://collector.example/#top'],
     ['OTEL_EXPORTER_OTLP_PROTOCOL', 'grpc'],
   ])('reports an exporter that cannot be built as one problem among all: %s=%s', (name, value) => {
     const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318', [name]: value };

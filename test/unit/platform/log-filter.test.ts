@@ -48,4 +48,10 @@ describe('RUST_LOG', () => {
   it('refuses an unknown level', () => {
     expect(() => parseLogFilter('info,scim=loud')).toThrow(/RUST_LOG/);
   });
+
+  it.each(['constructor', '__proto__', 'toString', 'valueOf'])('refuses %s as a level', (name) => {
+    expect(() => parseLogFilter(`info,scim=${name}`)).toThrow(/RUST_LOG/);
+    // As a bare word it is a target, as every other word that names no level.
+    expect(parseLogFilter(`warn,${name}`).allows(TRACE, name)).toBe(true);
+  });
 });

@@ -164,7 +164,8 @@ function readNameId(
   nameId: XmlElement,
   { issuer, audience }: AssertionExpectations,
 ): Pick<AssertedSubject, 'nameId' | 'format'> {
-  const format = FORMATS[attributeOf(nameId, 'Format') ?? ''];
+  const stated = attributeOf(nameId, 'Format') ?? '';
+  const format = Object.hasOwn(FORMATS, stated) ? FORMATS[stated] : undefined;
   if (!format) {
     throw refused(
       'The identity provider sent a NameID of a format that names no lasting account. Its administrator must set the format of ' +

@@ -71,7 +71,8 @@ function normalizeTarget(target: string): string {
 }
 
 function levelNumber(name: string): number {
-  const level = LEVELS[name.trim().toLowerCase()];
+  const known = name.trim().toLowerCase();
+  const level = Object.hasOwn(LEVELS, known) ? LEVELS[known] : undefined;
   if (level === undefined) {
     throw new Error('RUST_LOG: a level must be trace, debug, info, warn, error or off');
   }

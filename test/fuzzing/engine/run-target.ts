@@ -1,0 +1,86 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { BIGGEST_INPUT, TARGETS, type TargetName } from '../targets.js';
+import type { FuzzResult } from './fuzzer.js';
+
+/** The milliseconds without progress after which a parser is taken to hang. */
+const HANG_MS = 30_000;
+const HEAP_MB = 768;
+
+/**
+ * What a thread is to do. `shared` has the number of executions, and the input of the present one.
+ */
+export interface WorkerTask {
+  readonly name: TargetName;
+  readonly file: string;
+  readonly executions: number;
+  readonly seed: number;
+  readonly shared: SharedArrayBuffer;
+}
+
+/** The result of a run with guidance. */
+export interface GuidedResult extends FuzzResult {
+  readonly parser: string;
+  /** The number of blocks of the parser and its libraries. */
+  readonly blocks: number;
+  readonly reached: number;
+  readonly features: number;
+  /** The CPU time of the thread, in seconds, without that of bundling. */
+  readonly seconds: number;
+  /** The bytes by which the heap grew during the second half of the run. */
+  readonly growth: number;
+}
+
+/**
+ * Runs a target with guidance in a thread of its own.
+ *
+ * @returns a result with a finding if the parser hangs, or ends the thread
+ */
+export async function runTarget(
+  name: TargetName,
+  { executions, seed }: Pick<WorkerTask, 'executions' | 'seed'>,
+): Promise<GuidedResult> {
+  const shared = new SharedArrayBuffer(8 + BIGGEST_INPUT);
+  const task: WorkerTask = { name, file: TARGETS[name], executions, seed, shared };
+  const worker = new Worker(new URL('./worker.ts', import.meta.url), {
+    workerData: task,
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+  });
+  const progress = new Int32Array(shared, 0, 2);
+  const hang = watched(progress);
+  try {
+    const answer = once(worker, 'message').then(([result]) => result as GuidedResult);
+    return await Promise.race([answer, hang.promise]);
+  } catch (error) {
+    const input = Buffer.from(new Uint8Array(shared, 8, Atomics.load(progress, 1)).slice());
+    return failedResult(name, Atomics.load(progress, 0), { error: String(error), input });
+  } finally {
+    hang.stop();
+    await worker.terminate();
+  }
+}
+
+/** Watches a number, and rejects if it does not change for a long time. */
+function watched(progress: Int32Array): { promise: Promise<never>; stop: () => void } {
+  const { promise, reject } = Promise.withResolvers<never>();
+  let last = -1;
+  let since = performance.now();
+  const timer = setInterval(() => {
+    const executions = Atomics.load(progress, 0);
+    if (executions !== last) since = performance.now();
+    last = executions;
+    // Before the first execution, the thread bundles the target, which may take longer.
+    const limit = executions === 0 ? 10 * HANG_MS : HANG_MS;
+    if (performance.now() - since > limit) reject(new Error(`no answer for ${limit / 1000} s`));
+  }, 500);
+  return { promise, stop: () => clearInterval(timer) };
+}
+
+function failedResult(
+  parser: string,
+  executions: number,
+  finding: GuidedResult['findings'][number],
+): GuidedResult {
+  const nothing = { accepted: 0, corpus: [], blocks: 0, reached: 0, features: 0 };
+  return { parser, executions, findings: [finding], ...nothing, seconds: 0, growth: 0 };
+}

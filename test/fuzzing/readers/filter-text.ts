@@ -1,0 +1,32 @@
+import type { AttributeReference, Filter } from '@svc/scim-language';
+
+/** Writes a parsed filter as text again (RFC 7644 §3.4.2.2), each condition in parentheses. */
+export function filterText(filter: Filter): string {
+  return textOf(filter, false);
+}
+
+/** Writes a filter; inside brackets, only the name of a sub-attribute is written. */
+function textOf(filter: Filter, isInside: boolean): string {
+  switch (filter.kind) {
+    case 'and':
+    case 'or':
+      return filter.operands
+        .map((operand) => `(${textOf(operand, isInside)})`)
+        .join(` ${filter.kind} `);
+    case 'not':
+      return `not (${textOf(filter.operand, isInside)})`;
+    case 'present':
+      return `${nameOf(filter.target, isInside)} pr`;
+    case 'compare':
+      return `${nameOf(filter.target, isInside)} ${filter.operator} ${JSON.stringify(filter.value)}`;
+    case 'element':
+      break;
+  }
+  return `${nameOf(filter.target, false)}[${textOf(filter.where, true)}]`;
+}
+
+function nameOf({ extension, attribute, sub }: AttributeReference, isInside: boolean): string {
+  if (isInside) return sub?.name ?? attribute.name;
+  const urn = extension === undefined ? '' : `${extension}:`;
+  return `${urn}${attribute.name}${sub ? `.${sub.name}` : ''}`;
+}

@@ -1,0 +1,52 @@
+import { X509Certificate } from 'node:crypto';
+import { leadsToAuthority } from '../../../../src/features/oidc/protocol/clients/client-certificate-path.js';
+import { DER } from '../../engine/structures.js';
+import { attempt, rule, type FuzzTarget } from '../../engine/target.js';
+import { INPUTS, NOW } from '../signed-inputs.js';
+
+const ROOT = new X509Certificate(Buffer.from(INPUTS.clientCertificate.root, 'base64'));
+const LEAF = Buffer.from(INPUTS.clientCertificate.leaf, 'base64');
+/** The signed part of the genuine certificate: no certificate with another one may pass. */
+const SIGNED_LENGTH = LEAF.readUInt16BE(6) + 4;
+
+export const target: FuzzTarget = {
+  parser: 'leadsToAuthority',
+  seeds: [LEAF, ROOT.raw],
+  dictionary: [
+    Buffer.from('0603551d13', 'hex'),
+    Buffer.from('0603551d1e', 'hex'),
+    Buffer.from('0603551d25', 'hex'),
+    Buffer.from('0603551d0f', 'hex'),
+    Buffer.from('06082b06010505070302', 'hex'),
+  ],
+  structure: DER,
+  longest: 2048,
+  run(input) {
+    // The handshake reads the certificate first: one that OpenSSL cannot read ends the connection.
+    const certificate = attempt(
+      () => new X509Certificate(input),
+      () => true,
+    );
+    if (!certificate || !hasReadableKey(certificate)) return false;
+    const isAccepted =
+      attempt(() => leadsToAuthority(certificate, [ROOT], NOW), isAsnError) ?? false;
+    const isGenuine =
+      certificate.raw.subarray(4, 4 + SIGNED_LENGTH).equals(LEAF.subarray(4, 4 + SIGNED_LENGTH)) ||
+      certificate.raw.equals(ROOT.raw);
+    rule(!isAccepted || isGenuine, 'a certificate that no authority signed is accepted');
+    return isAccepted;
+  },
+};
+
+/** Returns true for an error of ASN.1.js, which the caller takes for a refusal. */
+const isAsnError = (error: unknown) => error instanceof Error && error.name === 'AsnError';
+
+/** Returns true if OpenSSL can read the key, as it must to verify the handshake. */
+function hasReadableKey(certificate: X509Certificate): boolean {
+  return (
+    attempt(
+      () => certificate.publicKey.asymmetricKeyType !== undefined,
+      () => true,
+    ) ?? false
+  );
+}

@@ -1,0 +1,46 @@
+import { isDeepStrictEqual } from 'node:util';
+import { GROUP_SCHEMA, parsePath, USER_SCHEMA } from '@svc/scim-language';
+import { wordsBy } from '../../engine/structures.js';
+import { attempt, rule, type FuzzTarget } from '../../engine/target.js';
+import { filterText } from '../../readers/filter-text.js';
+import { isScimError, TOKENS, WORDS } from './language.js';
+
+export const target: FuzzTarget = {
+  parser: 'parsePath',
+  seeds: [
+    'emails[type eq "work"].value',
+    'members[value eq "2819c223"]',
+    'name.familyName',
+    'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User',
+    'urn:ietf:params:scim:schemas:core:2.0:User:emails[primary eq true]',
+    'badges[x y z].value',
+  ].map((text) => Buffer.from(text)),
+  dictionary: WORDS,
+  structure: wordsBy(TOKENS),
+  longest: 2048,
+  run(input) {
+    const text = input.toString();
+    const parse = (path: string) => attempt(() => parsePath(path, USER_SCHEMA), isScimError);
+    attempt(() => parsePath(text, GROUP_SCHEMA), isScimError);
+    const path = parse(text);
+    if (path?.kind !== 'attribute') return path !== undefined;
+    const { target: of, filter } = path;
+    const urn = of.extension === undefined ? '' : `${of.extension}:`;
+    const brackets = filter ? `[${filterText(filter).replaceAll(inner(of), '')}]` : '';
+    const sub = of.sub ? `.${of.sub.name}` : '';
+    const again = parse(`${urn}${of.attribute.name}${brackets}${sub}`);
+    if (again) rule(isDeepStrictEqual(again, path), 'a written path is read as another path');
+    return true;
+  },
+};
+
+/** Matches the attribute before the name of a sub-attribute, which brackets leave out. */
+function inner({
+  extension,
+  attribute,
+}: {
+  extension: string | undefined;
+  attribute: { name: string };
+}): string {
+  return `${extension === undefined ? '' : `${extension}:`}${attribute.name}.`;
+}

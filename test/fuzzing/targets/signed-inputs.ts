@@ -1,0 +1,32 @@
+import { readFileSync } from 'node:fs';
+
+/** The inputs of `test/vectors/fuzzing`, which keys signed that no test has. */
+interface SignedInputs {
+  readonly now: string;
+  readonly saml: {
+    readonly publicKey: string;
+    readonly response: string;
+    readonly metadata: string;
+  };
+  readonly dpop: { readonly proof: string; readonly jkt: string };
+  readonly clientCertificate: { readonly root: string; readonly leaf: string };
+  readonly sshAttestation: {
+    readonly root: string;
+    readonly keys: readonly { readonly publicKey: string; readonly file: string }[];
+  };
+  readonly sshKeygen: {
+    readonly files: readonly {
+      readonly privateKey: string;
+      readonly publicKey: string;
+      readonly signature: string;
+    }[];
+    readonly pkcs8: string;
+  };
+}
+
+export const INPUTS = JSON.parse(
+  readFileSync('test/vectors/fuzzing/signed-inputs.json', 'utf8'),
+) as SignedInputs;
+
+/** The time of the inputs, at which all of them are valid. */
+export const NOW = new Date(INPUTS.now);

@@ -1,0 +1,16 @@
+import { readFileSync } from 'node:fs';
+
+/** The parts of a file of `test/vectors/ssh` from which inputs are made: lines of ssh-keygen. */
+interface Vectors {
+  readonly certificates: readonly { readonly publicKey: string; readonly certificate: string }[];
+}
+
+/** Reads the public keys and certificates of the vectors, decoded. */
+export function readVectors(name: string): { publicKey: Buffer; certificate: Buffer }[] {
+  const { certificates } = JSON.parse(readFileSync(`test/vectors/ssh/${name}`, 'utf8')) as Vectors;
+  const decoded = (line: string) => Buffer.from(line.split(' ')[1] ?? '', 'base64');
+  return certificates.map(({ publicKey, certificate }) => ({
+    publicKey: decoded(publicKey),
+    certificate: decoded(certificate),
+  }));
+}
