@@ -4,9 +4,9 @@ import { chown, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { Client } from 'pg';
 import { debianPostgres } from '../debian-postgres.js';
 import { freePort } from '../free-port.js';
+import { runStatement } from '../one-statement.js';
 import { isAlive, signal, withDescendants } from '../processes.js';
 
 const run = promisify(execFile);
@@ -153,15 +153,8 @@ export class PostgresNode {
 
   /** Runs one statement as the superuser in the database of the service, and returns its rows. */
   async query<Row extends object>(text: string, parameters: unknown[] = []): Promise<Row[]> {
-    const connectionString = `postgres://postgres@127.0.0.1:${this.port}/${this.database}`;
-    const client = new Client({ connectionString });
-    client.on('error', () => undefined); // the server was killed
-    await client.connect();
-    try {
-      return (await client.query<Row>(text, parameters)).rows;
-    } finally {
-      await client.end().catch(() => undefined);
-    }
+    const url = `postgres://postgres@127.0.0.1:${this.port}/${this.database}`;
+    return runStatement(url, text, parameters);
   }
 
   async #answers(): Promise<boolean> {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Fault } from './faults.js';
 import type { FaultScene } from './fault-scene.js';
-import { KINDS, type LoadAnswer } from './mixed-load.js';
+import type { Kind, LoadAnswer } from './mixed-load.js';
 import type { PatroniNode } from './patroni-node.js';
 
 /** What one fault did. */
@@ -9,7 +9,7 @@ export interface FaultRow {
   readonly fault: string;
   /** The seconds from the beginning of the fault to its end. */
   readonly 'lasted s': number;
-  /** The longest time in seconds in which one kind of request did not succeed. */
+  /** The longest time in seconds in which no request of one sender succeeded. */
   readonly 'outage s': number;
   /**
    * The seconds until Patroni had another leader on which a COMMIT returns; empty for a fault that
@@ -117,10 +117,19 @@ function isWrong({ isDone, status, saysWhen }: LoadAnswer): boolean {
 
 const textOf = ({ kind, status, text }: LoadAnswer) => `${kind} ${status} ${text.slice(0, 200)}`;
 
-/** Returns the longest time in milliseconds between two successes of one kind of request. */
+/** The kinds of requests that one sender sends one after the other. */
+const SENDERS: readonly (readonly Kind[])[] = [
+  ['certificate'],
+  ['token', 'revocation'],
+  ['create', 'delete'],
+];
+
+/** Returns the longest time in milliseconds between two successes of one sender. */
 function outageOf(answers: readonly LoadAnswer[]): number {
-  const gaps = KINDS.flatMap((kind) => {
-    const times = answers.filter((one) => one.kind === kind && one.isDone).map(({ at }) => at);
+  const gaps = SENDERS.flatMap((kinds) => {
+    const times = answers
+      .filter(({ kind, isDone }) => isDone && kinds.includes(kind))
+      .map(({ at }) => at);
     return times.slice(1).map((at, index) => at - (times[index] ?? at));
   });
   return Math.max(0, ...gaps);

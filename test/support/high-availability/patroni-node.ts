@@ -1,9 +1,9 @@
 import { chownSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Client } from 'pg';
 import { debianPostgres } from '../debian-postgres.js';
 import { TcpRelay } from '../failover/tcp-relay.js';
 import { freePort } from '../free-port.js';
+import { runStatement } from '../one-statement.js';
 import { isAlive } from '../processes.js';
 import { findProgram } from '../programs.js';
 import { portsOf } from './client-ports.js';
@@ -124,15 +124,8 @@ export class PatroniNode {
     parameters: unknown[] = [],
     database = 'svc',
   ): Promise<Row[]> {
-    const connectionString = `postgres://postgres@127.0.0.1:${this.port}/${database}`;
-    const client = new Client({ connectionString, connectionTimeoutMillis: 5000 });
-    client.on('error', () => undefined); // the server was killed
-    await client.connect();
-    try {
-      return (await client.query<Row>(text, parameters)).rows;
-    } finally {
-      await client.end().catch(() => undefined);
-    }
+    const url = `postgres://postgres@127.0.0.1:${this.port}/${database}`;
+    return runStatement(url, text, parameters);
   }
 
   /** Asks Patroni for a planned switchover from this node to another. */
