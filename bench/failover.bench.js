@@ -107,7 +107,7 @@ async function runSetup({ name, options, rounds }, folder) {
     world = await FailoverWorld.start(options);
     for (const scenario of rounds) {
       if (scenario.clock !== undefined)
-        await world.cluster.rejoin(shiftedClock(folder, scenario.clock));
+        await world.cluster.rejoin(shiftedClock(folder, scenario.clock).variables);
       const report = await runRound(world, scenario);
       rows.push(rowOf(name, scenario, report));
       await world.cluster.rejoin();

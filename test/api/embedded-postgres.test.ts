@@ -64,7 +64,7 @@ describe('the embedded PostgreSQL', () => {
     return server;
   }
   async function startInChild(uid?: number): Promise<[EmbeddedServerAnswer, Child]> {
-    const child: Child = runScript('embedded-server.ts', { dataDir }, uid);
+    const child: Child = runScript('embedded-server.ts', { dataDir }, { uid });
     children.push(child);
     return [await child.answer, child];
   }
@@ -465,7 +465,7 @@ const ownersBelow = (directory: string) =>
  * Connects as another user, and returns the code of the error, or an empty text after a success.
  */
 async function errorAs(uid: number, server: EmbeddedPostgres): Promise<string> {
-  const script = runScript<{ code: string }>('connect.ts', server, uid);
+  const script = runScript<{ code: string }>('connect.ts', server, { uid });
   const { code } = await script.answer;
   await script.finish();
   return code;

@@ -4,6 +4,7 @@ import { runRound } from '../support/failover/round.js';
 import { PROMOTION, RESTART, SWITCHOVER } from '../support/failover/scenarios.js';
 import '../support/full-scale-only.js';
 import { requires } from '../support/programs.js';
+import type { ReplicatedPostgres } from '../support/replicated-postgres.js';
 import { SCALE } from '../support/scale.js';
 import { SSHD_PROGRAMS } from '../support/sshd.js';
 
@@ -17,7 +18,7 @@ const PLANNED = [
 
 /** Tests the whole chain on PostgreSQL of Debian: `npm run bench -- failover` runs more of it. */
 requires('postgresql', ...SSHD_PROGRAMS).describe('a database that fails over', () => {
-  let world: FailoverWorld;
+  let world: FailoverWorld<ReplicatedPostgres>;
   beforeAll(async () => {
     world = await FailoverWorld.start();
   });

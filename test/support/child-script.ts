@@ -22,6 +22,12 @@ export interface ChildScript<Answer> {
   kill(): Promise<void>;
 }
 
+/** The options of {@link runScript}. */
+export interface ScriptOptions {
+  readonly uid?: number | undefined;
+  readonly variables?: Readonly<Record<string, string>>;
+}
+
 const TYPESCRIPT = [
   '--conditions=source',
   `--import=${new URL('typescript-hooks.js', import.meta.url).href}`,
@@ -32,12 +38,13 @@ const TYPESCRIPT = [
  * TypeScript file, the bundle runs. Otherwise the process imports the sources, and compiles them. A
  * JavaScript file imports the build.
  *
- * @param uid the user and group of the process, if the tests run as root
+ * @param options the user and group of the process, if the tests run as root, and its variables
+ *   beside those of this process
  */
 export function runScript<Answer>(
   name: string,
   argument: unknown,
-  uid?: number,
+  { uid, variables = {} }: ScriptOptions = {},
 ): ChildScript<Answer> {
   const bundled = bundledScript(name);
   const child = spawn(
@@ -51,7 +58,7 @@ export function runScript<Answer>(
     ],
     {
       cwd: file('../..'),
-      env: { ...process.env, ...COMPILE_CACHE },
+      env: { ...process.env, ...COMPILE_CACHE, ...variables },
       stdio: ['pipe', 'pipe', 'pipe'],
       ...(uid === undefined ? {} : { uid, gid: uid }),
     },

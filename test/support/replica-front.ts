@@ -7,6 +7,8 @@ export interface FrontTarget {
   readonly port: number;
   /** The number of requests of this replica that are under way. The proxy counts them. */
   inFlight: number;
+  /** Ends the requests under way when the replica is taken for dead. */
+  readonly down?: AbortSignal | undefined;
 }
 
 /** The response header in which the proxy names the port of the replica that answered. */
@@ -58,6 +60,7 @@ function forward(target: FrontTarget, incoming: IncomingMessage, outgoing: Serve
     method: incoming.method,
     path: incoming.url,
     headers: incoming.headers,
+    ...(target.down ? { signal: target.down } : {}),
   });
   onward.on('response', (answer) => {
     answer.on('error', () => outgoing.destroy());

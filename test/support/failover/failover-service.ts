@@ -11,13 +11,33 @@ import { runScript, type ChildScript } from '../child-script.js';
 import { Client } from '../client.js';
 import { freePort } from '../free-port.js';
 import { providerEnvironment, TEST_CLIENT } from '../provider-environment.js';
-import { startReplicaFront, type FrontTarget, type ReplicaFront } from '../replica-front.js';
+import { idle, startReplicaFront, type FrontTarget, type ReplicaFront } from '../replica-front.js';
 import { makeTemporaryDirectory, removeDirectory } from '../temporary-directory.js';
+import { HealthCheck } from './health-check.js';
 import type { FailoverReplica } from './replica-process.js';
 
 interface Replica extends FrontTarget {
+  readonly number: number;
   readonly process: ChildScript<object>;
   readonly logFile: string;
+  /** What the health checks have found, if there are any. */
+  readonly health: HealthCheck | undefined;
+  readonly down?: AbortSignal | undefined;
+}
+
+/** The options of the replicas. */
+export interface ServiceOptions {
+  /** Variables that are added to the usual ones of each replica, or replace them. */
+  readonly environment?: Readonly<Record<string, string>>;
+  /** The number of replicas: 2 by default. */
+  readonly replicas?: number;
+  /**
+   * True if the proxy asks each replica for its health, as a load balancer does, and sends requests
+   * to a healthy one if there is any.
+   */
+  readonly isChecked?: boolean;
+  /** Returns variables of the process of a replica, by its number, such as `LD_PRELOAD`. */
+  readonly variablesOf?: (replica: number) => Readonly<Record<string, string>>;
 }
 
 /**
@@ -33,6 +53,8 @@ export class FailoverService {
 
   private constructor(
     readonly baseUrl: string,
+    private readonly urlOf: (replica: number) => string,
+    private readonly options: ServiceOptions,
     private readonly environment: Readonly<Record<string, string>>,
     private readonly folder: string,
     private readonly idp: DemoIdentityProvider,
@@ -40,14 +62,13 @@ export class FailoverService {
   ) {}
 
   /**
-   * Starts two replicas, one after the other.
+   * Starts replicas, one after the other.
    *
-   * @param databaseUrl the SVC_DATABASE_URL of each replica
-   * @param environment variables that are added to the usual ones of each replica, or replace them
+   * @param urlOf returns the SVC_DATABASE_URL of a replica by its number, from 1 on
    */
   static async start(
-    databaseUrl: string,
-    environment: Readonly<Record<string, string>> = {},
+    urlOf: (replica: number) => string,
+    options: ServiceOptions = {},
   ): Promise<FailoverService> {
     const folder = await makeTemporaryDirectory();
     const port = await freePort();
@@ -59,18 +80,17 @@ export class FailoverService {
     const shared = {
       ...providerEnvironment(idp.issuer),
       SVC_BASE_URL: baseUrl,
-      SVC_DATABASE_URL: databaseUrl,
       SVC_DB_MAX_CONNECTIONS: '10',
       SVC_SSH_CA_KEY: writePrivateKey(generateKeyPairSync('ed25519').privateKey, 'ca'),
       SVC_TRUSTED_PROXIES: '127.0.0.0/8,::1/128',
       SVC_LOG_FORMAT: 'json',
       RUST_LOG: 'info',
-      ...environment,
+      ...options.environment,
     };
     const front: ReplicaFront = await startReplicaFront(port, () => service.#serving());
-    const service = new FailoverService(baseUrl, shared, folder, idp, front);
-    await service.startReplica();
-    await service.startReplica();
+    const service = new FailoverService(baseUrl, urlOf, options, shared, folder, idp, front);
+    const { replicas = 2 } = options;
+    for (let count = 0; count < replicas; count += 1) await service.startReplica();
     return service;
   }
 
@@ -88,21 +108,39 @@ export class FailoverService {
     return new SoftwareKey({ vendor: this.#vendor });
   }
 
-  /** Starts one more replica, and returns when it listens. */
-  async startReplica(): Promise<void> {
-    this.#started += 1;
+  /**
+   * Starts one more replica, and returns when it listens.
+   *
+   * @param number its number, if it takes the place of a replica that has ended
+   */
+  async startReplica(number = this.#started + 1): Promise<void> {
+    this.#started = Math.max(number, this.#started);
     const port = await freePort();
-    const logFile = join(this.folder, `replica-${this.#started}.log`);
+    const logFile = join(this.folder, `replica-${number}.log`);
     const environment = {
       ...this.environment,
+      SVC_DATABASE_URL: this.urlOf(number),
       SVC_LISTEN_ADDR: `[::]:${port}`,
-      SVC_DATA_DIR: join(this.folder, `data-${this.#started}`),
+      SVC_DATA_DIR: join(this.folder, `data-${number}`),
     };
     const attestationRoot = this.#vendor.rootPem;
     const argument: FailoverReplica = { environment, attestationRoot, logFile };
-    const process = runScript<object>('failover/replica-process.ts', argument);
+    const process = runScript<object>('failover/replica-process.ts', argument, {
+      variables: this.options.variablesOf?.(number) ?? {},
+    });
     await process.answer;
-    this.#running.push({ port, process, logFile, inFlight: 0 });
+    const health = this.options.isChecked === true ? new HealthCheck(port) : undefined;
+    this.#running.push({
+      number,
+      port,
+      process,
+      logFile,
+      inFlight: 0,
+      health,
+      get down() {
+        return health?.down;
+      },
+    });
   }
 
   /** Sends each request to the oldest replica only, or to all replicas one after the other. */
@@ -110,12 +148,38 @@ export class FailoverService {
     this.#isAlone = isAlone;
   }
 
-  /** Kills the oldest replica with SIGKILL, and returns its port. */
+  /**
+   * Replaces the oldest replica as a rolling update does: a new one serves before the old one gets
+   * no more requests, finishes those under way, and stops.
+   */
+  async replaceReplica(): Promise<void> {
+    await this.startReplica();
+    const replica = this.#running.shift();
+    if (!replica) throw new Error('no replica is running');
+    replica.health?.stop();
+    await idle(replica);
+    await replica.process.finish();
+  }
+
+  /** Kills the oldest replica with SIGKILL, and returns its number. */
   async killReplica(): Promise<number> {
     const replica = this.#running.shift();
     if (!replica) throw new Error('no replica is running');
+    replica.health?.stop();
     await replica.process.kill();
-    return replica.port;
+    return replica.number;
+  }
+
+  /** Stops the process of the oldest replica, without telling it, or lets it run on. */
+  freezeReplica(isFrozen: boolean): void {
+    const [replica] = this.#running;
+    if (!replica) throw new Error('no replica is running');
+    process.kill(replica.process.pid, isFrozen ? 'SIGSTOP' : 'SIGCONT');
+  }
+
+  /** The number of the oldest replica. */
+  get oldest(): number {
+    return this.#running[0]?.number ?? 0;
   }
 
   /** Returns true if every replica is ready. */
@@ -137,11 +201,14 @@ export class FailoverService {
   }
 
   #serving(): readonly Replica[] {
-    return this.#isAlone ? this.#running.slice(0, 1) : this.#running;
+    const running = this.#isAlone ? this.#running.slice(0, 1) : this.#running;
+    const healthy = running.filter(({ health }) => health?.isHealthy !== false);
+    return healthy.length > 0 ? healthy : running;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.front.close();
+    for (const { health } of this.#running) health?.stop();
     await Promise.all(this.#running.map(({ process }) => process.finish()));
     await this.idp.close();
     await removeDirectory(this.folder);

@@ -3,7 +3,7 @@ import { newAddress, type Answer, type Client } from '../client.js';
 import { CALLBACK } from '../oauth-flow.js';
 import { ReplicatedPostgres, type ClusterOptions } from '../replicated-postgres.js';
 import { CertificateProof } from './certificate-proof.js';
-import { FailoverService } from './failover-service.js';
+import { FailoverService, type ServiceOptions } from './failover-service.js';
 import { IssuanceLoad } from './issuance-load.js';
 import { Ledger } from './ledger.js';
 import { decided, Person, succeeded, type SignInApplication } from './person.js';
@@ -17,7 +17,7 @@ const MOST_PEOPLE = 500;
 const addressOf = (number: number) => `person-${number}@${DOMAIN}`;
 
 /** The options of a {@link FailoverWorld}. */
-export interface WorldOptions extends ClusterOptions {
+export interface WorldOptions extends ClusterOptions, ServiceOptions {
   /** The number of people who request certificates without a pause. */
   readonly people?: number;
   /** The milliseconds between two requests of one person. */
@@ -27,15 +27,30 @@ export interface WorldOptions extends ClusterOptions {
    * front of them.
    */
   readonly isMultiHost?: boolean;
-  /** Variables of the replicas. */
-  readonly environment?: Readonly<Record<string, string>>;
+}
+
+/** A server of PostgreSQL of which a round reads rows. */
+export interface QueriedServer {
+  query<Row extends object>(text: string, parameters?: unknown[]): Promise<Row[]>;
+}
+
+/** The functions of a replicated PostgreSQL that every round uses. */
+export interface WorldCluster {
+  /** The server that accepts writes, or did so last. */
+  readonly primary: QueriedServer;
+  /** The running servers that replicate from it. */
+  readonly standbys: readonly QueriedServer[];
+  /** Holds back what the primary sends to its standbys from now on. */
+  holdReplication(): void;
+  /** Waits until the standbys have everything that the primary has written. */
+  caughtUp(): Promise<void>;
 }
 
 /**
  * The whole scene of the failover tests: a replicated PostgreSQL, two replicas of the service, an
  * organization with SCIM, an application, people who request SSH certificates, and a real `sshd`.
  */
-export class FailoverWorld {
+export class FailoverWorld<Cluster extends WorldCluster = WorldCluster> {
   readonly ledger = new Ledger();
   readonly #parts = new AsyncDisposableStack();
   #people = 0;
@@ -45,17 +60,32 @@ export class FailoverWorld {
   #application: SignInApplication = { clientId: '', clientSecret: '' };
 
   private constructor(
-    readonly cluster: ReplicatedPostgres,
+    readonly cluster: Cluster,
     readonly service: FailoverService,
     readonly proof: CertificateProof,
   ) {}
 
   /** Starts all parts, and the requests of the people. The caller must close it. */
-  static async start(options: WorldOptions = {}): Promise<FailoverWorld> {
-    await using parts = new AsyncDisposableStack();
-    const cluster = parts.use(await ReplicatedPostgres.start(options));
+  static async start(options: WorldOptions = {}): Promise<FailoverWorld<ReplicatedPostgres>> {
+    const cluster = await ReplicatedPostgres.start(options);
     const url = options.isMultiHost ? cluster.hosts : cluster.url;
-    const service = parts.use(await FailoverService.start(url, options.environment));
+    return FailoverWorld.on(cluster, () => url, options);
+  }
+
+  /**
+   * Starts all parts on a cluster that runs. The world closes the cluster, also if it does not
+   * start.
+   *
+   * @param urlOf returns the SVC_DATABASE_URL of a replica by its number, from 1 on
+   */
+  static async on<C extends WorldCluster & AsyncDisposable>(
+    running: C,
+    urlOf: (replica: number) => string,
+    options: WorldOptions = {},
+  ): Promise<FailoverWorld<C>> {
+    await using parts = new AsyncDisposableStack();
+    const cluster = parts.use(running);
+    const service = parts.use(await FailoverService.start(urlOf, options));
     const principals = Array.from({ length: MOST_PEOPLE }, (_, number) => addressOf(number));
     const proof = parts.use(await CertificateProof.start(service, principals));
     const world = new FailoverWorld(cluster, service, proof);

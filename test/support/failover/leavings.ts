@@ -1,7 +1,6 @@
 import { addKey } from '../keys.js';
 import { newAddress, type Answer } from '../client.js';
-import type { FailoverWorld } from './failover-world.js';
-import type { PostgresNode } from './postgres-node.js';
+import type { FailoverWorld, QueriedServer } from './failover-world.js';
 import { succeeded, type Person } from './person.js';
 
 /** A request that ends the access of a person, or of one of the person's keys. */
@@ -61,7 +60,7 @@ export const LEAVINGS: readonly Leaving[] = [
  * standby.
  */
 export async function isDoneOn(
-  node: PostgresNode,
+  node: QueriedServer,
   { isDone }: Leaving,
   { scimId }: Person,
 ): Promise<boolean> {

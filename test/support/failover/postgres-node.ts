@@ -1,13 +1,13 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
 import { chown, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { Client } from 'pg';
 import { debianPostgres } from '../debian-postgres.js';
 import { freePort } from '../free-port.js';
+import { runStatement } from '../one-statement.js';
+import { isAlive, signal, withDescendants } from '../processes.js';
 
 const run = promisify(execFile);
 
@@ -128,17 +128,16 @@ export class PostgresNode {
     if (child?.pid === undefined) return;
     const ended = once(child, 'exit');
     child.kill('SIGSTOP'); // so that it starts no process while its processes are read
-    const children = childrenOf(child.pid);
-    child.kill('SIGKILL');
-    for (const pid of children) killIfRunning(pid);
+    const all = withDescendants(child.pid);
+    for (const pid of all) signal(pid, 'SIGKILL');
     await ended;
-    while (children.some(isRunning)) await delay(5);
+    while (all.some(isAlive)) await delay(5);
   }
 
   /** Kills the server process of one connection, as the kernel does if memory is short. */
   async killBackend(pid: number): Promise<void> {
-    killIfRunning(pid);
-    while (isRunning(pid)) await delay(5);
+    signal(pid, 'SIGKILL');
+    while (isAlive(pid)) await delay(5);
   }
 
   /** Makes a standby the primary, and returns when it accepts writes. */
@@ -154,15 +153,8 @@ export class PostgresNode {
 
   /** Runs one statement as the superuser in the database of the service, and returns its rows. */
   async query<Row extends object>(text: string, parameters: unknown[] = []): Promise<Row[]> {
-    const connectionString = `postgres://postgres@127.0.0.1:${this.port}/${this.database}`;
-    const client = new Client({ connectionString });
-    client.on('error', () => undefined); // the server was killed
-    await client.connect();
-    try {
-      return (await client.query<Row>(text, parameters)).rows;
-    } finally {
-      await client.end().catch(() => undefined);
-    }
+    const url = `postgres://postgres@127.0.0.1:${this.port}/${this.database}`;
+    return runStatement(url, text, parameters);
   }
 
   async #answers(): Promise<boolean> {
@@ -182,32 +174,5 @@ export class PostgresNode {
   async #run(program: string, words: string): Promise<void> {
     const args = [...words.split(' '), '-D', this.folder];
     await run(join(this.programs, program), args, { ...USER, cwd: this.folder });
-  }
-}
-
-function childrenOf(pid: number): number[] {
-  return readdirSync(`/proc/${pid}/task`)
-    .flatMap((task) => readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').split(' '))
-    .filter((child) => child !== '')
-    .map(Number);
-}
-
-function killIfRunning(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
-}
-
-/**
- * Returns true if a process runs. A process that has ended counts as gone, even if its parent has
- * not read its status yet.
- */
-function isRunning(pid: number): boolean {
-  try {
-    return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  } catch {
-    return false;
   }
 }

@@ -1,14 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { FailoverWorld } from './failover-world.js';
+import type { ReplicatedPostgres } from '../replicated-postgres.js';
+import type { FailoverWorld, WorldCluster } from './failover-world.js';
 import { isDoneOn, LEAVINGS, type Leaving } from './leavings.js';
 import { tried } from './round-checks.js';
 import type { Person } from './person.js';
 
 /** A scenario of a failover test: what happens to the database, and what is lost. */
-export interface Scenario {
+export interface Scenario<Cluster extends WorldCluster = ReplicatedPostgres> {
   readonly name: string;
   /** Changes the database server, and resolves when a primary accepts writes. */
-  readonly change: (world: FailoverWorld) => Promise<void>;
+  readonly change: (world: FailoverWorld<Cluster>) => Promise<void>;
+  /** Waits before replication is stopped. */
+  readonly beforeLag?: (world: FailoverWorld<Cluster>) => Promise<void>;
   /** True if the commits of the last seconds are lost. */
   readonly isLossy: boolean;
   /** The shortest time in milliseconds for which replication is stopped before the change. */
@@ -36,7 +39,7 @@ export interface Leaver {
 
 /** What happened in one round of the test, for the checks after it. */
 export interface Happened {
-  readonly scenario: Scenario;
+  readonly scenario: Omit<Scenario, 'change' | 'beforeLag'>;
   /**
    * The time at which replication was stopped, and the time at which a primary accepted writes
    * again, by `performance.now()`.
@@ -80,7 +83,10 @@ export interface RoundReport {
  * Runs one round: people's access is ended, the database changes, and everything that was returned
  * before is tried.
  */
-export async function runRound(world: FailoverWorld, scenario: Scenario): Promise<RoundReport> {
+export async function runRound<Cluster extends WorldCluster>(
+  world: FailoverWorld<Cluster>,
+  scenario: Scenario<Cluster>,
+): Promise<RoundReport> {
   const { load, ledger, cluster, service } = world;
   const equalSerials = ledger.equalSerials.length;
   const stays = await world.newPerson();
@@ -92,6 +98,7 @@ export async function runRound(world: FailoverWorld, scenario: Scenario): Promis
   service.serveByOldest(scenario.isByOldest === true);
   // after this answer, a replica that no longer serves has no unfinished request
   await load.untilEachGot(1);
+  await scenario.beforeLag?.(world);
   await cluster.caughtUp();
   if (scenario.isLossy) cluster.holdReplication();
   const began = performance.now();

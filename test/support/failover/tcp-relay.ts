@@ -9,12 +9,16 @@ import { freePort } from '../free-port.js';
  */
 export class TcpRelay {
   readonly #open = new Set<Socket>();
+  /** The connections, by the socket of the client. */
+  readonly #pairs = new Map<Socket, Socket>();
   /**
    * The bytes that are held back, each with the socket that will get them; undefined if nothing is
    * held back.
    */
   #held: { readonly to: Socket; readonly bytes: Buffer }[] | undefined;
   #target: number | undefined;
+  /** Says by the port of its client if a connection is cut off; undefined if none is. */
+  #isCutOff: ((clientPort: number) => boolean) | undefined;
 
   private constructor(
     readonly port: number,
@@ -63,6 +67,23 @@ export class TcpRelay {
     for (const { to, bytes } of held) to.write(bytes);
   }
 
+  /**
+   * Forwards no more bytes in either direction, and ends no connection, as a network that drops
+   * every packet. New connections stay without an answer.
+   *
+   * @param isCutOff says by the port of the client if a connection is concerned; by default all are
+   */
+  partition(isCutOff: (clientPort: number) => boolean = () => true): void {
+    this.#isCutOff = isCutOff;
+    for (const [socket, onward] of this.#pairs) this.#pauseIfCutOff(socket, onward);
+  }
+
+  /** Forwards all bytes again, first those that were sent during the partition. */
+  heal(): void {
+    this.#isCutOff = undefined;
+    for (const socket of this.#open) socket.resume();
+  }
+
   async close(): Promise<void> {
     const closed = once(this.server.close(), 'close');
     this.cut();
@@ -80,6 +101,9 @@ export class TcpRelay {
       if (this.#held) this.#held.push({ to: socket, bytes });
       else socket.write(bytes);
     });
+    this.#pairs.set(socket, onward);
+    socket.on('close', () => this.#pairs.delete(socket));
+    this.#pauseIfCutOff(socket, onward);
     for (const [one, other] of [
       [socket, onward],
       [onward, socket],
@@ -92,5 +116,11 @@ export class TcpRelay {
         other.destroy();
       });
     }
+  }
+
+  #pauseIfCutOff(socket: Socket, onward: Socket): void {
+    if (this.#isCutOff?.(socket.remotePort ?? 0) !== true) return;
+    socket.pause();
+    onward.pause();
   }
 }

@@ -1,0 +1,136 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Fault } from './faults.js';
+import type { FaultScene } from './fault-scene.js';
+import type { Kind, LoadAnswer } from './mixed-load.js';
+import type { PatroniNode } from './patroni-node.js';
+
+/** What one fault did. */
+export interface FaultRow {
+  readonly fault: string;
+  /** The seconds from the beginning of the fault to its end. */
+  readonly 'lasted s': number;
+  /** The longest time in seconds in which no request of one sender succeeded. */
+  readonly 'outage s': number;
+  /**
+   * The seconds until Patroni had another leader on which a COMMIT returns; empty for a fault that
+   * moves no leader.
+   */
+  readonly 'of Patroni s': number | '';
+  readonly answers: number;
+  /** The answers with status 503 that say when to try again. */
+  readonly 'busy 503': number;
+  /** The requests that no replica answered. */
+  readonly 'no answer': number;
+  /** The answers that are neither a success nor a 503 that says when to try again. */
+  readonly wrong: number;
+  readonly lost: number;
+  readonly undone: number;
+  readonly twice: number;
+}
+
+/** The successes of each kind that show that the service works. */
+const SUCCESSES = 3;
+
+/** The milliseconds before a fault that count with it. */
+const BEFORE = 1000;
+
+/**
+ * Causes a fault under load, ends it, and waits until the cluster is whole again. Then it compares
+ * everything that was acknowledged meanwhile with the database.
+ *
+ * @param tell is called with a text about each wrong answer, of each kind once
+ */
+export async function runFault(
+  scene: FaultScene,
+  fault: Fault,
+  tell: (text: string) => void,
+): Promise<FaultRow> {
+  const { cluster, load } = scene;
+  await cluster.untilWhole();
+  await load.untilEachSucceeded(SUCCESSES);
+  const began = performance.now();
+  const old = cluster.primary;
+  const end = await fault.begin(scene);
+  const commits = fault.movesLeader === true ? untilCommits(scene, old) : undefined;
+  await delay(fault.lasts);
+  await end?.();
+  const ended = performance.now();
+  await cluster.untilWhole();
+  await load.untilEachSucceeded(SUCCESSES);
+  const answers = load.answers.filter(({ at }) => at >= began - BEFORE);
+  const broken = await scene.brokenSince(began - BEFORE);
+  tellWrong(answers, (text) => tell(`${fault.name}: ${text}`));
+  return {
+    fault: fault.name,
+    'lasted s': seconds(ended - began),
+    'outage s': seconds(outageOf(answers)),
+    'of Patroni s': commits === undefined ? '' : seconds((await commits) - began),
+    ...tallyOf(answers),
+    ...broken,
+  };
+}
+
+/** Counts answers by what they say. */
+export function tallyOf(answers: readonly LoadAnswer[]) {
+  return {
+    answers: answers.length,
+    'busy 503': answers.filter(({ status, saysWhen }) => status === 503 && saysWhen).length,
+    'no answer': answers.filter(({ status }) => status === 0).length,
+    wrong: answers.filter(isWrong).length,
+  };
+}
+
+/** Calls a function with a text about each wrong answer, of each kind once. */
+export function tellWrong(answers: readonly LoadAnswer[], tell: (text: string) => void): void {
+  for (const text of new Set(answers.filter(isWrong).map(textOf))) tell(text);
+}
+
+/** Lists what a row says against the promises of the synchronous mode, each as a sentence. */
+export function violationsOf(row: FaultRow, fault: Fault, mostSeconds: number): string[] {
+  const counts = (['wrong', 'lost', 'undone', 'twice'] as const)
+    .filter((name) => row[name] > 0)
+    .map((name) => `${row[name]} ${name}`);
+  if (row['no answer'] > 0 && fault.endsReplica !== true)
+    counts.push(`${row['no answer']} without an answer`);
+  if (row['outage s'] > mostSeconds) counts.push(`an outage of ${row['outage s']} s`);
+  return counts.map((text) => `${fault.name}: ${text}`);
+}
+
+const seconds = (milliseconds: number) => Math.round(milliseconds / 100) / 10;
+
+/** Returns the time at which another node than the old leader commits. */
+async function untilCommits({ cluster }: FaultScene, old: PatroniNode): Promise<number> {
+  for (;;) {
+    const leader = await cluster.leader();
+    if (leader !== old) {
+      // In synchronous mode this waits for the standby, as every COMMIT does.
+      const text = "SELECT pg_logical_emit_message(true, 'test', 'a commit')";
+      if (await leader.query(text).then(Boolean, () => false)) return performance.now();
+    }
+    await delay(50);
+  }
+}
+
+function isWrong({ isDone, status, saysWhen }: LoadAnswer): boolean {
+  return !isDone && status !== 0 && !(status === 503 && saysWhen);
+}
+
+const textOf = ({ kind, status, text }: LoadAnswer) => `${kind} ${status} ${text.slice(0, 200)}`;
+
+/** The kinds of requests that one sender sends one after the other. */
+const SENDERS: readonly (readonly Kind[])[] = [
+  ['certificate'],
+  ['token', 'revocation'],
+  ['create', 'delete'],
+];
+
+/** Returns the longest time in milliseconds between two successes of one sender. */
+function outageOf(answers: readonly LoadAnswer[]): number {
+  const gaps = SENDERS.flatMap((kinds) => {
+    const times = answers
+      .filter(({ kind, isDone }) => isDone && kinds.includes(kind))
+      .map(({ at }) => at);
+    return times.slice(1).map((at, index) => at - (times[index] ?? at));
+  });
+  return Math.max(0, ...gaps);
+}

@@ -1,0 +1,355 @@
+import { readdirSync, rmSync, statfsSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client } from 'pg';
+import { PATRONI_TIMES, type PatroniNode } from './patroni-node.js';
+import type { EtcdMember } from './etcd-member.js';
+import type { FaultScene } from './fault-scene.js';
+
+/** A fault, and how it ends. */
+export interface Fault {
+  readonly name: string;
+  /** Causes the fault. Returns a function that ends it, if it does not end by itself. */
+  begin(scene: FaultScene): Promise<(() => Promise<void> | void) | void>;
+  /** The milliseconds for which the fault lasts. */
+  readonly lasts: number;
+  /** True if a replica of the service ends, so that requests to it get no answer. */
+  readonly endsReplica?: boolean;
+  /** True if another node becomes the leader. */
+  readonly movesLeader?: boolean;
+  /** True if the fault needs a small file system at each node. */
+  readonly needsSmallDisks?: boolean;
+}
+
+/** A fault of a leader lasts longer than its lease, so that another node takes over. */
+const TAKE_OVER = (PATRONI_TIMES.ttl + 6) * 1000;
+
+/** The faults of the leader of PostgreSQL. */
+export const LEADER: readonly Fault[] = [
+  {
+    name: 'leader: killed',
+    lasts: TAKE_OVER,
+    movesLeader: true,
+    begin: async ({ cluster }) => {
+      const leader = await cluster.leader();
+      await leader.program.kill();
+      return () => leader.start();
+    },
+  },
+  {
+    name: 'leader: frozen',
+    lasts: TAKE_OVER,
+    movesLeader: true,
+    begin: async ({ cluster }) => {
+      const leader = await cluster.leader();
+      leader.program.freeze();
+      return () => leader.program.thaw();
+    },
+  },
+  {
+    name: 'leader: cut off',
+    lasts: TAKE_OVER,
+    movesLeader: true,
+    begin: async ({ cluster }) => cutOff(cluster.nodes, await cluster.leader()),
+  },
+  {
+    name: 'leader: switched over',
+    lasts: 5000,
+    movesLeader: true,
+    begin: async ({ cluster }) => {
+      const leader = await cluster.leader();
+      await leader.switchTo(await cluster.candidate());
+    },
+  },
+];
+
+/** The faults of the standby that has every commit. */
+export const STANDBY: readonly Fault[] = [
+  {
+    name: 'synchronous standby: killed',
+    lasts: 10_000,
+    begin: async ({ cluster }) => {
+      const standby = await cluster.candidate();
+      await standby.program.kill();
+      return () => standby.start();
+    },
+  },
+  {
+    name: 'synchronous standby: frozen',
+    lasts: 15_000,
+    begin: async ({ cluster }) => {
+      const standby = await cluster.candidate();
+      standby.program.freeze();
+      return () => standby.program.thaw();
+    },
+  },
+  {
+    name: 'synchronous standby: cut off',
+    lasts: 15_000,
+    begin: async ({ cluster }) => cutOff(cluster.nodes, await cluster.candidate()),
+  },
+];
+
+/** The faults of the member of etcd that leads the others. */
+export const ETCD: readonly Fault[] = [
+  {
+    name: 'etcd: killed',
+    lasts: 8000,
+    begin: async ({ cluster: { etcd } }) => {
+      const member = await leaderOf(etcd);
+      await member.program.kill();
+      return () => member.start(etcd);
+    },
+  },
+  {
+    name: 'etcd: frozen',
+    lasts: 8000,
+    begin: async ({ cluster: { etcd } }) => {
+      const { program } = await leaderOf(etcd);
+      program.freeze();
+      return () => program.thaw();
+    },
+  },
+  {
+    name: 'etcd: cut off',
+    lasts: 10_000,
+    begin: async ({ cluster: { etcd } }) => {
+      const member = await leaderOf(etcd);
+      member.partition(etcd.filter((other) => other !== member));
+      return () => {
+        for (const { relay } of etcd) relay.heal();
+      };
+    },
+  },
+  {
+    name: 'etcd: leadership handed over',
+    lasts: 3000,
+    begin: async ({ cluster: { etcd } }) => {
+      const member = await leaderOf(etcd);
+      await member.handOver();
+    },
+  },
+];
+
+/** The faults of HAProxy, which is the only one of its kind here. */
+export const HAPROXY: readonly Fault[] = [
+  {
+    name: 'HAProxy: killed',
+    lasts: 5000,
+    begin: async ({ cluster: { haproxy } }) => {
+      await haproxy.program.kill();
+      return () => haproxy.start();
+    },
+  },
+  {
+    name: 'HAProxy: frozen',
+    lasts: 8000,
+    begin: async ({ cluster: { haproxy } }) => {
+      haproxy.program.freeze();
+      return () => haproxy.program.thaw();
+    },
+  },
+  {
+    name: 'HAProxy: cut off from the nodes',
+    lasts: 8000,
+    begin: async ({ cluster: { nodes } }) => {
+      const relays = nodes.flatMap(({ relays: { clients, checks } }) => [clients, checks]);
+      for (const relay of relays) relay.partition();
+      return () => {
+        for (const relay of relays) relay.heal();
+      };
+    },
+  },
+  {
+    name: 'HAProxy: reloaded',
+    lasts: 3000,
+    begin: async ({ cluster: { haproxy } }) => haproxy.reload(),
+  },
+];
+
+/** The faults of a replica of the service. */
+export const REPLICA: readonly Fault[] = [
+  {
+    name: 'replica: killed',
+    lasts: 3000,
+    endsReplica: true,
+    begin: async ({ world: { service } }) => {
+      const number = await service.killReplica();
+      return () => service.startReplica(number);
+    },
+  },
+  {
+    name: 'replica: frozen',
+    lasts: 10_000,
+    endsReplica: true,
+    begin: async ({ world: { service } }) => {
+      service.freezeReplica(true);
+      return () => service.freezeReplica(false);
+    },
+  },
+  {
+    name: 'replica: cut off from HAProxy',
+    lasts: 10_000,
+    begin: async ({ relayOfOldest }) => {
+      relayOfOldest.partition();
+      return () => relayOfOldest.heal();
+    },
+  },
+  {
+    name: 'replica: replaced',
+    lasts: 1000,
+    begin: async ({ world: { service } }) => service.replaceReplica(),
+  },
+];
+
+/** The faults of the database itself. */
+export const DATABASE: readonly Fault[] = [
+  {
+    name: 'disk of the leader full',
+    lasts: 12_000,
+    needsSmallDisks: true,
+    begin: async ({ cluster }) => {
+      const leader = await cluster.leader();
+      const file = fill(leader);
+      // The write-ahead log needs new segments, for which there is no room.
+      for (let count = 0; count < 4; count += 1)
+        await leader.query('SELECT pg_switch_wal()').catch(() => undefined);
+      return () => rmSync(file);
+    },
+  },
+  {
+    name: 'max_connections exhausted',
+    lasts: 8000,
+    begin: async ({ cluster }) => {
+      const held = await takeAllConnections(cluster.url(), await cluster.leader());
+      return async () => {
+        await Promise.all(held.map((client) => client.end().catch(() => undefined)));
+      };
+    },
+  },
+  {
+    name: 'tables locked',
+    lasts: 12_000,
+    begin: async ({ cluster }) => {
+      const { port } = await cluster.leader();
+      const client = new Client(`postgres://postgres@127.0.0.1:${port}/svc`);
+      await client.connect();
+      await client.query('BEGIN; LOCK TABLE users, ssh_certificates IN ACCESS EXCLUSIVE MODE');
+      return () => client.end();
+    },
+  },
+  {
+    name: 'all backends ended',
+    lasts: 1000,
+    begin: async ({ cluster }) => {
+      const leader = await cluster.leader();
+      await endBackends(leader);
+    },
+  },
+];
+
+/**
+ * Steps of a clock, and back. Patroni 3.0 does nothing for as long as its clock went back, so that
+ * a step back of the leader by more than its lease stops all writes for that time.
+ */
+export const CLOCK: readonly Fault[] = [
+  ...[60, -10].map((seconds) => ({
+    name: `clock of the leader: ${seconds > 0 ? '+' : ''}${seconds} s`,
+    lasts: 8000,
+    begin: async ({ cluster, clocks }: FaultScene) => {
+      const { name } = await cluster.leader();
+      clocks.get(name)?.step(seconds);
+      return () => clocks.get(name)?.step(0);
+    },
+  })),
+  ...[60, -60].map((seconds) => ({
+    name: `clock of a replica: ${seconds > 0 ? '+' : ''}${seconds} s`,
+    lasts: 8000,
+    begin: async ({ clocks }: FaultScene) => {
+      clocks.get('replica')?.step(seconds);
+      return () => clocks.get('replica')?.step(0);
+    },
+  })),
+];
+
+/** Every fault, once. */
+export const ALL_FAULTS: readonly Fault[] = [
+  ...LEADER,
+  ...STANDBY,
+  ...ETCD,
+  ...HAPROXY,
+  ...REPLICA,
+  ...DATABASE,
+  ...CLOCK,
+];
+
+/** The faults of the short form: one of each kind that takes little time, and a killed leader. */
+export const SHORT_FAULTS: readonly Fault[] = ALL_FAULTS.filter(({ name }) =>
+  [
+    'leader: killed',
+    'leader: switched over',
+    'etcd: cut off',
+    'HAProxy: killed',
+    'replica: killed',
+    'max_connections exhausted',
+    'all backends ended',
+  ].includes(name),
+);
+
+function cutOff(nodes: readonly PatroniNode[], node: PatroniNode): () => void {
+  node.partition(nodes.filter((other) => other !== node));
+  return () => {
+    for (const each of nodes) each.heal();
+  };
+}
+
+async function leaderOf(etcd: readonly EtcdMember[]): Promise<EtcdMember> {
+  for (;;) {
+    for (const member of etcd) if (await member.isLeader().catch(() => false)) return member;
+    await delay(50);
+  }
+}
+
+/** Fills the file system of a node with one file, and returns its path. */
+function fill(node: PatroniNode): string {
+  const { bavail, bsize } = statfsSync(node.data);
+  const file = join(node.data, '..', 'filler');
+  const bytes = bavail * bsize;
+  try {
+    execFileSync('fallocate', ['-l', String(bytes), file], { stdio: 'ignore' });
+  } catch {
+    // another process took the last blocks meanwhile, so the file system is full all the same
+  }
+  if (!readdirSync(join(node.data, '..')).includes('filler')) throw new Error('no filler');
+  return file;
+}
+
+/**
+ * Takes every connection that is not reserved for the superuser, and ends those of the service, so
+ * that it has to connect again.
+ */
+async function takeAllConnections(url: string, leader: PatroniNode): Promise<Client[]> {
+  const held: Client[] = [];
+  await endBackends(leader);
+  for (;;) {
+    const client = new Client({ connectionString: url, application_name: 'the test' });
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+      held.push(client);
+    } catch {
+      // The service has got some connections meanwhile.
+      if ((await endBackends(leader)) === 0) return held;
+    }
+  }
+}
+
+/** Ends the connections of the service, and returns their number. */
+async function endBackends(leader: PatroniNode): Promise<number> {
+  const ended = await leader.query(
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+     WHERE usename = 'svc' AND application_name <> 'the test'`,
+  );
+  return ended.length;
+}

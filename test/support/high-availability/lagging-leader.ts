@@ -1,0 +1,106 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { adminProcess } from '../break-glass.js';
+import { FailoverWorld } from '../failover/failover-world.js';
+import { runRound, type RoundReport, type Scenario } from '../failover/round.js';
+import { makeTemporaryDirectory, removeDirectory } from '../temporary-directory.js';
+import { PatroniCluster } from './patroni-cluster.js';
+
+/** The milliseconds for which the standbys get nothing before the leader is killed. */
+const LAG = 2500;
+
+/** The seconds between two rounds of sealing, and after which of them the lag begins. */
+const SEALING = { every: 60, lagFrom: 58.7 } as const;
+
+/** The results of a round, with what the operator's command says afterwards. */
+export interface LaggingReport extends RoundReport {
+  /** The sealed events of the audit log that `reconcile` names as lost. */
+  readonly named: number;
+}
+
+/** Starts the cluster with asynchronous replication, and the world of a failover on it. */
+export async function startAsynchronous(): Promise<FailoverWorld<PatroniCluster>> {
+  const cluster = await PatroniCluster.start({ isSynchronous: false });
+  return FailoverWorld.on(cluster, () => cluster.url(), {
+    people: 2,
+    gap: 50,
+    isChecked: true,
+    environment: { SVC_DATABASE_FAILOVER: 'asynchronous' },
+  });
+}
+
+/**
+ * Kills the leader while its standbys lack the commits of 2.5 seconds, among them a round of
+ * sealing the audit log. Then lets `node dist/admin.js reconcile` compare the checkpoints that the
+ * service had published.
+ */
+export async function runLaggingRound(
+  world: FailoverWorld<PatroniCluster>,
+): Promise<LaggingReport> {
+  const report = await runRound(world, LAGGING_LEADER);
+  await world.cluster.untilWhole();
+  return { ...report, named: await namedByReconcile(world) };
+}
+
+/** The number of checkpoints in the log when replication stopped. */
+let published = 0;
+
+const LAGGING_LEADER: Scenario<PatroniCluster> = {
+  name: 'leader killed with lag',
+  isLossy: true,
+  lag: LAG,
+  beforeLag: async (world) => {
+    await untilSealingIsDue(world.cluster);
+    published = checkpointsOf(world).length;
+  },
+  change: async (world) => {
+    while (checkpointsOf(world).length === published) await delay(20);
+    const { cluster } = world;
+    const old = await cluster.leader();
+    const { replication } = old.relays;
+    replication.point(undefined); // the bytes that were held back are lost
+    await old.program.kill();
+    replication.release();
+    replication.point(old.port);
+    while ((await cluster.leader()) === old) await delay(50);
+    old.start();
+  },
+};
+
+/** Waits until the next round of sealing is a second away. */
+async function untilSealingIsDue(cluster: PatroniCluster): Promise<void> {
+  for (;;) {
+    const leader = await cluster.leader();
+    const [row] = await leader.query<{ age: number }>(
+      'SELECT extract(epoch FROM clock_timestamp() - round_at)::float8 AS age FROM audit_seal',
+    );
+    if (row && row.age >= SEALING.lagFrom && row.age < SEALING.every) return;
+    await delay(50);
+  }
+}
+
+/** Returns the lines of the log of the service with a checkpoint of the audit log. */
+function checkpointsOf({ service }: FailoverWorld<PatroniCluster>): string[] {
+  return service.log().filter((line) => line.includes('audit_checkpoint'));
+}
+
+async function namedByReconcile(world: FailoverWorld<PatroniCluster>): Promise<number> {
+  const folder = await makeTemporaryDirectory();
+  const file = join(folder, 'checkpoints');
+  writeFileSync(file, checkpointsOf(world).join('\n'));
+  const { cluster } = world;
+  const composition = (name: string) =>
+    cluster.primary.query('UPDATE deployment SET composition = $1', [name]);
+  // The operator's command refuses the database of another composition than its own.
+  await composition('production');
+  const command = ['reconcile', '--checkpoints', file, '--yes', '--json'];
+  const done = await adminProcess(command, { url: cluster.url() });
+  await composition('test');
+  await removeDirectory(folder);
+  if (done.status !== 0) throw new Error(`reconcile: ${done.stderr}`);
+  const { gaps } = JSON.parse(done.stdout) as {
+    gaps: readonly { published: number; kept: number }[];
+  };
+  return gaps.reduce((sum, gap) => sum + gap.published - gap.kept, 0);
+}

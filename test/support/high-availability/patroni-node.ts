@@ -1,0 +1,239 @@
+import { chownSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { debianPostgres } from '../debian-postgres.js';
+import { TcpRelay } from '../failover/tcp-relay.js';
+import { freePort } from '../free-port.js';
+import { runStatement } from '../one-statement.js';
+import { isAlive } from '../processes.js';
+import { findProgram } from '../programs.js';
+import { portsOf } from './client-ports.js';
+import { RunningProgram } from './running-program.js';
+
+/** The times of Patroni in seconds. 20 is the least `ttl` that it takes. */
+export const PATRONI_TIMES = { ttl: 20, loop_wait: 1, retry_timeout: 5 } as const;
+
+/**
+ * The user of Patroni and PostgreSQL. If root runs the tests it is `nobody`, because PostgreSQL
+ * refuses to run as root.
+ */
+export const DATABASE_USER = process.getuid?.() === 0 ? 65_534 : undefined;
+
+/** How a node of the cluster is made. */
+export interface PatroniNodeOptions {
+  readonly name: string;
+  /** The folder of its configuration, data and log. */
+  readonly folder: string;
+  readonly isSynchronous: boolean;
+  readonly etcdPorts: readonly number[];
+  /** Variables of Patroni and PostgreSQL. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/**
+ * The relays to a node, one for each reason to connect, and those from it to etcd. Cutting all of
+ * them off is a network partition of the machine.
+ */
+interface Relays {
+  /** For the connections that HAProxy forwards. */
+  readonly clients: TcpRelay;
+  /** For the other nodes: replication, copies and `pg_rewind`. */
+  readonly replication: TcpRelay;
+  /** For the interface of Patroni. */
+  readonly checks: TcpRelay;
+  /** From Patroni to each member of etcd. */
+  readonly etcd: readonly TcpRelay[];
+}
+
+/** One machine of the cluster: Patroni, and the PostgreSQL that it starts. */
+export class PatroniNode {
+  #program: RunningProgram | undefined;
+
+  private constructor(
+    readonly name: string,
+    readonly port: number,
+    private readonly restPort: number,
+    readonly relays: Relays,
+    private readonly options: PatroniNodeOptions,
+  ) {}
+
+  /** Writes the configuration of a node. */
+  static async create(options: PatroniNodeOptions): Promise<PatroniNode> {
+    const start = async (target: number) => {
+      const relay = await TcpRelay.start();
+      relay.point(target);
+      return relay;
+    };
+    const [port, restPort] = [await freePort(), await freePort()];
+    const relays = {
+      clients: await start(port),
+      replication: await start(port),
+      checks: await start(restPort),
+      etcd: await Promise.all(options.etcdPorts.map(start)),
+    };
+    const node = new PatroniNode(options.name, port, restPort, relays, options);
+    mkdirSync(options.folder, { recursive: true });
+    if (DATABASE_USER !== undefined) chownSync(options.folder, DATABASE_USER, DATABASE_USER);
+    writeFileSync(join(options.folder, 'patroni.json'), JSON.stringify(node.#configuration()));
+    return node;
+  }
+
+  get program(): RunningProgram {
+    if (!this.#program) throw new Error(`${this.name} was not started`);
+    return this.#program;
+  }
+
+  /** The folder of the data of PostgreSQL. */
+  get data(): string {
+    return join(this.options.folder, 'data');
+  }
+
+  get logFile(): string {
+    return join(this.options.folder, 'patroni.log');
+  }
+
+  start(): void {
+    this.#program = new RunningProgram({
+      file: findProgram('patroni') ?? 'patroni',
+      // JSON is also YAML, which is what Patroni reads
+      args: [join(this.options.folder, 'patroni.json')],
+      folder: this.options.folder,
+      logFile: this.logFile,
+      uid: DATABASE_USER,
+      environment: this.options.environment,
+      detached: () => this.#postmaster(),
+    });
+  }
+
+  /**
+   * Returns the HTTP status that Patroni answers for a question about its role, such as `primary`;
+   * 0 if it does not answer.
+   */
+  async status(question: string): Promise<number> {
+    const signal = AbortSignal.timeout(2000);
+    return fetch(`http://127.0.0.1:${this.restPort}/${question}`, { signal })
+      .then(async (answer) => {
+        await answer.arrayBuffer();
+        return answer.status;
+      })
+      .catch(() => 0);
+  }
+
+  /** Runs one statement as the superuser, and returns its rows. */
+  async query<Row extends object>(
+    text: string,
+    parameters: unknown[] = [],
+    database = 'svc',
+  ): Promise<Row[]> {
+    const url = `postgres://postgres@127.0.0.1:${this.port}/${database}`;
+    return runStatement(url, text, parameters);
+  }
+
+  /** Asks Patroni for a planned switchover from this node to another. */
+  async switchTo(other: PatroniNode): Promise<void> {
+    const answer = await fetch(`http://127.0.0.1:${this.restPort}/switchover`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ leader: this.name, candidate: other.name }),
+    });
+    if (!answer.ok) throw new Error(`Patroni: ${answer.status} ${await answer.text()}`);
+  }
+
+  /** Cuts the machine off from the others, from etcd and from HAProxy. */
+  partition(others: readonly PatroniNode[]): void {
+    const { clients, replication, checks, etcd } = this.relays;
+    for (const relay of [clients, replication, checks, ...etcd]) relay.partition();
+    const pids = this.program.processes();
+    for (const { relays } of others)
+      for (const relay of [relays.replication, relays.checks])
+        relay.partition((port) => portsOf(pids).has(port));
+  }
+
+  /** Ends every partition at the relays of this machine. */
+  heal(): void {
+    for (const relay of this.#allRelays()) relay.heal();
+  }
+
+  async close(): Promise<void> {
+    this.#program?.thaw();
+    await this.#program?.kill();
+    for (const relay of this.#allRelays()) await relay.close();
+  }
+
+  /** Returns the process id of PostgreSQL, which is no child of the Patroni that started it. */
+  #postmaster(): number | undefined {
+    try {
+      const pid = Number(readFileSync(join(this.data, 'postmaster.pid'), 'utf8').split('\n')[0]);
+      const isOurs = readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(this.data);
+      return isOurs && isAlive(pid) ? pid : undefined;
+    } catch {
+      return undefined; // it does not run
+    }
+  }
+
+  #allRelays(): TcpRelay[] {
+    const { clients, replication, checks, etcd } = this.relays;
+    return [clients, replication, checks, ...etcd];
+  }
+
+  #configuration(): object {
+    const address = (port: number) => `127.0.0.1:${port}`;
+    const { folder, name, isSynchronous } = this.options;
+    return {
+      scope: 'svc',
+      name,
+      restapi: {
+        listen: address(this.restPort),
+        connect_address: address(this.relays.checks.port),
+      },
+      // With the newer interface (`etcd3`) Patroni 3.0 writes the lease of the leader without a
+      // comparison: a leader that was frozen takes it back from its successor.
+      etcd: {
+        hosts: this.relays.etcd.map(({ port }) => address(port)),
+        use_proxies: true, // so that Patroni reaches etcd through the relays alone
+      },
+      bootstrap: {
+        dcs: {
+          ...PATRONI_TIMES,
+          maximum_lag_on_failover: 64 * 1024 * 1024,
+          synchronous_mode: isSynchronous,
+          synchronous_mode_strict: isSynchronous,
+          postgresql: { use_pg_rewind: true, use_slots: false, parameters: PARAMETERS },
+        },
+        initdb: [{ encoding: 'UTF8' }, { locale: 'C' }, 'data-checksums', 'no-sync'],
+      },
+      postgresql: {
+        listen: address(this.port),
+        connect_address: address(this.relays.replication.port),
+        data_dir: this.data,
+        bin_dir: debianPostgres(),
+        pgpass: join(folder, 'pgpass'),
+        pg_hba: ['host all all 127.0.0.1/32 trust', 'host replication all 127.0.0.1/32 trust'],
+        basebackup: [{ checkpoint: 'fast' }, 'no-sync'],
+        authentication: {
+          superuser: { username: 'postgres', password: 'postgres' },
+          replication: { username: 'replicator', password: 'replicator' },
+          rewind: { username: 'postgres', password: 'postgres' },
+        },
+        parameters: { unix_socket_directories: '' },
+      },
+    };
+  }
+}
+
+/**
+ * The settings of PostgreSQL that Patroni manages. A standby that vanished without closing its
+ * connection holds the commits up until the timeout of its sender has passed. A new leader waits
+ * for its standby, which tries to connect at an interval, and needs no slot of the leader for that:
+ * a leader makes slots only in its next round.
+ */
+const PARAMETERS = {
+  wal_retrieve_retry_interval: '500ms',
+  max_connections: 60,
+  shared_buffers: '32MB',
+  wal_sender_timeout: '5s',
+  wal_receiver_timeout: '5s',
+  tcp_user_timeout: '10s',
+  min_wal_size: '32MB',
+  max_wal_size: '64MB',
+  wal_keep_size: '64MB',
+} as const;

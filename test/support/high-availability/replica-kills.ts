@@ -1,0 +1,57 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { FailoverWorld } from '../failover/failover-world.js';
+import { brokenSince } from './acknowledged-checks.js';
+import { startLoad } from './fault-scene.js';
+import { tallyOf, tellWrong } from './fault-suite.js';
+
+/** The milliseconds between two kills. */
+const EVERY = 10_000;
+
+/** The people who request certificates for each replica. */
+const PEOPLE = 2;
+
+/**
+ * Sends requests to replicas while one of them is killed every 10 seconds, each time the oldest,
+ * and started again. Then compares what was acknowledged with the database.
+ *
+ * @param tell is called with a text about each wrong answer, of each kind once
+ */
+export async function runKills(
+  replicas: number,
+  milliseconds: number,
+  tell: (text: string) => void,
+) {
+  const world = await FailoverWorld.start({ people: 0, replicas, isChecked: true });
+  try {
+    const { load, application } = await startLoad(world, PEOPLE * replicas);
+    const { service, cluster } = world;
+    const began = performance.now();
+    let kills = 0;
+    while (performance.now() < began + milliseconds) {
+      const next = delay(EVERY);
+      const number = await service.killReplica();
+      kills += 1;
+      await service.startReplica(number);
+      await next;
+    }
+    await load.untilEachSucceeded(2);
+    await load.stop();
+    const broken = await brokenSince(
+      { load, application, leader: cluster.primary, service },
+      began,
+    );
+    tellWrong(load.answers, tell);
+    return {
+      replicas,
+      minutes: Math.round(milliseconds / 6000) / 10,
+      kills,
+      ...tallyOf(load.answers),
+      certificates: load.ledger.answered.length,
+      users: load.users.size,
+      tokens: load.tokens.size,
+      ...broken,
+    };
+  } finally {
+    await world.close();
+  }
+}
