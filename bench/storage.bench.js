@@ -9,9 +9,9 @@ const USERS = 500;
 const PEOPLE = 16;
 
 /**
- * Measures what an act adds to PostgreSQL: bytes of the WAL, and bytes of tables with their indexes,
- * on Debian's PostgreSQL with its default settings. Each measurement begins after a checkpoint, so
- * that the WAL includes the pages that are written whole.
+ * Measures what an act adds to PostgreSQL: bytes of the WAL, and bytes of tables with their
+ * indexes, on Debian's PostgreSQL with its default settings. Each measurement begins after a
+ * checkpoint, so that the WAL includes the pages that are written whole.
  */
 export async function run() {
   const rows = [];
