@@ -15,11 +15,12 @@ export const SETS = {
     mutate: ['src/domain/access/reach/decision.ts'],
     tests: ['test/unit/domain/access/decision.test.ts'],
   },
-  token: {
-    mutate: ['src/domain/sessions/dpop/dpop-proof.ts', 'src/features/oidc/token/narrowing.ts'],
-    tests: [
-      'test/unit/domain/sessions/dpop-proof.test.ts',
-      'test/unit/features/oidc/narrowing.test.ts',
-    ],
+  narrowing: {
+    mutate: ['src/features/oidc/token/narrowing.ts'],
+    tests: ['test/unit/features/oidc/narrowing.test.ts'],
+  },
+  dpop: {
+    mutate: ['src/domain/sessions/dpop/dpop-proof.ts'],
+    tests: ['test/unit/domain/sessions/dpop-proof.test.ts'],
   },
 };

@@ -78,9 +78,10 @@ export class Mutator {
     const { random, target } = this;
     let bytes = input;
     for (let rounds = 1 + random.below(random.pick([1, 2, 4, 8])); rounds > 0; rounds -= 1) {
-      bytes = this.#changed(bytes, other);
+      // Each round is limited, because rounds of copies would otherwise multiply.
+      bytes = this.#changed(bytes, other).subarray(0, target.longest);
     }
-    return bytes.length > target.longest ? bytes.subarray(0, target.longest) : bytes;
+    return bytes;
   }
 
   #changed(bytes: Buffer, other: Buffer): Buffer {
