@@ -43,7 +43,7 @@ export function copiesOf(stage) {
 /**
  * Returns how the image installs its packages.
  *
- * @param {{ keyword: string, rest: string }[]} stage the instructions of the stage that installs them
+ * @param {{ keyword: string, rest: string }[]} stage the instructions of one stage
  * @returns {{ omitted: string[], deleted: string[] }} the options of `npm ci`, and the endings of
  *   the files that the image deletes from `node_modules`
  * @throws Error for an image that installs in another way

@@ -167,14 +167,14 @@ describe('an API token', () => {
       'type=api_token_created&format=csv',
     ]) {
       // An event is shown once no older one can commit anymore, which can be between two readings.
-      const { ours, theirs } = await vi.waitFor(async () => {
+      const { settled, theirs } = await vi.waitFor(async () => {
         const before = await orgApi(ada, 'GET', `/audit-events?${query}`);
-        const theirs = await asProgram(app, token, 'GET', `audit-events?${query}`);
-        const ours = await orgApi(ada, 'GET', `/audit-events?${query}`);
-        expect(before.text).toBe(ours.text);
-        return { ours, theirs };
+        const between = await asProgram(app, token, 'GET', `audit-events?${query}`);
+        const after = await orgApi(ada, 'GET', `/audit-events?${query}`);
+        expect(before.text).toBe(after.text);
+        return { settled: after.text, theirs: between };
       });
-      expect([query, theirs.status, theirs.text]).toEqual([query, 200, ours.text]);
+      expect([query, theirs.status, theirs.text]).toEqual([query, 200, settled]);
     }
   });
 

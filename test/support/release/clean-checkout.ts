@@ -5,7 +5,13 @@ import { basename, relative, resolve } from 'node:path';
 const ROOT = resolve(import.meta.dirname, '../../..');
 /** What a checkout does not have: builds, packages, and data. The release needs none of it. */
 const IGNORED = new Set([
-  ...['node_modules', 'dist', '.git', '.cache', 'data', 'data-demo', 'coverage'],
+  'node_modules',
+  'dist',
+  '.git',
+  '.cache',
+  'data',
+  'data-demo',
+  'coverage',
 ]);
 
 /** Runs git in a folder, with a fixed author and time. */
