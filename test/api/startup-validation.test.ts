@@ -217,7 +217,7 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
   ],
   [
     { OTEL_EXPORTER_OTLP_ENDPOINT: PLANTED },
-    'OTEL_EXPORTER_OTLP_ENDPOINT: must be an http or https URL',
+    'OTEL_EXPORTER_OTLP_ENDPOINT: must be an http or https URL without query and fragment',
   ],
   [
     {
