@@ -51,6 +51,9 @@ const LOOPBACK = /http:\/\/(?:127\.0\.0\.1|localhost):\d+/g;
 /** Matches a time in a line of `allowed_signers` (ssh-keygen). */
 const TIME_OF_SIGNERS = /(?<=valid-after=")\d{14}Z(?=")/g;
 
+/** Matches the time at which `security.txt` expires (RFC 9116 §2.5.5). It changes each day. */
+const TIME_OF_CONTACT = /(?<=^Expires: )[\dT:-]+Z$/gm;
+
 /** Matches a parameter in the query of an address. */
 const IN_QUERY = /(?<=^https?:\/\/.*)([?&])([\w-]+)=([^&#]+)/g;
 const TEST_ADDRESS = /^10\.\d+\.\d+\.\d+$/;
@@ -133,6 +136,7 @@ export class Samples {
       .replaceAll(LOOPBACK, (address) => this.#addressOf(address))
       .replaceAll(UUID, (id) => this.#idOf(id))
       .replaceAll(TIME_OF_SIGNERS, '20260115093000Z')
+      .replaceAll(TIME_OF_CONTACT, '2026-04-15T00:00:00Z')
       .replaceAll(IN_QUERY, (_, mark: string, key: string, value: string) => {
         const sample = this.#sampleOf(decodeURIComponent(value), key);
         return `${mark}${key}=${encodeURIComponent(sample)}`;
