@@ -9,6 +9,12 @@ const MOST = 64;
  */
 const AT_ONCE = 2;
 
+/**
+ * The milliseconds after which a statement is overdue, and a second one may begin beside it. A
+ * statement on a database nearby ends earlier, so that requests share few statements.
+ */
+const OVERDUE_AFTER = 4;
+
 interface Batch<Key, Answer> {
   readonly keys: Key[];
   readonly begin: () => void;
@@ -17,12 +23,12 @@ interface Batch<Key, Answer> {
 
 /**
  * Joins the queries of concurrent requests into one SQL statement: keys that arrive while
- * statements run wait for the next statement, which loads all of them. It is not a cache: a
- * statement begins after its last key arrived, and no result is kept, so that each caller sees all
- * changes that were committed before its call.
+ * a statement runs wait for the next statement, which loads all of them. It begins when the running
+ * one has ended or is overdue. It is not a cache: a statement begins after its last key arrived,
+ * and no result is kept, so that each caller sees all changes that were committed before its call.
  *
  *     load(a) -> end of this turn of the event loop -> statement(a)
- *     load(b), load(c) while two statements run -> one ends -> statement(b, c)
+ *     load(b), load(c) while statement(a) runs -> it ends or is overdue -> statement(b, c)
  */
 export class QueryBatcher<Key, Answer> {
   /**
@@ -30,8 +36,10 @@ export class QueryBatcher<Key, Answer> {
    * new keys.
    */
   readonly #waiting: Batch<Key, Answer>[] = [];
-  #underWay = 0;
+  /** The running statements, the oldest first, each with the time in milliseconds of its begin. */
+  readonly #underWay: { readonly began: number }[] = [];
   #isDue = false;
+  #isTimed = false;
 
   /** @param statement loads all keys of a batch and returns the results in the order of the keys */
   constructor(private readonly statement: (keys: readonly Key[]) => Promise<readonly Answer[]>) {}
@@ -60,29 +68,47 @@ export class QueryBatcher<Key, Answer> {
     const last = this.#waiting.at(-1);
     if (last && last.keys.length < MOST) return last;
     const keys: Key[] = [];
-    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
-    const answers = begun.then(() => this.statement(keys));
-    const goOn = () => {
-      this.#underWay -= 1;
-      this.#beginSoon();
+    const { promise: answers, resolve } = Promise.withResolvers<readonly Answer[]>();
+    const begin = () => {
+      resolve(this.#run(keys));
     };
-    answers.then(goOn, goOn);
     const batch = { keys, begin, answers };
     this.#waiting.push(batch);
     this.#beginSoon();
     return batch;
   }
 
+  async #run(keys: readonly Key[]): Promise<readonly Answer[]> {
+    const statement = { began: performance.now() };
+    this.#underWay.push(statement);
+    try {
+      return await this.statement(keys);
+    } finally {
+      this.#underWay.splice(this.#underWay.indexOf(statement), 1);
+      this.#beginSoon();
+    }
+  }
+
   /**
    * Begins the next statement after the current turn of the event loop, so that it takes the keys
-   * of all requests of this turn.
+   * of all requests of this turn. Beside a running statement, it begins when that one is overdue.
    */
   #beginSoon(): void {
-    if (this.#isDue || this.#underWay >= AT_ONCE || this.#waiting.length === 0) return;
+    const { length: running, 0: oldest } = this.#underWay;
+    if (this.#isDue || running >= AT_ONCE || this.#waiting.length === 0) return;
+    const wait = oldest ? oldest.began + OVERDUE_AFTER - performance.now() : 0;
+    if (wait > 0) {
+      if (this.#isTimed) return;
+      this.#isTimed = true;
+      setTimeout(() => {
+        this.#isTimed = false;
+        this.#beginSoon();
+      }, Math.ceil(wait));
+      return;
+    }
     this.#isDue = true;
     setImmediate(() => {
       this.#isDue = false;
-      this.#underWay += 1;
       this.#waiting.shift()?.begin();
       this.#beginSoon();
     });

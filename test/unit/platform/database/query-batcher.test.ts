@@ -1,3 +1,4 @@
+import { setImmediate as immediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { QueryBatcher } from '../../../../src/platform/database/statements/query-batcher.js';
 
@@ -34,6 +35,34 @@ describe('concurrent queries of requests', () => {
     expect(database.statements).toEqual([['a', 'b', 'a']]);
     await database.end(0);
     expect(await answers).toEqual(['a!', 'b!', 'a!']);
+  });
+
+  it('wait for a statement that is not overdue, and share the next one', async () => {
+    const database = new SlowDatabase();
+    const gather = new QueryBatcher(database.statement);
+    const first = gather.load('a');
+    await immediate();
+    const others = ['b', 'c'].map((key) => gather.load(key));
+    await immediate();
+    expect(database.statements).toEqual([['a']]);
+    await database.end(0);
+    expect(await first).toBe('a!');
+    expect(database.statements).toEqual([['a'], ['b', 'c']]);
+    await database.end(1);
+    expect(await Promise.all(others)).toEqual(['b!', 'c!']);
+  });
+
+  it('begin a second statement beside one that is overdue', async () => {
+    const database = new SlowDatabase();
+    const gather = new QueryBatcher(database.statement);
+    const first = gather.load('a');
+    await immediate();
+    const second = gather.load('b');
+    await expect.poll(() => database.statements).toEqual([['a'], ['b']]);
+    await database.end(1);
+    expect(await second).toBe('b!');
+    await database.end(0);
+    expect(await first).toBe('a!');
   });
 
   it('wait while two statements run, and then share one that begins after they were queued', async () => {
