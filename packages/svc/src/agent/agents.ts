@@ -55,7 +55,8 @@ export function addToAgent(
 ): number {
   const socket = socketHere();
   if (socket === undefined) throw noAgent();
-  const rest = Math.floor((certificate.validBefore - now()) / 1000);
+  const start = now();
+  const rest = Math.floor((certificate.validBefore - start) / 1000);
   const life = Math.min(rest, Math.floor(seconds));
   if (life < 1) throw new CliFailure('The SSH certificate has ended.', 'Run: svc ssh cert');
   takeOwnFrom(folder, socket);
@@ -69,7 +70,7 @@ export function addToAgent(
     const reason = stderr.trim().split('\n').at(-1) ?? '';
     throw new CliFailure(`ssh-add did not add the key: ${reason}`, 'Run: ssh-add -l');
   }
-  const until = now() + life * 1000;
+  const until = start + life * 1000;
   record(folder, { socket, until });
   return until;
 }
