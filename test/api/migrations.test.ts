@@ -78,13 +78,15 @@ describe('migrations', () => {
     await holder.query(`ALTER DATABASE ${database.name} SET lock_timeout = '40ms'`);
     await holder.query(`ALTER DATABASE ${database.name} SET statement_timeout = '40ms'`);
     const limited = await open();
-    expect(await limited.query('SHOW statement_timeout')).toEqual([{ statement_timeout: '40ms' }]);
+    const limitOf = () =>
+      limited.query(`SELECT setting, reset_val FROM pg_settings WHERE name = 'statement_timeout'`);
+    expect(await limitOf()).toEqual([{ setting: '0', reset_val: '40' }]);
     await waiting.query(`SELECT pg_advisory_lock(${ADVISORY_LOCKS.migrations})`);
     const migrated = run(limited);
     await holder.query('SELECT pg_sleep(0.05)');
     await waiting.query(`SELECT pg_advisory_unlock(${ADVISORY_LOCKS.migrations})`);
     await expect(migrated).resolves.toBe(false);
-    expect(await limited.query('SHOW statement_timeout')).toEqual([{ statement_timeout: '40ms' }]);
+    expect(await limitOf()).toEqual([{ setting: '40', reset_val: '40' }]);
   });
 
   it('refuse a file that was changed after it was applied', async () => {

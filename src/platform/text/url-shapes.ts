@@ -16,7 +16,7 @@ export const httpUrl = z
   .string()
   .refine(
     (value) => /^https?:\/\/[^?#]*[^?#\0-\x20]$/i.test(value) && URL.canParse(value),
-    `${NO_WEB} without query and fragment`,
+    'must be an http or https URL without query and fragment',
   );
 /** An origin of http or https: scheme, host and port, without a path. */
 export const origin = url(({ protocol }) => /^https?:$/.test(protocol), NO_WEB)

@@ -1,3 +1,4 @@
+import { systemClock } from '#platform/clock/clock.js';
 import { isDatabaseAway } from './faults.js';
 
 /** The largest number of keys in one statement. */
@@ -79,7 +80,7 @@ export class QueryBatcher<Key, Answer> {
   }
 
   async #run(keys: readonly Key[]): Promise<readonly Answer[]> {
-    const statement = { began: performance.now() };
+    const statement = { began: systemClock.monotonic() };
     this.#underWay.push(statement);
     try {
       return await this.statement(keys);
@@ -96,7 +97,7 @@ export class QueryBatcher<Key, Answer> {
   #beginSoon(): void {
     const { length: running, 0: oldest } = this.#underWay;
     if (this.#isDue || running >= AT_ONCE || this.#waiting.length === 0) return;
-    const wait = oldest ? oldest.began + OVERDUE_AFTER - performance.now() : 0;
+    const wait = oldest ? oldest.began + OVERDUE_AFTER - systemClock.monotonic() : 0;
     if (wait > 0) {
       if (this.#isTimed) return;
       this.#isTimed = true;
