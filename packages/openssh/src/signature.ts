@@ -31,7 +31,10 @@ const ARMOR =
 
 /** A signature of a file, as `ssh-keygen -Y sign` makes it. It was read, and not verified. */
 export interface SshFileSignature {
-  /** The public key of the signer in the SSH wire encoding. The signer chose it. */
+  /**
+   * The public key that the signature names, in the SSH wire encoding. It proves nothing until the
+   * caller has compared it with a key that it knows.
+   */
   readonly publicBlob: Buffer;
   /** The purpose for which the file was signed, such as `file`. */
   readonly namespace: string;

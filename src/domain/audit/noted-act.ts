@@ -77,7 +77,7 @@ export interface NotedSecret {
   readonly endsAt?: Date;
 }
 
-/** A token of an organization, as an act names it. */
+/** A token of an organization, with the name by which an admin recognizes it. */
 interface NamedToken {
   readonly id: string;
   /** The description of a SCIM token, or the name of an API token. */
@@ -85,7 +85,8 @@ interface NamedToken {
 }
 
 /**
- * Returns the act that made or ended a token of an organization.
+ * Returns the note that a token of an organization was made or ended. A process keeps such notes
+ * for an hour, and repeats what a failover of the database lost.
  *
  * @param endsAt the end of a token that stays valid for a while beside the token that replaces it
  */

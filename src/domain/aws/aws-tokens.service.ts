@@ -60,8 +60,9 @@ export class AwsTokens {
   ) {}
 
   /**
-   * Issues a token that expires after 300 seconds, or with the session. The statement that records
-   * the token also chooses its issuer and the key that signs it.
+   * Issues a token that expires after 300 seconds, or earlier with the session. The statement that
+   * records the token also chooses its issuer and the key that signs it, so that a change of the
+   * issuer meanwhile cannot make a token that differs from its record.
    *
    * @throws DomainError `unauthenticated`, `account_inactive`, `issuance_refused`,
    *   `issuers_not_configured` or `kms_unavailable`

@@ -18,8 +18,8 @@ export interface ClusterUser {
 export type KubectlNote = Readonly<Record<string, ClusterUser>>;
 
 /**
- * Returns true if a text can be the resource of a cluster, by which the server knows it: an
- * absolute URI without a space.
+ * Returns true if a text can be the resource indicator of a cluster (RFC 8707): an absolute URI
+ * without a space.
  */
 export function isResource(text: string): boolean {
   return /^[a-z][a-z0-9+.-]*:[!-~]+$/i.test(text);

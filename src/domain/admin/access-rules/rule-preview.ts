@@ -111,8 +111,9 @@ function peopleOfRule({ access, users, groups }: WantedRule): PeopleOfRule {
 }
 
 /**
- * Returns the people who could use a target after its deletion. A deleted AWS role is open to
- * everyone, unless the organization lists its roles.
+ * Returns the people who could use a target after its deletion. The deletion of an AWS role removes
+ * only its rule, so that everyone may then ask for it, unless the organization allows no other
+ * roles than those in its list.
  */
 async function afterDeletion(
   tx: EntityManager,

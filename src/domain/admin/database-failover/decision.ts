@@ -8,8 +8,9 @@ import type { DatabaseIdentity } from '#platform/database/identity/database-iden
 export type FailoverSetting = Config['database']['failover'];
 
 /**
- * The facts that one process of the service reports about a database server that is not confirmed
- * yet.
+ * The facts that one process of the service reports about a database server after a failover. The
+ * service uses the server only when the facts of all processes show that it may, because it can
+ * lack commits.
  */
 export interface ReplicaReport {
   /** True if the process ran before the server changed, and remembers what it committed. */

@@ -20,9 +20,9 @@ export interface WithdrawalFacts {
 }
 
 /**
- * Checks that an organization keeps a provider, and that the admin can still sign in. A provider
- * that is no longer in the configuration of the service is not counted, because no user can sign in
- * through it.
+ * Checks that an organization keeps another provider if an admin withdraws one, and that the admin
+ * does not sign in through the withdrawn one. In place of a provider that the service has in its
+ * configuration, such a one must remain, because no user can sign in through any other.
  *
  * @throws DomainError last_provider, own_provider
  */

@@ -22,7 +22,7 @@ export interface AuthnRequest {
  * assertion without a signature of its own if the response is signed.
  *
  * The request states no format of the NameID and no kind of authentication, because several
- * providers refuse a request that states another one than they are configured for.
+ * providers refuse a request whose values differ from their configuration.
  */
 export async function authnRequestUrl(request: AuthnRequest): Promise<URL> {
   const saml = new SAML({

@@ -47,9 +47,8 @@ export interface RequestContext {
   /** The tokens that this request has stored. */
   issued?: ArtifactKey[];
   /**
-   * The reason why the client does not admit the user of an authorization request. If it was looked
-   * up before the grant is saved, it is only expected: the database decides when the grant is
-   * saved.
+   * The reason why the client does not admit the user of an authorization request. A reason from
+   * before the grant is saved is provisional, because the statement that saves the grant decides.
    */
   refusedReach?: Denied | undefined;
   /**

@@ -70,8 +70,10 @@ export async function listResources<Stored extends Tagged, Listed>(
 }
 
 /**
- * Returns rendered resources in pieces, whether they are one text or already in pieces.
- * @param count the number of resources in a text
+ * Yields rendered resources, which are one text or already in pieces. At its end the generator
+ * returns their number.
+ *
+ * @param count the number of resources in a text; not used for pieces, which count themselves
  */
 export async function* piecesOf(json: string | JsonPieces, count: number): JsonPieces {
   if (typeof json !== 'string') return yield* json;

@@ -48,7 +48,8 @@ export interface SearchedTable<Row, Resource> {
   readonly fields: FilterFields;
   readonly unique: UniqueKeys;
   /**
-   * The paths of further attributes with an index, by which few resources are found for each value.
+   * The paths of further attributes with an index. Few resources have the same value of such an
+   * attribute, so that a search by it is fast.
    */
   readonly keys: ReadonlySet<string>;
   /**

@@ -109,8 +109,10 @@ export class TenantWork {
   }
 
   /**
-   * Runs bounded work, which finds or changes some rows by their keys.
-   * @throws DomainError rate_limited or unavailable if no connection becomes available in time
+   * Runs short work, which reads or changes a few rows by their keys. An organization gets only a
+   * share of the connections for it, so that the others are not kept waiting.
+   *
+   * @throws DomainError rate_limited if the share stays in use, unavailable if all connections do
    */
   async bounded<Done>(tenant: string, work: (tx: EntityManager) => Promise<Done>): Promise<Done> {
     const leave = await this.#bounded.take(tenant, PATIENCE);

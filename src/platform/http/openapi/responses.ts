@@ -18,8 +18,8 @@ import { errorTypesOf, refusalsOf } from './refusals.js';
 type Responses = Record<string, ResponseObject | Reference>;
 
 /**
- * Describes every response of a route. Each status of an error has one response for all routes; the
- * codes of a route are in {@link errorCodesOf}.
+ * Describes every response of a route. The routes share one response for each status of an error,
+ * so that it does not say which error codes a route can answer: {@link errorCodesOf} does.
  */
 export function responsesOf(route: CompiledRoute, components: Components): Responses {
   const { policy } = route;
