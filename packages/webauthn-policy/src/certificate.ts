@@ -53,8 +53,9 @@ export interface ParsedCertificate {
 /**
  * Parses one DER certificate.
  *
- * @throws Refusal for bytes that are not exactly one DER certificate, or for a certificate that has
- *   an extension twice
+ * @throws Refusal for bytes that are not exactly one DER certificate, for a certificate that has an
+ *   extension twice or before version 3 (RFC 5280 §4.1.2.9), for one without an issuer (§4.1.2.4),
+ *   and for one that this reader takes for an authority and OpenSSL does not
  */
 export function parseCertificate(bytes: Uint8Array): ParsedCertificate {
   const der = withWholeSignatureOctets(bytes);
@@ -75,17 +76,32 @@ export function parseCertificate(bytes: Uint8Array): ParsedCertificate {
     if (extensions.has(extnID)) throw new Refusal('A certificate in x5c repeats an extension.');
     extensions.set(extnID, { critical, value: Buffer.from(extnValue.valueBlock.valueHexView) });
   }
+  const version = certificate.version + 1;
+  if (extensions.size > 0 && version !== 3) {
+    throw new Refusal('A certificate in x5c has extensions, and is not of version 3.');
+  }
+  const basicConstraints = readBasicConstraints(extensions.get(EXTENSION.basicConstraints)?.value);
+  const signsCertificates = readKeyCertSign(extensions.get(EXTENSION.keyUsage)?.value);
+  if (basicConstraints?.ca === true && signsCertificates && !x509.ca) {
+    throw new Refusal('A certificate in x5c has malformed extensions.');
+  }
+  if (!hasIssuer(x509)) throw new Refusal('A certificate in x5c names no issuer.');
   return {
     x509,
-    version: certificate.version + 1,
+    version,
     extensions,
     subject: certificate.subject.typesAndValues.map(({ type, value }) => ({
       oid: type,
       value: value.valueBlock.value,
     })),
-    basicConstraints: readBasicConstraints(extensions.get(EXTENSION.basicConstraints)?.value),
-    signsCertificates: readKeyCertSign(extensions.get(EXTENSION.keyUsage)?.value),
+    basicConstraints,
+    signsCertificates,
   };
+}
+
+/** Returns true if a certificate has a name of its issuer. Node.js has no text for an empty one. */
+function hasIssuer({ issuer }: { readonly issuer: string | undefined }): boolean {
+  return issuer !== undefined && issuer !== '';
 }
 
 /** Returns every value of an attribute in the subject of a certificate. */
