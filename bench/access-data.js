@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { organizationRows } from './pages-data.js';
 
@@ -107,8 +108,21 @@ async function fillReach(client, org) {
   for (const table of [...ANALYZE, ...(hasTargets ? ANALYZE_TARGETS : [])]) {
     await client.query(`VACUUM ANALYZE ${table}`);
   }
+  if (hasTargets) await endingsAreDone(client);
   await client.query('CHECKPOINT');
   return hasTargets;
+}
+
+/**
+ * Waits until the service has ended the access that the new rules took away. That work is not a
+ * part of what is measured afterwards.
+ */
+async function endingsAreDone(client) {
+  for (;;) {
+    const { rows } = await client.query('SELECT EXISTS (SELECT FROM access_endings) AS remain');
+    if (!rows[0].remain) return;
+    await delay(100);
+  }
 }
 
 /**

@@ -310,3 +310,30 @@ describe('the credentials that were issued to a user', () => {
     expect(found).toBe(1000);
   });
 });
+
+it('the look-up of a session has a plan that does not depend on the number of hashes', async () => {
+  const ask = () => admin().get('/v1/account/credentials?limit=1', { address: newAddress() });
+  const found = await statementsOf(ask, 'known');
+  const text = found.find((one) => one.text.includes('token_hash AS presented'))?.text ?? '';
+  const hashes = [...new Set(text.match(/\$\d+/g))].map(() => `ARRAY['\\x00']::bytea[]`);
+  const runner = app.dataSource.createQueryRunner();
+  await runner.startTransaction();
+  try {
+    await runner.query(`PREPARE look_up AS ${text}`);
+    const costs: unknown[] = [];
+    // If one call is cheaper by a plan of its own, PostgreSQL makes a plan at each call.
+    for (const mode of ['force_custom_plan', 'force_generic_plan']) {
+      await runner.query(`SET LOCAL plan_cache_mode = ${mode}`);
+      const [row] = await runner.query(
+        `EXPLAIN (FORMAT JSON) EXECUTE look_up (${hashes.join(', ')})`,
+      );
+      costs.push(row['QUERY PLAN'][0].Plan['Total Cost']);
+    }
+    expect(costs[0]).toBeGreaterThan(0);
+    expect(costs[1]).toBe(costs[0]);
+    await runner.query('DEALLOCATE look_up');
+  } finally {
+    await runner.rollbackTransaction();
+    await runner.release();
+  }
+});

@@ -52,7 +52,8 @@ const THIS_START = fragment`pg_postmaster_start_time()`;
 
 /**
  * Writes the heartbeat of a process, if the database server has not started since the process last
- * confirmed that it lacks no commits (docs/decisions/0020). It also deletes the rows of processes that have written none for a day.
+ * confirmed that it lacks no commits (docs/decisions/0020). It also deletes the rows of processes
+ * that have written none for a day.
  *
  * The time of the heartbeat is taken before the snapshot of the statement. So the statement reads
  * each audit event that was committed before that time.

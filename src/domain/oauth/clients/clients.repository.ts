@@ -119,7 +119,7 @@ export class ClientsRepository implements Revocable {
              ARRAY(SELECT s.hash FROM oauth_client_secrets s
                    WHERE s.client_id = c.id AND (s.expires_at IS NULL OR s.expires_at > now())
                    ORDER BY s.created_at DESC) AS secret_hashes
-      FROM unnest(${ids}::text[]) WITH ORDINALITY AS k (id, n)
+      FROM unnest((SELECT ${ids}::text[])) WITH ORDINALITY AS k (id, n)
       JOIN oauth_clients c ON c.id = k.id LEFT JOIN users u ON u.id = c.owner_id
       WHERE c.kind <> 'kubernetes' AND (c.owner_id IS NULL OR u.active)
         AND (c.kind <> 'dynamic' OR c.last_used_at > now() - make_interval(days => ${DYNAMIC_CLIENT_DAYS}))`;

@@ -42,7 +42,7 @@ export async function findArtifacts(
     SELECT k.n::int, a.payload AS artifact, extract(epoch FROM a.consumed_at)::float8 AS consumed,
            extract(epoch FROM clock_timestamp() - a.consumed_at)::float8 AS consumed_ago, g.payload, g.expires_at <= now() AS is_over, h.user_id, h.org_id, h.email, h.name, h.is_org_admin,
            h.session_id, h.level, h.authenticator_id, h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at, h.sid
-    FROM unnest(${keys.map(({ model }) => model)}::text[], ${keys.map(({ id }) => id)}::bytea[])
+    FROM unnest((SELECT ${keys.map(({ model }) => model)}::text[]), (SELECT ${keys.map(({ id }) => id)}::bytea[]))
       WITH ORDINALITY AS k (model, id, n)
     JOIN oauth_artifacts a ON a.model = k.model AND a.id = k.id
     LEFT JOIN (oauth_grants g JOIN oauth_holders h ON h.session_id = g.session_id) ON g.id = a.grant_id
@@ -209,7 +209,7 @@ function upsertText(locks: RowLocks): string {
 function consumptionText(locks: RowLocks): string {
   return constantText(fragment`
     WITH free AS MATERIALIZED (
-      SELECT a.model, a.id FROM unnest($1::text[], $2::bytea[]) AS k (model, id)
+      SELECT a.model, a.id FROM unnest((SELECT $1::text[]), (SELECT $2::bytea[])) AS k (model, id)
       JOIN oauth_artifacts a ON a.model = k.model AND a.id = k.id
       WHERE a.consumed_at IS NULL
       FOR NO KEY UPDATE OF a ${locks === 'skip' ? fragment`SKIP LOCKED` : fragment``}

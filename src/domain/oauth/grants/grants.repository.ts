@@ -108,7 +108,7 @@ export async function findGrants(
   const rows = await sql<OwnedGrantRow & { n: number }>(tx)`
     SELECT k.n::int, g.payload, g.expires_at <= now() AS is_over, h.user_id, h.org_id, h.email, h.name, h.is_org_admin,
            h.session_id, h.level, h.authenticator_id, h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at, h.sid
-    FROM unnest(${ids}::bytea[]) WITH ORDINALITY AS k (id, n)
+    FROM unnest((SELECT ${ids}::bytea[])) WITH ORDINALITY AS k (id, n)
     JOIN oauth_grants g ON g.id = k.id JOIN oauth_holders h ON h.session_id = g.session_id`;
   return inOrder(ids.length, rows, liveGrant);
 }
@@ -219,7 +219,7 @@ export async function resourceOwnersOfBrowsers(
   const rows = await sql<ResourceOwnerRow & { n: number }>(tx)`
     SELECT k.n::int, h.user_id, h.org_id, h.email, h.name, h.is_org_admin, h.session_id, h.level, h.authenticator_id,
            h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at, h.sid
-    FROM unnest(${tokenHashes}::bytea[]) WITH ORDINALITY AS k (token_hash, n)
+    FROM unnest((SELECT ${tokenHashes}::bytea[])) WITH ORDINALITY AS k (token_hash, n)
     JOIN oauth_holders h ON h.token_hash = k.token_hash
     WHERE h.session_client IS NULL`;
   return inOrder(tokenHashes.length, rows, resourceOwner);
@@ -237,7 +237,7 @@ export async function profilesOf(
     SELECT k.n::int, u.updated_at, coalesce(u.user_name, u.email) AS user_name,
            CASE WHEN u.scim_managed THEN u.attributes #>> '{name,givenName}' ELSE u.given_name END AS given_name,
            CASE WHEN u.scim_managed THEN u.attributes #>> '{name,familyName}' ELSE u.family_name END AS family_name
-    FROM unnest(${userIds}::uuid[]) WITH ORDINALITY AS k (id, n) JOIN users u ON u.id = k.id`;
+    FROM unnest((SELECT ${userIds}::uuid[])) WITH ORDINALITY AS k (id, n) JOIN users u ON u.id = k.id`;
   return inOrder(userIds.length, rows, userProfile);
 }
 

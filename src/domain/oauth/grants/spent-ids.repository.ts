@@ -36,7 +36,7 @@ export async function spendIds(tx: EntityManager, spends: readonly Spend[]): Pro
   const won = await sql<{ key: string }>(tx)`
     INSERT INTO oauth_replays (key, expires_at)
     SELECT decode(k.key, 'hex'), k.expires_at
-    FROM unnest(${sent.map(([key]) => key)}::text[], ${sent.map(([, expiresAt]) => expiresAt)}::timestamptz[])
+    FROM unnest((SELECT ${sent.map(([key]) => key)}::text[]), (SELECT ${sent.map(([, expiresAt]) => expiresAt)}::timestamptz[]))
       AS k (key, expires_at)
     ON CONFLICT (key) DO UPDATE SET expires_at = EXCLUDED.expires_at WHERE oauth_replays.expires_at < now()
     RETURNING encode(key, 'hex') AS key`;
