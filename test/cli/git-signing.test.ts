@@ -21,6 +21,11 @@ requires('git', 'ssh-keygen').describe('svc setup git --sign', () => {
   beforeAll(async () => {
     app = await startTestApp();
     organization = await foundOrganization(app, 'acme.example');
+    // A signature must be younger than the ownership, to the second.
+    await rows(
+      app.dataSource,
+      `UPDATE organization_domains SET verified_at = verified_at - interval '1 minute'`,
+    );
   });
   afterAll(() => app.close());
   beforeEach(async () => {
