@@ -7,7 +7,7 @@ import { newAddress } from '../support/client.js';
 import { requires } from '../support/programs.js';
 import { rows } from '../support/rows.js';
 import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
-import { runProgram, SvcHome, type RunOptions } from '../support/svc-command.js';
+import { commandWords, runProgram, SvcHome, type RunOptions } from '../support/svc-command.js';
 
 const USER = '[user]\n\tname = Ada\n\temail = ada@acme.example\n';
 
@@ -229,8 +229,9 @@ requires('git', 'ssh-keygen').describe('svc setup git --sign', () => {
     const folder = join(home.path, "my 'own' tools");
     mkdirSync(folder);
     writeFileSync(join(folder, 'svc'), readFileSync(home.program), { mode: 0o755 });
-    const args = [join(folder, 'svc'), 'setup', 'git', '--sign', '--yes'];
-    const set = await runProgram(process.execPath, args, { env: home.env });
+    const [program, ...first] = commandWords(join(folder, 'svc'));
+    const args = [...first, 'setup', 'git', '--sign', '--yes'];
+    const set = await runProgram(program, args, { env: home.env });
     expect(set).toMatchObject({ status: 0 });
     expect(await commit()).toMatchObject({ status: 0 });
   });

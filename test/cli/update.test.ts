@@ -6,6 +6,7 @@ import {
   mkdirSync,
   readFileSync,
   readdirSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -35,6 +36,7 @@ requires('ssh-keygen').describe('svc update', () => {
   afterAll(() => removeDirectory(folder));
   beforeEach(async () => {
     home = await SvcHome.create();
+    rmSync(home.program); // which may be a link to the executable of the tests
     writeFileSync(home.program, maintainers.script(OWN), { mode: 0o755 });
   });
   afterEach(() => home.remove());
@@ -295,6 +297,7 @@ requires('ssh-keygen').describe('svc update', () => {
 
   it('without a key of the maintainers installs nothing, and still goes back', async () => {
     copyFileSync(SVC_BUNDLE, home.program);
+    chmodSync(home.program, 0o755);
     const end = await update('--from', maintainers.releaseOf(fresh(), '99.0.0'));
     expect(end).toMatchObject({ status: 1, stderr: expect.stringContaining('without a key') });
     expect(readFileSync(home.program)).toEqual(readFileSync(SVC_BUNDLE));

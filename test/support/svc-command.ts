@@ -254,5 +254,8 @@ const { _load } = Module;
 Module._load = (name, ...others) => change(name, _load(name, ...others));
 const { getBuiltinModule } = process;
 process.getBuiltinModule = (name) => change(name, getBuiltinModule(name));
-`;
+${EXECUTABLE === undefined ? '' : LOADED_AT_ONCE}`;
 }
+
+/** An executable loads modules of Node by a function that no script can replace. */
+const LOADED_AT_ONCE = "for (const name of ['node:http', 'node:https']) change(name, _load(name));";
