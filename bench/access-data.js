@@ -118,11 +118,12 @@ async function fillReach(client, org) {
  * part of what is measured afterwards.
  */
 async function endingsAreDone(client) {
-  for (;;) {
+  for (let tries = 0; tries < 3000; tries += 1) {
     const { rows } = await client.query('SELECT EXISTS (SELECT FROM access_endings) AS remain');
     if (!rows[0].remain) return;
     await delay(100);
   }
+  throw new Error('the service did not end the access that the new rules took away');
 }
 
 /**

@@ -45,7 +45,7 @@ export interface AgentLimits {
  * of the server are taken out first, so that the agent holds one pair. The agent forgets both when
  * the certificate ends, or earlier.
  *
- * @returns the time at which the agent forgets them, in milliseconds since 1970
+ * @returns the time until which the agent has them at least, in milliseconds since 1970
  * @throws CliFailure if there is no agent, or if it does not take the key
  */
 export function addToAgent(
@@ -70,9 +70,9 @@ export function addToAgent(
     const reason = stderr.trim().split('\n').at(-1) ?? '';
     throw new CliFailure(`ssh-add did not add the key: ${reason}`, 'Run: ssh-add -l');
   }
-  const until = start + life * 1000;
-  record(folder, { socket, until });
-  return until;
+  // The agent counts from a moment that only it knows: the file has the latest possible end.
+  record(folder, { socket, until: now() + life * 1000 });
+  return start + life * 1000;
 }
 
 /**

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { systemClock } from '#platform/clock/clock.js';
 import { isDatabaseAway } from './faults.js';
 
@@ -70,8 +71,10 @@ export class QueryBatcher<Key, Answer> {
     if (last && last.keys.length < MOST) return last;
     const keys: Key[] = [];
     const { promise: answers, resolve } = Promise.withResolvers<readonly Answer[]>();
+    // Traces and log lines of the statement belong to the request of its first key.
+    const inContext = AsyncLocalStorage.snapshot();
     const begin = () => {
-      resolve(this.#run(keys));
+      resolve(inContext(() => this.#run(keys)));
     };
     const batch = { keys, begin, answers };
     this.#waiting.push(batch);

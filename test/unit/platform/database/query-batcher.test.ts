@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as immediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { QueryBatcher } from '../../../../src/platform/database/statements/query-batcher.js';
@@ -50,6 +51,25 @@ describe('concurrent queries of requests', () => {
     expect(database.statements).toEqual([['a'], ['b', 'c']]);
     await database.end(1);
     expect(await Promise.all(others)).toEqual(['b!', 'c!']);
+  });
+
+  it('run in the context of the request that came first', async () => {
+    const request = new AsyncLocalStorage<string>();
+    const contexts: unknown[] = [];
+    const first = Promise.withResolvers<void>();
+    const gather = new QueryBatcher(async (keys: readonly string[]) => {
+      contexts.push(request.getStore());
+      if (keys.includes('a')) await first.promise;
+      return keys;
+    });
+    const load = (key: string) => request.run(`request ${key}`, () => gather.load(key));
+    const a = load('a');
+    await immediate();
+    const others = [load('b'), load('c')];
+    await immediate();
+    first.resolve();
+    await Promise.all([a, ...others]);
+    expect(contexts).toEqual(['request a', 'request b']);
   });
 
   it('begin a second statement beside one that is overdue', async () => {
