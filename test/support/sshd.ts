@@ -78,6 +78,12 @@ export async function startSshd(options: SshdOptions): Promise<Sshd> {
   return runSshd({ folder, port, config });
 }
 
+/**
+ * The setting of sshd by which bash, as a shell inside another one, does not read `~/.bashrc`. That
+ * of the host may take long, and write to the output if two sessions begin at once.
+ */
+const NO_BASHRC = 'SetEnv=SHLVL=1';
+
 /** The files of a server, and its port. */
 interface SshdFiles {
   /** The private folder of the server, which is deleted when the server is stopped. */
@@ -96,7 +102,8 @@ export async function runSshd({ folder, port, config }: SshdFiles): Promise<Sshd
   if (userInfo().uid === 0) mkdirSync('/run/sshd', { recursive: true });
   const program = findProgram('sshd'); // sshd requires its absolute path
   if (program === undefined) throw new Error('sshd is not installed');
-  const child = spawn(program, ['-D', '-e', '-f', config], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const args = ['-D', '-e', '-f', config, '-o', NO_BASHRC];
+  const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] });
   const lines: string[] = [];
   await listening(child, lines);
 
