@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { systemClock } from '#platform/clock/clock.js';
+import { systemClock, type Clock } from '#platform/clock/clock.js';
 import { isDatabaseAway } from './faults.js';
 
 /** The largest number of keys in one statement. */
@@ -44,7 +44,10 @@ export class QueryBatcher<Key, Answer> {
   #isTimed = false;
 
   /** @param statement loads all keys of a batch and returns the results in the order of the keys */
-  constructor(private readonly statement: (keys: readonly Key[]) => Promise<readonly Answer[]>) {}
+  constructor(
+    private readonly statement: (keys: readonly Key[]) => Promise<readonly Answer[]>,
+    private readonly clock: Pick<Clock, 'monotonic'> = systemClock,
+  ) {}
 
   /**
    * Loads the result of a key by a statement that begins after this call.
@@ -83,7 +86,7 @@ export class QueryBatcher<Key, Answer> {
   }
 
   async #run(keys: readonly Key[]): Promise<readonly Answer[]> {
-    const statement = { began: systemClock.monotonic() };
+    const statement = { began: this.clock.monotonic() };
     this.#underWay.push(statement);
     try {
       return await this.statement(keys);
@@ -100,7 +103,7 @@ export class QueryBatcher<Key, Answer> {
   #beginSoon(): void {
     const { length: running, 0: oldest } = this.#underWay;
     if (this.#isDue || running >= AT_ONCE || this.#waiting.length === 0) return;
-    const wait = oldest ? oldest.began + OVERDUE_AFTER - systemClock.monotonic() : 0;
+    const wait = oldest ? oldest.began + OVERDUE_AFTER - this.clock.monotonic() : 0;
     if (wait > 0) {
       if (this.#isTimed) return;
       this.#isTimed = true;

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as immediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { QueryBatcher } from '../../../../src/platform/database/statements/query-batcher.js';
+import { TestClock } from '../../../support/test-clock.js';
 
 /** A database whose statements end when the test ends them. */
 class SlowDatabase {
@@ -40,7 +41,7 @@ describe('concurrent queries of requests', () => {
 
   it('wait for a statement that is not overdue, and share the next one', async () => {
     const database = new SlowDatabase();
-    const gather = new QueryBatcher(database.statement);
+    const gather = new QueryBatcher(database.statement, new TestClock());
     const first = gather.load('a');
     await immediate();
     const others = ['b', 'c'].map((key) => gather.load(key));
