@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { readCertificate } from '@svc/openssh';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
+import { ownDomainsForLonger } from '../support/domains.js';
 import { requires } from '../support/programs.js';
 import { rows } from '../support/rows.js';
 import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
@@ -21,11 +22,7 @@ requires('git', 'ssh-keygen').describe('svc setup git --sign', () => {
   beforeAll(async () => {
     app = await startTestApp();
     organization = await foundOrganization(app, 'acme.example');
-    // A signature must be younger than the ownership, to the second.
-    await rows(
-      app.dataSource,
-      `UPDATE organization_domains SET verified_at = verified_at - interval '1 minute'`,
-    );
+    await ownDomainsForLonger(app);
   });
   afterAll(() => app.close());
   beforeEach(async () => {

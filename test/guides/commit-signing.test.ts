@@ -3,6 +3,7 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { EnrolledUser, TestApp } from '../support/app.js';
+import { ownDomainsForLonger } from '../support/domains.js';
 import { guideBlock, runCommands, runToSuccess } from '../support/guide.js';
 import { requires } from '../support/programs.js';
 import { PublicName } from '../support/public-name.js';
@@ -24,11 +25,7 @@ requires('git', 'ssh-keygen', 'curl').describe('the guide for commit signing', (
     name = await PublicName.open();
     app = await name.startApp();
     organization = await foundOrganization(app, 'acme.example');
-    // A signature must be younger than the ownership, to the second.
-    await rows(
-      app.dataSource,
-      `UPDATE organization_domains SET verified_at = verified_at - interval '1 minute'`,
-    );
+    await ownDomainsForLonger(app);
     home = await SvcHome.create();
     const { json } = await organization.scim('POST', '/Users', {
       schemas: ['urn:ietf:params:scim:schemas:core:2.0:User'],
