@@ -13,6 +13,7 @@ import {
 } from '../../support/access-targets.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { addApplication, type Application } from '../../support/applications.js';
+import { clockWithoutPolls } from '../../support/clock-without-polls.js';
 import { cliToken, clusterToken, type CliToken } from '../../support/cli-token.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
 import { assigned } from '../../support/domains.js';
@@ -41,7 +42,7 @@ describe('a token of a person who does not reach its application or cluster', ()
   const of = (name: string) => people.get(name) as EnrolledUser & { readonly id: string };
 
   beforeAll(async () => {
-    app = await startTestApp();
+    app = await startTestApp({ clock: clockWithoutPolls });
     organization = await foundOrganization(app, DOMAIN);
     for (const name of [...ADMITTED, 'unassigned']) {
       const id = await provision(organization, email(name));
