@@ -20,6 +20,8 @@ const REASONS: Readonly<Record<string, string>> = {
     'the clock of a real sshd decides about a certificate of 10 s',
   'test/support/fake-idp.ts: sleep(idp.misbehaviour.delay * 1000, undefined, { ref: false })':
     'an identity provider that is slow; the service gives up before',
+  'test/support/clock-without-polls.ts: clock.sleep(milliseconds, options)':
+    'a sleep of the service, under a second',
   'test/support/movable-clock.ts: systemClock.sleep(...parameters)': 'a sleep of the service',
   'test/support/kms-stand-in.ts: delay(roundTrip)': 'the time of a call to KMS',
   'test/api/oauth/batched-queries.test.ts: delay(turn % 10)': 'at most 9 ms',

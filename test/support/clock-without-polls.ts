@@ -1,9 +1,12 @@
 import { Clock, systemClock } from '../../src/platform/clock/clock.js';
+import { TestClock } from './test-clock.js';
 
 /** The shortest wait that {@link clockWithoutPolls} prolongs, in milliseconds. */
 const POLL = 1_000;
 
 class ClockWithoutPolls extends Clock {
+  readonly #still = new TestClock();
+
   override milliseconds(): number {
     return systemClock.milliseconds();
   }
@@ -16,7 +19,8 @@ class ClockWithoutPolls extends Clock {
     milliseconds: number,
     options: { readonly signal?: AbortSignal } = {},
   ): Promise<void> {
-    return systemClock.sleep(milliseconds < POLL ? milliseconds : 2 ** 31 - 1, options);
+    const clock = milliseconds < POLL ? systemClock : this.#still;
+    return clock.sleep(milliseconds, options);
   }
 }
 
