@@ -323,7 +323,7 @@ describe('the number of clients that register themselves', () => {
       const waiting = Array.from({ length: replica.mostWaiting }, (_, n) =>
         registerAt(`waiting-${n}`, `2001:db8:3:${n.toString(16)}::1`),
       );
-      await untilWaiting(app.dataSource, 1);
+      await expect.poll(() => replica.waiting, { timeout: 60_000 }).toBe(replica.mostWaiting);
       await expect(registerAt('full', full)).rejects.toMatchObject({ code: 'limit_reached' });
       await expect(registerAt('too-late', '2001:db8:4::1')).rejects.toMatchObject({
         code: 'unavailable',

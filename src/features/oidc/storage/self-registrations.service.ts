@@ -61,6 +61,11 @@ export class SelfRegistrations {
     this.#isCertification = config.certification.token !== undefined;
   }
 
+  /** The number of registrations that wait in this process, with the one that is being stored. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
   /**
    * Registers a client. A network (an IPv4 address or an IPv6 /64) at its limit is refused before
    * the queue, so that it delays no other network.
