@@ -9,6 +9,7 @@ import { startCpuTime, sumOfCpu } from './cpu-time.js';
 import { EDGE_SCENARIOS } from './edge.bench.js';
 import { measureTurn, percentile, table } from './measure.js';
 import { OAUTH_SCENARIOS, prepareOAuth } from './oauth.bench.js';
+import { fillEvents } from './pages-data.js';
 import { geometricMean, ratioOf } from './ratio.js';
 import { SCIM_SCENARIOS } from './scim.bench.js';
 import { ScimData } from './scim-data.js';
@@ -40,12 +41,12 @@ const WORKS = {
  * before in one pair, and the reverse in the next pair, so that slow changes of the machine's speed
  * cancel out. Both servers start several times, since no two processes are equally fast.
  *
- * @param args `BASE_DIR [WORK…] [--only=ROW…] [--reach] [--pairs=12] [--seconds=2] [--starts=2]
- *   [--after=D]`; `--only` names a row of the table, and may be given again; `seconds` is the time
- *   for each tree in a pair; `--reach` gives both servers 100,000 people in one group, and also
- *   1,000 targets that admit the group if the tree has targets; `--after` names another tree to
- *   compare in place of this one, such as `BASE_DIR` itself, which shows how exact the measurement
- *   is
+ * @param args `BASE_DIR [WORK…] [--only=ROW…] [--reach] [--events=0] [--pairs=12] [--seconds=2]
+ *   [--starts=2] [--after=D]`; `--only` names a row of the table, and may be given again; `seconds`
+ *   is the time for each tree in a pair; `--reach` gives both servers 100,000 people in one group,
+ *   and also 1,000 targets that admit the group if the tree has targets; `--events` fills both
+ *   audit logs with as many events of three months; `--after` names another tree to compare in
+ *   place of this one, such as `BASE_DIR` itself, which shows how exact the measurement is
  */
 export async function run(...args) {
   const options = optionsOf(args);
@@ -87,12 +88,19 @@ async function withServers({ baseDir, afterDir }, act) {
   }
 }
 
-async function measurePairs(servers, { works, only, reach, pairs, seconds, from, to }, add) {
+async function measurePairs(servers, options, add) {
+  const { works, only, reach, events, pairs, seconds, from, to } = options;
   const scenarios = await prepareAll(works, only, servers);
   if (reach) {
     for (const server of servers) {
       process.stderr.write('loading the people and targets\n');
       if (await fillOwnReach(server.database)) server.roleArn = ROLE;
+    }
+  }
+  if (events > 0) {
+    for (const { database } of servers) {
+      process.stderr.write('loading the audit events\n');
+      await fillEvents(database, events);
     }
   }
   for (const scenario of scenarios) {
@@ -115,6 +123,7 @@ function optionsOf(args) {
     options: {
       only: { type: 'string', multiple: true, default: [] },
       reach: { type: 'boolean', default: false },
+      events: { type: 'string', default: '0' },
       pairs: { type: 'string', default: '12' },
       seconds: { type: 'string', default: '2' },
       starts: { type: 'string', default: '2' },
@@ -122,13 +131,15 @@ function optionsOf(args) {
     },
   });
   const [baseDir, ...works] = positionals;
-  const [pairs, seconds, starts] = [values.pairs, values.seconds, values.starts].map(Number);
+  const numbers = ['pairs', 'seconds', 'starts', 'events'];
+  const [pairs, seconds, starts, events] = numbers.map((name) => Number(values[name]));
   const { only } = values;
   const isKnown =
     works.every((work) => work in WORKS) && only.every((row) => workOf(row) !== undefined);
-  if (baseDir === undefined || !isKnown || !(pairs >= 2) || !(seconds > 0) || !(starts >= 1)) {
+  const areInBounds = pairs >= 2 && seconds > 0 && starts >= 1 && events >= 0;
+  if (baseDir === undefined || !isKnown || !areInBounds) {
     process.stderr.write(
-      `usage: npm run bench -- compare BASE_DIR [${Object.keys(WORKS).join('|')}…] [--only=ROW…] [--reach] [--pairs=12] [--seconds=2] [--starts=2] [--after=DIR]\nrows: ${rowNames().join('; ')}\n`,
+      `usage: npm run bench -- compare BASE_DIR [${Object.keys(WORKS).join('|')}…] [--only=ROW…] [--reach] [--events=0] [--pairs=12] [--seconds=2] [--starts=2] [--after=DIR]\nrows: ${rowNames().join('; ')}\n`,
     );
     process.exit(2);
   }
@@ -138,6 +149,7 @@ function optionsOf(args) {
     works: worksOf(works, only),
     only,
     reach: values.reach,
+    events,
     pairs,
     seconds,
     starts,
