@@ -1,7 +1,9 @@
 import { Logger } from '@nestjs/common';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { endOfFeed } from '../../../src/domain/audit/feed/audit-feed.repository.js';
 import {
   listDueReceivers,
+  passBy,
   releaseEvents,
   takeReceivers,
 } from '../../../src/domain/oauth/event-receivers/receiver-queue.repository.js';
@@ -383,6 +385,31 @@ describe('receivers', () => {
     );
     expect(taken.flat()).toHaveLength(1);
     expect(await listDueReceivers(manager)).toEqual([]);
+  });
+
+  it('of a type that an admin adds while the log is read are not passed by', async () => {
+    const { server, receiver } = await ground({ types: ['logout'] });
+    server.answer = () => 'hang';
+    const { manager } = app.dataSource;
+    // One request hangs, so that the sender of the application takes the receiver no more.
+    await writeEvents(app, orgId, 1);
+    await expect.poll(() => server.received.length, SOON).toBe(1);
+    await rows(app.dataSource, "UPDATE event_receivers SET leased_until = '-infinity'");
+    const [taken] = await takeReceivers(manager, [receiver.id]);
+    if (!taken) throw new Error('the receiver was not reserved');
+    await receiverApi(ada, 'PATCH', receiver, '', { types: ['logout', 'notices'] });
+    const [id] = await writeEvents(app, orgId, 1);
+    const place = () =>
+      rows(app.dataSource, 'SELECT epoch, xid::text, event_id AS id FROM event_receivers');
+    const before = await place();
+    await expect.poll(async () => (await endOfFeed(manager, orgId)).id, SOON).toBe(id);
+    const end = await endOfFeed(manager, orgId);
+    await passBy(manager, taken, end);
+    expect(await place()).toEqual(before);
+    const [again] = await takeReceivers(manager, [receiver.id]);
+    if (!again) throw new Error('the receiver was not released');
+    await passBy(manager, again, end);
+    expect(await place()).toMatchObject([{ id }]);
   });
 
   it('go on in the next epoch of the log, from the last place that the database still has', async () => {

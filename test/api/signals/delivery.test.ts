@@ -232,6 +232,20 @@ describe('a security event token', () => {
     expect(app.log.join('\n')).not.toContain(secret);
   });
 
+  it('has its host alone in the audit log: a path may be a secret, and receivers read the log', async () => {
+    const { receiver, program } = await ground();
+    const { host, pathname } = new URL(receiver.uri);
+    const written = await rows<{ details: object }>(
+      app.dataSource,
+      "SELECT details FROM audit_events WHERE type = 'oauth_client_updated' AND details ->> 'client_id' = $1",
+      [program.application.clientId],
+    );
+    const ofStream = written.filter(({ details }) => 'host' in details);
+    expect(ofStream).toMatchObject([{ details: { method: 'push', host } }]);
+    expect(pathname.length).toBeGreaterThan(1);
+    expect(JSON.stringify(written)).not.toContain(pathname);
+  });
+
   it('leaves an idle queue at the commit, before the next look at the table: the quickest of five', async () => {
     const delays: number[] = [];
     for (let n = 0; n < 5; n += 1) {
@@ -457,6 +471,25 @@ describe('a stream', () => {
     await expect.poll(() => other.receiver.received.length).toBe(1);
     expect(receiver.received).toEqual([]);
     await status('enabled');
+    await expect.poll(() => numbersOf(receiver, person)).toEqual([1, 2, 3]);
+  });
+
+  it('of an application whose owner is deactivated sends nothing, and afterwards everything', async () => {
+    const { receiver, program, streamId, userId } = await ground();
+    const setActive = (isActive: boolean) =>
+      rows(app.dataSource, 'UPDATE users SET active = $2 WHERE id = $1', [userId, isActive]);
+    await setActive(false);
+    const person = randomUUID();
+    await queue(streamId, 3, person);
+    const { manager } = app.dataSource;
+    expect(await listDueReceivers(manager)).toEqual([]);
+    expect(await takeSignals(manager, new Map([[program.application.clientId, 3]]))).toEqual([]);
+    const other = await ground();
+    await queue(other.streamId, 1);
+    await expect.poll(() => other.receiver.received.length).toBe(1);
+    expect(receiver.received).toEqual([]);
+    await setActive(true);
+    await queue(streamId, 1);
     await expect.poll(() => numbersOf(receiver, person)).toEqual([1, 2, 3]);
   });
 

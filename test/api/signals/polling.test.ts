@@ -114,6 +114,41 @@ describe('a poll', () => {
     expect(numbersOf(await poll(program, streamId))).toEqual([1, 2]);
   });
 
+  it('stores what a receiver says of a fault as one line, whatever its characters', async () => {
+    const { client, program, streamId } = await ground();
+    await queue(streamId, 1);
+    const [jti = ''] = Object.keys((await poll(program, streamId)).sets);
+    // The 200th unit of UTF-16 of the stored text is the first half of a character.
+    const description = `\u202e${'x'.repeat(199 - 'refused: bad: '.length - 1)}🔑🔑`;
+    const setErrs = { [jti]: { err: 'bad', description } };
+    expect(numbersOf(await poll(program, streamId, { setErrs }))).toEqual([]);
+    const shown = await signalsApi(client, 'GET', program.application);
+    const [letter] = shown.json.dead_letters as [{ result: string }];
+    expect(letter.result).toMatch(/^refused: bad: {1,2}x+🔑$/u);
+  });
+
+  it('of an application whose owner is deactivated returns nothing, also if it waits', async () => {
+    const { program, streamId, userId } = await ground();
+    const other = await ground();
+    const setActive = (isActive: boolean) =>
+      rows(app.dataSource, 'UPDATE users SET active = $2 WHERE id = $1', [userId, isActive]);
+    const first = waitingPoll(program, streamId);
+    let isAnswered = false;
+    void first.then(() => (isAnswered = true));
+    await poll(program, streamId);
+    await setActive(false);
+    await queue(streamId, 2);
+    const refused = await waitingPoll(program, streamId);
+    expect(refused.status).toBe(401);
+    // The replica hears of commits in their order: it has looked for the first ones by then.
+    const ofOther = waitingPoll(other.program, other.streamId);
+    await queue(other.streamId, 1);
+    expect(numbersOf((await ofOther).json as PolledJson)).toEqual([1]);
+    expect(isAnswered).toBe(false);
+    await setActive(true);
+    expect(numbersOf((await first).json as PolledJson)).toEqual(expect.arrayContaining([1, 2]));
+  });
+
   it('waits for an event, and returns it at its commit', async () => {
     const { client, program, streamId } = await ground();
     const waiting = waitingPoll(program, streamId);

@@ -193,7 +193,7 @@ function giveUpOf(before: SqlFragment, lastTriedAt: SqlFragment): SqlFragment {
     CASE WHEN ${lastTriedAt} > now() - make_interval(hours => ${RECENT_HOURS}) THEN coalesce(${before}, ${fresh}) ELSE ${fresh} END`;
 }
 
-type Settled = Pick<TakenEvents, 'clientId' | 'lease' | 'kind'>;
+type Settled = Pick<TakenEvents, 'clientId' | 'lease' | 'kind' | 'types'>;
 
 /** The SQL condition that a row `r` is still reserved by this sender. */
 function isHeld({ clientId, lease }: Settled): SqlFragment {
@@ -201,19 +201,25 @@ function isHeld({ clientId, lease }: Settled): SqlFragment {
 }
 
 /**
+ * Returns the SQL that moves a receiver `r` to a place of the feed. If its types have changed since
+ * it was reserved, it stays: the events before that place may have one of the new types. Events
+ * that were sent are then sent again, with their ids.
+ */
+function movedTo({ types }: Settled, { epoch, xid, id }: FeedPlace): SqlFragment {
+  const isSame = fragment`r.types IS NOT DISTINCT FROM ${types}::text[]`;
+  return fragment`
+    epoch = CASE WHEN ${isSame} THEN ${epoch}::bigint ELSE r.epoch END,
+    xid = CASE WHEN ${isSame} THEN ${xid}::xid8 ELSE r.xid END,
+    event_id = CASE WHEN ${isSame} THEN ${id}::uuid ELSE r.event_id END, tries = 0, refusals = 0, give_up_at = NULL`;
+}
+
+/**
  * Releases a receiver for whose place there was nothing to send, and moves it past the events that
  * it does not want.
  */
-export async function passBy(
-  tx: EntityManager,
-  taken: Settled,
-  { epoch, xid, id }: FeedPlace,
-): Promise<void> {
+export async function passBy(tx: EntityManager, taken: Settled, place: FeedPlace): Promise<void> {
   await sql(tx)`
-    UPDATE event_receivers r
-    SET epoch = ${epoch}::bigint, xid = ${xid}::xid8, event_id = ${id}, tries = 0, refusals = 0, give_up_at = NULL,
-        leased_until = '-infinity'
-    WHERE ${isHeld(taken)}`;
+    UPDATE event_receivers r SET ${movedTo(taken, place)}, leased_until = '-infinity' WHERE ${isHeld(taken)}`;
 }
 
 /** Returns the SQL that sets a row back to the state before the present try. */
@@ -270,8 +276,7 @@ export async function deliverEvents(
   const next =
     letterId === null
       ? fragment`
-          epoch = ${end.epoch}::bigint, xid = ${end.xid}::xid8, event_id = ${end.id}, tries = 0, refusals = 0,
-          give_up_at = NULL, next_attempt_at = '-infinity', batch = least(r.batch * 2, ${MOST_IN_BATCH[kind]}::int),`
+          ${movedTo(taken, end)}, next_attempt_at = '-infinity', batch = least(r.batch * 2, ${MOST_IN_BATCH[kind]}::int),`
       : fragment``;
   const told = fragment`
     CASE WHEN ${failed}::int = 0 OR r.rejected_at > now() - interval '1 day' THEN r.rejected_at ELSE now() END`;
@@ -360,8 +365,7 @@ export async function buryEvents(
   const moved =
     letterId === null
       ? fragment`
-          epoch = ${end.epoch}::bigint, xid = ${end.xid}::xid8, event_id = ${end.id}, tries = 0, refusals = 0, give_up_at = NULL,
-          next_attempt_at = '-infinity', batch = 1, ${failed}`
+          ${movedTo(taken, end)}, next_attempt_at = '-infinity', batch = 1, ${failed}`
       : failed;
   const [buried] = await sql<{ isPaused: boolean }>(tx)`
     WITH held AS (

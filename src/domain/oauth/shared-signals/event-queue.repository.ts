@@ -13,15 +13,25 @@ import type { QueuedSignal, SignalType } from './security-event.js';
 export const KIND = 'shared-signals';
 
 /**
+ * The SQL condition that the owner of the application of a stream `s` is active, or that it has no
+ * owner. While the owner is deactivated, the application gets no event: its events wait, as those
+ * of a paused stream do.
+ */
+const HAS_ACTIVE_OWNER = fragment`EXISTS (
+  SELECT FROM oauth_clients c LEFT JOIN users u ON u.id = c.owner_id
+  WHERE c.id = s.client_id AND (c.owner_id IS NULL OR u.active))`;
+
+/**
  * The queue of security events, from which the statistics count the waiting ones. Events of a
- * paused or polled stream do not count, because they wait for their receiver.
+ * paused or polled stream do not count, because they wait for their receiver, and neither do those
+ * of an application whose owner is deactivated.
  */
 export const SIGNAL_QUEUE: NoticeQueue = {
   kind: KIND,
   waiting: fragment`
     SELECT s.client_id, false AS self_registered, s.org_id AS tenant_id, e.created_at
     FROM signal_streams s JOIN signal_events e ON e.stream_id = s.id
-    WHERE e.dead_at IS NULL AND s.method = 'push' AND s.status = 'enabled'`,
+    WHERE e.dead_at IS NULL AND s.method = 'push' AND s.status = 'enabled' AND ${HAS_ACTIVE_OWNER}`,
 };
 
 /** An event that one sender has reserved for itself, with the present address of its receiver. */
@@ -74,7 +84,7 @@ export async function listDueReceivers(tx: EntityManager): Promise<DueClient[]> 
     SELECT s.client_id AS "clientId", s.org_id AS "tenantId", extract(epoch FROM d.next_attempt_at)::float8 * 1000 AS since,
            ${HAS_TAKEN} AS "hasTaken"
     FROM signal_streams s CROSS JOIN LATERAL signals_due_since(s.id) AS d (next_attempt_at)
-    WHERE s.method = 'push' AND s.status = 'enabled' AND d.next_attempt_at IS NOT NULL`;
+    WHERE s.method = 'push' AND s.status = 'enabled' AND d.next_attempt_at IS NOT NULL AND ${HAS_ACTIVE_OWNER}`;
 }
 
 /**
@@ -91,7 +101,7 @@ export async function takeSignals(
   const rows = await sql<Row>(tx)`
     WITH taken AS MATERIALIZED (
       SELECT x.* FROM unnest(${[...counts.keys()]}::text[], ${[...counts.values()]}::int[]) AS k (client_id, most)
-      JOIN signal_streams s ON s.client_id = k.client_id AND s.method = 'push' AND s.status = 'enabled'
+      JOIN signal_streams s ON s.client_id = k.client_id AND s.method = 'push' AND s.status = 'enabled' AND ${HAS_ACTIVE_OWNER}
       CROSS JOIN LATERAL take_due_signals(s.id, CASE WHEN ${CONFIRMED} THEN k.most ELSE 0 END, ${LEASE}, ${TRIED_HOURS}) x
     )
     SELECT t.id, t.stream_id, s.client_id, s.org_id, s.endpoint_url, s.authorization_sealed, t.subject_id, t.subject_email,
@@ -190,6 +200,7 @@ export async function readWaiting(
     SELECT e.id, e.stream_id, s.client_id, e.subject_id, e.subject_email, e.type, e.body, e.jti, e.txn, e.created_at
     FROM signal_streams s JOIN signal_events e ON e.stream_id = s.id
     WHERE s.id = ${streamId} AND s.method = 'poll' AND s.status = 'enabled' AND e.dead_at IS NULL AND ${CONFIRMED}
+      AND ${HAS_ACTIVE_OWNER}
     ORDER BY e.id LIMIT ${most}`;
   return rows.map(queued);
 }
@@ -226,8 +237,8 @@ export async function findWaiting(
 }
 
 /**
- * The days for which events are kept in a paused stream, or in a stream that its receiver does not
- * poll.
+ * The days for which events are kept in a paused stream, in a stream that its receiver does not
+ * poll, or while the owner of the application is deactivated.
  */
 export const KEPT_DAYS = 7;
 
@@ -235,8 +246,8 @@ export const KEPT_DAYS = 7;
 const DROPPED = `Events that had waited for ${KEPT_DAYS} days were dropped.`;
 
 /**
- * Deletes events that have waited for 7 days in a paused stream, or in a stream that its receiver
- * does not poll, and queues one `stream-updated` for each such stream. It deletes one batch, and
+ * Deletes events that have waited for 7 days in a paused stream, in a stream that its receiver does
+ * not poll, or while the owner of the application is deactivated, and queues one `stream-updated` for each such stream. It deletes one batch, and
  * returns the number of its events.
  */
 export async function dropStale(tx: EntityManager, most: number): Promise<number> {
@@ -244,7 +255,7 @@ export async function dropStale(tx: EntityManager, most: number): Promise<number
     WITH stale AS (
       SELECT e.id FROM signal_events e JOIN signal_streams s ON s.id = e.stream_id
       WHERE e.created_at < now() - make_interval(days => ${KEPT_DAYS}) AND e.dead_at IS NULL
-        AND e.type <> 'stream-updated' AND (s.method = 'poll' OR s.status = 'paused')
+        AND e.type <> 'stream-updated' AND (s.method = 'poll' OR s.status = 'paused' OR NOT ${HAS_ACTIVE_OWNER})
       ORDER BY e.created_at LIMIT ${most} FOR UPDATE OF e SKIP LOCKED
     ), dropped AS (
       DELETE FROM signal_events e USING stale WHERE e.id = stale.id RETURNING e.stream_id

@@ -1,7 +1,7 @@
 import { Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
 import { Clock } from '#platform/clock/clock.js';
 import { DataSource } from '#platform/database/statements/typeorm.js';
-import { isUuid } from '#platform/text/single-line.js';
+import { isUuid, toSingleLine } from '#platform/text/single-line.js';
 import { acknowledge, buryTaken, findWaiting, readWaiting } from './event-queue.repository.js';
 import { SignalTokens } from './signal-tokens.service.js';
 import type { SignalStream, StreamOwner } from './streams.repository.js';
@@ -99,7 +99,7 @@ export class PolledSignals implements BeforeApplicationShutdown {
     for (const [jti, words] of Object.entries(poll.faults)) {
       const event = isUuid(jti) ? await findWaiting(manager, streamId, jti) : undefined;
       if (!event) continue;
-      const result = `refused: ${words}`.slice(0, MOST_OF_FAULT);
+      const result = toSingleLine(`refused: ${words}`, MOST_OF_FAULT) ?? 'refused';
       await buryTaken(manager, { ...event, ...owner }, { result, refusals: 1 });
     }
   }

@@ -243,9 +243,9 @@ function known(stream: SignalStream | undefined, streamId: string): SignalStream
 }
 
 /**
- * Returns the address of a stream for the audit log, without its query, which may contain a secret.
+ * Returns the host to which a stream is sent, for the audit log. The path and the query may contain
+ * a secret, and all receivers of the log get it.
  */
 function addressOf({ method, endpointUrl }: SignalStream): object {
-  const url = endpointUrl === null ? null : new URL(endpointUrl);
-  return { method, ...(url && { endpoint: url.origin + url.pathname }) };
+  return { method, ...(endpointUrl !== null && { host: new URL(endpointUrl).host }) };
 }
