@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { AWS_COMMANDS, requiresAws } from '../support/aws-command.js';
 import { startAwsWorld, type AwsPerson, type AwsWorld } from '../support/aws-person.js';
+import { requires } from '../support/programs.js';
 import { auditOf } from '../support/rows.js';
-import { changedRequests } from '../support/svc-command.js';
+import { changedRequests, commandWords, runProgram } from '../support/svc-command.js';
 import { keepOpened, openedAddress } from '../support/svc-login.js';
 
 const ENGINEER = 'arn:aws:iam::123456789012:role/engineer';
@@ -25,6 +26,9 @@ const SHOW = [
   'console.log(JSON.stringify({ env: process.env, argv: process.argv.slice(1) }))',
   '--',
 ];
+
+/** The byte that a terminal turns into SIGINT. */
+const CTRL_C = '\u0003';
 
 let world: AwsWorld;
 let ada: AwsPerson;
@@ -147,6 +151,71 @@ describe('svc aws exec', () => {
       expect(end).toMatchObject({ status: 3, stdout: 'got\n' });
     },
   );
+
+  it('leaves no program behind if a signal comes in the moment of its start', async () => {
+    const preload = join(ada.home.path, 'at-start.cjs');
+    const text = `const childProcess = require('node:child_process');
+const { spawn } = childProcess;
+childProcess.spawn = (...args) => {
+  const child = spawn(...args);
+  if (args[0] === 'sleep') process.kill(process.pid, 'SIGTERM');
+  return child;
+};
+require('node:module').syncBuiltinESMExports();`;
+    writeFileSync(preload, text);
+    const NODE_OPTIONS = `${ada.home.env['NODE_OPTIONS']} --require=${preload}`;
+    const end = await ada.run(['aws', 'exec', 'Engineer', '--', 'sleep', '10'], {
+      env: { NODE_OPTIONS },
+    });
+    expect(end.status).toBe(143);
+  });
+
+  requires('script').describe('on a terminal', () => {
+    /** A program that asks svc for a SIGTERM at its first SIGINT, and then tells how many came. */
+    const COUNT = `let count = 0;
+process.on('SIGINT', () => (count += 1) === 1 && process.kill(process.ppid, 'SIGTERM'));
+process.on('SIGTERM', () => { console.log('SIGINT came: ' + count); process.exit(); });
+setInterval(() => {}, 60_000);
+console.log('ready');`;
+
+    /** Lets svc act 50 ms after a SIGINT, so that the program does not see two at once as one. */
+    const LATE = `const wait = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
+if (!process.argv[1].endsWith('count.cjs')) process.on('SIGINT', wait);`;
+
+    it.each(['< /dev/null', '< /dev/null > output', '< /dev/null 2> output', ''])(
+      'the program gets one SIGINT of Ctrl-C with the redirections "%s"',
+      async (redirections) => {
+        const { home } = ada;
+        const output = join(home.path, 'output');
+        const program = join(home.path, 'count.cjs');
+        const late = join(home.path, 'late.cjs');
+        writeFileSync(program, COUNT);
+        writeFileSync(late, LATE);
+        const NODE_OPTIONS = `${home.env['NODE_OPTIONS']} --require=${late}`;
+        const words = [...commandWords(home.program), 'aws', 'exec', 'Engineer', '--'];
+        const line = [...words, process.execPath, program].map((word) => `'${word}'`).join(' ');
+        const printed = () => (existsSync(output) ? readFileSync(output, 'utf8') : '');
+        const end = await runProgram(
+          'script',
+          ['-qec', `exec ${line} ${redirections}`, '/dev/null'],
+          {
+            cwd: home.path,
+            env: { ...home.env, AWS_ENDPOINT_URL: world.sts.url, NODE_OPTIONS },
+            started: (child) => {
+              let shownText = '';
+              child.stdout?.on('data', (chunk) => (shownText += String(chunk)));
+              void vi
+                .waitFor(() => expect(shownText + printed()).toContain('ready'), {
+                  timeout: 90_000,
+                })
+                .then(() => child.stdin?.write(CTRL_C));
+            },
+          },
+        );
+        expect(end.stdout + printed()).toContain('SIGINT came: 1');
+      },
+    );
+  });
 
   it('tells a signal that ended the program: 128 and its number', async () => {
     const ready = join(ada.home.path, 'ready');

@@ -133,6 +133,16 @@ describe('svc exec', () => {
     expect(end.stderr).toContain(text);
   });
 
+  it('ends with 126 and one clear line if the path of the program leads through a file', async () => {
+    writeFileSync(join(work, 'package.json'), '{}');
+    const end = await svc(['exec', '--aws', 'engineer', '--', './package.json/x']);
+    expect(end).toEqual({
+      status: 126,
+      stdout: '',
+      stderr: 'svc: ./package.json/x cannot be run: a part of its path is no folder.\n',
+    });
+  });
+
   it('with --read-only gives a role and a token that can only read, and no other credential of the user', async () => {
     const options = ['--aws', 'engineer', '--github', 'octo-org/hello', '--read-only'];
     const end = await svc(['exec', ...options, '--', ...SHOW], {

@@ -64,6 +64,22 @@ describe('help', () => {
   });
 });
 
+describe('the programs that svc runs', () => {
+  it('are not searched in the current folder, which Windows does by itself', async () => {
+    const preload = join(home.path, 'windows.cjs');
+    const shown = `process.stdout.write(String(process.env.NoDefaultCurrentDirectoryInExePath))`;
+    const windows = "Object.defineProperty(process, 'platform', { value: 'win32' })";
+    for (const [lines, value] of [
+      [windows, '1'],
+      ['', 'undefined'],
+    ] as const) {
+      writeFileSync(preload, `${lines};\nprocess.on('exit', () => ${shown});`);
+      const end = await home.run(['version'], { env: { NODE_OPTIONS: `--require=${preload}` } });
+      expect(end.stdout.split('\n').at(-1)).toBe(value);
+    }
+  });
+});
+
 describe('a wrong address', () => {
   const asked = async (answer: RequestListener, ...args: string[]) => {
     const server = createServer(answer);

@@ -134,6 +134,35 @@ requires('git', 'ssh-keygen').describe('svc setup git --sign', () => {
     expect(end.stderr).toContain('has ended your login or removed your access; run: svc login\n');
   });
 
+  it('after a logout a commit is refused in one line and earlier ones are still verified; a new login signs again', async () => {
+    await home.run(['setup', 'git', '--sign', '--yes']);
+    await commit();
+    await trust(await orgOf(`ada-${people}@acme.example`));
+    expect(await home.run(['logout'])).toMatchObject({ status: 0, stderr: '' });
+    const end = await commit();
+    expect(end.status).toBe(128);
+    expect(end.stderr).toContain('svc: you are not logged in; run: svc login\n');
+    expect(end.stderr).not.toContain('cannot run');
+    expect(await verify()).toMatchObject({ status: 0 });
+    await home.logIn(app, person.user);
+    expect(await commit()).toEqual({ status: 0, stdout: '', stderr: '' });
+    await home.run(['setup', 'git', '--remove', '--yes']);
+    expect(existsSync(home.state(app, 'git-sign'))).toBe(false);
+  });
+
+  it('sign says in one line that the system refuses to start ssh-keygen', async () => {
+    await home.run(['ssh', 'cert']);
+    const file = join(home.path, 'no-folder');
+    writeFileSync(file, '');
+    const end = await home.run(['git', 'sign', '--', '-Y', 'sign'], { env: { PATH: file } });
+    expect(end).toEqual({
+      status: 1,
+      stdout: '',
+      stderr:
+        'svc: ssh-keygen cannot be run: a part of its path is no folder.\n     Install the OpenSSH client.\n',
+    });
+  });
+
   it('a commit is refused after the time of the certificate', async () => {
     await home.run(['setup', 'git', '--sign', '--yes']);
     await commit();

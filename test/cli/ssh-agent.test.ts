@@ -60,6 +60,13 @@ requires(...SSHD_PROGRAMS, 'ssh-agent', 'ssh-add').describe('svc ssh', () => {
   /** Runs the plain ssh with the agent alone. */
   const ssh = (...args: string[]) =>
     runProgram('ssh', [...OPTIONS, ...args], { env: { ...home.env, ...agent.env } });
+  /** Locks the agent by a password (`-x`), or unlocks it (`-X`). */
+  const lock = (option: '-x' | '-X') => {
+    const ask = join(home.path, 'ask');
+    writeFileSync(ask, '#!/bin/sh\necho a-password\n', { mode: 0o755 });
+    const env = { SSH_ASKPASS: ask, SSH_ASKPASS_REQUIRE: 'force', ...agent.env };
+    execFileSync('ssh-add', [option], { env: { ...process.env, ...env }, stdio: 'ignore' });
+  };
   const added = async (...options: string[]) => {
     expect(await svc('ssh', 'add', ...options)).toMatchObject({ status: 0, stderr: '' });
   };
@@ -115,6 +122,60 @@ requires(...SSHD_PROGRAMS, 'ssh-agent', 'ssh-add').describe('svc ssh', () => {
     // A shell without the variable ends the login.
     expect(await home.run(['logout'])).toMatchObject({ status: 0 });
     expect(await agent.keys()).toEqual(['ECDSA']);
+  });
+
+  it('a logout says that a locked agent did not give them back, and the next one after the unlock takes them out', async () => {
+    await added();
+    lock('-x');
+    expect(await svc('logout')).toEqual({
+      status: 0,
+      stdout: `Logged out of ${app.baseUrl}.\n`,
+      stderr: [
+        'svc: An ssh-agent did not confirm that it gave the SSH key back: it may be locked.',
+        '     Unlock it (ssh-add -X) and run: svc logout',
+        `     Or revoke its certificate: ${app.baseUrl}/account/credentials`,
+        '',
+      ].join('\n'),
+    });
+    lock('-X');
+    expect(await agent.keys()).toEqual(PAIR);
+    const again = await home.run(['logout']);
+    const stdout = `You were not logged in at ${app.baseUrl}.\n`;
+    expect(again).toEqual({ status: 0, stdout, stderr: '' });
+    expect(await agent.keys()).toEqual([]);
+    expect(existsSync(home.state(app, 'ssh/agents.json'))).toBe(false);
+  });
+
+  it('setup ssh --remove says so too, before it forgets the key', async () => {
+    await svc('setup', 'ssh', '--host', 'target', '--agent', '--yes');
+    await added();
+    lock('-x');
+    const end = await svc('setup', 'ssh', '--remove', '--yes');
+    expect(end.status).toBe(0);
+    expect(end.stderr).toContain('An ssh-agent did not confirm that it gave the SSH key back.');
+    expect(existsSync(home.state(app, 'ssh'))).toBe(false);
+  });
+
+  it('an agent that its user emptied is no failure, and one with other keys alone needs no warning', async () => {
+    const clear = () =>
+      execFileSync('ssh-add', ['-q', '-D'], { env: { ...process.env, ...agent.env } });
+    await added();
+    clear();
+    expect(await svc('logout')).toMatchObject({ status: 0 });
+    await home.logIn(app, user.user);
+    await added();
+    expect(await agent.keys()).toEqual(PAIR);
+    clear();
+    const other = join(home.path, 'other');
+    execFileSync('ssh-keygen', ['-q', '-t', 'ecdsa', '-N', '', '-f', other]);
+    execFileSync('ssh-add', ['-q', other], { env: { ...process.env, ...agent.env } });
+    expect(await svc('logout')).toMatchObject({ status: 0, stderr: '' });
+    expect(existsSync(home.state(app, 'ssh/agents.json'))).toBe(false);
+    // An agent that has ended holds nothing.
+    await home.logIn(app, user.user);
+    await added();
+    await agent.stop();
+    expect(await svc('logout')).toMatchObject({ status: 0, stderr: '' });
   });
 
   it('the agent forgets them after the time of the certificate, or after a shorter one', async () => {

@@ -3,7 +3,7 @@ import { CommandContext } from './command/command-context.js';
 import { COMMANDS } from './commands.js';
 import { fileFailure } from './files/private-folder.js';
 import { parseGlobalOptions, type GlobalOptions } from './program/arguments.js';
-import { isReadOnly, READ_ONLY } from './program/environment.js';
+import { ignoreCurrentFolder, isReadOnly, READ_ONLY } from './program/environment.js';
 import { CliFailure, errorCode, STATUS, usageFailure } from './program/failure.js';
 import { withNearestWord } from './program/suggestion.js';
 import { messageWithoutCode } from './program/system-errors.js';
@@ -163,6 +163,7 @@ function failureOf(error: unknown): CliFailure {
 }
 
 async function main(): Promise<void> {
+  ignoreCurrentFolder();
   process.exitCode = await run(process.argv.slice(2));
 }
 

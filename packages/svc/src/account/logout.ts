@@ -30,11 +30,12 @@ export const command: Command = {
     const problem = await endAtServer(context, server, folder);
     if (problem !== undefined && revoked !== undefined) throw notRevoked(problem);
     const removed = readAnyToken(folder, 'token') !== undefined;
-    removeCredentials(folder);
+    const holding = removeCredentials(folder);
     if (problem !== undefined) {
       context.terminal.warn(`svc: The login may still be open at the server: ${problem}`);
       context.terminal.warn(`     End it there when you are online: ${server}/account/sessions`);
     }
+    if (holding.length > 0) warnOfAgents(context, server, revoked !== undefined);
     const isEnded = problem === undefined;
     const text = removed ? `Logged out of ${server}.` : `You were not logged in at ${server}.`;
     const document = { server, ended_at_server: isEnded };
@@ -44,6 +45,15 @@ export const command: Command = {
     );
   },
 };
+
+/** Says that an agent may still hold the SSH key and a certificate, and how they come out of it. */
+function warnOfAgents({ terminal }: CommandContext, server: string, isRevoked: boolean): void {
+  const what = 'did not confirm that it gave the SSH key back: it may be locked.';
+  terminal.warn(`svc: An ssh-agent ${what}`);
+  terminal.warn('     Unlock it (ssh-add -X) and run: svc logout');
+  if (isRevoked) return;
+  terminal.warn(`     Or revoke its certificate: ${server}/account/credentials`);
+}
 
 /**
  * Revokes the SSH certificates that this machine got and that are still valid. One that is not

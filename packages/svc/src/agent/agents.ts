@@ -106,16 +106,20 @@ export function keepInAgent(folder: PrivateFolder, keep: AgentsFile['keep']): vo
 }
 
 /**
- * Takes the key and the certificate of a server out of each agent that holds them. An agent that
- * does not answer is left out: it forgets them by their own time. The choice of
- * `svc setup ssh --agent` stays.
+ * Takes the key and the certificate of a server out of each agent that holds them. The record of an
+ * agent that may still hold them stays until their time, so that the next call tries again. The
+ * choice of `svc setup ssh --agent` stays.
+ *
+ * @returns the sockets of the agents that may still hold them
  */
-export function takeFromAgents(folder: PrivateFolder): void {
+export function takeFromAgents(folder: PrivateFolder): string[] {
   const { keep, agents } = readAgents(folder);
-  if (agents.length === 0) return;
-  for (const { socket } of agents) takeOwnFrom(folder, socket);
-  if (keep === undefined) folder.remove(AGENTS_FILE);
-  else folder.writeJson(AGENTS_FILE, { keep, agents: [] });
+  if (agents.length === 0) return [];
+  const left = agents.filter(({ socket }) => !takeOwnFrom(folder, socket));
+  const holding = left.filter(({ until }) => until > now());
+  if (keep === undefined && holding.length === 0) folder.remove(AGENTS_FILE);
+  else folder.writeJson(AGENTS_FILE, { keep, agents: holding });
+  return holding.map(({ socket }) => socket);
 }
 
 /** The exit status of `ssh-add` if it cannot reach an agent. */
@@ -134,19 +138,39 @@ function socketHere(): string | undefined {
   return variable('SSH_AUTH_SOCK') ?? (process.platform === 'win32' ? '' : undefined);
 }
 
-/** Takes each key and certificate of the server's key pair out of one agent. */
-function takeOwnFrom(folder: PrivateFolder, socket: string): void {
-  const lines = ownLines(folder, socket);
-  if (lines.length > 0) sshAdd(['-q', '-d', '-'], socket, `${lines.join('\n')}\n`);
+/**
+ * Takes each key and certificate of the server's key pair out of one agent.
+ *
+ * @returns true if the agent surely holds none of them any more. A locked agent lists no key at
+ *   all, as an empty one does, so that an empty list says nothing
+ */
+function takeOwnFrom(folder: PrivateFolder, socket: string): boolean {
+  const own = publicKeyIn(folder);
+  if (own === undefined) return false;
+  const { status, stdout } = sshAdd(['-L'], socket);
+  if (status === NO_CONNECTION) return true;
+  if (status !== 0) return false;
+  const lines = linesOf(own, stdout);
+  if (lines.length === 0) return true;
+  return sshAdd(['-q', '-d', '-'], socket, `${lines.join('\n')}\n`).status === 0;
 }
 
 /** Returns the lines of an agent's list that are of the key pair; none without an answer. */
 function ownLines(folder: PrivateFolder, socket: string): string[] {
-  const own = publicBlob(folder.read(`${KEY}.pub`) ?? '');
+  const own = publicKeyIn(folder);
   if (own === undefined) return [];
   const { status, stdout } = sshAdd(['-L'], socket);
-  if (status !== 0) return [];
-  return stdout.split('\n').filter((line) => publicBlob(line)?.equals(own) === true);
+  return status === 0 ? linesOf(own, stdout) : [];
+}
+
+/** Returns the public key of the server's key pair; undefined if there is none. */
+function publicKeyIn(folder: PrivateFolder): Buffer | undefined {
+  return publicBlob(folder.read(`${KEY}.pub`) ?? '');
+}
+
+/** Returns the lines of an agent's list that are of a public key. */
+function linesOf(own: Buffer, list: string): string[] {
+  return list.split('\n').filter((line) => publicBlob(line)?.equals(own) === true);
 }
 
 /** Returns the serial of a line of a certificate; undefined for any other line. */

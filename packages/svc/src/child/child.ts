@@ -43,9 +43,9 @@ export async function runChild(
   change: EnvironmentChange,
   terminal: Terminal,
 ): Promise<number> {
-  const child = spawn(program, args, { env: childEnvironment(change), stdio: 'inherit' });
   try {
-    const { status, signal } = await endOf(child);
+    const env = childEnvironment(change);
+    const { status, signal } = await endOf(() => spawn(program, args, { env, stdio: 'inherit' }));
     return status ?? statusOf(signal);
   } catch (error) {
     return reportOf(program, error, terminal);
@@ -57,9 +57,21 @@ function statusOf(signal: NodeJS.Signals | null): number {
 }
 
 function reportOf(program: string, error: unknown, terminal: Terminal): number {
-  const isMissing = errorCode(error) === 'ENOENT';
-  const reason = isMissing ? 'it was not found' : fileReason(error);
-  const { line } = new CliFailure(`${program} cannot be run: ${reason}.`, '');
-  terminal.warn(`svc: ${line}`);
-  return isMissing ? MISSING : NOT_RUNNABLE;
+  terminal.warn(`svc: ${lineOfUnstarted(program, error)}`);
+  return isMissing(error) ? MISSING : NOT_RUNNABLE;
+}
+
+/** Returns the line about a program that cannot be started, with the next step on Windows. */
+export function lineOfUnstarted(
+  program: string,
+  error: unknown,
+  platform: NodeJS.Platform = process.platform,
+): string {
+  const reason = isMissing(error) ? 'it was not found' : fileReason(error);
+  const whatToDo = platform === 'win32' ? 'A .cmd or .bat file needs: -- cmd /c NAME' : '';
+  return new CliFailure(`${program} cannot be run: ${reason}.`, whatToDo).line;
+}
+
+function isMissing(error: unknown): boolean {
+  return errorCode(error) === 'ENOENT';
 }

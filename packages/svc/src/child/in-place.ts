@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { sleep } from '../program/clock.js';
 import { CliFailure, errorCode } from '../program/failure.js';
+import { fileReason } from '../program/system-errors.js';
 import { endOf } from './signals.js';
 
 /**
@@ -16,7 +17,7 @@ export async function runInPlace(
   args: readonly string[],
   install: string,
 ): Promise<number> {
-  const end = endOf(spawn(program, args, { stdio: 'inherit' }));
+  const end = endOf(() => spawn(program, args, { stdio: 'inherit' }));
   const { status, signal } = await end.catch((error: unknown) => {
     throw notRun(program, install, error);
   });
@@ -29,6 +30,8 @@ export async function runInPlace(
 
 function notRun(program: string, install: string, cause: unknown): CliFailure {
   const isMissing = errorCode(cause) === 'ENOENT';
-  const message = isMissing ? `${program} is not installed.` : `${program} could not be run.`;
+  const message = isMissing
+    ? `${program} is not installed.`
+    : `${program} cannot be run: ${fileReason(cause)}.`;
   return new CliFailure(message, install, 1, { cause });
 }

@@ -19,24 +19,40 @@ export interface ChildEnd {
 }
 
 /**
- * Waits for the end of a child process, and passes signals to this process on to it until then.
+ * Starts a child process, waits for its end, and passes signals to this process on to it. It
+ * listens for signals before the start: a signal that comes with the start would otherwise end this
+ * process alone, and leave the child process behind.
  *
  * @throws Error of the system if the program cannot be started
  */
-export async function endOf(child: ChildProcess): Promise<ChildEnd> {
+export async function endOf(start: () => ChildProcess): Promise<ChildEnd> {
+  let child: ChildProcess | undefined;
   const passOn = (signal: NodeJS.Signals) => {
-    // The terminal has sent the signal to the child process, too.
-    const hasIt = OF_TERMINAL.includes(signal) && isatty(0);
-    if (!hasIt) child.kill(signal);
+    if (!isSentToChild(signal)) child?.kill(signal);
   };
   const handlers = SIGNALS.map((signal) => [signal, () => passOn(signal)] as const);
   for (const [signal, handler] of handlers) process.on(signal, handler);
   try {
+    const started = start();
+    child = started;
     return await new Promise((resolve, reject) => {
-      child.once('error', reject);
-      child.once('exit', (status, signal) => resolve({ status, signal }));
+      started.once('error', reject);
+      started.once('exit', (status, signal) => resolve({ status, signal }));
     });
   } finally {
     for (const [signal, handler] of handlers) process.off(signal, handler);
   }
+}
+
+/**
+ * Returns true if a signal to this process was sent to the child process, too: by the terminal of
+ * one of the streams, or by the console of Windows, where any signal of Node would end the child
+ * process.
+ */
+export function isSentToChild(
+  signal: NodeJS.Signals,
+  platform: NodeJS.Platform = process.platform,
+): boolean {
+  if (platform === 'win32') return signal === 'SIGINT';
+  return OF_TERMINAL.includes(signal) && [0, 1, 2].some((stream) => isatty(stream));
 }

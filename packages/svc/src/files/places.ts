@@ -4,6 +4,12 @@ import { CliFailure } from '../program/failure.js';
 import { PrivateFolder } from './private-folder.js';
 
 /**
+ * The program in the folder of a server that git runs to sign (`svc setup git --sign`). It holds no
+ * secret, and stays there after a logout, because the configuration of git names it.
+ */
+export const SIGN_PROGRAM = 'git-sign';
+
+/**
  * The folders in which the command keeps its files. If `SVC_HOME` is set, both are in it; otherwise
  * the variables and defaults of XDG decide.
  */

@@ -4,16 +4,13 @@ import { dirname, resolve } from 'node:path';
 import { stepChange, type Change } from '../changes/change.js';
 import { setupNote } from '../changes/setup-note.js';
 import type { CommandContext } from '../command/command-context.js';
-import { folderOf } from '../files/places.js';
+import { folderOf, SIGN_PROGRAM } from '../files/places.js';
 import { replaceFile } from '../files/private-folder.js';
 import { CliFailure, STATUS } from '../program/failure.js';
 import { SSH_FILES } from '../ssh/certificate-cache.js';
 
 /** The entry of `config.json` that records the choice of `svc setup git --sign`. */
 export const SIGN_NOTE = 'git-sign';
-
-/** The program in the folder of a server that git runs to sign. */
-const PROGRAM = 'git-sign';
 
 /** The record of `svc setup git --sign`. */
 export interface SignNote {
@@ -63,7 +60,7 @@ export function signLines(context: CommandContext, { server }: SignNote): string
     '[gpg]',
     '\tformat = ssh',
     '[gpg "ssh"]',
-    `\tprogram = ${quoted(folder.file(PROGRAM))}`,
+    `\tprogram = ${quoted(folder.file(SIGN_PROGRAM))}`,
     '[commit]',
     '\tgpgSign = true',
     '[tag]',
@@ -77,7 +74,7 @@ export function programChange(
   { server }: SignNote,
   program: string,
 ): Change[] {
-  const path = folderOf(context.places.state, server).file(PROGRAM);
+  const path = folderOf(context.places.state, server).file(SIGN_PROGRAM);
   const text = [
     '#!/bin/sh',
     `[ "$1 $2" = '-Y sign' ] || exec ssh-keygen "$@"`,
@@ -105,8 +102,8 @@ export function programChange(
 /** Returns the change that removes the program which git runs to sign. */
 export function programRemoval(context: CommandContext, { server }: SignNote): Change[] {
   const folder = folderOf(context.places.state, server);
-  if (!existsSync(folder.file(PROGRAM))) return [];
-  return [stepChange(`remove ${folder.file(PROGRAM)}`, () => folder.remove(PROGRAM))];
+  if (!existsSync(folder.file(SIGN_PROGRAM))) return [];
+  return [stepChange(`remove ${folder.file(SIGN_PROGRAM)}`, () => folder.remove(SIGN_PROGRAM))];
 }
 
 /** Quotes a value for the configuration of git. */

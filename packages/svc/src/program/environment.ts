@@ -1,4 +1,4 @@
-/** The environment variables of the process. Only this file of the command reads them. */
+/** The environment variables of the process. Only this file of the command uses them. */
 export type Variables = Readonly<Record<string, string | undefined>>;
 
 /** Returns the environment variables of the process. */
@@ -25,4 +25,12 @@ export function isReadOnly(): boolean {
 /** Returns the home folder of the user; undefined if no variable names it. */
 export function homeFolder(): string | undefined {
   return variable('HOME') ?? variable('USERPROFILE');
+}
+
+/**
+ * Lets no program of the current folder run in the place of one on the PATH. Only Windows searches
+ * that folder first, unless this variable is set. Child processes inherit it.
+ */
+export function ignoreCurrentFolder(platform: NodeJS.Platform = process.platform): void {
+  if (platform === 'win32') process.env['NoDefaultCurrentDirectoryInExePath'] = '1';
 }

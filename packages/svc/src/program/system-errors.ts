@@ -24,6 +24,7 @@ const FILE_REASONS: Readonly<Record<string, string>> = {
   ESTALE: 'its disk of the network is away',
   ENOTEMPTY: 'the folder is not empty',
   EFBIG: 'it is too large',
+  E2BIG: 'the arguments are too long',
   ENOMEM: 'the memory is full',
 };
 

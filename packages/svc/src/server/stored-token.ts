@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { takeFromAgents } from '../agent/agents.js';
+import { SIGN_PROGRAM } from '../files/places.js';
 import { isMissing, type PrivateFolder } from '../files/private-folder.js';
 import { now } from '../program/clock.js';
 
@@ -76,18 +77,24 @@ export function isOfSameUser(one: Partial<StoredToken>, other: StoredToken): boo
  */
 const KEY_OF_MACHINE = 'dpop-key.json';
 
+/** The names in the folder of a server that outlive a login: the folder of SSH, and a program. */
+const WITHOUT_CREDENTIALS: readonly string[] = ['ssh', SIGN_PROGRAM];
+
 /**
- * Removes every file of the server except the key pairs of SSH, and takes these out of agents.
+ * Removes every file of the server except the key pairs of SSH and the program by which git signs,
+ * and takes the key pairs out of agents.
  *
  * @param keepsKey true to keep the DPoP key of this machine, and the locks of running processes
+ * @returns the sockets of the agents that may still hold a key pair (`takeFromAgents`)
  */
-export function removeCredentials(folder: PrivateFolder, keepsKey = false): void {
-  takeFromAgents(folder);
+export function removeCredentials(folder: PrivateFolder, keepsKey = false): string[] {
+  const holding = takeFromAgents(folder);
   for (const name of namesIn(folder)) {
     const isKept = keepsKey && (name === KEY_OF_MACHINE || name.endsWith('.lock'));
-    if (name !== 'ssh' && !isKept) folder.remove(name);
+    if (!WITHOUT_CREDENTIALS.includes(name) && !isKept) folder.remove(name);
   }
   [...CERTIFICATES, 'ssh/issued.json'].forEach((name) => folder.remove(name));
+  return holding;
 }
 
 function namesIn({ path }: PrivateFolder): string[] {

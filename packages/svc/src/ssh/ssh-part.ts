@@ -128,20 +128,23 @@ async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {
   return {
     changes: [
       ...blockRemoval(configFile(home), SSH_BLOCK),
-      ...servers.flatMap((server) => keyRemoval(context.places.state, server)),
+      ...servers.flatMap((server) => keyRemoval(context, server)),
       ...noteChange(context, SSH_BLOCK, undefined),
     ],
   };
 }
 
-function keyRemoval(state: Parameters<typeof folderOf>[0], server: string): Change[] {
-  const folder = folderOf(state, server);
+function keyRemoval({ places, terminal }: CommandContext, server: string): Change[] {
+  const folder = folderOf(places.state, server);
   const path = folder.file(SSH_FILES.folder);
   if (!existsSync(path)) return [];
   return [
     stepChange(`remove ${path} (SSH key pair and certificate), from agents too`, () => {
-      takeFromAgents(folder);
+      const holding = takeFromAgents(folder);
       folder.remove(SSH_FILES.folder);
+      if (holding.length === 0) return;
+      terminal.warn('svc: An ssh-agent did not confirm that it gave the SSH key back.');
+      terminal.warn('     If it is locked, unlock it and empty it: ssh-add -X && ssh-add -D');
     }),
   ];
 }

@@ -247,8 +247,8 @@ const DROPPED = `Events that had waited for ${KEPT_DAYS} days were dropped.`;
 
 /**
  * Deletes events that have waited for 7 days in a paused stream, in a stream that its receiver does
- * not poll, or while the owner of the application is deactivated, and queues one `stream-updated` for each such stream. It deletes one batch, and
- * returns the number of its events.
+ * not poll, or while the owner of the application is deactivated, and queues one `stream-updated`
+ * for each such stream. It deletes one batch, and returns the number of its events.
  */
 export async function dropStale(tx: EntityManager, most: number): Promise<number> {
   const [row] = await sql<{ n: number }>(tx)`
