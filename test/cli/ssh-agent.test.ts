@@ -146,6 +146,18 @@ requires(...SSHD_PROGRAMS, 'ssh-agent', 'ssh-add').describe('svc ssh', () => {
     expect(existsSync(home.state(app, 'ssh/agents.json'))).toBe(false);
   });
 
+  it('a logout takes an earlier key pair out of an agent that was locked when a new one replaced it', async () => {
+    await added();
+    lock('-x');
+    rmSync(home.state(app, 'ssh/id'));
+    expect(await svc('ssh', 'cert')).toMatchObject({ status: 0 });
+    lock('-X');
+    await added();
+    expect((await agent.keys()).length).toBe(2 * PAIR.length);
+    expect(await svc('logout')).toMatchObject({ status: 0, stderr: '' });
+    expect(await agent.keys()).toEqual([]);
+  });
+
   it('setup ssh --remove says so too, before it forgets the key', async () => {
     await svc('setup', 'ssh', '--host', 'target', '--agent', '--yes');
     await added();

@@ -30,6 +30,11 @@ interface HoldingAgent {
   readonly socket: string;
   /** The time at which the agent forgets both, in milliseconds since 1970. */
   readonly until: number;
+  /**
+   * The public key that the agent holds, in base64, because a new key pair may replace it. If it is
+   * absent, in a file of an earlier version, the agent holds the present one.
+   */
+  readonly key?: string | undefined;
 }
 
 /** The limits under which an agent holds a key. */
@@ -59,7 +64,8 @@ export function addToAgent(
   const rest = Math.floor((certificate.validBefore - start) / 1000);
   const life = Math.min(rest, Math.floor(seconds));
   if (life < 1) throw new CliFailure('The SSH certificate has ended.', 'Run: svc ssh cert');
-  takeOwnFrom(folder, socket);
+  const own = publicKeyIn(folder);
+  takeOwnFrom(own, socket);
   const limits = ['-t', String(life), ...(confirm ? ['-c'] : [])];
   const { status, stderr, error } = sshAdd(['-q', ...limits, folder.file(KEY)], socket);
   if (errorCode(error) === 'ENOENT') {
@@ -71,7 +77,7 @@ export function addToAgent(
     throw new CliFailure(`ssh-add did not add the key: ${reason}`, 'Run: ssh-add -l');
   }
   // The agent counts from a moment that only it knows: the file has the latest possible end.
-  record(folder, { socket, until: now() + life * 1000 });
+  record(folder, { socket, until: now() + life * 1000, key: own?.toString('base64') });
   return start + life * 1000;
 }
 
@@ -115,7 +121,7 @@ export function keepInAgent(folder: PrivateFolder, keep: AgentsFile['keep']): vo
 export function takeFromAgents(folder: PrivateFolder): string[] {
   const { keep, agents } = readAgents(folder);
   if (agents.length === 0) return [];
-  const left = agents.filter(({ socket }) => !takeOwnFrom(folder, socket));
+  const left = agents.filter((agent) => !takeOwnFrom(keyOf(folder, agent), agent.socket));
   const holding = left.filter(({ until }) => until > now());
   if (keep === undefined && holding.length === 0) folder.remove(AGENTS_FILE);
   else folder.writeJson(AGENTS_FILE, { keep, agents: holding });
@@ -138,14 +144,18 @@ function socketHere(): string | undefined {
   return variable('SSH_AUTH_SOCK') ?? (process.platform === 'win32' ? '' : undefined);
 }
 
+/** Returns the public key that an agent holds; undefined if nothing names it. */
+function keyOf(folder: PrivateFolder, { key }: HoldingAgent): Buffer | undefined {
+  return key === undefined ? publicKeyIn(folder) : Buffer.from(key, 'base64');
+}
+
 /**
- * Takes each key and certificate of the server's key pair out of one agent.
+ * Takes the key and the certificates of a key pair out of one agent.
  *
- * @returns true if the agent surely holds none of them any more. A locked agent lists no key at
- *   all, as an empty one does, so that an empty list says nothing
+ * @returns true if the agent holds none of them any more, or if nothing answers at its socket. A
+ *   locked agent lists no key at all, as an empty one does, so that an empty list says nothing
  */
-function takeOwnFrom(folder: PrivateFolder, socket: string): boolean {
-  const own = publicKeyIn(folder);
+function takeOwnFrom(own: Buffer | undefined, socket: string): boolean {
   if (own === undefined) return false;
   const { status, stdout } = sshAdd(['-L'], socket);
   if (status === NO_CONNECTION) return true;
@@ -204,7 +214,9 @@ function sshAdd(args: readonly string[], socket: string, input?: string) {
 
 function record(folder: PrivateFolder, added: HoldingAgent): void {
   const { keep, agents } = readAgents(folder);
-  const others = agents.filter(({ socket, until }) => socket !== added.socket && until > now());
+  const isAdded = ({ socket, key }: HoldingAgent) =>
+    socket === added.socket && (key === undefined || key === added.key);
+  const others = agents.filter((agent) => !isAdded(agent) && agent.until > now());
   folder.writeJson(AGENTS_FILE, { keep, agents: [...others, added] });
 }
 

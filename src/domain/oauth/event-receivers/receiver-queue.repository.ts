@@ -345,9 +345,9 @@ export async function postponeEvents(
 
 /**
  * Gives events up as dead letters, and records this in the same statement. The receiver goes on
- * with the later events. A receiver that has taken nothing for days, and refused more than one
- * event, is paused, and the result says so. Returns undefined if another sender has reserved the
- * receiver.
+ * with the later events; if its types have changed meanwhile, it gets these events again. A
+ * receiver that has taken nothing for days, and refused more than one event, is paused, and the
+ * result says so. Returns undefined if another sender has reserved the receiver.
  */
 export async function buryEvents(
   tx: EntityManager,

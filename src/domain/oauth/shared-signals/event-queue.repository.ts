@@ -15,11 +15,12 @@ export const KIND = 'shared-signals';
 /**
  * The SQL condition that the owner of the application of a stream `s` is active, or that it has no
  * owner. While the owner is deactivated, the application gets no event: its events wait, as those
- * of a paused stream do.
+ * of a paused stream do. PostgreSQL looks it up for one stream at a time, and could join an EXISTS
+ * with all users.
  */
-const HAS_ACTIVE_OWNER = fragment`EXISTS (
-  SELECT FROM oauth_clients c LEFT JOIN users u ON u.id = c.owner_id
-  WHERE c.id = s.client_id AND (c.owner_id IS NULL OR u.active))`;
+const HAS_ACTIVE_OWNER = fragment`(
+  SELECT c.owner_id IS NULL OR u.active FROM oauth_clients c LEFT JOIN users u ON u.id = c.owner_id
+  WHERE c.id = s.client_id)`;
 
 /**
  * The queue of security events, from which the statistics count the waiting ones. Events of a
@@ -84,7 +85,8 @@ export async function listDueReceivers(tx: EntityManager): Promise<DueClient[]> 
     SELECT s.client_id AS "clientId", s.org_id AS "tenantId", extract(epoch FROM d.next_attempt_at)::float8 * 1000 AS since,
            ${HAS_TAKEN} AS "hasTaken"
     FROM signal_streams s CROSS JOIN LATERAL signals_due_since(s.id) AS d (next_attempt_at)
-    WHERE s.method = 'push' AND s.status = 'enabled' AND d.next_attempt_at IS NOT NULL AND ${HAS_ACTIVE_OWNER}`;
+    WHERE s.method = 'push' AND s.status = 'enabled'
+      AND CASE WHEN d.next_attempt_at IS NOT NULL THEN ${HAS_ACTIVE_OWNER} END`;
 }
 
 /**
@@ -101,8 +103,8 @@ export async function takeSignals(
   const rows = await sql<Row>(tx)`
     WITH taken AS MATERIALIZED (
       SELECT x.* FROM unnest(${[...counts.keys()]}::text[], ${[...counts.values()]}::int[]) AS k (client_id, most)
-      JOIN signal_streams s ON s.client_id = k.client_id AND s.method = 'push' AND s.status = 'enabled' AND ${HAS_ACTIVE_OWNER}
-      CROSS JOIN LATERAL take_due_signals(s.id, CASE WHEN ${CONFIRMED} THEN k.most ELSE 0 END, ${LEASE}, ${TRIED_HOURS}) x
+      JOIN signal_streams s ON s.client_id = k.client_id AND s.method = 'push' AND s.status = 'enabled'
+      CROSS JOIN LATERAL take_due_signals(s.id, CASE WHEN ${CONFIRMED} AND ${HAS_ACTIVE_OWNER} THEN k.most ELSE 0 END, ${LEASE}, ${TRIED_HOURS}) x
     )
     SELECT t.id, t.stream_id, s.client_id, s.org_id, s.endpoint_url, s.authorization_sealed, t.subject_id, t.subject_email,
            t.type, t.body, t.jti, t.txn, t.created_at, t.lease, t.tries, t.refusals,
@@ -255,7 +257,7 @@ export async function dropStale(tx: EntityManager, most: number): Promise<number
     WITH stale AS (
       SELECT e.id FROM signal_events e JOIN signal_streams s ON s.id = e.stream_id
       WHERE e.created_at < now() - make_interval(days => ${KEPT_DAYS}) AND e.dead_at IS NULL
-        AND e.type <> 'stream-updated' AND (s.method = 'poll' OR s.status = 'paused' OR NOT ${HAS_ACTIVE_OWNER})
+        AND e.type <> 'stream-updated' AND (s.method = 'poll' OR s.status = 'paused' OR ${HAS_ACTIVE_OWNER} IS NOT TRUE)
       ORDER BY e.created_at LIMIT ${most} FOR UPDATE OF e SKIP LOCKED
     ), dropped AS (
       DELETE FROM signal_events e USING stale WHERE e.id = stale.id RETURNING e.stream_id
