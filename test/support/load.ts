@@ -54,12 +54,6 @@ export interface LoadOptions {
   readonly ca?: string;
 }
 
-/**
- * The milliseconds after which a request without an answer counts as lost, so that a connection
- * that is never served does not hold the test up.
- */
-const ANSWER_WITHIN = 30_000;
-
 /** Starts the clients. */
 export function startLoad(options: LoadOptions): Load {
   const { origin, paths, clients, onFarewell, pause = 0, keepAlive = true, ca } = options;
@@ -73,18 +67,13 @@ export function startLoad(options: LoadOptions): Load {
     const agent = new Agent({ keepAlive, maxSockets: 1, ca, servername: 'localhost' });
     for (let turn = index; !stopping.signal.aborted; turn += 1) {
       const sent = request(origin + paths[turn % paths.length], { agent }).end();
-      let isLate = false;
-      sent.setTimeout(ANSWER_WITHIN, () => {
-        isLate = true;
-        sent.destroy(new Error('no answer'));
-      });
       let answer: http.IncomingMessage | undefined;
       try {
         [answer] = (await once(sent, 'response')) as [http.IncomingMessage];
         await text(answer); // rejects when the body is cut short
       } catch (error) {
         const told = `${sent.path} ${String(error)}`;
-        if (!sent.reusedSocket && answer === undefined && !isLate) {
+        if (!sent.reusedSocket && answer === undefined) {
           tally.refused.push(told);
           break; // the server has ended
         }
