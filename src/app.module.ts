@@ -129,7 +129,12 @@ export class AppModule {
           { provide: LIVE_CONFIGURATION, useValue: root.live ?? null },
           {
             provide: LISTENER_PLAN,
-            useValue: { ports: root.ports, hosts: root.hosts, timeouts: root.timeouts },
+            useValue: {
+              ports: root.ports,
+              hosts: root.hosts,
+              timeouts: root.timeouts,
+              shared: root.worker?.database,
+            } satisfies ListenerPlan,
           },
         ]),
         ClockModule.forRoot(root.clock),

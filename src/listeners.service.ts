@@ -14,7 +14,7 @@ import { Clock } from '#platform/clock/clock.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { edgeServer, type EdgeServerOptions } from '#platform/http/server/edge-server.js';
 import type { EdgeTimeouts } from '#platform/http/edge/edge-timeouts.js';
-import { CannotListen, listen } from '#platform/http/server/listen.js';
+import { CannotListen, listen, requireFree, SHARED_PORT } from '#platform/http/server/listen.js';
 import { isLoopbackHost } from '#platform/text/loopback.js';
 import { RequestsInFlight } from '#platform/http/server/requests-in-flight.service.js';
 import { stopServers } from '#platform/http/server/stop-servers.js';
@@ -37,6 +37,14 @@ export interface ListenerPlan {
   readonly hosts: readonly string[];
   /** The time-outs of clients. In production they are EDGE_TIMEOUTS. */
   readonly timeouts: EdgeTimeouts;
+  /** The ports are shared with the other workers of the service; undefined without workers. */
+  readonly shared?: SharedPorts | undefined;
+}
+
+/** How a worker shares its ports with the other workers. */
+interface SharedPorts {
+  /** True if no other worker of this service has the ports yet. */
+  readonly isFirst: boolean;
 }
 
 /** The injection token of the {@link ListenerPlan}. */
@@ -186,7 +194,9 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
   }
 
   async #listen(server: Server, where: ListenOptions, what: string): Promise<void> {
-    await listen(server, where, what);
+    const { shared } = this.plan;
+    if (shared?.isFirst === true) await requireFree(where, what);
+    await listen(server, shared ? { ...where, ...SHARED_PORT } : where, what);
     server.on('error', (error) => this.#logger.error({ err: error }, 'a connection was lost'));
     this.#servers.push(server);
   }

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { ListenOptions, Server } from 'node:net';
+import { createServer, type ListenOptions, type Server } from 'node:net';
 
 /** The error if a port cannot be bound. Its message is one line for the operator. */
 export class CannotListen extends Error {
@@ -13,6 +13,28 @@ export class CannotListen extends Error {
   ) {
     super(`${what} cannot be listened on (${code})`, options);
   }
+}
+
+/**
+ * The option by which every worker binds the same port for itself, and the kernel chooses the
+ * worker of a connection (SO_REUSEPORT). On Linux the kernel spreads the connections evenly. On
+ * other systems the primary process accepts the connections, and passes them on (node:cluster). If
+ * a worker is killed in the moment in which it gets a connection, the primary process keeps this
+ * connection open for ever, and nothing answers it.
+ */
+export const SHARED_PORT: ListenOptions = process.platform === 'linux' ? { reusePort: true } : {};
+
+/**
+ * Requires that no process listens on a port. Without this check two services of one user could
+ * share their ports.
+ *
+ * @throws CannotListen
+ */
+export async function requireFree(where: ListenOptions, what: string): Promise<void> {
+  const probe = createServer();
+  await listen(probe, { ...where, exclusive: true }, what);
+  probe.close();
+  await once(probe, 'close');
 }
 
 /**
