@@ -104,9 +104,10 @@ export class HttpClient {
     );
   }
 
-  /** Downloads a file. */
-  async download(path: string): Promise<Uint8Array> {
-    const response = await fetch(new URL(path, this.baseUrl), { headers: this.#from() });
+  /** Downloads a file, unless the signal aborts the request. */
+  async download(path: string, signal?: AbortSignal): Promise<Uint8Array> {
+    const url = new URL(path, this.baseUrl);
+    const response = await fetch(url, { headers: this.#from(), signal: signal ?? null });
     if (response.status !== 200) throw new Error(`${path} answered ${response.status}`);
     return new Uint8Array(await response.arrayBuffer());
   }

@@ -126,7 +126,8 @@ export class TourSshd {
   }
 
   async #refresh(): Promise<void> {
-    const list = await this.#client.download('/v1/credentials/ssh/krl');
+    // Without the signal, a request without an answer would keep the demo from stopping.
+    const list = await this.#client.download('/v1/credentials/ssh/krl', this.#ending.signal);
     await replaceFile(this.#file('revoked'), list);
   }
 
