@@ -488,10 +488,13 @@ describe.skipIf(!realPorts)(`node dist/main.js${skipped}`, () => {
     expect((await fetch(`${origin}/health`)).status).toBe(200);
   });
 
-  it('a SIGHUP under load changes the certificate and drops nothing', async () => {
+  it.each([
+    ['one process', '1', /is served on port 443/],
+    ['two workers', '2', /2 workers serve/],
+  ])('a SIGHUP to %s under load changes the certificate and drops nothing', async (_, n, ready) => {
     writeFileSync(join(folder, 'key.pem'), own.key);
-    const server = start({ SVC_TLS_KEY: 'key.pem' });
-    await server.printed(/is served on port 443/);
+    const server = start({ SVC_TLS_KEY: 'key.pem', SVC_WORKERS: n });
+    await server.printed(ready);
     const ca = own.ca + next.ca;
     const options = { origin: 'https://localhost', paths: ['/health'], clients: 8, ca };
     const keeping = startLoad({ ...options, onFarewell: 'leave' });
