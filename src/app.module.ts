@@ -65,18 +65,21 @@ import { LISTENER_PLAN, Listeners, type ListenerPlan } from './listeners.service
  */
 export interface CompositionRoot extends ListenerPlan {
   readonly composition: Composition;
-  /** The trusted attestation roots. In production they are only the pinned roots of the vendor. */
+  /**
+   * The root certificates that the service trusts in attestations of security keys. In production
+   * they are only the pinned roots of the vendor.
+   */
   readonly trustAnchors: readonly TrustAnchor[];
   /** The scripts that every page loads. Production has none. */
   readonly pageScripts: readonly string[];
-  /** The time-outs and retries of calls to KMS. */
+  /** The time-outs and retries of calls to AWS KMS. */
   readonly kmsLimits: KmsLimits;
   /**
-   * The intervals and waiting times during a failover of the database; the default are those of
+   * The intervals and waiting times during a failover of the database; by default those of
    * production.
    */
   readonly failoverLimits?: FailoverLimits | undefined;
-  /** The clock of the services and of the rate limits; the default is that of the machine. */
+  /** The clock of the services and of the rate limits; by default that of the machine. */
   readonly clock?: Clock | undefined;
   /** Modules in addition to the product's features. Production has none. */
   readonly modules: readonly (Type | DynamicModule)[];
@@ -100,8 +103,8 @@ export interface WorkerPart {
   '/v1/*': { errors: 'problem', protectedResource: true, query: 'strict' },
   '/api/*': { errors: 'problem', protectedResource: true },
   '/api/v1/*': { query: 'strict' },
-  // The modules that serve these two paths may be switched off, so their rules are not declared
-  // there.
+  // The modules that serve the next two paths may be switched off. So the rules for these paths are
+  // declared here, and apply in any case.
   '/certification/*': { tier: 'general', errors: 'problem' },
   '/metrics': { hosts: 'any' },
   // Requests for unknown paths below /admin count against the same rate limit as the pages for

@@ -97,7 +97,10 @@ export async function createApp(
   };
 }
 
-/** Creates the Nest application. Express is used only as its router. */
+/**
+ * Creates the Nest application. Express serves only as its router: bodies, entity tags and headers
+ * are the work of this service.
+ */
 async function createNest({
   config,
   logger,

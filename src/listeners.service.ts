@@ -41,9 +41,12 @@ export interface ListenerPlan {
   readonly shared?: SharedPorts | undefined;
 }
 
-/** How a worker shares its ports with the other workers. */
+/** The facts by which a worker shares its ports with the other workers. */
 interface SharedPorts {
-  /** True if no other worker of this service has the ports yet. */
+  /**
+   * True if no other worker of this service has opened the ports yet. The worker then first checks
+   * that no other service listens on them.
+   */
   readonly isFirst: boolean;
 }
 
@@ -62,8 +65,8 @@ export interface Edges {
 }
 
 /**
- * The TLS versions of RFC 9325 §3.1.1. For TLS 1.2, only the cipher suites of its §4.2 are offered
- * (FAPI 2.0 SP §5.2.2).
+ * The TLS versions that RFC 9325 §3.1.1 recommends. For TLS 1.2, only the cipher suites of RFC 9325
+ * §4.2 are offered, as the FAPI 2.0 Security Profile demands (§5.2.2).
  */
 const TLS = {
   minVersion: 'TLSv1.2',
@@ -87,8 +90,8 @@ const CUT_OFF_MS = 24_000;
 const EXIT_MS = 29_000;
 
 /**
- * The servers of this process. They open once the application is ready, and close before the
- * services that they use.
+ * The HTTP servers of this process. They open when the application is ready, and close before the
+ * services that handle their requests are stopped.
  */
 @Injectable()
 export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdown {
@@ -125,8 +128,8 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
   /**
    * Serves new connections with another certificate and key; open connections keep theirs.
    *
-   * @throws Error with one line if the two cannot be used; the listeners then keep their
-   *   certificate and key
+   * @throws Error with one line if the new certificate and key cannot be used; the listeners then
+   *   keep the old ones
    */
   replaceCertificate(source: TlsSource): void {
     const material = readTlsMaterial(source);

@@ -13,7 +13,7 @@ export function requireNode(): void {
 
 /**
  * Returns the variables that the arguments of the service set: `--workers N` is SVC_WORKERS. Any
- * other argument ends the process, as {@link refuseArguments} says.
+ * other argument ends the process with status 2, as {@link refuseArguments} says.
  */
 export function argumentsOfService(program: string): Readonly<Record<string, string>> {
   const [first = '', ...rest] = process.argv.slice(2);

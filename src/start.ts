@@ -21,9 +21,9 @@ export async function runOrExit(start: () => Promise<void>): Promise<void> {
 
 /**
  * Makes Node store the compiled code of the bundle in `dist/bundle/cache`, so that the next start
- * is faster. Only the user of the process may write there, because the code is run. A process that
- * may not create the folder, as in the image, starts without it. If NODE_COMPILE_CACHE names a
- * folder, that folder is used.
+ * is faster. Only the user of the process may write there, because the stored code is run. A
+ * process that cannot create the folder, such as one in the container image, runs without it. If
+ * NODE_COMPILE_CACHE names a folder, that folder is used.
  */
 export function keepCompiledCode(): void {
   const folder = fileURLToPath(new URL('bundle/cache', import.meta.url));

@@ -19,7 +19,7 @@ export class Refused extends Error {
   override readonly name = 'Refused';
 }
 
-/** The objects that a command with effects needs. */
+/** The objects that a command needs to change the account of a person. */
 export interface ActParts {
   readonly access: OperatorAccess;
   readonly terminal: OperatorTerminal;
@@ -36,10 +36,11 @@ const INTENT: Readonly<Record<ActName, string>> = {
 };
 
 /**
- * Performs a command on a person, after the operator has typed the person's address as a
- * confirmation.
+ * Performs a command on the account of a person. It first shows what the command would end, and
+ * asks the operator to type the person's e-mail address, unless `--yes` was given.
  *
- * @throws Refused; DomainError if the rules of the domain refuse the command
+ * @throws Refused if the person is not found, or if the operator does not confirm
+ * @throws DomainError if a rule of the domain layer refuses the command
  */
 export async function act(command: ActCommand, parts: ActParts): Promise<void> {
   const { access, terminal, operator, log } = parts;
@@ -59,8 +60,9 @@ export async function act(command: ActCommand, parts: ActParts): Promise<void> {
 }
 
 /**
- * Finds the person with an e-mail address.
- * @throws Refused if no person has the address, or several have
+ * Finds the one person with an e-mail address. The option `--org` limits the search to one
+ * organization.
+ * @throws Refused if no person or several people have the address, or if it is no e-mail address
  */
 async function onePerson(
   { address, org }: ActCommand,
@@ -90,7 +92,7 @@ async function onePerson(
  * Shows the person, and what the command would end (sessions, certificates and so on). Then it asks
  * the operator to type the address of the person, unless `--yes` was given.
  *
- * @throws Refused if the operator types another text
+ * @throws Refused if the operator types another text, or if standard input has ended
  */
 async function confirm(
   { name, yes }: ActCommand,

@@ -3,7 +3,9 @@ import type { AuditClass } from '#domain/audit/audit-event.js';
 import type { ArchiveCommand, NamedObject } from './archive/archive.js';
 import type { InitCommand } from './init/init.js';
 
-/** The commands that change something. Each takes the address of a person. */
+/**
+ * The commands that change the account of a person. Each takes the e-mail address of the person.
+ */
 export const ACTS = ['make-admin', 'revoke-everything', 'give-pass'] as const;
 
 /** One of {@link ACTS}. */
@@ -12,7 +14,10 @@ export type ActName = (typeof ACTS)[number];
 /** The actions of the command `domains` that change something. Each takes a domain. */
 export const DOMAIN_ACTS = ['release', 'assign'] as const;
 
-/** A change of a domain that the command line requests. */
+/**
+ * The parsed command `domains release` or `domains assign`, which changes the owner of an e-mail
+ * domain.
+ */
 export interface DomainCommand {
   readonly name: 'domains';
   readonly act: (typeof DOMAIN_ACTS)[number];
@@ -41,7 +46,10 @@ export type GlassCommand =
   | {
       readonly name: 'reconcile';
       readonly json: boolean;
-      /** The file with published checkpoints of the audit log, which are compared. */
+      /**
+       * The file with checkpoints (signed sizes and hashes) that the audit log published, by which
+       * lost events are found; undefined without the option.
+       */
       readonly checkpoints: string | undefined;
       /** True if the command line has `--yes`, so that no question is asked. */
       readonly yes: boolean;
@@ -104,7 +112,7 @@ const NAMES = {
   values: ['org', 'checkpoints', 'class', 'month', 'to', 'file', 'answers'],
   letters: { h: 'help' },
   refusesDashes: true,
-  positionals: Infinity, // each command says itself how many it takes
+  positionals: Infinity, // each command itself checks how many it got
 };
 
 /**
@@ -123,7 +131,7 @@ export function readCommand(args: readonly string[]): GlassCommand {
   return readOther(positionals, { has, value });
 }
 
-/** The options of a command line. */
+/** The functions that read the options of the command line. */
 type Options = Pick<ReturnType<typeof sortArguments>, 'has' | 'value'>;
 
 /**
@@ -212,7 +220,7 @@ function archiveCommand(given: {
 }
 
 /**
- * Reads the place of a copy: the path of a file, or `s3://BUCKET/KEY`.
+ * Parses the option `--to` of the command `archive`: the path of a file, or `s3://BUCKET/KEY`.
  * @throws WrongArguments
  */
 function placeOf(to: string | undefined): string | NamedObject {

@@ -26,8 +26,8 @@ import { reconcile } from './reconcile.js';
 import type { OperatorTerminal } from './operator/terminal.js';
 
 /**
- * Runs a command of the operator on the machine of the service. Returns the exit status: 0 done, 1
- * failed or refused, 2 wrong usage.
+ * Runs a command of the operator on the machine of the service. Returns the exit status: 0 for done
+ * or healthy, 1 for failed, refused or unhealthy, 2 for wrong usage.
  */
 export async function breakGlass(
   args: readonly string[],
@@ -55,7 +55,7 @@ export async function breakGlass(
   }
 }
 
-/** Returns the text of an error that the operator sees. */
+/** Returns the text that the operator sees for an error. */
 function explain(error: unknown): string {
   if (error instanceof DomainError) return error.detail;
   return error instanceof DirectoryInUse ? inUse(error) : reasonOf(error);
@@ -102,8 +102,8 @@ async function run(
         await actOnDomain(command, { domains, terminal, operator: operatorOf(environment), log });
     } else if (command.name === 'list-admins') await listAdmins(command, access, terminal);
     else await act(command, { access, terminal, operator: operatorOf(environment), log });
-    // The warning is about a standby server of the database, which could lack the change after a
-    // failover. An embedded database has no standby.
+    // If the database fails over to a standby server now, the change could be lost, and the
+    // operator is warned of that. An embedded database has no standby server.
     if (!opened.unchecked.isEmbedded) await tellIfUnseen(opened, recorded, terminal);
     return 0;
   } finally {
@@ -112,8 +112,10 @@ async function run(
 }
 
 /**
- * Warns the operator if no running process of the service has read the change. Such a process
- * remembers the change, and would notice if a failover of the database loses it.
+ * Warns the operator if no running process of the service has read the change. A process that has
+ * read it would notice if a failover of the database loses the change, and would repeat the change.
+ *
+ * @param recorded the ids of the audit rows of the change
  */
 async function tellIfUnseen(
   { dataSource }: InstalledDatabase,

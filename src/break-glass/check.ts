@@ -35,12 +35,12 @@ import { clockFinding, Findings, SKEW, SKEW_OF_PROVIDER } from './operator/findi
 import { DirectoryInUse } from '#platform/database/embedded-postgres/reclaim.js';
 import type { OperatorTerminal } from './operator/terminal.js';
 
-/** The milliseconds before the end of an API token during which the command warns. */
+/** The milliseconds before an API token expires in which the command warns of it: seven days. */
 const URGENT = 7 * 86_400_000;
 
 /**
- * Checks what a start of the service needs, and changes nothing. Returns 1 if the service could not
- * start or work.
+ * Checks everything that a start of the service needs, and changes nothing. Returns 1 if the
+ * service could not start or work, and 0 otherwise, even if there are warnings.
  */
 export async function check(
   { json }: Extract<GlassCommand, { readonly name: 'check' }>,
@@ -84,6 +84,7 @@ async function checkConfiguration(
 /**
  * Checks the database and its migrations, and compares this machine's clock with the clock of the
  * database.
+ * @returns the open database, which the caller closes; undefined if it cannot be used
  */
 async function checkDatabase(
   findings: Findings,
@@ -118,7 +119,10 @@ async function checkDatabase(
   }
 }
 
-/** Returns the reason why a command cannot use the embedded database beside the service. */
+/**
+ * Returns the text that says why the embedded database cannot be used: a running service uses it,
+ * and only one process can.
+ */
 export function inUse({ directory, pid }: DirectoryInUse): string {
   return (
     `A running service uses the embedded database in ${directory} (PostgreSQL is process ${pid}), and one process ` +
@@ -164,8 +168,9 @@ async function checkParts(
 }
 
 /**
- * Lists the twins of SCIM records: members who signed in with the address of a record, and who end
- * with that record. If a listed twin and the record are two people, an admin must part them.
+ * Warns of each twin of a SCIM record. A twin is a member who signed in with the address of the
+ * record, and who loses access together with the record. If the two are different people, an admin
+ * must separate them.
  */
 async function checkTwins(
   findings: Findings,
@@ -232,7 +237,10 @@ async function checkFeed(
   }
 }
 
-/** Reports the last round of the seal of the audit log, and warns if it is long ago. */
+/**
+ * Reports when the service last sealed the audit log, and warns if that is long ago. To seal is to
+ * add the new events to a tree of hashes and to sign it.
+ */
 async function checkSeal(
   findings: Findings,
   { dataSource: { manager } }: InstalledDatabase,

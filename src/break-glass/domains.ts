@@ -16,7 +16,7 @@ import type { DomainCommand, GlassCommand } from './arguments.js';
 import type { OperatorTerminal } from './operator/terminal.js';
 import { endedText, inLine } from './text.js';
 
-/** The objects that a command on domains needs. */
+/** The objects that a command needs to release or to assign a domain. */
 export interface DomainParts {
   readonly domains: OperatorDomains;
   readonly terminal: OperatorTerminal;
@@ -52,9 +52,11 @@ export async function listDomains(
 }
 
 /**
- * Releases or assigns a domain, after the operator has typed its name as a confirmation.
+ * Releases or assigns a domain. The operator must first type its name to confirm, unless `--yes`
+ * was given.
  *
- * @throws Refused; DomainError if the rules of the domain layer refuse the change
+ * @throws Refused if the domain or the organization is unknown, or if the operator does not confirm
+ * @throws DomainError if a rule of the domain layer refuses the change
  */
 export async function actOnDomain(command: DomainCommand, parts: DomainParts): Promise<void> {
   const { domains, terminal, operator, log } = parts;
@@ -101,7 +103,7 @@ async function organizationOf(
  * Shows the domain, its owner, and what the command would end. Then it asks the operator to type
  * the name of the domain, unless `--yes` was given.
  *
- * @throws Refused if the operator types another text
+ * @throws Refused if the operator types another text, or if standard input has ended
  */
 async function confirm(
   { act, yes }: DomainCommand,

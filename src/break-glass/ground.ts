@@ -15,8 +15,9 @@ import { terminalOf, type OperatorTerminal } from './operator/terminal.js';
 const NO_LOGIN = 0xffffffff;
 
 /**
- * Returns the operator who runs the command, for the audit log: the user id, its name, and the uid
- * of the login. The variable `SUDO_USER` is recorded as a claim, because any user can set it.
+ * Returns the operator who runs the command, for the audit log: the user id and its name, the user
+ * id of the login session (which `sudo` does not change), and the host. The variable `SUDO_USER` is
+ * recorded as a claim, because any user can set it.
  */
 export function operatorOf(environment: Environment): MachineOperator {
   const uid = process.getuid?.() ?? -1;
@@ -24,10 +25,13 @@ export function operatorOf(environment: Environment): MachineOperator {
   return { name: nameOf(uid), uid, loginUid: readLoginUid(), claimedUser, host: hostname() };
 }
 
-/** Returns the name of a user id; a fallback if it has none, as in many containers. */
+/**
+ * Returns the name of a user id. In many containers a user id has no name; the result is then `uid`
+ * and the number.
+ */
 function nameOf(uid: number): string {
   try {
-    const { uid: named, username } = userInfo(); // of the effective user id
+    const { uid: named, username } = userInfo(); // the effective user, not the real one
     return named === uid ? username : `uid ${uid}`;
   } catch {
     return `uid ${uid}`;
@@ -35,8 +39,8 @@ function nameOf(uid: number): string {
 }
 
 /**
- * Reads the user id of the login from the kernel; undefined if it is not known, as outside of
- * Linux.
+ * Reads the user id of the login session from the kernel; undefined if no login started this
+ * process, or if the system is not Linux.
  */
 function readLoginUid(): number | undefined {
   try {
@@ -52,8 +56,8 @@ const drop = () => undefined;
 
 /**
  * Sends the warnings and errors of the domain layer to a logger, and drops its other lines, because
- * the command prints its own results. A call of Nest's logger ends with the text and the name of
- * the caller; facts or an error may come before them.
+ * the command prints its own results. The last two arguments of a call of Nest's logger are the
+ * text and the name of the caller. An object with facts, or an error, may come before them.
  */
 export function redirectNestLog(logger: Logger): void {
   const through =

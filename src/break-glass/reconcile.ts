@@ -22,11 +22,11 @@ export interface ReconcileParts {
 const WORD = 'reconcile';
 
 /**
- * Ends all access that the database has on record. The service does the same itself after it has
- * found that the database lost commits. The operator must type {@link WORD} to confirm, unless
- * `--yes` was given.
+ * Ends all access that the database has on record: every session, token and certificate of every
+ * organization. The service does the same by itself if it finds that a failover of the database
+ * lost commits. The operator must type {@link WORD} to confirm, unless `--yes` was given.
  *
- * @throws Refused if the operator types another text
+ * @throws Refused if the operator does not confirm, or if the file of checkpoints cannot be read
  */
 export async function reconcile(
   { json, yes, checkpoints }: Extract<GlassCommand, { readonly name: 'reconcile' }>,

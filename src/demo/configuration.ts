@@ -12,7 +12,7 @@ export interface LocalProvider {
   readonly clientSecret: string;
 }
 
-/** The random secrets of the demo. Variables of the environment replace them. */
+/** The random secrets of the demo. Environment variables of the service override them. */
 export interface DemoSecrets {
   readonly rootSecret: string;
   readonly metricsToken: string;
@@ -50,7 +50,7 @@ function portIn(address: string | undefined): number | undefined {
  * environment replaces it. No variable is required, and no `.env` is read.
  *
  * @param port the port of {@link portOf}
- * @param provider the demo's own identity provider, unless the environment names others
+ * @param provider the demo's own identity provider; not used if the environment names others
  * @throws ConfigProblems with every problem at once, or with one line for an origin that is not
  *   loopback
  */

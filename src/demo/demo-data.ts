@@ -9,8 +9,8 @@ const DEMO_DATA = z.object({
   /** The value of SVC_JWT_SECRET, unless the environment sets it. */
   rootSecret: z.string(),
   /**
-   * The port of the identity provider. It is a part of the issuer, to which the users and
-   * organizations of earlier runs belong.
+   * The port of the identity provider. It must stay the same, because it is a part of the issuer,
+   * to which the users and organizations of earlier runs belong.
    */
   identityProviderPort: z.int(),
   softwareKey: z.object({

@@ -25,10 +25,11 @@ export interface RunningDemo {
   readonly baseUrl: string;
   readonly dataDir: string;
   /**
-   * A software key whose attestation root this run trusts. Further software keys get the same root.
+   * A software key; this run trusts the root certificate of its attestation. Software keys that are
+   * made from it have the same root.
    */
   readonly vendor: SoftwareKey;
-  /** The slug of the demo's own identity provider, unless the environment names others. */
+  /** The slug of the demo's own identity provider; undefined if the environment names others. */
   readonly provider: string | undefined;
   /**
    * Prepares the tour of the pages. @returns the reason why the tour is not available, or undefined
@@ -38,9 +39,9 @@ export interface RunningDemo {
 }
 
 /**
- * Starts the demo. It is the production application with three differences: it also trusts the root
- * certificate of this run's software keys and that of `--attestation-root`, and it serves the
- * software key of the pages.
+ * Starts the demo. It is the production application with two differences. It also trusts the root
+ * certificates of this run's software keys and of `--attestation-root`. And it serves the software
+ * key of the pages and the tour.
  *
  * @throws Error when it cannot start, for example with a production database
  */
@@ -125,9 +126,9 @@ function composition(
 ): CompositionRoot {
   return {
     composition: 'demo',
-    ports: { https: 443, http: 80 }, // unused: the demo's configuration allows no certificate
-    // Both addresses are bound, because some browsers resolve `localhost` to ::1, where another
-    // program could listen otherwise.
+    ports: { https: 443, http: 80 }, // unused, because only TLS needs them
+    // Both addresses are bound, because some browsers resolve `localhost` to ::1. If only 127.0.0.1
+    // were bound, another program could listen at ::1.
     hosts: ['127.0.0.1', '::1'],
     timeouts: EDGE_TIMEOUTS,
     kmsLimits: KMS_LIMITS,

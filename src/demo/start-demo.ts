@@ -17,7 +17,7 @@ export async function startDemo(argv: readonly string[]): Promise<void> {
   }
   let succeeded = false;
   process.once('exit', () => {
-    if (!succeeded) process.exitCode ||= 1; // a signal ends the application with 0
+    if (!succeeded) process.exitCode ||= 1; // after a signal the process would end with 0
   });
   await runOrExit(async () => {
     const { JSON_OUTPUT, TEXT_OUTPUT } = await import('./console-output.js');

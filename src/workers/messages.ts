@@ -15,7 +15,7 @@ export type FromWorker =
   | { readonly kind: 'awaits-task' }
   /** The listeners of the worker are open. */
   | { readonly kind: 'serves' }
-  /** The worker asks for the metrics of all workers, because a scraper reached it. */
+  /** The worker asks for the metrics of all workers, because it got a request for `/metrics`. */
   | { readonly kind: 'gather'; readonly id: number }
   /** The worker answers the question for its metrics. */
   | { readonly kind: 'metrics'; readonly id: number; readonly metrics: ExportedMetrics };

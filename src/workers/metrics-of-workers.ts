@@ -1,9 +1,12 @@
 import { sumOfMetrics, type ExportedMetrics } from '#platform/telemetry/service-metrics.service.js';
 
-/** The milliseconds for which a worker may not answer before its last known metrics count. */
+/** The milliseconds that a worker has to answer. After that, its last known metrics are used. */
 const PATIENCE_MS = 2_000;
 
-/** A question to all workers, with those that have not answered yet. */
+/**
+ * A request to all workers for their metrics, with the ids of the workers that have not answered
+ * yet.
+ */
 interface Question {
   readonly id: number;
   readonly unanswered: Set<number>;
@@ -11,9 +14,9 @@ interface Question {
 }
 
 /**
- * Collects the metrics of all workers. The sum never decreases, because a monitoring system takes a
- * decrease for a restart, and would count all requests again: the last known metrics of a worker
- * count if it does not answer, and after it ended.
+ * Collects the metrics of all workers. If a worker does not answer or has ended, its last known
+ * metrics count. Without them the sum could decrease, and a monitoring system takes a decrease for
+ * a restart and counts all requests again.
  */
 export class MetricsOfWorkers {
   readonly #known = new Map<number, ExportedMetrics>();
@@ -26,6 +29,7 @@ export class MetricsOfWorkers {
    * Asks the workers for their metrics, and waits for the answers. Questions run one after another.
    *
    * @param ask sends the question with an id to every worker, and returns the ids of the workers
+   *   that got it
    */
   collect(ask: (id: number) => readonly number[]): Promise<readonly ExportedMetrics[]> {
     const collected = this.#previous.then(() => this.#collect(ask));
@@ -33,13 +37,16 @@ export class MetricsOfWorkers {
     return collected;
   }
 
-  /** Takes the answer of a worker. */
+  /**
+   * Stores the metrics that a worker sent, as its answer to the question `id`. A late answer is
+   * stored as well.
+   */
   answer(worker: number, id: number, metrics: ExportedMetrics): void {
     this.#known.set(worker, metrics);
     if (this.#question?.id === id) this.#leave(this.#question, worker);
   }
 
-  /** Keeps the metrics of a worker that ended. */
+  /** Records that a worker has ended. Its last known metrics stay in the sum. */
   retire(worker: number): void {
     const last = this.#known.get(worker);
     this.#known.delete(worker);
@@ -70,7 +77,7 @@ export class MetricsOfWorkers {
     const ended = [...this.#ended];
     if (ended.length < 2) return;
     const sum = await sumOfMetrics(ended);
-    // A worker may have ended while the sum was made.
+    // Workers that ended while the sum was made are behind the added ones in the list, and stay.
     this.#ended = [sum, ...this.#ended.slice(ended.length)];
   }
 }

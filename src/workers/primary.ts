@@ -9,8 +9,8 @@ import { createLogger } from '#platform/telemetry/pino-options.js';
 import { WorkerPool } from './worker-pool.js';
 
 /**
- * Runs the service as the primary process of its workers, until it is stopped by a signal. It
- * prepares the database once for all of them, and ends the process when they have ended.
+ * Runs the service as the primary process of its workers, until a signal stops it. It prepares the
+ * database once for all workers, and ends this process after the last worker has ended.
  *
  * @param composition the composition root of the workers
  * @param workerArguments the arguments of a worker; none in production
@@ -28,7 +28,8 @@ export async function runWorkers(
   const log = new Logger('database');
   const database = await prepareDatabase(config.database, workers, composition, log);
 
-  // Structured clones carry the bytes of the configuration document.
+  // The configuration document is sent to the workers as bytes, and only the serialization
+  // `advanced` (structured clones) can carry bytes.
   cluster.setupPrimary({ args: [...workerArguments], serialization: 'advanced' });
   const { embedded, connections } = database;
   const pool = new WorkerPool(

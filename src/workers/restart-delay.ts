@@ -1,16 +1,17 @@
 /**
- * The waits before a worker is started again, in milliseconds. A worker that served for
- * `STEADY_MS` counts as a new one.
+ * The shortest and the longest wait before a worker is started again, in milliseconds. After a
+ * worker has served for `STEADY_MS`, the next wait is the shortest one.
  */
 const FIRST_MS = 250;
 const LONGEST_MS = 30_000;
 const STEADY_MS = 60_000;
 
 /**
- * Counts the ends of a worker that had not served for a minute before.
+ * Returns the number of ends in a row of a worker, including the present one. An end after a minute
+ * of service begins the count at 1 again.
  *
- * @param ends the number of such ends before this one
- * @param servedMs the milliseconds for which the worker served
+ * @param ends the number of ends in a row before this one
+ * @param servedMs the milliseconds for which the worker served; 0 if it never did
  */
 export function endsInARow(ends: number, servedMs: number): number {
   return servedMs >= STEADY_MS ? 1 : ends + 1;

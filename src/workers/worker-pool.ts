@@ -6,22 +6,31 @@ import { MetricsOfWorkers } from './metrics-of-workers.js';
 import { endsInARow, restartDelay } from './restart-delay.js';
 
 /**
- * The milliseconds after a signal to stop at which workers that still run are killed. A worker ends
- * by itself a second earlier.
+ * The milliseconds from the signal to stop until all workers that still run are killed. A worker
+ * ends by itself a second earlier (`EXIT_MS` in `listeners.service.ts`).
  */
 const KILL_MS = 30_000;
 
-/** The place of a worker. If its process ends, another process takes the place. */
+/**
+ * A numbered position in the pool, with the process that fills it. If the process ends, another one
+ * takes the position.
+ */
 interface Place {
   readonly number: number;
   process: ClusterWorker | undefined;
-  /** When the process began to serve, by the monotonic clock; undefined before. */
+  /** When the process began to serve, in milliseconds of the monotonic clock; undefined before. */
   servesSince: number | undefined;
-  /** The ends of its processes in a row, without a minute of service between them. */
+  /**
+   * The number of processes of this position that ended in a row. An end after a minute of service
+   * begins the count at 1 again.
+   */
   ends: number;
 }
 
-/** Returns the task of a worker, which differs for the first worker of a start. */
+/**
+ * Returns the data that a worker needs for its start. `isFirst` is true for the first worker of the
+ * service, which starts alone.
+ */
 export type TaskOf = (number: number, isFirst: boolean) => WorkerTask;
 
 /** The worker processes of the service, as the primary process sees them. */
@@ -182,6 +191,7 @@ export class WorkerPool {
 /** Sends a message to a worker. Returns false if the worker has ended. */
 function send(worker: ClusterWorker, message: FromPrimary): boolean {
   if (!worker.isConnected()) return false;
-  // The callback takes the error of a worker that ends at this moment; its end is noticed anyway.
+  // The callback receives, and ignores, the error of a worker that ends at this moment. The event
+  // `exit` reports its end anyway.
   return worker.send(message, undefined, () => undefined);
 }

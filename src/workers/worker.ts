@@ -37,7 +37,10 @@ export class Worker {
     return promise;
   };
 
-  /** Tells the primary process that this worker serves, and answers its questions from now on. */
+  /**
+   * Tells the primary process that this worker serves. From now on the worker answers the primary
+   * process's requests for metrics.
+   */
   serve(metrics: Pick<ServiceMetrics, 'export'>): void {
     process.on('message', (message: FromPrimary) => {
       if (message.kind === 'export') void answer(message.id, metrics);
@@ -68,7 +71,10 @@ async function answer(id: number, metrics: Pick<ServiceMetrics, 'export'>): Prom
   tell({ kind: 'metrics', id, metrics: await metrics.export() });
 }
 
-/** Sends a message, unless the primary process has ended, which ends this process too. */
+/**
+ * Sends a message to the primary process. If that has ended, the message is dropped, because this
+ * process ends then as well.
+ */
 function tell(message: FromWorker): void {
   if (process.connected) process.send?.(message);
 }

@@ -7,24 +7,36 @@ import {
 } from '#platform/object-store/s3-large-object.js';
 import { append, continueAfter, finish, isThere, writeWhole } from './archive-file.js';
 
-/** The bytes of a part of an object. Only the last part may have fewer than 5 MiB. */
+/**
+ * The size in bytes at which a part of an object is uploaded. S3 demands at least 5 MiB for every
+ * part but the last.
+ */
 const PART = 8 * 1024 * 1024;
 
-/** The ending of the name of the manifest. */
+/**
+ * The ending of the name of the manifest, a JSON document with the number of events, the size and
+ * the SHA-256 of a copy.
+ */
 const MANIFEST = '.manifest.json';
 
-/** A copy of events: a file, or an object of a store. */
+/**
+ * A copy of one month of the audit log, in a file or in an object of an object store (S3). It has
+ * one line for each event.
+ */
 export interface ArchiveCopy {
   readonly name: string;
-  /** Returns true if the copy is there already, so that it is compared only. */
+  /** Returns true if the complete copy exists already. It is then only compared with the log. */
   isThere(): Promise<boolean>;
-  /** Writes the lines of a copy that is not there. It goes on after an interrupted call. */
+  /**
+   * Writes the copy. If an earlier call was interrupted, this call continues its work.
+   * @param linesAfter returns the lines of the events that follow a place in the log
+   */
   write(linesAfter: (place: FeedPlace) => AsyncIterable<string>): Promise<void>;
-  /** Reads the bytes of the copy back. */
+  /** Reads the bytes of the copy, so that they can be compared with the log. */
   read(): AsyncIterable<Buffer>;
-  /** Gives a copy its name, after it was compared. */
+  /** Gives the copy its final name. It is called after the copy was found equal to the log. */
   finish(): Promise<void>;
-  /** Writes the document that describes the copy, beside it. */
+  /** Writes the manifest, the document that describes the copy, beside the copy. */
   writeManifest(text: string): Promise<void>;
 }
 
@@ -43,8 +55,8 @@ export async function fileCopy(path: string): Promise<ArchiveCopy> {
 }
 
 /**
- * Returns the copy in an object of a store. The object appears when all of its parts are there, and
- * the manifest when it was compared.
+ * Returns the copy in an object of an object store. The object becomes visible when all its parts
+ * are uploaded. The manifest is written after the object was compared with the log.
  */
 export async function objectCopy(location: LargeObjectLocation): Promise<ArchiveCopy> {
   const object = await openLargeObject(location);
@@ -58,7 +70,10 @@ export async function objectCopy(location: LargeObjectLocation): Promise<Archive
   };
 }
 
-/** Joins lines to parts. The same lines always make the same parts. */
+/**
+ * Joins lines to the parts of an upload. The same lines always make the same parts, so that a
+ * repeated upload can leave out the parts that the store has.
+ */
 async function* partsOf(lines: AsyncIterable<string>): AsyncGenerator<Buffer> {
   let [text, length] = [[] as Buffer[], 0];
   for await (const line of lines) {

@@ -5,9 +5,9 @@ import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import { FIRST_PLACE, type FeedPlace } from '#domain/audit/feed/audit-feed.repository.js';
 
-/** The bytes that are read at once from the end of a file. */
+/** The number of bytes that are read at once, in the search for the last newline of a file. */
 const TAIL = 64 * 1024;
-/** The bytes that are collected before they are written. */
+/** The number of characters that are collected before they are appended to the file. */
 const WRITTEN = 256 * 1024;
 
 /** The number of lines and bytes of a file, and the SHA-256 of its bytes. */
@@ -26,8 +26,9 @@ export async function isThere(path: string): Promise<boolean> {
 }
 
 /**
- * Cuts off an incomplete last line, which a process left that was killed, and returns the place of
- * the last event in the file.
+ * Prepares the file of an interrupted copy for further lines. An incomplete last line, which a
+ * killed process left, is cut off. The file is made if it does not exist.
+ * @returns the place in the log of the last event in the file; FIRST_PLACE if the file is empty
  */
 export async function continueAfter(path: string): Promise<FeedPlace> {
   const file = await open(path, 'a+', 0o600);
@@ -45,7 +46,10 @@ export async function continueAfter(path: string): Promise<FeedPlace> {
   }
 }
 
-/** Returns the position after the last newline before a position; 0 if there is none. */
+/**
+ * Returns the position right after the last newline in the bytes before the position `before`; 0 if
+ * there is none. Positions are in bytes.
+ */
 async function lastNewline(file: FileHandle, before: number): Promise<number> {
   for (let end = before; end > 0;) {
     const begin = Math.max(0, end - TAIL);
@@ -80,10 +84,12 @@ export async function append(path: string, lines: AsyncIterable<string>): Promis
 }
 
 /**
- * Compares each line of a copy with those of the log.
+ * Compares each line of a copy with the same line of the log.
  *
  * @param content the bytes of the copy
- * @returns the summary of the copy; the number of the first line that differs if one does
+ * @param lines the lines that the copy must have, from the log
+ * @returns the summary of an equal copy; otherwise the number of the first line that differs,
+ *   counted from 1
  */
 export async function compare(
   content: AsyncIterable<Buffer>,
@@ -107,7 +113,8 @@ export async function compare(
   } finally {
     input.destroy();
   }
-  // A last line without its newline, or another form of one, has another number of bytes.
+  // Equal lines can still have different bytes: the copy may lack the last newline, or may end
+  // lines with CR LF. Then the number of bytes differs.
   if (seen.bytes !== bytes) return rows;
   return { rows, bytes, sha256: hash.digest('hex') };
 }
@@ -119,7 +126,10 @@ async function* counted(content: AsyncIterable<Buffer>, seen: { bytes: number })
   }
 }
 
-/** Gives a file its final name, and waits until the directory has it on the disk. */
+/**
+ * Renames a file to its final name, and waits until the new name is on the disk, so that a power
+ * failure cannot undo it.
+ */
 export async function finish(from: string, to: string): Promise<void> {
   await rename(from, to);
   const directory = await open(dirname(to), 'r');
@@ -130,7 +140,10 @@ export async function finish(from: string, to: string): Promise<void> {
   }
 }
 
-/** Writes a small file as a whole: a process that is killed leaves the former one. */
+/**
+ * Writes a small file as a whole: if the process is killed meanwhile, the old content stays. A file
+ * that already has this text is not written.
+ */
 export async function writeWhole(path: string, text: string): Promise<void> {
   if ((await readFile(path, 'utf8').catch(() => undefined)) === text) return;
   const unfinished = `${path}.part`;

@@ -7,24 +7,24 @@ import { fileCopy, objectCopy, type ArchiveCopy } from './archive-copy.js';
 import { compare } from './archive-file.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
-/** The place of an object that the command line names as `s3://BUCKET/KEY`. */
+/** An object of an object store, which the command line names as `s3://BUCKET/KEY`. */
 export interface NamedObject {
   readonly bucket: string;
   readonly key: string;
 }
 
-/** A copy of a month of the audit log that the command line requests. */
+/** The parsed command `archive`, which copies one month of the audit log. */
 export interface ArchiveCommand {
   readonly name: 'archive';
   readonly class: AuditClass;
   /** The month in UTC, such as `2026-01`. */
   readonly month: string;
-  /** The path of the file, or the place of the object. */
+  /** The destination of the copy: the path of a file, or an object of an object store. */
   readonly to: string | NamedObject;
   readonly json: boolean;
 }
 
-/** The surroundings of the command: its terminal, and the object store. */
+/** The terminal and the object store that the command `archive` uses. */
 interface ArchiveSurroundings {
   readonly terminal: { readonly print: (line: string) => void };
   /** The server of the object store. */
@@ -32,12 +32,13 @@ interface ArchiveSurroundings {
 }
 
 /**
- * Copies the events of a month into a file or into an object of a store, and reads the copy back. A
- * copy that is there already is compared only. A command that was killed goes on where its copy
- * ends.
+ * Copies the events of one month of the audit log into a file or an object, reads the copy back,
+ * and compares it with the log. A copy that exists already is only compared. After an interruption,
+ * the next call continues the same copy.
  *
- * @throws Error if the month is not over, or if the copy differs from the log
- * @throws ObjectStoreError if the store refuses a request
+ * @throws Error if the month is not over, if the clean-up of old events runs, or if the copy
+ *   differs from the log
+ * @throws ObjectStoreError if the object store refuses a request
  */
 export async function archive(
   command: ArchiveCommand,

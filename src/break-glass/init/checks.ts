@@ -16,18 +16,23 @@ import { fetchFault, UpstreamHttp } from '#platform/outbound/upstream-http.js';
 import { clockFinding, SKEW, SKEW_OF_PROVIDER, type Findings } from '../operator/findings.js';
 import { askForRedirect } from './redirect.js';
 
-/** The milliseconds that a name server or the public address may take. */
+/**
+ * The longest wait, in milliseconds, for a name server or for the public address of the service.
+ */
 const PATIENCE = 5000;
 
-/** Checks the answers of one group of questions. What fails must be answered again. */
+/**
+ * Checks the operator's answers to one group of questions, and records the results in `findings`.
+ * After a failed check, the operator is asked the group again.
+ */
 export type AnswerCheck = (answers: Environment, findings: Findings) => Promise<void>;
 
 const origin = { baseUrl: TABLE.http.baseUrl };
 const trust = { extraCaCerts: TABLE.upstream.extraCaCerts };
 
 /**
- * Checks the public address: its form, the addresses of its host, and its certificate. The host may
- * not be reachable yet, so that the two latter are warnings.
+ * Checks the public address: its form, the DNS records of its host, and its certificate. Problems
+ * with DNS and the certificate are only warnings, because the host may not be reachable yet.
  */
 export const checkAddress: AnswerCheck = async (answers, findings) => {
   const read = await findings.of(
@@ -68,8 +73,8 @@ async function checkCertificate(
 }
 
 /**
- * Checks each identity provider: its published documents with the issuer, the clock of this machine
- * by the header `Date`, and the redirect URI, as far as the provider tells.
+ * Checks each identity provider. It fetches the published documents of the provider, compares this
+ * machine's clock with the provider's `Date` header, and asks if the redirect URI is registered.
  */
 export const checkProvider: AnswerCheck = async (answers, findings) => {
   const read = loadProviders(answers);
@@ -126,7 +131,10 @@ async function checkRedirect(
   }
 }
 
-/** Checks the database: the connection, the version, the rights, and the clock of its machine. */
+/**
+ * Checks the database: the connection, the version, the right to create tables, and the clock of
+ * its machine.
+ */
 export const checkDatabase: AnswerCheck = async (answers, findings) => {
   const config = await findings.of(
     'database URL',
@@ -166,7 +174,10 @@ export const checkDatabase: AnswerCheck = async (answers, findings) => {
   }
 };
 
-/** Checks that the folder of the service's files exists, and that this user can write there. */
+/**
+ * Checks that the folder of the service's files exists, that this user can write there, and that no
+ * other user can enter it.
+ */
 export const checkFolder: AnswerCheck = async (answers, findings) => {
   await findings.of(
     'folder',

@@ -24,13 +24,16 @@ export interface InitCommand {
   readonly name: 'init';
   /** The file that is written. */
   readonly file: string;
-  /** The file with the answers; undefined if the command asks on the terminal. */
+  /**
+   * The file with the answers, or `-` for standard input; undefined if the command asks the
+   * operator on the terminal.
+   */
   readonly answers: string | undefined;
   /** True if the command line has `--yes`: an existing file is replaced without a question. */
   readonly yes: boolean;
 }
 
-/** The bytes of the root secret that the command makes. */
+/** The length in bytes of a root secret that the command makes. */
 const ROOT_SECRET_BYTES = 48;
 
 /** The groups of questions in their order. Each group is checked before the next is asked. */
@@ -46,9 +49,9 @@ const STEPS: readonly {
 ];
 
 /**
- * Makes the file of variables of a new service. It asks the operator, or takes the answers of a
- * file, checks each group of answers at once, and writes nothing if a check fails. It says what to
- * enter at the provider, and how the first admin begins.
+ * Makes the file of environment variables of a new service, from the answers of the operator or of
+ * a file. It checks each group of answers at once, and writes nothing if a check fails. At the end
+ * it prints what to enter at the identity provider, and how the first admin begins.
  *
  * @returns 0 if the file was written, 1 if not
  * @throws Error for a file that cannot be read or written
@@ -91,8 +94,8 @@ async function mayReplace(
 }
 
 /**
- * Returns the root secret: that of the answers, or of the file before, because a new one would make
- * what was sealed under it unreadable, or else a new one.
+ * Returns the root secret: that of the answers, or else that of the file to be replaced, or else a
+ * new one. The old secret is kept because a new one could not decrypt the data of the service.
  */
 function rootSecretOf(answers: Environment, previous: Environment | undefined): string {
   const known = answers['SVC_JWT_SECRET'] ?? previous?.['SVC_JWT_SECRET'];
@@ -136,7 +139,10 @@ async function answersOf(
   return isHealthy ? answers : undefined;
 }
 
-/** Returns the type OpenID Connect for each provider. Answers of another type replace it. */
+/**
+ * Returns variables that set the type of each provider to OpenID Connect. They are defaults: an
+ * answer that names another type replaces them.
+ */
 function typesOf(answers: Environment): Environment {
   return Object.fromEntries(
     slugsOf(answers).map((slug) => [providerVariable(slug, 'TYPE'), 'oidc']),

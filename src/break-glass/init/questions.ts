@@ -11,7 +11,7 @@ export interface Question {
   readonly isSecret?: boolean;
 }
 
-/** The variables that the command sets without a question, unless the answers have them. */
+/** The variables that the command sets without a question. A file of answers can replace them. */
 export const DEFAULTS: Environment = {
   SVC_LISTEN_ADDR: '127.0.0.1:3000',
   SVC_TRUSTED_PROXIES: '127.0.0.1',
@@ -29,8 +29,8 @@ export function addressQuestions(): readonly Question[] {
 }
 
 /**
- * Returns the questions for the first identity provider of SVC_IDPS. A provider that the answers
- * call a SAML provider has only the address of its metadata.
+ * Returns the questions for the first identity provider of SVC_IDPS. For a SAML provider, the only
+ * question is the address of its metadata.
  */
 export function providerQuestions(answers: Environment): readonly Question[] {
   const [slug = 'corp'] = slugsOf(answers);
@@ -57,7 +57,7 @@ export function databaseQuestions(): readonly Question[] {
       variable: 'SVC_DATABASE_URL',
       text: 'The URL of the PostgreSQL database',
       fallback: 'postgres://svc-server@/svc-server?host=/run/postgresql',
-      // The URL may have a password.
+      // The URL may contain a password, so the terminal does not show it.
       isSecret: true,
     },
   ];
@@ -74,7 +74,9 @@ export function folderQuestions(): readonly Question[] {
   ];
 }
 
-/** Returns the questions for the people. */
+/**
+ * Returns the questions about the people who may enroll a security key, and about the first admin.
+ */
 export function peopleQuestions(): readonly Question[] {
   return [
     { variable: 'SVC_ALLOWED_DOMAINS', text: 'The e-mail domains that may enroll' },

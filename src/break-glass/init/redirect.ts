@@ -4,8 +4,8 @@ import type { UpstreamHttp } from '#platform/outbound/upstream-http.js';
 import { discoverProvider } from '#domain/providers/openid/provider-discovery.js';
 
 /**
- * The errors of a provider that knows the client and the redirect URI, and only has no session of
- * the user (OpenID Connect Core 1.0 §3.1.2.6).
+ * The errors of a provider that knows the client and the redirect URI, but cannot go on without
+ * showing a page to the user (OpenID Connect Core 1.0 §3.1.2.6).
  */
 const NEEDS_A_USER: ReadonlySet<string> = new Set([
   'login_required',
@@ -14,16 +14,19 @@ const NEEDS_A_USER: ReadonlySet<string> = new Set([
   'account_selection_required',
 ]);
 
-/** The judgement of a provider about the redirect URI. */
+/**
+ * The answer of a provider about the redirect URI. It is `unknown` if the response shows neither
+ * that the URI is registered nor that it is refused.
+ */
 export type RedirectAnswer =
   | { readonly kind: 'registered' }
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'unknown' };
 
 /**
- * Asks a provider for an authorization without showing a page (`prompt=none`). A provider that
- * knows the redirect URI answers there, even with an error; one that does not must not redirect to
- * it (RFC 6749 §4.1.2.1).
+ * Finds out if a redirect URI is registered at a provider, by an authorization request that shows
+ * no page (`prompt=none`). If the URI is registered, the provider redirects to it, even with an
+ * error. Otherwise it must not redirect to it (RFC 6749 §4.1.2.1).
  *
  * @throws ConfigProblems if the discovery document is missing or wrong, and the errors of undici
  */

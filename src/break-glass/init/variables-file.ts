@@ -5,10 +5,11 @@ import { systemRandom } from '#platform/clock/random.js';
 import type { Environment } from '#platform/config/environment.js';
 
 /**
- * Returns the line of a variable, which `EnvironmentFile=` of systemd, `--env-file` of Node and
- * `.env` of Compose read as the same value.
+ * Returns the line `NAME=value` of a variable. The value is quoted so that systemd
+ * (`EnvironmentFile=`), Node (`--env-file`) and Compose (`.env`) read the same value.
  *
- * @throws Error for a value that the three do not read alike, with the name of the variable only
+ * @throws Error for a value that no quotation makes equal for the three programs; the message never
+ *   contains the value
  */
 export function lineOf(name: string, value: string): string {
   if (/^[\w@%+=:,./?&*~-]*$/.test(value)) return `${name}=${value}`;
@@ -30,8 +31,8 @@ export function readVariables(path: string): Environment | undefined {
 }
 
 /**
- * Writes a file of variables that only its owner can read (mode 0600), at once: a reader sees the
- * old file or the new one.
+ * Writes a file of variables that only its owner can read (mode 0600). Another process sees either
+ * the old file or the complete new one.
  *
  * @param mayReplace false if the file must not exist yet
  * @throws Error if the file exists and may not be replaced, or cannot be written

@@ -1,7 +1,7 @@
 import { systemClock } from '#platform/clock/clock.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
 
-/** One result of the command `check`. */
+/** The result of one check of the command `check` or `init`. */
 interface Finding {
   readonly check: string;
   readonly status: 'ok' | 'warning' | 'failed' | 'skipped';
@@ -10,11 +10,14 @@ interface Finding {
 
 const MARKS = { ok: 'ok     ', warning: 'warning', failed: 'FAILED ', skipped: 'skipped' } as const;
 
-/** The results of the command `check`, in the order of the checks. */
+/**
+ * The results of the command `check`, or of one group of questions of `init`, in the order of the
+ * checks.
+ */
 export class Findings {
   readonly #all: Finding[] = [];
 
-  /** True when no check has failed. */
+  /** True if no check has failed. Warnings do not count as failures. */
   get healthy(): boolean {
     return this.#all.every(({ status }) => status !== 'failed');
   }
@@ -70,13 +73,14 @@ export class Findings {
 }
 
 /**
- * The largest difference in seconds between the clocks of this machine and of the database for
- * which no check warns. The checks of the times in tokens tolerate about as much.
+ * The largest difference, in seconds, between the clocks of this machine and of the database that
+ * counts as healthy. The checks of the times in tokens tolerate about as much.
  */
 export const SKEW = 5;
 /**
- * The same limit for the clock of an identity provider, in seconds. It is larger, because the time
- * comes from a `Date` header: that counts whole seconds, and the response travelled for a while.
+ * The largest difference, in seconds, between the clocks of this machine and of an identity
+ * provider that counts as healthy. It is large because the provider's time is that of a `Date`
+ * header, which counts whole seconds and arrives with a delay.
  */
 export const SKEW_OF_PROVIDER = 30;
 
@@ -84,6 +88,7 @@ export const SKEW_OF_PROVIDER = 30;
  * Compares the clock of this machine with another one, and records a failure if they are more than
  * `most` seconds apart.
  *
+ * @param other the owner of the other clock, as the result names it
  * @param at the time of the other clock in milliseconds since 1970; undefined if it is not known
  */
 export function clockFinding(

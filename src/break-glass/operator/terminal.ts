@@ -72,7 +72,7 @@ async function readAnswer(
 
 async function readSecret(question: string, { stdin, stderr }: Streams) {
   stderr.write(question);
-  // readline echoes what is typed to its output, so that it gets an output that shows nothing.
+  // readline writes what is typed to its output, so this output drops everything.
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({
     input: stdin,

@@ -62,7 +62,7 @@ export class DemoApplication {
     this.#server = server;
   }
 
-  /** The address to which the service sends users back. */
+  /** The URL to which the service sends users back after the sign-in. */
   get redirectUri(): string {
     return `${this.url}/callback`;
   }

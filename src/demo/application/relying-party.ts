@@ -29,8 +29,8 @@ export interface EndedSession {
 const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout';
 
 /**
- * The client address of the application's requests. It differs from that of the visitor's browser,
- * so that the two have separate rate limits.
+ * The client address of the requests of the application (an address for documentation, RFC 5737).
+ * It differs from that of the visitor's browser, so that the two have separate rate limits.
  */
 const ADDRESS = '192.0.2.11';
 
@@ -40,8 +40,8 @@ const ADDRESS = '192.0.2.11';
  */
 export class RelyingParty {
   /**
-   * The ids of received logout tokens, so that none is accepted twice, each with the end of its
-   * validity in seconds.
+   * The ids (`jti`) of received logout tokens, so that none is accepted twice. Each has the end of
+   * its validity in seconds since 1970.
    */
   readonly #seen = new Map<string, number>();
 
@@ -73,7 +73,7 @@ export class RelyingParty {
     };
   }
 
-  /** Returns the address at the service to which the browser goes to sign in. */
+  /** Returns the URL at the service to which the browser goes to sign in. */
   async authorizationUrl({ state, nonce, codeVerifier }: PendingSignIn): Promise<URL> {
     return client.buildAuthorizationUrl(this.configuration, {
       redirect_uri: this.redirectUri,

@@ -1,8 +1,8 @@
 /** A person whom the demo has prepared, so that each part of the tour works at once. */
 export interface ReadyPerson {
   /**
-   * The e-mail address. The identity provider derives the name from it: `erin.engineer@…` is Erin
-   * Engineer.
+   * The e-mail address. The identity provider of the demo derives the name of the person from it:
+   * `erin.engineer@…` is Erin Engineer.
    */
   readonly email: string;
   readonly name: string;
@@ -15,8 +15,8 @@ export interface ReadyPerson {
 const DOMAIN = 'acme.example';
 
 /**
- * The prepared people. Each property is named after the part that the person has in the tour. All
- * belong to the organization of their e-mail domain.
+ * The prepared people. Each property is named after the role that the person has in the tour. All
+ * people belong to the organization of their e-mail domain.
  */
 export const READY = {
   engineer: {

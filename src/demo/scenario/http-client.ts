@@ -2,7 +2,7 @@ import { parseSetCookie, stringifyCookie } from 'cookie';
 import { z } from 'zod';
 import { systemClock } from '#platform/clock/clock.js';
 
-/** A response after all redirects, with its body and its address. */
+/** A response after all redirects, with its body and its URL. */
 export interface HttpResponse {
   readonly url: URL;
   readonly status: number;
@@ -58,8 +58,8 @@ export class HttpClient {
   }
 
   /**
-   * Follows redirects until one leads to a URL that begins with the target, and returns that URL
-   * without requesting it. If a response is no redirect, that response is returned.
+   * Follows redirects until one leads to a URL that begins with the target. Returns that URL
+   * without requesting it, or the first response that is no redirect.
    */
   async getUntil(path: string, target: string): Promise<URL | HttpResponse> {
     let url = new URL(path, this.baseUrl);
@@ -104,7 +104,7 @@ export class HttpClient {
     );
   }
 
-  /** Downloads a file, unless the signal aborts the request. */
+  /** Downloads a file. The optional signal aborts the request. */
   async download(path: string, signal?: AbortSignal): Promise<Uint8Array> {
     const url = new URL(path, this.baseUrl);
     const response = await fetch(url, { headers: this.#from(), signal: signal ?? null });
@@ -122,7 +122,7 @@ export class HttpClient {
     return read(await this.post(path, body), schema);
   }
 
-  /** Returns the expiry of the session, by its cookie. */
+  /** Returns the time at which the session cookie expires; the year 1970 if there is none. */
   sessionExpires(): Date {
     return new Date(this.#jar(new URL(this.baseUrl)).get('svc_session')?.expires ?? 0);
   }

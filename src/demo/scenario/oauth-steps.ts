@@ -7,7 +7,7 @@ import type { ScenarioContext, StepResult } from './step.js';
 
 /**
  * The redirect URI of the demo's application. No server listens at it, because the step only reads
- * the code from the address.
+ * the code from the URL of the redirect.
  */
 const CALLBACK = 'http://127.0.0.1/callback';
 

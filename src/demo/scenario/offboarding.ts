@@ -19,8 +19,8 @@ const APPLICATION = z.object({ client_id: z.string(), client_secret: z.string() 
 const APPLICATION_STATE = z.object({ state: z.string(), ended_at: z.number().nullable() });
 
 /**
- * The milliseconds between two requests that ask the application for its session, and the longest
- * wait until it has ended.
+ * The milliseconds between two requests that ask the application if its session has ended, and the
+ * longest wait until it has.
  */
 const TELLING = { interval: 5, longest: 10_000 };
 

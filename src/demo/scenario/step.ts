@@ -30,7 +30,7 @@ export interface SshCredential {
 }
 
 /**
- * A second user, whom the identity provider created by SCIM, with a browser and a certificate of
+ * A second user, created by the identity provider by SCIM, with a browser and a certificate of
  * their own.
  */
 export interface Colleague {
@@ -48,7 +48,10 @@ export interface Colleague {
   readonly scimToken: string;
 }
 
-/** The result of a step: a line for readers, and its facts for programs. */
+/**
+ * The result of a step: `line` is for readers of the terminal, and `result` has the facts for
+ * programs (JSON).
+ */
 export interface StepResult {
   readonly line: string;
   readonly result: object;

@@ -137,7 +137,7 @@ export class TourOrganization {
 
   /**
    * Returns the registration of the application at a port. The application is registered in the
-   * first run, and again if its port or one of its registered addresses has changed.
+   * first run, and again if its port or its URL for logout tokens has changed.
    */
   async application(
     port: number,
@@ -152,8 +152,8 @@ export class TourOrganization {
   }
 
   /**
-   * Returns true if the application is registered with its present addresses. An earlier version of
-   * the demo registered no address for logout tokens, so that it must be registered again.
+   * Returns true if the application is registered with its present URL for logout tokens. A
+   * registration without this URL, as the demo made it formerly, does not count.
    */
   async #isRegistered(
     { clientId }: StoredApplication,

@@ -57,7 +57,8 @@ export class TourSshd {
   }
 
   /**
-   * The login name of every login. An sshd that root did not start can only log in its own user.
+   * The login name for every login. It is the user who runs the demo, because an sshd that root did
+   * not start can log in only this user.
    */
   get user(): string {
     return userInfo().username;

@@ -7,7 +7,8 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 
 /**
- * The file of the `svc` command. The same relative path is right in the sources and in the build.
+ * The file of the `svc` command. The relative path is right in `src` and in `dist`, because both
+ * folders are in the root of the project.
  */
 const BUNDLE = fileURLToPath(new URL('../../../dist/svc.mjs', import.meta.url));
 

@@ -31,9 +31,9 @@ export interface WorkdayReport {
 }
 
 /**
- * The access that the leaving person got when {@link Workday.begin} last ran, and the kinds of it
- * that still work. Each run makes a new object. So a check that ends late stores its result in the
- * object for which it began, and not in a newer one.
+ * The access that the leaving person got when {@link Workday.begin} last ran, and the kinds of
+ * access that still work. Each run makes a new object. So a check that ends late stores its result
+ * in the object of its own run, and not in a newer one.
  */
 interface Day {
   readonly client: HttpClient;
@@ -60,8 +60,8 @@ const FRESH = 1500;
  */
 const WATCH = { interval: 300, longest: 30_000 };
 /**
- * The client address of requests without a login. It differs from the visitor's, so that the two
- * have separate rate limits.
+ * The client address of requests without a login. It differs from the client address of the
+ * visitor, so that the two have separate rate limits.
  */
 const ADDRESS = '192.0.2.24';
 
@@ -114,7 +114,10 @@ export class Workday {
     this.#look = undefined;
   }
 
-  /** Begins a new day if the person was deleted. Clicks at the same time begin only one. */
+  /**
+   * Begins a new day if the person was deleted. If several visitors click at the same time, only
+   * one day begins.
+   */
   async comeBack(): Promise<void> {
     if (this.#day.deletedAt === undefined) return;
     this.#returning ??= this.begin().finally(() => (this.#returning = undefined));

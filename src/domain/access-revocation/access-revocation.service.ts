@@ -153,9 +153,10 @@ export class AccessRevocation {
   }
 
   /**
-   * Ends the items of an organization, such as the clusters under a domain, that need the proof of
-   * the domain and end with it even if their users stay, because the organization lost the domain.
-   * {@link end} ends the access of the users. The caller has already changed the row of the domain.
+   * Ends the items of an organization that depend on the proof of a domain, such as Kubernetes
+   * clusters under the domain. It is for an organization that lost the domain, and the users of
+   * these items may stay; {@link end} ends the access of users. The caller has already changed the
+   * row of the domain.
    */
   endOfDomain(
     tx: EntityManager,
@@ -166,8 +167,9 @@ export class AccessRevocation {
   }
 
   /**
-   * Ends the items that other organizations have under a domain, such as Kubernetes clusters,
-   * because an organization has just proven that the domain is its own.
+   * Ends the items that other organizations have under a domain, such as Kubernetes clusters. An
+   * organization has just proven that the domain is its own, and only the owner may have such
+   * items.
    */
   claimDomain(
     tx: EntityManager,
@@ -205,8 +207,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Runs one step on each kind of access, in the order of the kinds, and adds up the counts of
-   * ended items.
+   * Calls `end` for each kind of access, in the order of the kinds, and adds up the counts of ended
+   * items.
    */
   async #sumOfKinds(
     end: (kind: Revocable) => Promise<RevokedCounts> | undefined,

@@ -1,9 +1,10 @@
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * The events that end access of users, such as a removed account. `domain-lost`: the organization
- * does not own the domain of the user's e-mail address any more. `admin-demoted`: the user lost the
- * role of admin, and stays a member with the own credentials.
+ * The events that end access of users. `credentials-revoked`: all credentials of the user end, and
+ * the account stays. `domain-lost`: the organization does not own the domain of the user's e-mail
+ * address any more. `admin-demoted`: the user lost the role of admin, and stays a member with the
+ * own credentials.
  */
 export type RevocationScope =
   | 'account-deleted'
@@ -47,7 +48,7 @@ export interface EndedBatch {
 }
 
 /**
- * The most items that one transaction ends when all access of all users ends. The number is small
+ * The most items that one call of `revokeOnRecord` ends in its transaction. The number is small
  * enough for the transaction to stay far below its time limit.
  */
 export const ON_RECORD_BATCH = 5000;
@@ -59,8 +60,8 @@ export interface DomainOfOrganization {
 }
 
 /**
- * A kind of access, such as sessions or certificates, that a user loses together with the account
- * or with a part of it, such as a security key.
+ * A kind of access, such as sessions or certificates. A user loses it together with the account, or
+ * with a part of the account such as a security key.
  */
 export interface Revocable {
   /**
@@ -88,9 +89,9 @@ export interface Revocable {
     cause: RevocationCause,
   ): Promise<RevokedCounts>;
   /**
-   * Ends the items of all users in batches, because the database has lost commits. Each batch first
-   * locks the rows of its users. A kind whose items do not end has null here. The property is not
-   * optional, so that the author of each new kind must decide.
+   * Ends one batch of the items of all users, because the database has lost commits and revocations
+   * may be among them. Each batch first locks the rows of its users. A kind whose items do not end
+   * has null here. The property is not optional, so that the author of each new kind must decide.
    *
    * @param from the item after which the batch begins; empty for the first batch
    */
@@ -103,7 +104,7 @@ export interface Revocable {
    */
   count(tx: EntityManager, user: LockedUser): Promise<RevokedCounts>;
   /**
-   * Counts the items that `revoke` does not end, and that a foreign key deletes together with the
+   * Counts the items that `revoke` never ends, because a foreign key deletes them together with the
    * row of the user.
    */
   countByRow?(tx: EntityManager, user: LockedUser): Promise<RevokedCounts>;
@@ -123,8 +124,8 @@ export interface Revocable {
     cause: RevocationCause,
   ): Promise<RevokedCounts>;
   /**
-   * Ends the items that other organizations have under a domain, such as Kubernetes clusters,
-   * because an organization has just proven the domain and only the owner may have such items.
+   * Ends the items that other organizations have under a domain, such as Kubernetes clusters. An
+   * organization has just proven the domain, and only the owner may have such items.
    */
   claimDomain?(
     tx: EntityManager,
@@ -164,8 +165,8 @@ export function withoutZeros(counts: RevokedCounts): RevokedCounts {
 }
 
 /**
- * The event at which a foreign key deletes the items together with the row of the user. It is for a
- * kind of access that no other event ends.
+ * The value of `endedByForeignKey` for a kind of access with rows that a foreign key deletes
+ * together with the row of the user.
  */
 export const BY_DELETED_ROW: ReadonlySet<RevocationScope> = new Set(['account-deleted']);
 
@@ -174,8 +175,8 @@ export function idsOf(users: readonly LockedUser[]): string[] {
 }
 
 /**
- * All events at which a user loses access as a person, for a kind of access that ends with them. A
- * demoted admin stays a member.
+ * All events except the demotion of an admin, who stays a member. The set is for a kind of access
+ * that ends at each of these events.
  */
 export const EVERY_SCOPE: ReadonlySet<RevocationScope> = new Set([
   'account-deleted',

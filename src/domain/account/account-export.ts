@@ -5,7 +5,7 @@ import { listOwnEvents, type EventRange, type OwnEvent } from './own-events.repo
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * The most rows of a list that one statement of an export reads, so that only few rows are in
+ * The most rows of a list that one statement of an export reads, so that only these rows are in
  * memory.
  */
 const BATCH = 500;
@@ -28,7 +28,7 @@ export interface ExportHead {
 
 /**
  * Writes the export of a user's data as one JSON document. A list that may be long is read in
- * batches. Each batch is read after the client has taken the previous one, so that at most one
+ * batches. Each batch is read after the client has received the previous one, so that at most one
  * batch is in memory.
  */
 export async function* exportedJson(
@@ -92,8 +92,8 @@ function exportedEvent(event: OwnEvent, userId: string) {
 }
 
 /**
- * Removes the name of the operator and of the operator's machine from an event, because only the
- * admins of the organization may see them.
+ * Removes the names of the operator of the service and of the operator's machine from the details
+ * of an event. Only the admins of the organization may see them.
  */
 function withoutOperator(details: OwnEvent['details']): OwnEvent['details'] {
   const { os_user: _1, os_uid: _2, sudo_user: _3, host: _4, ...others } = details;

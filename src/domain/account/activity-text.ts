@@ -2,7 +2,10 @@ import type { AuditType } from '#domain/audit/audit-event.js';
 import { toSingleLine } from '#platform/text/single-line.js';
 import type { OwnEvent } from './own-events.repository.js';
 
-/** The most characters of a name in a text: names come from users, applications and providers. */
+/**
+ * The most characters of a name in a text. The limit is needed because names come from users,
+ * applications and identity providers.
+ */
 const LONGEST = 128;
 
 /** The facts of an event from which its text is made. */
@@ -12,14 +15,14 @@ type Facts = Pick<
 >;
 
 /**
- * Reads a value from the details of an event as text. `otherwise` is the text if the event lacks
- * the value.
+ * Reads a value from the details of an event as text. It returns `otherwise`, or an empty text, if
+ * the event lacks the value.
  */
 type Read = (name: string, otherwise?: string) => string;
 
 /**
- * The texts of events about the user who reads them, such as a login. The acts of admins on members
- * have texts of their own.
+ * The texts of events about the user who reads them, such as a login. The texts for acts of an
+ * admin on a member are in {@link ACTS}.
  */
 const OWN: Partial<Record<AuditType, (of: Read, application: string) => string>> = {
   login_success: () => 'You logged in with a security key',
@@ -91,8 +94,8 @@ const OWN: Partial<Record<AuditType, (of: Read, application: string) => string>>
 };
 
 /**
- * The words for signals (security events of OpenID Shared Signals) that an application did not
- * accept, if the signal does not say that access ended.
+ * The words for a signal (a security event of OpenID Shared Signals) that an application did not
+ * accept. Signals that are not listed say that access ended.
  */
 const UNHEARD: Readonly<Record<string, string>> = {
   'credential-change': 'a security key of yours changed',
@@ -114,8 +117,8 @@ const ACTS: Partial<Record<AuditType, string>> = {
 };
 
 /**
- * The verbs of further types, for events in which a user acted on another account. Most events of
- * these types are about the own account. `{name}` is the name of a key.
+ * The verbs for events in which a user acted on the account of another user (`…`), of types that
+ * are usually about the own account. `{name}` is the name of a key.
  */
 const ACTS_ON_OTHERS: Partial<Record<AuditType, string>> = {
   session_ended: 'ended a session of …',
@@ -123,7 +126,7 @@ const ACTS_ON_OTHERS: Partial<Record<AuditType, string>> = {
 };
 
 /**
- * Returns the text of an event for its actor or its subject.
+ * Returns the text of an event as a page shows it to the actor or to the subject of the event.
  *
  * @param userId the user who reads the text
  */

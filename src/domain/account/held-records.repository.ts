@@ -19,12 +19,14 @@ export interface HeldRecords {
 }
 
 /**
- * The most rows of each list. A user cannot have more keys or applications, so these lists are
- * complete; of the other records the list has the newest.
+ * The most rows of each list. A user cannot have so many keys or applications, so these lists are
+ * complete. Of other records the newest are listed.
  */
 const MOST = 1000;
 
-/** Reads the records of a user for an export. Undefined if the user was removed meanwhile. */
+/**
+ * Reads the records of a user for an export. Returns undefined if the user was removed meanwhile.
+ */
 export async function readHeldRecords(
   tx: EntityManager,
   userId: string,
@@ -70,16 +72,19 @@ export async function readHeldRecords(
   };
 }
 
-/** A certificate of a user, for an export. */
+/**
+ * An SSH certificate of a user, for an export. The rows have further columns, which the export
+ * writes as they are.
+ */
 export interface HeldCertificate {
   readonly serial: string;
 }
 
 /**
- * Lists the SSH certificates of a user with a serial below the given one, the newest first. It
- * reads the table of certificates, because the table keeps a certificate longer than the audit log
- * keeps its event. Revoked and other certificates are read separately, because each group has its
- * own index.
+ * Lists the SSH certificates of a user, the newest first: those with a serial below `below`, or the
+ * first ones if it is undefined. It reads the table of certificates, because the table keeps a
+ * certificate longer than the audit log keeps its event. Revoked and other certificates are read
+ * separately, because each group has its own index.
  */
 export function listHeldCertificates(
   tx: EntityManager,

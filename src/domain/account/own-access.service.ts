@@ -25,7 +25,8 @@ import { listOwnIssuances, type EventRange } from './own-events.repository.js';
 import { pageOf, type OwnPage } from './own-page.js';
 
 /**
- * The serial of a certificate in a request. A serial is below 2^53, so it has at most 16 digits.
+ * The pattern of the serial of an SSH certificate in a request. A serial is below 2^53, so it has
+ * at most 16 digits.
  */
 const SERIAL = /^\d{1,16}$/;
 
@@ -44,8 +45,8 @@ export interface OwnApplication {
   readonly since: Date;
   readonly lastUsedAt: Date | null;
   /**
-   * False if the user consented to the application in the past, and the application has no live
-   * grant now.
+   * True if the application has a live grant of the user. False if the user only consented to the
+   * application in the past.
    */
   readonly hasAccess: boolean;
 }

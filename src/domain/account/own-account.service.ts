@@ -107,8 +107,8 @@ export class OwnAccount {
   /**
    * Exports everything that the service stores about a user, as parts of one JSON document. Each
    * part is read after a check that the session is still valid. The reads count toward the limit on
-   * the database connections and time of the user's organization, so that no export takes the
-   * connections of other users.
+   * the database connections and time of the user's organization. So no export can use up the
+   * connections that other users need.
    *
    * @throws DomainError unauthenticated, also from a later part
    */

@@ -12,8 +12,8 @@ export interface OwnApplicationRow {
   readonly name: string | null;
   readonly redirectUris: unknown;
   /**
-   * The contents of the live grants of the user to the application, as the OAuth library stored
-   * them.
+   * The payloads of the live grants of the user to the application, as the OAuth library stored
+   * them; null if there is none.
    */
   readonly grants: readonly Readonly<Record<string, unknown>>[] | null;
   readonly consentedAt: Date | null;
@@ -77,8 +77,8 @@ export async function countOwnAccess(
 /**
  * Ends the grants of a user to a client with everything that depends on them, and deletes the
  * consent. The caller has locked the row of the user, so that nothing is issued meanwhile. The
- * caller has also locked the sessions of the user, because every transaction that ends a session
- * locks the session before its grants, so that no two transactions wait for each other.
+ * caller has also locked the sessions of the user. Every transaction locks sessions before grants,
+ * so that no two transactions deadlock.
  *
  * @returns false if there was no consent
  */

@@ -15,18 +15,21 @@ export interface OwnCredential {
   readonly kind: CredentialKind;
   readonly issuedAt: Date;
   /**
-   * The expiry. Null if the audit event has none: a token for an application has no expiry of its
-   * own but ends with its grant.
+   * The expiry; null if the audit event has none, such as for a token of an application, which ends
+   * with its grant.
    */
   readonly validUntil: Date | null;
-  /** The time at which the user's SSH certificate was revoked. */
+  /**
+   * The time at which the SSH certificate was revoked; null if it was not, and for any other kind
+   * of credential.
+   */
   readonly revokedAt: Date | null;
-  /** The serial of an SSH certificate. */
+  /** The serial of an SSH certificate; null for any other kind of credential. */
   readonly serial: string | null;
   readonly principals: readonly string[];
   /**
-   * The thing that the credential opens: a role of AWS, repositories, a cluster, or scopes of an
-   * application.
+   * The thing that the credential gives access to: a role of AWS, repositories, a cluster, or
+   * scopes of an application. Null for an SSH certificate, or if the event names none.
    */
   readonly target: string | null;
   readonly clientId: string | null;

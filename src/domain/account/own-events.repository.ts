@@ -11,7 +11,10 @@ export interface OwnEvent {
   readonly type: AuditType;
   readonly actorId: string | null;
   readonly subjectId: string | null;
-  /** The addresses of both users and the name of the client, at the time of the event. */
+  /**
+   * The e-mail address of the actor at the time of the event; null if there is none. `subjectEmail`
+   * and `clientName` are also those of that time.
+   */
   readonly actorEmail: string | null;
   readonly subjectEmail: string | null;
   readonly clientName: string | null;
@@ -47,7 +50,8 @@ const COLUMNS = fragment`e.id, e.type, e.actor_id AS "actorId", e.subject_id AS 
   to_char(e.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS at`;
 
 /**
- * Returns the SQL condition for the events after a position in the list, which is sorted by time.
+ * Returns the SQL condition for the events after a position in the list. The newest events come
+ * first, so these events are older.
  */
 function afterPlace(after: AuditPlace | undefined): SqlFragment {
   if (!after) return fragment`TRUE`;
@@ -56,7 +60,7 @@ function afterPlace(after: AuditPlace | undefined): SqlFragment {
 
 /**
  * Lists the events of which a user is the subject or the actor, the newest first. The statement
- * joins three searches. Each uses an index in the order of the list, and reads at most one page.
+ * joins three searches. Each reads at most one page, by an index that has the order of the list.
  */
 export async function listOwnEvents(
   tx: EntityManager,

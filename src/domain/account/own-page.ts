@@ -1,6 +1,9 @@
 import type { AuditPlace } from '#domain/audit/audit-filter.js';
 
-/** A page of a list, the newest item first, with the item after which the next page begins. */
+/**
+ * A page of a list, the newest item first. `next` is the position after which the next page begins;
+ * it is null on the last page.
+ */
 export interface OwnPage<Item> {
   readonly items: readonly Item[];
   readonly next: AuditPlace | null;

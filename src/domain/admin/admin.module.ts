@@ -34,8 +34,8 @@ import { OrganizationDomains } from './organization/organization-domains.service
 import { OrganizationProviders } from './organization/organization-providers.service.js';
 
 /**
- * The acts of admins, and the work that the service does by itself: the clean-up of expired rows,
- * and the watch over the database.
+ * The acts of admins, and the work that the service does by itself. It cleans up expired rows,
+ * seals the audit log, and checks if a database failover lost commits.
  */
 @Module({
   imports: [

@@ -8,8 +8,8 @@ import type { NotedAct } from './noted-act.js';
 export type AuditClass = 'auth' | 'oauth' | 'admin';
 
 /**
- * Every type of audit event and its class, which decides how long it is kept. New types may be
- * added. No type is renamed, because stored events have its name.
+ * Every type of audit event and its class. The class decides how long an event is kept. New types
+ * may be added. No type is renamed, because stored events have its name.
  */
 export const AUDIT_CLASS = {
   login_success: 'auth',

@@ -8,7 +8,7 @@ import {
   timelineStatement,
 } from './audit-search.repository.js';
 
-/** An event as {@link COLUMNS} return it. */
+/** A row of an audit event, with the columns that {@link COLUMNS} selects. */
 export interface Row {
   id: string;
   type: string;
@@ -27,8 +27,8 @@ export interface Row {
 }
 
 /**
- * A row of a search. `matches` is false for an event that does not match the other fields of the
- * filter. `is_end` marks the last event that the search checked in a place.
+ * A row of a search. `matches` is false for an event that does not match the whole filter. `is_end`
+ * marks the last event that the search checked in one index range before it gave up.
  */
 interface SearchedRow extends Row {
   matches: boolean;
@@ -42,20 +42,20 @@ export interface TimelineCount {
   /** The number of the section, from 1. */
   readonly section: number;
   readonly events: number;
-  /** The beginning of the first section; `hi` is the end of the last one. */
+  /** The beginning of the first section. `hi` is the end of the last one. */
   readonly lo: Date;
   readonly hi: Date;
   /** True if the log has more events before the first section. */
   readonly isCut: boolean;
 }
 
-/** An event of the keys of a user, as the audit log has it. */
+/** An audit event about the security keys of a user. */
 export interface KeyEvent {
   readonly type:
     'enrollment' | 'enrollment_refused' | 'key_registered' | 'key_removed' | 'key_renamed';
   readonly at: Date;
   readonly ip: string | null;
-  /** The model of the key, when its certificate named one. */
+  /** The AAGUID (model id) of the key; null if the event has none. */
   readonly aaguid: string | null;
   /** The name of a key that was added, renamed or removed. */
   readonly name: string | null;
@@ -66,13 +66,16 @@ export interface KeyEvent {
   readonly requestId: string | null;
 }
 
-/** The columns of an event, as {@link Row} has them. */
+/**
+ * The SQL of the columns of an event `e`, as {@link Row} has them. `at` is the time to the
+ * microsecond, which a JavaScript date cannot hold.
+ */
 export const COLUMNS = `e.id, e.type, e.class, e.actor_id, e.subject_id, e.actor_email, e.subject_email, e.client_name, e.request_id, host(e.ip) AS ip, e.user_agent, e.details,
   e.created_at, to_char(e.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS at`;
 
 /**
- * Lists the matching events of an organization after a place, the newest first. If few events
- * match, the search stops after it has checked a fixed number of others.
+ * Lists the matching events of an organization after a position, the newest first. If few events
+ * match, the search stops after it has checked a fixed number of events that do not match.
  */
 export async function listAuditEvents(
   tx: EntityManager,
@@ -92,7 +95,7 @@ export async function listAuditEvents(
   return { rows, end: end && !isFull ? { at: end.at, id: end.id } : undefined };
 }
 
-/** Returns one event of an organization. */
+/** Returns one event of an organization; undefined if the organization does not have it. */
 export async function findAuditEvent(
   tx: EntityManager,
   orgId: string,
@@ -141,7 +144,10 @@ export function listKeyEvents(
     ORDER BY created_at DESC, id DESC LIMIT ${limit}`;
 }
 
-/** Returns true if the network of a filter has so few events that they can be sorted. */
+/**
+ * Returns true if a filter names an IP network with so few events that all of them can be read and
+ * sorted. A search can then begin with them.
+ */
 async function isRareNetwork(
   tx: EntityManager,
   orgId: string,

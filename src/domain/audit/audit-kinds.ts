@@ -16,7 +16,10 @@ export const AUDIT_KINDS = {
 /** The name of a kind of events. */
 export type AuditKind = keyof typeof AUDIT_KINDS;
 
-/** The kinds of those event types whose class does not decide their kind. */
+/**
+ * The kinds of the event types that the class or the beginning of the name would put into a wrong
+ * kind.
+ */
 const KIND_OF: Partial<Record<AuditType, AuditKind>> = {
   login_failed: 'refusals',
   enrollment_refused: 'refusals',
@@ -78,7 +81,7 @@ const NOTICED_TYPES: readonly AuditType[] = Object.keys(NOTICED) as NoticedType[
 /**
  * Further groups of event types that a search offers. `access` has the events by which a user got
  * in to an account or a target. `notices` has the events of which the service tells the people
- * whom they concern.
+ * concerned. `changes` has the acts of admins.
  */
 const GROUPS = {
   notices: ['enrollment', ...NOTICED_TYPES],

@@ -9,22 +9,25 @@ import {
   ON_A_DAY,
 } from './search-keys.js';
 
-/** A part of the log that one index returns in the order of a search. */
+/** A place: a part of the audit log that one index returns in the order of time. */
 interface Place {
   /** The conditions that the index serves. */
   readonly where: string;
-  /** A list of values, written as a `FROM` item `p (x)`. The place is read once for each value. */
+  /**
+   * A list of values, written as a `FROM` item `p (x)`, such as the ids of several users. The place
+   * is read once for each value.
+   */
   readonly each?: string;
   /**
-   * False if the index has another order. Then all events of the place are read, because they are
-   * few.
+   * False if the index is not in the order of time. All events of the place are then read and
+   * sorted, because they are few.
    */
   readonly isOrdered?: false;
 }
 
 /**
- * A field of the filter: the places that find its events, and the condition that checks an event
- * found by another field. A field without a place only checks.
+ * A field of the filter. Its places are the index ranges that find its events. Its condition checks
+ * events that another field found. A field without a place can only check.
  */
 interface Criterion {
   readonly places: readonly Place[];
@@ -45,8 +48,8 @@ export const SEARCH_BOUNDS = {
    */
   lookBack: 10_000,
   /**
-   * The most events of a network that are sorted. If a network has more, a search in the order of
-   * time finds them soon enough.
+   * The most events of an IP network that are read and sorted. If a network has more, a search
+   * through all events in the order of time finds some soon enough.
    */
   fewOfNetwork: 5_000,
 };
@@ -54,8 +57,8 @@ export const SEARCH_BOUNDS = {
 const NEWEST_FIRST = 'ORDER BY e.created_at DESC, e.id DESC';
 
 /**
- * Collects the values of a statement as parameters. So the text of the statement depends on which
- * fields are set, and never on their values.
+ * Collects the values of a statement as parameters, and returns their placeholders. So the text of
+ * the statement depends on which fields are set, and never on their values.
  */
 class Values {
   constructor(readonly all: unknown[]) {}
@@ -64,9 +67,9 @@ class Values {
 }
 
 /**
- * Builds the statement of a search. The first field that is set finds the events by its indexes,
- * and the other fields are checked for at most `lookBack` events of each place. A row with
- * `is_end` is the last that was checked.
+ * Builds the statement of a search. The first field of the filter finds events by its indexes. The
+ * other fields are checked for at most `lookBack` of these events in each place, and a row with
+ * `is_end` is the last one.
  *
  * @param columns the columns of an event `e`
  * @param isRareNetwork true if the network of the filter has at most `fewOfNetwork` events
@@ -119,7 +122,8 @@ export function timelineStatement(
   });
   const from = values.bind(filter.from ?? null);
   const to = values.bind(filter.to !== undefined && filter.to < now ? filter.to : now);
-  // An event can be in several places, and under several values of one place.
+  // An event can be in several places, and can match several values of one place. It must be
+  // counted once.
   const isOnce = places.length === 1 && places[0]?.each === undefined;
   const text = `
     WITH scanned AS MATERIALIZED (
@@ -140,8 +144,8 @@ export function timelineStatement(
 }
 
 /**
- * The plan of a search: the places of its first field, the conditions of the others, and the range
- * of time.
+ * Plans a search: returns the places of its first field, the conditions of the other fields, and
+ * the range of time.
  */
 function planOf(
   values: Values,
@@ -179,7 +183,10 @@ function listsOf({ types, people, keys }: AuditFilter, { places }: Criterion): n
   return places.reduce((sum, { each }) => sum + (each === undefined ? 1 : longest), 0);
 }
 
-/** Lists the fields that are set, those that leave the fewest events first. */
+/**
+ * Lists the fields of the filter that are set. The field that probably leaves the fewest events
+ * comes first, because its indexes find the events.
+ */
 function criteriaOf(values: Values, filter: AuditFilter, isRareNetwork: boolean): Criterion[] {
   const { requestId, people = [], keys, network, client, types, target } = filter;
   const byNetwork = network && networkCriterion(values, network, isRareNetwork);
@@ -258,7 +265,10 @@ function networkCriterion(
   return { places: isRare ? [place] : [], condition, isFirst };
 }
 
-/** The condition of a network in the form that an index on addresses serves. */
+/**
+ * Returns the condition that the address of an event is in a network, as a range of addresses,
+ * which the index on addresses serves.
+ */
 function ofNetwork(network: string, bits: number): string {
   return `${OF_ADDRESSES} AND e.ip >= set_masklen(network(${network})::inet, ${bits})
     AND e.ip <= set_masklen(broadcast(${network}), ${bits})`;
@@ -293,9 +303,9 @@ function clientCriterion({ bind }: Values, client: string): Criterion {
 }
 
 /**
- * Checks if an event is about a target: by the name of that time, by the client, role or owner for
- * which a credential was issued, or by the principals or the names of groups of hosts. A role is
- * also found by its present name.
+ * Makes the condition that an event is about a target. It compares the name at that time, and the
+ * client, role or owner for which a credential was issued. It also compares SSH principals and
+ * groups of hosts. A role is also found by its present name.
  */
 function targetCriterion({ bind }: Values, target: string): Criterion {
   const text = `${bind(target)}::text`;
@@ -310,7 +320,8 @@ function targetCriterion({ bind }: Values, target: string): Criterion {
     `lower(e.details ->> 'owner') = lower(${text})`,
     `(e.details ->> 'role_arn' IN ${roles} OR e.details #>> '{target,kind}' = 'aws_role' AND e.details #>> '{target,name}' IN ${roles})`,
     `e.type = 'access_refused' AND e.details -> 'host_groups' ? lower(${text})`,
-    // Events of earlier versions have only the host.
+    // Events of earlier versions name only the host, and not its groups, so the host is compared
+    // with the present groups.
     `CASE WHEN e.type = 'access_refused' AND e.details #>> '{target,kind}' = 'host_group' AND NOT e.details ? 'host_groups'
        THEN EXISTS (SELECT FROM access_targets t WHERE t.org_id = $1 AND t.kind = 'host_group'
          AND t.name = lower(${text}) AND matches_host(t.hosts, e.details #>> '{target,name}')) END`,
@@ -327,15 +338,15 @@ function typesCriterion({ bind }: Values, types: readonly string[]): Criterion {
   return { places: [place], condition: `e.type = ANY (${all})` };
 }
 
-/** Reads the first events of a place, with their numbers. */
+/** Returns the SQL that reads the newest events of a place and numbers them from 1. */
 function scanOf(place: Place, where: string, most: number): string {
   const number = 'row_number() OVER (ORDER BY e.created_at DESC, e.id DESC) AS n';
   return `SELECT e.*, ${number} ${fromPlace(place, where)} ${NEWEST_FIRST} LIMIT ${most}`;
 }
 
 /**
- * Writes the `FROM` of a place. `OFFSET 0` keeps the planner from an index that has the order but
- * not the condition.
+ * Returns the `FROM` clause of a place. `OFFSET 0` stops the planner from merging the queries.
+ * Otherwise it could choose an index that has the order of time but does not serve the condition.
  */
 function fromPlace({ isOrdered }: Place, where: string): string {
   return isOrdered === false

@@ -34,8 +34,8 @@ export interface AuditRecord {
   readonly origin: AuditOrigin | SqlFragment;
   readonly details?: object | SqlFragment;
   /**
-   * The names, if the statement has read them already. For missing names a trigger looks them up,
-   * row by row.
+   * The e-mail addresses of actor and subject and the name of the client, if the statement has read
+   * them already. For missing ones a trigger looks them up, row by row.
    */
   readonly actorEmail?: SqlFragment;
   readonly subjectEmail?: SqlFragment;
@@ -66,13 +66,16 @@ export function recordAudit(record: AuditRecord, source: SqlFragment = fragment`
   return new SqlFragment(insertion.strings, insertion.values, true);
 }
 
-/** The column `recorded` of a statement whose `WITH` names the insertion `audited`. */
+/**
+ * The column `recorded` with the ids of the written rows, for a statement that names the insertion
+ * `audited` in its `WITH`.
+ */
 export const RECORDED = fragment`(SELECT array_agg(recorded) FROM audited) AS recorded`;
 
 /**
- * The epoch of the place of a row. It compares the start of PostgreSQL as issuance does, so that no
- * row is written in an epoch that has ended. Only the connections that confirm a server write on
- * an unconfirmed one.
+ * The SQL of the epoch of a new row. A new epoch begins when a failover or a restore may have lost
+ * rows, so that readers of the log notice. On a start of PostgreSQL that is not confirmed,
+ * `audit_epoch_of_unconfirmed` lets only the connections that confirm it write.
  */
 const EPOCH = fragment`coalesce(
   (SELECT d.epoch FROM database_identity d WHERE d.started_at = pg_postmaster_start_time()), audit_epoch_of_unconfirmed())`;
@@ -91,8 +94,9 @@ function classOf(type: AuditType | SqlFragment): string | SqlFragment {
 }
 
 /**
- * Writes the types of a class into the text of the statement. They are constants of the product, so
- * that PostgreSQL can use them when it plans.
+ * Returns the types of a class as text of the statement and not as a parameter, so that PostgreSQL
+ * can use them when it plans. They are constants of the product, so no value of a request becomes
+ * SQL.
  */
 function typesOf(name: AuditClass): SqlFragment {
   const types = AUDIT_TYPES.filter((type) => AUDIT_CLASS[type] === name);
@@ -109,9 +113,9 @@ function detailsColumn(details: object | SqlFragment): SqlFragment {
 }
 
 /**
- * The condition that no event of the type is about the subject within the last seconds. Its class
- * and the time of the statement, which is earlier than the clock, spare the partitions without such
- * an event.
+ * Returns the condition that no event of this type about this subject was recorded in the last
+ * seconds. The class and the statement time are tested as well, only because PostgreSQL can then
+ * skip partitions that have no such event.
  */
 function unlessSince({ type, subjectId }: AuditEvent, seconds: number): SqlFragment {
   const ofClass = new SqlFragment([`e.class = '${AUDIT_CLASS[type]}'`], []);
@@ -128,16 +132,20 @@ function unlessSince({ type, subjectId }: AuditEvent, seconds: number): SqlFragm
 export class AuditLog {
   readonly #listeners: ((committed: CommittedActs) => void)[] = [];
 
-  /** Calls a function with the noted acts of an event once its transaction has committed. */
+  /**
+   * Registers a function that is called with the acts of an event once the transaction of the event
+   * has committed.
+   */
   onCommittedActs(listener: (committed: CommittedActs) => void): void {
     this.#listeners.push(listener);
   }
 
   /**
-   * Records an event in the transaction of the change, and tells the people who must hear of it.
+   * Records an event in the transaction of the change, and writes notices to the people who must
+   * know of it.
    *
-   * @param atMostEvery seconds in which one event of this type about one subject is enough; by
-   * default every event is recorded
+   * @param atMostEvery the seconds in which one event of this type about one subject is enough; by
+   *   default every event is recorded
    */
   async record(
     tx: EntityManager,

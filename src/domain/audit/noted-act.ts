@@ -1,18 +1,21 @@
 /**
- * An act that reduces access, or makes a secret. If the database loses its commit, the act is
- * undone.
+ * An act on access or on a secret that a process remembers after the commit. If a failover of the
+ * database loses the commit, the service ends the access again, or lists the secret for the admins.
+ * `user_activated` only cancels the memory of a deactivation.
  */
 export type NotedAct =
   | {
       readonly kind: 'user_removed' | 'user_deactivated';
       readonly userId: string;
       readonly orgId: string | null;
-      /** The revoker in the records: `scim`, or the id of an admin. */
+      /** The value of `revokedBy` in the revoked rows: `scim`, or the id of an admin. */
       readonly revokedBy: string;
       readonly reason: string;
     }
   | {
-      /** The user may sign in again, so an earlier deactivation must not be repeated. */
+      /**
+       * The user may sign in again, so an earlier deactivation that was lost must not be repeated.
+       */
       readonly kind: 'user_activated';
       readonly userId: string;
     }
@@ -40,11 +43,14 @@ export type NotedAct =
       readonly name: string;
     }
   | {
-      /** The application may not receive signals any more. Its stream and tokens ended. */
+      /**
+       * The application may not receive signals (security events) any more. Its stream and its
+       * tokens ended.
+       */
       readonly kind: 'signals_withdrawn';
       readonly clientId: string;
       readonly orgId: string | null;
-      /** The resource of the tokens that ended. */
+      /** The resource (RFC 8707) for which the ended tokens were issued. */
       readonly resource: string;
     }
   | {
@@ -68,7 +74,7 @@ export interface NotedSecret {
   readonly orgId: string | null;
   /** The description of the token, or the name of the application. */
   readonly name: string;
-  /** The application of a client secret. */
+  /** The id of the application, if the secret is a client secret. */
   readonly clientId?: string;
   /**
    * The time at which the secret ends, if it stays valid for a while beside the secret that
@@ -86,7 +92,7 @@ interface NamedToken {
 
 /**
  * Returns the note that a token of an organization was made or ended. A process keeps such notes
- * for an hour, and repeats what a failover of the database lost.
+ * for an hour, and repeats the end of a token if a failover of the database loses it.
  *
  * @param endsAt the end of a token that stays valid for a while beside the token that replaces it
  */
@@ -100,9 +106,11 @@ export function notedToken(
   return { kind, secret, secretId, orgId, name, ...(endsAt && { endsAt }) };
 }
 
-/** The acts of an audit row whose commit has returned. */
+/** The acts of one audit event, after the commit of its transaction. */
 export interface CommittedActs {
-  /** If this row is missing, the acts are lost. */
+  /**
+   * The id of the audit event. If a database server lacks it after a failover, the acts are lost.
+   */
   readonly auditId: string;
   readonly acts: readonly NotedAct[];
 }

@@ -19,7 +19,7 @@ export interface AwsTokenRequest extends RequestOfUser {
   readonly sessionId: string;
   readonly userId: string;
   /**
-   * The e-mail address that the token names as its subject. Nothing is issued if the user has
+   * The e-mail address that the token names as its subject. No token is issued if the user has
    * another address by now.
    */
   readonly email: string;
@@ -29,7 +29,10 @@ export interface AwsTokenRequest extends RequestOfUser {
   /** True for a token that asks for a role session that can only read. */
   readonly isReadOnly: boolean;
   readonly sourceIdentity: string;
-  /** The lifetime in seconds. If the session ends earlier, the token ends with it. */
+  /**
+   * The lifetime of the token in seconds. If the session ends earlier, the token expires with the
+   * session.
+   */
   readonly lifetime: number;
 }
 
@@ -56,9 +59,9 @@ interface AwsTokenRow extends OutcomeRow {
 
 /**
  * Issues tokens that AWS exchanges for credentials. A token needs a session that a security key
- * verified, of a member of an organization whose e-mail address is still the one in the token. If a
- * transaction that ends the access of the user commits first, the session is gone and no token is
- * issued. If it commits second, it cannot revoke the token, but the token expires within minutes.
+ * verified. The user must be a member of an organization, and the e-mail address must still be the
+ * one in the token. If the access of the user ends before the issuance, the session is gone and no
+ * token is issued. If it ends afterwards, the token cannot be revoked, but expires within minutes.
  */
 export const AWS_TOKEN = new IssuanceKind<AwsTokenRequest, RecordedAwsToken, AwsTokenRow>(
   {

@@ -1,6 +1,6 @@
 /**
- * The claim from which STS takes session tags (IAM User Guide, "Passing session tags using
- * AssumeRoleWithWebIdentity").
+ * The claim from which STS, the token service of AWS, takes session tags (IAM User Guide, "Passing
+ * session tags using AssumeRoleWithWebIdentity").
  */
 export const TAGS_CLAIM = 'https://aws.amazon.com/tags';
 
@@ -52,8 +52,8 @@ export function sourceIdentityOf({ userId, email }: Pick<AwsTokenSubject, 'userI
 
 /**
  * Returns the claims of a token for AWS. If STS does not accept the e-mail address as a name, the
- * address is left out of the session tags. A token of a role session that can only read has the
- * session tag `read_only`, because a role can deny all other acts by that tag.
+ * address is left out of the session tags. A token for a role session that can only read has the
+ * session tag `read_only`. A policy of the AWS role can check this tag and deny all other acts.
  */
 export function awsTokenClaims(subject: AwsTokenSubject, values: AwsTokenValues) {
   const { email, userId, orgId, hardwareAaguid, amr, acr, authTime } = subject;

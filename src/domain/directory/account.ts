@@ -16,8 +16,8 @@ export interface AccountAudit extends Pick<AuditEvent, 'actorId' | 'origin' | 'd
 }
 
 /**
- * The reason and the author of the end of a user's access, which the revoked rows and the audit log
- * keep.
+ * The reason and the author of the end of a user's access. Both are stored in each revoked row and
+ * in the audit log.
  */
 export interface Deprovisioning extends RevocationCause {
   readonly audit: AccountAudit;

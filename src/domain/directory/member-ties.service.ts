@@ -56,13 +56,15 @@ export interface PartedMember extends MemberAfterEnd {
  * before.
  */
 export interface GivenAddress extends MemberAfterEnd {
+  /** The id of the user who signed in with the address before; null if there was none. */
   readonly takenFrom: string | null;
 }
 
 /**
  * The acts of admins on ties and on tombstones. A tie connects a member to a SCIM record that is,
  * or may be, the same person. A tombstone keeps a removed user from signing in again with the same
- * address. Each act is a transaction that first locks the directory of the organization.
+ * address. Each act is a transaction that first locks the directory of the organization (its row in
+ * `directory_locks`), so that such acts happen one after another.
  */
 @Injectable()
 export class MemberTies {
@@ -132,9 +134,9 @@ export class MemberTies {
   }
 
   /**
-   * Gives the user of a SCIM record the right to sign in with the address that is its userName.
-   * Until now another user has signed in with the address, so the sessions, certificates and bound
-   * identities of that user end.
+   * Gives the user of a SCIM record the right to sign in with the address that is the userName of
+   * the record. Until now another user has signed in with this address. So the sessions,
+   * certificates and bound identities of that user end.
    *
    * @throws DomainError admin_required, not_found, own_account, nothing_withheld
    */

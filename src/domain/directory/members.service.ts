@@ -81,8 +81,9 @@ export class Members {
   }
 
   /**
-   * Takes the role of admin from a member, and narrows the API tokens that the member made. @throws
-   * DomainError admin_required, not_found, own_account, last_admin
+   * Takes the role of admin from a member. The API tokens that the member made lose the right to
+   * rotate SCIM tokens, and end within some days. @throws DomainError admin_required, not_found,
+   * own_account, last_admin
    */
   demote(act: MemberAct): Promise<Member> {
     return this.#change(act, true, async (tx, { id, email }) => {
@@ -103,8 +104,8 @@ export class Members {
 
   /**
    * Ends the access of a member and keeps the account. If the member is a SCIM record, the members
-   * who signed in with an address of the record (its twins) lose access, too, and linked records
-   * are deactivated.
+   * who signed in with an address of the record (its twins) lose access, too. SCIM records that are
+   * linked to the member, because they share an address, are deactivated.
    *
    * @throws DomainError admin_required, not_found, own_account, last_admin
    */
@@ -181,7 +182,7 @@ export class Members {
 
   /**
    * Does the same as `holdAdmin`, but returns false instead of throwing an error. It is for acts
-   * that users who are not admins may do under other conditions.
+   * that are also open to some users who are no admins, such as the owner of an application.
    */
   isAdminHeld(tx: EntityManager, admin: Admin): Promise<boolean> {
     return this.users.lockAdmin(tx, admin);
@@ -216,8 +217,9 @@ export class Members {
   }
 
   /**
-   * Ends a member together with all users that end with the member, under their locks. If the
-   * acting admin is one of them, the act is refused like an act on the own account.
+   * Removes or deactivates a member together with all users who lose their access with the member.
+   * The rows of all these users are locked first. If the acting admin is one of them, the act is
+   * refused like an act on the own account.
    */
   async #endRecord(
     tx: EntityManager,

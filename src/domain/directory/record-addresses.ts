@@ -11,8 +11,9 @@ export interface RecordAddress {
 }
 
 /**
- * The ranks of addresses by the attribute that has them. If several e-mails have the type `work`,
- * the first of them has the rank `severalWork`, and the others have the ranks that follow.
+ * The rank of an address, by the attribute that contains the address. If several addresses have the
+ * type `work`, the rank of each is `severalWork` plus the position in the list of e-mails. The rank
+ * of an e-mail of another type is `first` plus the position.
  */
 export const RANK = { userName: 0, primary: 1, onlyWork: 2, severalWork: 3, first: 1000 } as const;
 

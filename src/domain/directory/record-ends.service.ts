@@ -22,7 +22,10 @@ import { UsersRepository, type User } from './users.repository.js';
 /** The two ways to end a user: the account is removed, or it stays without access. */
 export type EndKind = 'remove' | 'deactivate';
 
-/** A user whose access ends because another user ends. */
+/**
+ * A user who loses access by an act: the user that the act names, or a user who is tied to that
+ * user.
+ */
 export interface EndingUser {
   readonly id: string;
   readonly kind: EndKind;
@@ -55,9 +58,9 @@ export interface RecordEnd extends Omit<RevocationCause, 'reason'> {
 
 /**
  * Ends SCIM records together with their twins (members who signed in with an address of the
- * record), and deactivates linked records, in the transaction of the act. The caller first locks
- * the directory of the organization. Then it finds the users with {@link RecordEnds.reach}, and
- * locks their rows in the order of their ids.
+ * record), and deactivates linked records. All this happens in the transaction of the act. The
+ * caller first locks the directory of the organization by `lockDirectory`. Then the caller finds
+ * the users with {@link RecordEnds.reach}, and locks their rows in the order of their ids.
  */
 @Injectable()
 export class RecordEnds {
@@ -172,8 +175,8 @@ export class RecordEnds {
 }
 
 /**
- * Returns between which users the end of one also ends the other: from a record to its twin, and
- * from either of two linked records to the other one if that one is active.
+ * Returns pairs of users: if the access of the first one ends, that of the second one ends, too. A
+ * twin ends with its record. Each of two linked records, if it is active, ends with the other one.
  */
 function directionsOf(tie: RecordTie): (readonly [from: string, to: string])[] {
   const { recordId, userId, kind, isRecordActive, isUserActive } = tie;

@@ -5,10 +5,10 @@ import { sql } from '#platform/database/statements/sql.js';
 import { RANK } from './record-addresses.js';
 
 // The e-mail addresses of SCIM records, and the ties of records to users who are, or may be, the
-// same person. Every write is under the lock of the directory. Database triggers keep the addresses
-// up to date.
+// same person. Before every write, the caller locks the directory of the organization by
+// `lockDirectory`. Database triggers keep the addresses up to date.
 
-/** A user who signs in with one of the addresses in question. */
+/** A user who signs in with one of the given addresses. */
 export interface AddressHolder {
   readonly id: string;
   readonly email: string;
@@ -17,7 +17,7 @@ export interface AddressHolder {
   readonly isTwin: boolean;
   /**
    * True for a user with a bound identity, a key, or a row that makes the next enrollment need a
-   * re-enrollment pass. Such a user was already used by a person.
+   * re-enrollment pass. A person has already used the account of such a user.
    */
   readonly isInUse: boolean;
 }
@@ -38,7 +38,8 @@ export interface RecordOfAddress {
 
 /**
  * The tie of a SCIM record to another user. `twin`: the user is a member who signed in with an
- * address of the record. `link`: the user is another record with one of its addresses.
+ * address of the record. `link`: the user belongs to another SCIM record, and signs in with the
+ * address that is the userName of this record.
  */
 export interface RecordTie {
   readonly recordId: string;
@@ -128,9 +129,9 @@ export function tiesOf(tx: EntityManager, ids: readonly string[]): Promise<Recor
 }
 
 /**
- * Makes a member a twin of a SCIM record, which means that the member ends with the record. It also
- * takes the address of the member out of the index of userNames. Returns false if the member is a
- * twin of the record already.
+ * Makes a member a twin of a SCIM record: if the record ends, the access of the member ends, too.
+ * The address of the member also leaves the unique index of userNames, so that the record can have
+ * it. Returns false if the member is a twin of the record already.
  */
 export async function addTwin(
   tx: EntityManager,
@@ -145,8 +146,8 @@ export async function addTwin(
 }
 
 /**
- * Takes the address of a member out of the index of userNames, so that a SCIM record may have the
- * address as its userName.
+ * Takes the address of a member out of the unique index of userNames, so that a SCIM record may
+ * have the address as its userName.
  */
 export async function leaveUserNames(tx: EntityManager, userId: string): Promise<void> {
   await sql(tx)`
@@ -155,8 +156,8 @@ export async function leaveUserNames(tx: EntityManager, userId: string): Promise
 }
 
 /**
- * Puts the address of a member who is no twin of a record any more back into the index of
- * userNames, if no other user has the name.
+ * Puts the address of a member back into the unique index of userNames, because the member is no
+ * twin of a record any more. Nothing changes if another user has the name.
  */
 export async function rejoinUserNames(
   tx: EntityManager,
@@ -173,8 +174,8 @@ export async function rejoinUserNames(
 }
 
 /**
- * Links a SCIM record to the user who signs in with the userName of the record. From then on the
- * record is ignored at sign-ins, so that the address still signs in the same user.
+ * Links a SCIM record to the user who signs in with the userName of the record. From then on a
+ * sign-in ignores the record, so that a sign-in with the address still finds the same user.
  */
 export async function addLink(
   tx: EntityManager,
@@ -189,7 +190,7 @@ export async function addLink(
 
 /**
  * Returns the address with which the user of a linked record cannot sign in, because another user
- * does. Undefined if there is none.
+ * signs in with it. Undefined if there is none.
  */
 export async function withheldFrom(
   tx: EntityManager,

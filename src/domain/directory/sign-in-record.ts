@@ -26,9 +26,9 @@ export interface FoundRecord {
 }
 
 /**
- * Finds the user as whom a person may sign in with an identity that is bound to no user yet, by the
- * address that the identity provider states. The caller has locked the directory of the
- * organization, which owns the domain of the address.
+ * Finds the user for a sign-in with an identity that is bound to no user yet. The address that the
+ * identity provider states decides. The organization owns the domain of the address. The caller has
+ * locked its directory by `lockDirectory`.
  *
  * The first match counts. First comes the SCIM record with the address as its userName, then the
  * member who signed in with the address before, then the record with the address as its primary or

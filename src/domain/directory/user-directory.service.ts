@@ -152,8 +152,9 @@ export class UserDirectory {
   }
 
   /**
-   * Takes the role of admin from a member, whose row is locked, and narrows the API tokens that the
-   * member made. Returns the counts of what ended; undefined if the member was no admin.
+   * Takes the role of admin from a member, whose row is locked. The API tokens that the member made
+   * lose the right to rotate SCIM tokens, and end within some days. Returns the counts of what
+   * ended; undefined if the member was no admin.
    */
   async demote(
     tx: EntityManager,
@@ -202,11 +203,11 @@ export class UserDirectory {
   }
 
   /**
-   * Changes the e-mail address of a user to the one that the identity provider states, and ends the
-   * access that the user got under the old address. Nothing changes if SCIM manages the user, or if
-   * the new address is outside the domains of the organization. The same holds if another user has
-   * the address, if the address has a tombstone, or if it is or was that of a SCIM record. The
-   * caller has locked the directory of the organization.
+   * Changes the e-mail address of a user to the one that the identity provider states. The access
+   * that the user got under the old address ends. Nothing changes if SCIM manages the user, or if
+   * the new address is outside the domains of the organization. The address also stays if another
+   * user has the new address, or if a removed user or a SCIM record has or had it. The caller has
+   * locked the directory of the organization by `lockDirectory`.
    */
   async followEmail(
     tx: EntityManager,
@@ -230,9 +231,9 @@ export class UserDirectory {
   /**
    * Creates the user for an identity (an account at an identity provider).
    *
-   * @throws DomainError enrollment_refused if the address has an account, SCIM removed the user
-   *   from the organization, or the service does not believe the provider for the domain of the
-   *   address any more
+   * @throws DomainError enrollment_refused if the address has an account, the user was removed from
+   *   the organization, or the service does not believe the provider for the domain of the address
+   *   any more
    */
   async create(
     tx: EntityManager,
@@ -297,8 +298,8 @@ export class UserDirectory {
   }
 
   /**
-   * Founds the organization of a domain. Users without an organization whose address is in the
-   * domain lose their access, because the organization now owns the domain.
+   * Founds the organization of a domain, and returns its id. Users without an organization whose
+   * address is in the domain lose their access, because the organization now owns the domain.
    */
   async foundOrganization(
     tx: EntityManager,
@@ -418,8 +419,8 @@ export class UserDirectory {
 }
 
 /**
- * Returns the end of an account's access in the form in which the service remembers it, so that the
- * end can be repeated if the database loses the commit.
+ * Returns the record of an act that ended the access of an account. Each replica remembers the acts
+ * that it committed, so that it can repeat this act if a failover of the database loses the commit.
  */
 function actOf(
   { id: userId, orgId }: LockedAccount,

@@ -95,8 +95,8 @@ export interface Member extends Omit<User, 'orgId'> {
   readonly ties: TiesOfMember;
   /**
    * A text that changes with the account, the role, the state and the keys of the member, but not
-   * with a login. An act of an admin compares it with the text of the page, so that the admin does
-   * not decide by an old page.
+   * with a login. A page sends the text back with an act of the admin. If the text has changed
+   * since, the act is refused, because the admin saw an old state.
    */
   readonly revision: string;
 }
@@ -150,7 +150,10 @@ interface MemberRow extends UserRow, TiesRow {
 /** Stores users, the identities that are bound to them, and the role of admin. */
 @Injectable()
 export class UsersRepository {
-  /** Finds the user to whom an identity of an identity provider is bound. */
+  /**
+   * Finds the user to which an identity of an identity provider is bound; undefined if there is
+   * none.
+   */
   async findByIdentity(
     tx: EntityManager,
     issuer: string,
@@ -417,8 +420,8 @@ export class UsersRepository {
 
   /**
    * Copies from one user to another the rule that the next enrollment of a security key needs a
-   * re-enrollment pass. The caller gives the address of the first user to the second, so that
-   * without this rule an enrollment without a pass would become possible.
+   * re-enrollment pass. The caller gives the address of the first user to the second user. Without
+   * the copy, the person could then enroll a key without a pass.
    */
   async copyDemandForPass(tx: EntityManager, fromId: string, toId: string): Promise<void> {
     await sql(tx)`

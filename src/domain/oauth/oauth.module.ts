@@ -38,8 +38,8 @@ import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js'
 
 /**
  * OAuth clients, the grants of users to them, and the tokens that depend on the grants. The rows
- * depend on one another by foreign keys. So the end of a session, a grant, a client or an account
- * ends everything below it, in one statement and on every replica.
+ * refer to one another by foreign keys with ON DELETE CASCADE. So the deletion of a session, grant,
+ * client or user deletes everything below it, in one statement and for all replicas.
  *
  *     user <- session <- grant <- code, token, device code
  *                        grant <- grant of a token exchange

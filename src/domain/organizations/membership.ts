@@ -23,7 +23,7 @@ export const DEACTIVATED = 'This account is deactivated.';
 
 /**
  * The message for a user whose e-mail address is in several SCIM records, because it is not clear
- * which of them is meant.
+ * which record belongs to the user.
  */
 export const ADDRESS_OF_SEVERAL =
   'Several accounts of your organization have this e-mail address: ask your administrator which one is yours.';
@@ -33,8 +33,8 @@ export const NO_ADDRESS =
   'Another account of your organization signs in with the e-mail address of this one: ask your administrator.';
 
 /**
- * The message for a user with an address in a domain that its organization removed, or whose DNS
- * record is gone.
+ * The message for a user with an address in a domain that was proven once, and that no organization
+ * owns now.
  */
 export const DOMAIN_NEEDS_PROOF =
   'The domain of your e-mail belongs to no organization at present: ask your administrator to verify it.';

@@ -120,7 +120,8 @@ export class OrganizationsRepository {
   /**
    * Returns true for a domain below one that another organization has proven, if that organization
    * does not accept the provider. In this case, a sign-in through the provider founds no
-   * organization for the domain. If several domains above it are proven, each counts.
+   * organization for the domain. If several domains above the given domain are proven, each of them
+   * is checked.
    */
   async isUnderForeignProof(
     tx: EntityManager,
@@ -157,8 +158,9 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Returns true for a domain that an organization proved by DNS at any time. A sign-in does not
-   * found an organization for such a domain. Only another proof by DNS gives it to an organization.
+   * Returns true for a domain that an organization proved by DNS at any time, or removed after the
+   * operator had assigned it. A sign-in does not found an organization for such a domain. Only
+   * another proof by DNS, or the operator, gives it to an organization.
    */
   async needsProof(tx: EntityManager, domain: string): Promise<boolean> {
     const found = await sql<{ domain: string }>(tx)`
@@ -188,9 +190,9 @@ export class OrganizationsRepository {
 
   /**
    * Changes the settings of an organization. Its row stays locked until the transaction ends, so
-   * that a transaction that adds a user waits for the new rule. A change of the rule about AWS
-   * roles counts as a change of the access rules, so that a statement that is issuing a token
-   * decides again.
+   * that a transaction that adds a user waits for the new rule. If the rule about AWS roles
+   * changes, a database trigger counts this as a change of the access rules. So a statement that is
+   * issuing a token at this moment decides again.
    */
   async changeSettings(
     tx: EntityManager,

@@ -1,10 +1,10 @@
 /**
  * Tombstones: rows that keep a user whom SCIM or an admin removed from joining the organization
- * again by a sign-in. There is one for each address that the user ever had, and for each identity
- * (account at an identity provider). While there is a tombstone, a sign-in with the address or
- * identity creates no member, and binds neither of them to another SCIM record. SCIM deletes the
- * tombstone of an address for the user that newly gets the address; an admin can delete every
- * tombstone.
+ * again by a sign-in. There is one tombstone for each address that the user ever had, and one for
+ * each identity (account at an identity provider). While there is a tombstone, a sign-in with the
+ * address or identity creates no member, and binds neither of them to another SCIM record. If SCIM
+ * gives the address to a user, it lifts the tombstone for this user alone (`lifted_for`). An admin
+ * can delete every tombstone.
  */
 
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -29,7 +29,7 @@ export interface Bar {
   readonly byAdmin: boolean;
 }
 
-/** The names of a SCIM record to which e-mail addresses are added. */
+/** The names of a SCIM record, by which the tombstones of identities are found. */
 export interface RecordNames {
   readonly userName: string;
   readonly externalId: string | null;
@@ -68,8 +68,9 @@ export async function setTombstones(
 }
 
 /**
- * Deletes the tombstones of addresses for one user, who newly gets the addresses. No other user can
- * sign in with them. @returns the addresses that had a tombstone
+ * Lifts the tombstones of addresses for one user, who newly gets the addresses. For all other users
+ * the tombstones stay. A tombstone that an admin caused is not lifted. @returns the addresses with
+ * a tombstone that was lifted now
  */
 export async function liftTombstones(
   tx: EntityManager,
@@ -87,8 +88,9 @@ export async function liftTombstones(
 }
 
 /**
- * Deletes the tombstones of the identities of a removed user for one user, who now has the same
- * userName or externalId. No other user can sign in with these identities.
+ * Lifts the tombstones of the identities of a removed user for one user, who now has the same
+ * userName or externalId. For all other users the tombstones stay. A tombstone that an admin caused
+ * is not lifted.
  */
 export async function liftIdentities(
   tx: EntityManager,

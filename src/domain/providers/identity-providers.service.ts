@@ -21,8 +21,8 @@ import { assertVouched, vouchingWarnings } from './vouching.js';
 import type { Arrival, Remembered, UpstreamProvider } from './upstream-provider.js';
 
 /**
- * The purpose to which the encrypted state is bound that a browser takes to an identity provider
- * and back.
+ * The purpose of the sealed state, an encrypted token that a browser takes to an identity provider
+ * and back. A state with another purpose is refused.
  */
 const PURPOSE = 'upstream-sign-in';
 /**
@@ -47,7 +47,7 @@ const UNASKED =
   'The identity provider did not sign you in. It answers no request of this service. Start the sign-in on the login page.';
 /** Milliseconds between two reads of the published keys and metadata of the providers. */
 const REFRESH_INTERVAL = 86_400_000;
-/** Milliseconds between two checks if the metadata of a provider must be read again. */
+/** Milliseconds between two searches for SAML providers with metadata that must be read again. */
 const LOOK_INTERVAL = 60_000;
 
 /**
@@ -80,7 +80,7 @@ export interface SignInStart {
    */
   readonly crossSite?: boolean;
   /**
-   * A function that stores the sealed state in the browser under a name. It is called if the
+   * A function that stores the sealed state in a cookie of the given name. It is called if the
    * provider does not send the state back.
    */
   readonly keep?: (name: string, state: string) => void;
@@ -100,7 +100,8 @@ export interface Callback {
 }
 
 /**
- * A sign-in whose browser has returned from the provider. The sealed state of the sign-in is spent.
+ * A sign-in whose browser has returned from the provider. The sealed state of the sign-in cannot be
+ * used again.
  */
 export interface ReturnedSignIn {
   /** The short name (slug) of the provider in addresses. */

@@ -160,8 +160,8 @@ export class OidcUpstream implements UpstreamProvider {
 }
 
 /**
- * The address from which openid-client expects Microsoft's issuer template, so that it resolves
- * `{tenantid}`.
+ * An address on Microsoft's public host. If the discovery document seems to come from there,
+ * openid-client replaces `{tenantid}` in the issuer by the tenant of a token.
  */
 const ENTRA = new URL('https://login.microsoftonline.com/organizations/v2.0');
 

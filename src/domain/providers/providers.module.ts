@@ -30,7 +30,10 @@ export class ProvidersModule implements OnApplicationBootstrap {
     private readonly accessRevocation: AccessRevocation,
   ) {}
 
-  /** Records at each start which primary domains the configuration of the providers proves. */
+  /**
+   * Records at each start which primary domains of organizations are proven, because the
+   * configuration lists them for an identity provider.
+   */
   async onApplicationBootstrap(): Promise<void> {
     const { dataSource, identityProviders, organizations, accessRevocation } = this;
     await recordVouchedDomains({ dataSource, identityProviders, organizations, accessRevocation });

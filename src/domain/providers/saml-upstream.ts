@@ -28,6 +28,10 @@ export { parseSamlResponse } from './saml/saml-response.js';
 
 /** The parts that all SAML providers of this service share. */
 export interface SamlParts {
+  /**
+   * The address of this service to which browsers post SAML responses (the assertion consumer
+   * service).
+   */
   readonly acsUrl: string;
   readonly http: UpstreamHttp;
   readonly clock: Clock;
@@ -37,8 +41,9 @@ export interface SamlParts {
 }
 
 /**
- * The result for a SAML response. `accepted`: the browser that began the sign-in can collect the
- * identity by the handle. `refused`: it cannot sign in.
+ * The result for a SAML response. `accepted`: the identity is stored, and the browser that began
+ * the sign-in collects it by `handle`, a random secret. `refused`: `error` is the reason why the
+ * user cannot sign in.
  */
 export type ReceivedResponse =
   | { readonly kind: 'accepted'; readonly handle: string; readonly requestId: string }
@@ -50,8 +55,8 @@ export type ReceivedResponse =
 
 /**
  * The seconds for which a used assertion is remembered, so that it cannot be used again. After that
- * time the request that it answers has expired on every replica, so that the assertion is refused
- * for that reason.
+ * time every replica refuses the assertion without this memory, because the request that the
+ * assertion answers has expired.
  */
 const REMEMBERED_FOR = REQUEST_TTL + 300;
 
@@ -94,7 +99,7 @@ export class SamlUpstream implements UpstreamProvider {
     }
   }
 
-  /** The entity id under which the provider knows this service. */
+  /** The entity id (the name in SAML) under which the provider knows this service. */
   get spEntityId(): string {
     return this.settings.spEntityId;
   }

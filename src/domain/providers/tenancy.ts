@@ -78,7 +78,9 @@ export function issuerTenant(
   return { issuer: template.replace('{tenantid}', named), tenant: named };
 }
 
-/** Returns true if a provider gives identities with this issuer and tenant. */
+/**
+ * Returns true if users can sign in through a provider with identities of this issuer and tenant.
+ */
 export function servesTenant(
   { issuer, tenancy }: TenantedProvider,
   accepted: IssuerTenant,
@@ -97,7 +99,10 @@ export function issuerTemplate({ issuer, tenancy }: TenantedProvider): string {
   return tenancy.kind === 'microsoft' ? (tenantTemplate(issuer) ?? issuer) : issuer;
 }
 
-/** Returns true if a provider gives identities with this issuer, for any tenant. */
+/**
+ * Returns true if users can sign in through a provider with identities of this issuer, for any
+ * tenant.
+ */
 export function mayNameIssuer({ issuer, tenancy }: TenantedProvider, named: string): boolean {
   if (tenancy.kind !== 'microsoft') return issuer === named;
   const [before = '', after = ''] = tenantTemplate(issuer)?.split('{tenantid}') ?? [];

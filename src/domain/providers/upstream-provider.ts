@@ -2,8 +2,8 @@ import type { Tenancy } from './tenancy.js';
 import type { UpstreamIdentity } from './upstream-identity.js';
 
 /**
- * The secrets of one sign-in, such as the nonce. The sealed state keeps them until the browser
- * returns.
+ * The secrets of one sign-in, such as the nonce. The sealed state, an encrypted token that the
+ * browser carries, keeps them until the browser returns.
  */
 export type Remembered = Readonly<Record<string, string>>;
 
@@ -44,16 +44,16 @@ export interface UpstreamProvider {
   /** Makes the secrets of a new sign-in. */
   remember(): Remembered;
   /**
-   * Returns the name under which the browser keeps the sealed state of a sign-in. If this method is
-   * missing, the state goes to the provider and comes back with the browser.
+   * Returns the name of the cookie in which the browser keeps the sealed state of a sign-in. If
+   * this method is missing, the state goes to the provider and comes back with the browser.
    */
   keptUnder?(remembered: Remembered): string;
   /**
-   * Fetches the published documents of the provider again. After a failure, the earlier ones stay
-   * in use.
+   * Fetches the published documents of the provider again. After a failure, the earlier documents
+   * stay in use.
    */
   refresh?(): Promise<void>;
-  /** Fetches the published documents of the provider again, if they are due. */
+  /** Fetches the published documents of the provider again, if their cache time is over. */
   refreshIfDue?(): Promise<void>;
   /** Returns the address at the provider to which the browser goes to sign in. */
   depart(departure: Departure): Promise<URL>;

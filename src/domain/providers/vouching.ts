@@ -11,8 +11,8 @@ import type { UpstreamIdentity } from './upstream-identity.js';
 export type VouchingProvider = Pick<ProviderConfig, 'slug' | 'domains'>;
 
 /**
- * Returns true if a list contains a domain, by its own name or by an entry `*.example.com` for a
- * domain above it.
+ * Returns true if a list contains a domain by its own name or by a wildcard. The entry
+ * `*.example.com` stands for every domain below `example.com`.
  */
 export function namesDomain(patterns: readonly string[], domain: string): boolean {
   return patterns.some((pattern) =>
@@ -21,8 +21,8 @@ export function namesDomain(patterns: readonly string[], domain: string): boolea
 }
 
 /**
- * Returns true if the list of a provider names a domain. For a provider without a list the result
- * is false, although it may vouch for every domain.
+ * Returns true if the configured list of domains of a provider contains a domain. For a provider
+ * without a list the result is false, although the service believes it for every domain.
  */
 export function isNamedBy(
   providers: readonly VouchingProvider[],
@@ -34,10 +34,11 @@ export function isNamedBy(
 }
 
 /**
- * Refuses an identity if its provider may not vouch for the domain of the address or of the
- * organization. If the provider is no longer configured, every identity is refused.
+ * Refuses an identity if the service does not believe its provider for the domain of the e-mail
+ * address or of the organization. If the provider is no longer configured, every identity is
+ * refused.
  *
- * @throws DomainError with the code
+ * @throws DomainError with the given code
  */
 export function assertVouched(
   providers: readonly VouchingProvider[],
@@ -76,8 +77,8 @@ export function vouchingWarnings(providers: readonly VouchingProvider[]): string
 }
 
 /**
- * Returns true if the service believes a provider for the domain of the e-mail address of the
- * account to which an identity is bound.
+ * Returns true if the service believes a provider for the domain of an e-mail address. A provider
+ * without a list of domains is believed for every domain.
  */
 export function mayVouchFor(
   providers: readonly VouchingProvider[],

@@ -4,8 +4,8 @@ import type { PresentedToken } from '#platform/http/access/access-policy.js';
 import { DPOP_ALGORITHMS } from './dpop/dpop-proof.js';
 
 /**
- * The client id of the command-line program of this product. It is the only OAuth client whose
- * tokens open the APIs of the service.
+ * The client id of the command-line program of this product. It is the only OAuth client that users
+ * can let call the APIs of the service in their names.
  */
 export const CLI_CLIENT_ID = 'svc-cli';
 
@@ -56,9 +56,9 @@ export interface AccessToken {
 }
 
 /**
- * Reads the facts from the payload that the OAuth library stores for an access token. If the key to
- * which the token is bound cannot be read, the result has a value that no key matches, so that the
- * token opens nothing.
+ * Reads the permissions of an access token, and the keys to which it is bound, from the payload
+ * that the OAuth library stores. If such a key cannot be read, the result has a value that no key
+ * matches, so that the token opens nothing.
  */
 export function accessToken(
   clientId: string,
@@ -116,7 +116,9 @@ export function assertOpens(
 
 /**
  * Checks that an access token was sent under its own scheme (Bearer or DPoP), and with its client
- * certificate if it is bound to one. @throws DomainError unauthenticated
+ * certificate if it is bound to one.
+ *
+ * @throws DomainError unauthenticated
  */
 export function assertPresented(
   presented: PresentedToken,
@@ -139,10 +141,7 @@ export function refusedToken(scheme: Challenge['scheme'], detail: string): Domai
   return new DomainError('unauthenticated', detail, { challenge: challengeOf(scheme) });
 }
 
-/**
- * Returns the facts of a session by which the error is chosen if a request for a credential is
- * denied.
- */
+/** Returns the facts of a session that the error needs if a request for a credential is denied. */
 export function deniedSession({
   isOfDevice,
   accessToken: token,

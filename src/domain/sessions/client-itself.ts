@@ -12,8 +12,8 @@ import { accessToken, assertPresented, challengeOf, refusedToken } from './acces
 import { spendDpopProof, type ProofParts } from './dpop/spend-dpop-proof.js';
 
 /**
- * An application that authenticated with a token of its own, not of a user, to use the endpoints of
- * Shared Signals (its stream of security events).
+ * An application that authenticated with a token of its own, which is not for any user. It uses the
+ * endpoints of Shared Signals, by which it manages its stream of security events.
  */
 export interface ClientItself {
   readonly clientId: string;
@@ -21,7 +21,7 @@ export interface ClientItself {
 }
 
 /**
- * Finds the application whose own token (of the client credentials grant) a request has. The token
+ * Finds the application by its own token (of the client credentials grant) in a request. The token
  * must be for the resource of Shared Signals and have the scope of the route. If it is bound to a
  * DPoP key or a certificate, the request must prove that key. No other token opens the route.
  *

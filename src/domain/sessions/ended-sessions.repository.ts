@@ -79,11 +79,11 @@ export async function recordEnds(
 }
 
 /**
- * Ends the sessions that belong to a client alone and are in the name of a user, with everything
- * that depends on them. It locks every session of the user, so that no session ends while the
+ * Ends the sessions of a user that belong to one client alone (and to no browser), with everything
+ * that depends on them. It first locks every session of the user, so that no session ends while the
  * caller ends grants.
  *
- * @returns the number of sessions that were alive
+ * @returns the number of sessions that had not expired
  */
 export async function deleteSessionsOfClient(
   tx: EntityManager,
@@ -110,8 +110,8 @@ export async function clientsInSession(
 }
 
 /**
- * Locks the row of a user until the transaction ends, so that meanwhile nothing is issued to the
- * user and no other transaction ends access of the user.
+ * Locks the row of a user until the transaction ends. Meanwhile nothing is issued to the user, and
+ * no other transaction ends access of the user.
  */
 export async function lockUser(tx: EntityManager, userId: string): Promise<void> {
   await sql(tx)`SELECT id FROM users WHERE id = ${userId} FOR UPDATE`;

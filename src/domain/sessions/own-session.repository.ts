@@ -37,10 +37,12 @@ export interface OpenedOwnSession {
 }
 
 /**
- * Opens a session for a client and moves the grant to it. One statement locks the user, the browser
- * session and the grant, in this order. If the grant ends soon because its code was used twice, it
- * still ends then. If the grant was moved before, it keeps its session.
+ * Opens a session that belongs to a client alone, and moves the grant of the client from the
+ * browser session to it. One statement locks the user, the browser session and the grant, in this
+ * order. If the grant ends soon because its code was used twice, it still ends then. If the grant
+ * was moved before, it keeps its session.
  *
+ * @param hours SVC_SESSION_HOURS, the length of the new session
  * @returns the session of the grant; undefined if the user, the browser session or the grant has
  *   ended
  */

@@ -11,8 +11,8 @@ import type { PresentedToken } from '#platform/http/access/access-policy.js';
 import { challengeOf, refusedToken } from './access-token.js';
 
 /**
- * Returns the access rule of a route for programs. No cookie opens it, and so no page of a browser
- * acts by it.
+ * Returns the access rule of a route for programs. Only a token in the Authorization header opens
+ * the route, so that no web page can call it with the cookie of a user.
  */
 export function forPrograms(scope: ApiScope) {
   return { session: 'program', origin: 'any', scope, headerOnly: true } as const;
@@ -21,10 +21,10 @@ export function forPrograms(scope: ApiScope) {
 const security = new Logger('security');
 
 /**
- * Finds the program whose API token a request has. The token must be valid, be allowed from the
- * address of the request, and have the scope of the route. The refusal is the same for a wrong
- * token and a wrong address, so that a thief does not learn that a stolen token is valid; the log
- * names it, at most once an hour for each token.
+ * Finds the program by the API token of a request. The token must be valid, be allowed from the
+ * address of the request, and have the scope of the route. A wrong token and a wrong address get
+ * the same refusal, so that a thief does not learn that a stolen token is valid. The log names the
+ * wrong address, at most once an hour for each token.
  *
  * @throws DomainError unauthenticated, insufficient_scope
  */

@@ -5,7 +5,7 @@ import { DomainError, type Challenge } from '#platform/errors/domain-error.js';
  * recent touch (`touchedWithinSeconds`).
  */
 export const RECENT_TOUCH = {
-  /** For changes of a user's own security keys, and the approval of a device. */
+  /** For changes of a user's own security keys, and the approval of a device code. */
   own: 60,
   /** For changes by an admin, and every change of an application. */
   admin: 300,
@@ -47,8 +47,8 @@ export interface Touch {
 
 /**
  * Returns true if the last touch of a security key in a session is at most `seconds` old. A time in
- * the future counts as recent, because the clocks of replicas differ. For the session of a device
- * the result is always false, because the key was touched in a browser and not in this session.
+ * the future counts as recent, because the clocks of replicas differ. For a session that a device
+ * code opened, the result is always false, because the key was touched in a browser.
  *
  * @param now milliseconds since 1970
  */

@@ -36,8 +36,8 @@ import { Sessions } from './sessions.service.js';
 import { spendDpopProof } from './dpop/spend-dpop-proof.js';
 
 /**
- * After a denial is recorded, further denials of the same user are not recorded for this many
- * seconds, so that a client in a loop does not fill the audit log.
+ * The seconds after a recorded denial in which further denials of the same user are not recorded.
+ * Otherwise a client in a loop would fill the audit log.
  */
 const DENIALS_ON_RECORD = 60;
 
@@ -61,7 +61,10 @@ export interface Provisioner {
 /** A caller that may use a route: a user, an identity provider, an application or a program. */
 type Caller = LiveSession | Provisioner | ClientItself | Program;
 
-/** A look-up that began before the rate limit was decided. */
+/**
+ * A look-up of a session or a SCIM token. It began before the rate limit was decided, so that the
+ * request waits for both at once.
+ */
 interface Begun extends BegunLookUp {
   readonly session?: Promise<LiveSession | undefined>;
   readonly scimToken?: ReturnType<typeof findScimToken>;
@@ -88,8 +91,9 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
   }
 
   /**
-   * Begins the look-up of a session or a SCIM token. Those of programs and of applications record
-   * the use of the token, and so begin after the rate limit was decided.
+   * Begins the look-up of a session or a SCIM token, before the rate limit of the request is
+   * decided. The look-ups of programs and applications wait for the rate limit, because they record
+   * the use of the token. For these the result is undefined.
    */
   override begin({ scheme, token }: PresentedToken, { session }: AuthRule): Begun | undefined {
     if (session === 'none' || session === 'program' || session === 'client') return undefined;
@@ -188,9 +192,9 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
   }
 
   /**
-   * Tells the command-line client the version of the service, so that it can say that it is old,
-   * and a notice about the account that the user has not read, as a dictionary of RFC 9651. The
-   * command prints it, so that a person hears of it who opens no page.
+   * Returns the headers for the command-line client; empty for every other caller. By the version
+   * of the service, an old client can say that it is old. The unread notice about the account is a
+   * dictionary of RFC 9651. The client prints it, so that it also reaches a user who opens no page.
    */
   override headersFor(session: Caller): Readonly<Record<string, string>> {
     if (!('level' in session) || session.level !== 'verified') return NO_HEADERS;
@@ -234,8 +238,9 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
   }
 
   /**
-   * Finds a valid SCIM token. If the time of its last use is to be recorded, a second look-up does
-   * so, because only now the limit has admitted the request.
+   * Finds a valid SCIM token. The look-up before the rate limit changes nothing. If the time of the
+   * last use must be recorded, a second look-up records it, because only now the limit has admitted
+   * the request.
    */
   async #scimToken(token: string, ahead: Begun | undefined): Promise<ValidScimToken | undefined> {
     if (ahead?.scimToken) {
@@ -273,8 +278,9 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
 }
 
 /**
- * Returns the same promise, whose rejection may be noticed late: the request waits for its rate
- * limit first, and may be refused by it.
+ * Returns the same promise, but adds a handler for its rejection. The request awaits the promise
+ * only after its rate limit is decided, or never. Node would end the process for a rejection that
+ * has no handler.
  */
 function watched<Found>(found: Promise<Found>): Promise<Found> {
   found.catch(() => undefined);
@@ -282,7 +288,8 @@ function watched<Found>(found: Promise<Found>): Promise<Found> {
 }
 
 /**
- * Refuses a request without a session, unless the route needs none.
+ * Refuses a request without a session. On a route on which the session is optional, it returns
+ * undefined instead.
  *
  * @throws DomainError unauthenticated
  */

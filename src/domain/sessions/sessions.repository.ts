@@ -46,8 +46,8 @@ export type NewSession =
       readonly isFipsKey?: boolean;
     })
   /**
-   * A session of certification test mode. It works for OAuth only, and for no page or API of the
-   * service.
+   * A session of certification test mode, in which a conformance test of OAuth logs in without a
+   * key. It works for OAuth only, and for no page or API of the service.
    */
   | (ProvenSession & { readonly level: 'synthetic' });
 
@@ -57,7 +57,8 @@ interface ProvenSession extends Assurance {
   readonly authTime?: Date;
   /**
    * The id of the client to which the session belongs alone, separate from any browser session. The
-   * token of such a session is given to no client.
+   * client uses the session by its OAuth access tokens, and never gets the own token of the
+   * session.
    */
   readonly clientId?: string;
   /**
@@ -74,8 +75,8 @@ export interface TouchedKey extends Pick<Assurance, 'acr'> {
 }
 
 /**
- * Returns a touch of a security key in the form in which the column `touches` stores one for each
- * key. Times are seconds since 1970.
+ * Returns a touch of a security key as the JSON column `touches` of a session stores it, under the
+ * id of the key. Times are seconds since 1970; `uv` is null if the key did not verify its user.
  */
 function touchOf({ acr, isFipsKey = false }: Omit<TouchedKey, 'keyId'>, authTime: Date): KeyTouch {
   const at = authTime.getTime() / 1000;
@@ -165,8 +166,8 @@ export class SessionsRepository implements Revocable {
     const authenticatorId = session.level === 'verified' ? session.authenticatorId : null;
     const pending = 'pendingIdentity' in session ? session.pendingIdentity : null;
     const ofDevice = proven?.isOfDevice === true;
-    // A session of a device stores no touch. The key was touched in a browser, and that touch must
-    // not meet the conditions of targets in this session.
+    // A session that a device code opens stores no touch. The key was touched in a browser, and
+    // that touch must not meet the conditions of targets in this session.
     const touches =
       session.level === 'verified' && !ofDevice
         ? { [session.authenticatorId]: touchOf(session, authTime) }
@@ -187,12 +188,13 @@ export class SessionsRepository implements Revocable {
 
   /**
    * Finds the live sessions to which some tokens belong. The keys of the result are the token
-   * hashes in base64url. A token is the own token of a browser session, or an OAuth access token
-   * whose grant belongs to the session. Sessions of inactive users, and those of certification test
-   * mode, are not found.
+   * hashes in base64url. A token is the own token of a browser session, or an OAuth access token of
+   * a grant in the session. Sessions of inactive users, and those of certification test mode, are
+   * not found.
    *
-   * The subqueries hide the number of hashes from the planner. For a number that it sees, it makes
-   * a plan at each call, which takes longer than the look-up.
+   * The subqueries around the array of hashes hide its length from the planner of PostgreSQL. If
+   * the planner saw the length, it would plan the statement again at each call, which takes longer
+   * than the look-up.
    */
   async findLive(
     tx: EntityManager,
@@ -259,9 +261,10 @@ export class SessionsRepository implements Revocable {
   }
 
   /**
-   * Ends the sessions of all users, and those of sign-ins that have no user yet, with their grants,
-   * codes and tokens. It is for lost commits of the database. Then the other artifacts of the OAuth
-   * library end: device codes, pushed requests, interactions, and the tokens of clients.
+   * Ends one batch of sessions of all users, and of sign-ins that have no user yet, with their
+   * grants, codes and tokens. It is for the case that the database has lost commits, because
+   * logouts may be among them. After the last session, the other artifacts of the OAuth library
+   * end: device codes, pushed requests, interactions, and the tokens of clients.
    */
   async revokeOnRecord(tx: EntityManager): Promise<EndedBatch> {
     const found = await sql<{ id: string; user_id: string | null }>(tx)`
@@ -318,8 +321,8 @@ export class SessionsRepository implements Revocable {
   }
 
   /**
-   * Ends every session that was opened with one security key of a user, including those of devices,
-   * with its grants, codes and tokens.
+   * Ends every session that was opened with one security key of a user, with its grants, codes and
+   * tokens. This includes sessions that a device code opened.
    */
   async revokeOfKey(tx: EntityManager, { id }: LockedUser, keyId: string): Promise<RevokedCounts> {
     const ended = await sql<{ is_live: boolean }>(tx)`
@@ -443,8 +446,8 @@ function liveSession(row: Row): LiveSession {
     authTime: present(row.auth_time),
     amr: row.amr,
     acr: row.acr,
-    // An earlier version did not store this in the row. For sessions of that version, only the
-    // token states it.
+    // An earlier version did not store `of_device`. For sessions of that version, only the access
+    // token states that a device code opened the session.
     isOfDevice: row.of_device || token?.isOfDevice === true,
     accessToken: token,
     unreadNotice: row.notice,

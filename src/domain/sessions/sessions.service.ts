@@ -78,7 +78,8 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Ends all sessions of certification test mode and their tokens at start-up, if the mode is off.
+   * Ends all sessions of certification test mode (logins without a key, for conformance tests) and
+   * their tokens at start-up, if the mode is off.
    */
   async onModuleInit(): Promise<void> {
     if (this.config.certification.token !== undefined) return;
@@ -86,8 +87,8 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Opens a session and makes its token. The session lasts SVC_SESSION_HOURS, or at most one hour
-   * for a device, and is never prolonged.
+   * Opens a session and makes its token. The session lasts SVC_SESSION_HOURS, but at most one hour
+   * if a device code opens it. It is never prolonged.
    */
   async open(tx: EntityManager, session: NewSession, from: SessionOrigin): Promise<OpenedSession> {
     const id = newUuid();
@@ -100,8 +101,8 @@ export class Sessions implements OnModuleInit {
 
   /**
    * Opens a session for a client that a user authorized in a browser, and moves the grant of the
-   * authorization to it. The session lasts SVC_SESSION_HOURS. The token of this session is given to
-   * no client.
+   * authorization to it. The session lasts SVC_SESSION_HOURS. The client uses it by the access
+   * tokens of the grant, and never gets the own token of the session.
    *
    * @returns the session; undefined if the user, the browser session or the grant has ended
    */

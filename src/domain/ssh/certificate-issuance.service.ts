@@ -85,10 +85,16 @@ export interface IssuedCertificate {
   readonly attestation: KeyAttestation | undefined;
 }
 
-/** The error if the certificate would have no principal, because no host would accept it. */
+/**
+ * The error for a certificate without any principal. Such a certificate is not issued, because no
+ * host would accept it.
+ */
 const WITHHELD = ['principal_not_allowed', 'This account has no SSH principal.'] as const;
 
-/** The most users of whom a process remembers that their organization has groups of hosts. */
+/**
+ * The most users that a process remembers as members of an organization with groups of hosts. If
+ * there are more, it forgets all of them, so that its memory stays small.
+ */
 const MOST_REMEMBERED = 10_000;
 
 /** The error if the client asks for a principal that the user may not have. */
@@ -98,8 +104,8 @@ const NOT_HELD = [
 ] as const;
 
 /**
- * The form of a principal of a group of hosts: the login on the host, the name of the group, and
- * the id of the organization.
+ * The form of a principal for a group of hosts, `login@group:organization`. It has the login on the
+ * host, the name of the group, and the id (UUID) of the organization.
  */
 const OF_GROUP = /^[a-z_][a-z0-9_-]{0,31}@([a-z][a-z0-9-]{0,31}):[0-9a-f-]{36}$/;
 
@@ -119,8 +125,10 @@ export class CertificateIssuance implements OnApplicationBootstrap {
   ) {}
 
   /**
-   * Logs a warning if user names cannot be given as principals, because there are several
-   * organizations and no setting names the one whose users get them.
+   * Logs a warning if the setting asks for user names as principals but no certificate can have
+   * one. This is so if there are several organizations, because two users of different
+   * organizations may have the same user name. SVC_SSH_PRINCIPALS_DOMAIN must then name one
+   * organization by its domain.
    */
   async onApplicationBootstrap(): Promise<void> {
     const { principals, principalsDomain } = this.config.ssh;
@@ -233,7 +241,7 @@ export class CertificateIssuance implements OnApplicationBootstrap {
   /**
    * Issues a certificate. A shorter statement is enough in an organization without groups of hosts.
    * In any other organization it denies the request, and the full statement follows. The process
-   * remembers the users for whom the shorter statement failed, only to skip it the next time.
+   * remembers the users of such organizations, only to skip the shorter statement the next time.
    */
   async #issue(request: SshCertificateRequest): Promise<Outcome<RecordedCertificate>> {
     const { userId } = request;
@@ -257,9 +265,9 @@ export class CertificateIssuance implements OnApplicationBootstrap {
   }
 
   /**
-   * Prepares two lists of principals: one for a user of the organization whose users get user names
-   * as principals, and one for other users. The statement that records the certificate chooses a
-   * list, and adds the principals of groups of hosts.
+   * Prepares two lists of principals. `principals` is for a user of the one organization in which
+   * user names are principals, and `principalsElsewhere` is for all other users. The statement that
+   * records the certificate chooses a list, and adds the principals of groups of hosts.
    */
   #choosePrincipals(email: string, all: readonly string[] | undefined): ChosenPrincipals {
     const kinds = this.config.ssh.principals;
@@ -283,7 +291,8 @@ export class CertificateIssuance implements OnApplicationBootstrap {
     }
     const named = principals.filter((name) => asked.includes(name));
     // If a request names principals, the certificate gets exactly these, or the request is refused,
-    // so that no client gets fewer principals without noticing.
+    // so that no client gets fewer principals without noticing. An empty `principalsElsewhere`
+    // makes the statement refuse the request.
     const allElsewhere = named.every((name) => principalsElsewhere.includes(name));
     return {
       principals: named,

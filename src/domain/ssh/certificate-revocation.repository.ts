@@ -38,8 +38,8 @@ const FIRST = 10;
 const MOST_COUNTED = 10_000;
 
 /**
- * The SQL condition that a revoked certificate was still valid. Only such certificates are counted,
- * because the revocation of an expired one changes nothing.
+ * The SQL condition that a certificate has not expired, and that its serial is in no revoked range.
+ * Only such certificates count as revoked, because hosts refuse all others anyway.
  */
 const IS_VALID = fragment`(valid_before > now() AND NOT ${isInRevokedRange(fragment`serial`)})`;
 
@@ -81,8 +81,8 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes the valid certificates with user names as principals of an organization that loses a
-   * domain, because the names may now belong to the new owner of the domain. Users with an address
+   * Revokes valid certificates of an organization that loses a domain: those with a user name as a
+   * principal. The user names may now belong to the new owner of the domain. Users with an address
    * in another domain can get another certificate at once.
    */
   async revokeOfDomain(
@@ -133,9 +133,12 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes the valid certificates of all users, one range of serials after another, because the
-   * database has lost commits. It waits for rows that another transaction is revoking. It does not
-   * lock the users, because no other credential depends on a certificate.
+   * Revokes the valid certificates of all users after the database has lost commits, because
+   * revocations may be among them. Each call revokes one batch, and the batches follow the order of
+   * the serials. It waits for rows that another transaction is revoking. It does not lock the
+   * users, because no other credential depends on a certificate.
+   *
+   * @param from the serial after which the batch begins; empty for the first batch
    */
   async revokeOnRecord(
     tx: EntityManager,
@@ -191,8 +194,8 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes the first {@link FIRST} certificates of each of many users in one statement, because
-   * most users have no more.
+   * Revokes the first {@link FIRST} certificates of each of many users in one statement. Most users
+   * have no more, so one statement for all users is faster than one for each.
    */
   async #revokeFirst(
     tx: EntityManager,
@@ -238,8 +241,8 @@ export class CertificateRevocation implements Revocable {
     let certificates = 0;
     let after = '-1';
     for (;;) {
-      // A certificate that another transaction revokes at the same time is not returned here, so a
-      // batch that is not full is the last one.
+      // PostgreSQL leaves out a certificate that another transaction has just revoked, and takes
+      // the next one instead. So a batch that is not full is the last one.
       const batch = await sql<Revoked>(tx)`
         UPDATE ssh_certificates
         SET revoked_at = now(), revoke_reason = ${reason}, revoked_by = ${revokedBy}

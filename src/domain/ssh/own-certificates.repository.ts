@@ -10,16 +10,16 @@ export interface RevokedOwnCertificate {
 }
 
 /**
- * The number of newest certificates of a user among which the live ones are counted, so that the
- * query stays cheap.
+ * The number of newest certificates of a user among which those that hosts still accept are
+ * counted, so that the query stays cheap.
  */
 const MOST_COUNTED = 1000;
 
 /**
- * Revokes one live certificate of a user, at the user's request. One statement decides, so that of
- * several requests at once exactly one revokes it.
+ * Revokes one certificate of a user, at the user's request, if it is neither expired nor revoked.
+ * One statement decides, so that of several requests at once exactly one revokes it.
  *
- * @returns the certificate; undefined if the user has no such live certificate
+ * @returns the certificate; undefined if the user has no such certificate
  */
 export async function revokeOwnCertificate(
   tx: EntityManager,
@@ -34,7 +34,10 @@ export async function revokeOwnCertificate(
   return revoked;
 }
 
-/** Counts the live certificates of a user, among the newest {@link MOST_COUNTED}. */
+/**
+ * Counts the certificates of a user that are neither expired nor revoked, among the newest {@link
+ * MOST_COUNTED}.
+ */
 export async function countOwnCertificates(tx: EntityManager, userId: string): Promise<number> {
   const [row] = await sql<{ n: number }>(tx)`
     SELECT count(*)::int AS n

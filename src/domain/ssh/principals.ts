@@ -30,8 +30,8 @@ const SYSTEM_ACCOUNTS = new Set(
  *
  * @param email the verified address, lower-cased
  * @param kinds the kinds of principals that the deployment gives
- * @param ownsUsernames true if the user belongs to the organization whose users get user names as
- *   principals. In one organization, a local part of an address names one user
+ * @param ownsUsernames true if the user belongs to the one organization in which user names are
+ *   principals. In another organization a user may have the same local part
  * @returns the address, the account name, both or none, in this order
  */
 export function principalsOf(

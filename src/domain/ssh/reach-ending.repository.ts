@@ -15,12 +15,15 @@ import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The SQL of the touches of security keys in the session in which a certificate `c` was issued. */
+/**
+ * The SQL subquery for the touches of security keys in the session in which a certificate `c` was
+ * issued; NULL if the session has ended.
+ */
 const TOUCHES = fragment`(SELECT s.touches FROM sessions s WHERE s.id = c.session_id)`;
 
 /**
- * Revokes certificates with principals of a group of hosts, if the group does not admit the person
- * any more, or does not have the principals any more.
+ * Revokes certificates with principals of a group of hosts. It does so if the group does not admit
+ * the person any more, or does not have one of the principals any more.
  */
 export const CERTIFICATE_ENDING: ReachEnding = {
   kinds: ['host_group'],

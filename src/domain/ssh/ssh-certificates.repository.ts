@@ -118,13 +118,14 @@ interface AttestationColumns {
 }
 
 /**
- * The parts of the statement that most requests do not need. Most requests use a statement without
- * them, because PostgreSQL would otherwise plan these parts for each request.
+ * The parts of the issuing statement that are costly and that most requests do not need. Most
+ * requests use a statement with simpler parts, because PostgreSQL plans every part of a statement
+ * for each request.
  */
 interface CertificateSql {
-  /** The attestation of the key, as jsonb. */
+  /** The attestation of the key, as jsonb; NULL if there is none. */
   readonly attestation: SqlFragment;
-  /** The principals that the certificate gets. */
+  /** The principals that the certificate gets besides those of groups of hosts. */
   readonly given: SqlFragment;
 }
 
@@ -152,8 +153,8 @@ const FOR_PLAIN_KEY: CertificateSql = {
 };
 
 /**
- * The SQL condition that a request `i`, after the decision, gets every principal that it names, and
- * at least one. A request that names principals never gets fewer without an error.
+ * The SQL condition that a decided request `i` gets at least one principal and, if it names
+ * principals, each of them. So a client that names principals never gets fewer without an error.
  */
 const IS_NAMED = fragment`(
   i.names IS NULL AND cardinality(i.given) + cardinality(i.of_groups) > 0
@@ -193,8 +194,9 @@ const withHosts = ({ given }: CertificateSql): HostsSql => ({
 });
 
 /**
- * The parts for an organization without groups of hosts. If the organization has such groups, the
- * request is denied with `changed`, and the full statement decides.
+ * The parts of the statement for an organization without groups of hosts. If the organization has
+ * groups of hosts after all, the request is denied with `changed`, and the full statement then
+ * decides.
  */
 const WITHOUT_HOSTS: HostsSql = {
   requires: {},
@@ -205,10 +207,10 @@ const WITHOUT_HOSTS: HostsSql = {
 };
 
 /**
- * Issues SSH user certificates. A certificate needs a session of the user that a security key
- * verified, and the user's e-mail address must still be the one in the certificate. If a
- * transaction that ends the access of the user commits second, it finds the certificate and revokes
- * it. If it commits first, the session is gone and no certificate is issued.
+ * Returns the statement that issues SSH user certificates. A certificate needs a session that a
+ * security key verified, and the user must still have the e-mail address in the certificate. A
+ * transaction that ends the access of the user and commits later finds the certificate and revokes
+ * it. If it commits earlier, the session is gone and no certificate is issued.
  */
 const certificateKind = ({ attestation, given }: CertificateSql, hosts: HostsSql) =>
   new IssuanceKind<SshCertificateRequest, RecordedCertificate, SshIssuanceRow>(

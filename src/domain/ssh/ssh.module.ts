@@ -24,10 +24,10 @@ function signersIn(kms: KmsKeys, { ssh }: Pick<Config, 'ssh'>): Signer[] {
 }
 
 /**
- * The SSH certificate authority: its key, the serials, every issued certificate (OpenSSH
- * PROTOCOL.certkeys), the list of revoked certificates (PROTOCOL.krl), and the proofs that SSH keys
- * are inside security keys (PROTOCOL.u2f). The module does NOT decide which user is signed in: it
- * gets a session that a security key verified, and checks that the session has not ended. The
+ * Provides the SSH certificate authority with its key, the issued certificates (OpenSSH
+ * PROTOCOL.certkeys) and the list of revoked ones (PROTOCOL.krl). It also provides the proofs that
+ * SSH keys are inside security keys (PROTOCOL.u2f). The module does NOT decide which user is signed
+ * in: it gets a session that a security key verified, and checks that it has not ended. The
  * authority is opened at start-up, so that the service does not start with a wrong or missing key.
  */
 @Module({

@@ -54,8 +54,8 @@ export class AccountRecordsController {
 }
 
 /**
- * Closes the connection if the export fails before its end, so that the client does not take the
- * part that it got for the whole.
+ * Closes the connection if the export fails before its end. Otherwise the client would take the
+ * part that it got for the whole file.
  */
 function cutOff(error: Error, response: { readonly destroy?: () => void }): void {
   logError(asDomainError(error));

@@ -61,7 +61,7 @@ const CLIENT = z.object({
   name: z.string().nullable().describe('Its name; null for a client without one.'),
 });
 
-/** The origin of a request, for the user who sent it. */
+/** The origin of a request in JSON: the IP address, the device and the id of the request. */
 const ORIGIN = {
   address: z.string().nullable().describe('The IP address of the request.'),
   device: z.string().nullable().describe('The `User-Agent` of the request.'),
@@ -69,8 +69,8 @@ const ORIGIN = {
 };
 
 /**
- * A credential in the JSON of `/v1/account/credentials`. Members that a kind does not have are
- * null.
+ * A credential in the JSON of `/v1/account/credentials`. Members that do not apply to the kind of
+ * the credential are null.
  */
 export const CREDENTIAL_JSON = z
   .object({
@@ -128,7 +128,7 @@ export const APPLICATIONS_JSON = z
   .object({ applications: z.array(APPLICATION_JSON).describe('The applications.') })
   .describe('The applications that the user signed in to.');
 
-/** The answer to the end of an application's access. */
+/** The answer to a request that ends an application's access. */
 export const ENDED_ACCESS_JSON = z
   .object({
     ended: z
@@ -142,9 +142,9 @@ export const ENDED_ACCESS_JSON = z
   .describe('What the end of the access of an application ended.');
 
 /**
- * An event in the JSON of `/v1/account/activity`. The address and the device are those of the
- * person who acted. They are null if this was not the user, so that the user does not see data of
- * another person.
+ * An event in the JSON of `/v1/account/activity`. The IP address and the device are those of the
+ * person who acted. They are null if another person than the user acted, so that the user does not
+ * see data of that person.
  */
 export const ACTIVITY_JSON = z
   .object({
@@ -195,7 +195,9 @@ export function applicationJson(of: OwnApplication): z.output<typeof APPLICATION
   };
 }
 
-/** Renders an event as JSON for a user. Its address and device are shown only if the user acted. */
+/**
+ * Renders an event as JSON for a user. Its IP address and device are shown only if the user acted.
+ */
 export function activityJson(event: OwnEvent, userId: string): z.output<typeof ACTIVITY_JSON> {
   const { ip, userAgent } = originFor(event, userId);
   return {
@@ -209,7 +211,7 @@ export function activityJson(event: OwnEvent, userId: string): z.output<typeof A
   };
 }
 
-/** Writes the position after which the next page begins as a text; null on the last page. */
+/** Writes the position after which the next page begins as a cursor; null on the last page. */
 export function nextJson(place: EventRange['after'] | null): string | null {
   return place ? writeCursor(place) : null;
 }

@@ -52,7 +52,7 @@ export const SETUP_JSON = z
     }),
   })
   .meta({ id: 'Setup', description: 'The targets that admit the user.' });
-/** The answer of `GET /v1/setup`. */
+/** The type of the answer of `GET /v1/setup`. */
 export type SetupJson = z.output<typeof SETUP_JSON>;
 
 /**

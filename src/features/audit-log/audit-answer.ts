@@ -29,7 +29,7 @@ import {
 /** The name of an exported file, without its extension. */
 const FILE = 'audit';
 
-/** The rules that the routes of the audit log share. */
+/** The answers and the errors that all routes of the audit log share. */
 export const AUDIT_ANSWERS = {
   answers: {
     200: inEveryFormat(AUDIT_PAGE_JSON),
@@ -45,8 +45,8 @@ interface AuditExchange {
 }
 
 /**
- * Answers a request for the audit log of an organization, for an admin or a program: a page, or all
- * events as lines, in the order that the request asks for.
+ * Answers a request for the audit log of an organization, for an admin or a program: a page of
+ * events as JSON, or all events as lines of a file.
  */
 export async function answerAudit(
   auditEvents: AuditEvents,
@@ -68,8 +68,9 @@ export async function answerAudit(
 }
 
 /**
- * Answers a request with `order=asc`, the order for programs: one page as JSON, or in another
- * format all events up to the present end of the feed, one on each line.
+ * Answers a request with `order=asc`, the oldest event first, the order for programs. The answer is
+ * one page as JSON, or in another format all events up to the present end of the log, one on each
+ * line.
  */
 async function answerFeed(
   auditEvents: AuditEvents,

@@ -17,7 +17,11 @@ import {
   type ProofRequest,
 } from './audit-checkpoints.schemas.js';
 
-/** `/api/v1/org/audit-checkpoints`: the signed checkpoints of the audit log of the organization. */
+/**
+ * `/api/v1/org/audit-checkpoints`: the signed checkpoints of the audit log of the organization. A
+ * checkpoint states the number and the hash of all events so far, so that a later change of the log
+ * can be proven.
+ */
 @Controller('api/v1/org/audit-checkpoints')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_READS })
 export class AuditCheckpointsController {

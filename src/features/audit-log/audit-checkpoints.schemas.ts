@@ -33,7 +33,10 @@ export const CHECKPOINTS_QUERY = z
 /** The query of `GET /api/v1/org/audit-checkpoints` after validation. */
 export type CheckpointsRequest = z.output<typeof CHECKPOINTS_QUERY>;
 
-/** The query of `GET /api/v1/org/audit-checkpoints/proof`: an epoch, and two sizes of its tree. */
+/**
+ * The query of `GET /api/v1/org/audit-checkpoints/proof`: an epoch of the log, and two sizes of its
+ * hash tree. A restored database begins a new epoch.
+ */
 export const PROOF_QUERY = z.strictObject({
   epoch: z
     .string()
@@ -45,7 +48,7 @@ export const PROOF_QUERY = z.strictObject({
 /** The query of `GET /api/v1/org/audit-checkpoints/proof` after validation. */
 export type ProofRequest = z.output<typeof PROOF_QUERY>;
 
-/** A page of checkpoints. */
+/** A page of checkpoints in the JSON of the API. */
 export const CHECKPOINTS_JSON = z
   .object({
     checkpoints: z
@@ -67,7 +70,11 @@ export const CHECKPOINTS_JSON = z
 /** The type of checkpoints in the JSON of the API. */
 export type CheckpointsJson = z.output<typeof CHECKPOINTS_JSON>;
 
-/** A consistency proof, and the checkpoint that the first leaf of the tree names. */
+/**
+ * A proof that a later checkpoint extends an earlier one of the same epoch (RFC 9162 §2.1.4).
+ * `previous` is the last checkpoint of the epoch before, which the first leaf of the hash tree
+ * names.
+ */
 export const PROOF_JSON = z
   .object({
     hashes: z.array(z.string()).describe('The hashes of the proof, in base64.'),

@@ -32,8 +32,8 @@ const time = z.iso
   .transform((text) => new Date(text));
 
 /**
- * Makes a schema of a function that reads a text. The function returns undefined for a text that it
- * cannot read.
+ * Makes a schema from a function that reads a text. The function returns undefined for a text that
+ * it cannot read; the schema refuses this text with the message.
  */
 function readBy<Value>(read: (text: string) => Value | undefined, message: string) {
   return TEXT.transform((text, context): Value => {
@@ -45,8 +45,8 @@ function readBy<Value>(read: (text: string) => Value | undefined, message: strin
 }
 
 /**
- * The values of `format`. `ocsf` is NDJSON with documents of OCSF, and `sealed` NDJSON with the
- * leaves of the seal.
+ * The values of `format`. `ocsf` is NDJSON with documents of the Open Cybersecurity Schema
+ * Framework. `sealed` is NDJSON with the leaves of the hash tree that seals the log.
  */
 const AUDIT_FORMATS = [...FORMAT_NAMES, 'ocsf', 'sealed'] as const;
 
@@ -133,15 +133,18 @@ export const AUDIT_QUERY = z
     }
   });
 
-/** A place at which a client goes on: in one of both orders, or in the sealed export. */
+/**
+ * A position after which a client goes on: in one of the two orders (oldest or newest first), or in
+ * the sealed export.
+ */
 type AskedPlace = AuditPlace | FeedPlace | SealedPlace | typeof LATEST;
 
-/** Returns true for a place in the order `asc`. */
+/** Returns true for a position in the order `asc`. */
 function isOfFeed(after: AskedPlace): after is FeedPlace | typeof LATEST {
   return after === LATEST || 'xid' in after;
 }
 
-/** Returns true for a place in the sealed export. */
+/** Returns true for a position in the sealed export. */
 function isOfSeal(after: AskedPlace): after is SealedPlace {
   return after !== LATEST && 'index' in after;
 }
@@ -172,13 +175,13 @@ export function auditQuery(request: AuditRequest): AuditQuery {
   };
 }
 
-/** Converts the query of a request with `order=asc`, which reads the feed for programs. */
+/** Converts the query of a request with `order=asc`, which programs use to read the whole log. */
 export function feedQuery({ after, limit, type }: AuditRequest): FeedQuery {
   const types = type && typesOfFilter(type);
   return { after: after && isOfFeed(after) ? after : undefined, limit, types };
 }
 
-/** Returns the place from which a request goes on in the sealed export. */
+/** Returns the position after which the sealed export goes on; undefined for its beginning. */
 export function sealedPlace({ after }: AuditRequest): SealedPlace | undefined {
   return after && isOfSeal(after) ? after : undefined;
 }

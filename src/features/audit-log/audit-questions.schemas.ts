@@ -37,7 +37,7 @@ function fieldOf(field: (typeof QUESTION_FIELDS)[number]) {
 
 /**
  * The body of `POST /api/v1/org/audit-questions`: a name and the filters. If it has a `period`,
- * such as the last week, `from` and `to` are ignored.
+ * such as the last week, the days `from` and `to` are ignored.
  */
 export const SAVE_QUESTION = z
   .strictObject({

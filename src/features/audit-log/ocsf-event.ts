@@ -26,7 +26,7 @@ const AUTHENTICATIONS: Readonly<Record<string, number>> = {
 
 /**
  * The activities of the class API Activity, by the last word of an event type: 1 is Create, 3 is
- * Update, 4 is Delete.
+ * Update, 4 is Delete. Any other type is an activity of the kind Other (99).
  */
 const ACTIVITIES: readonly (readonly [end: RegExp, activity: number])[] = [
   [/_(created|registered|added|issued|credential|bound|saved|linked|claimed)$/, 1],
@@ -91,7 +91,7 @@ function apiActivity(row: AuditRow) {
     ...(activity === OTHER && { activity_name: row.type }),
     actor: user ? { user } : { app_name: PRODUCT.name },
     api: { operation: row.type, service: { name: PRODUCT.name } },
-    // An event without an address is an act of the service itself.
+    // An event without an IP address is an act of the service itself.
     src_endpoint: row.ip === null ? { svc_name: PRODUCT.name } : { ip: row.ip },
   };
 }

@@ -77,8 +77,8 @@ export class CertificationController {
    * Checks the test token.
    *
    * @returns the login that the form names
-   * @throws DomainError unauthenticated unless the token is in the Authorization header or in the
-   *   form, invalid_request if the form names no login
+   * @throws DomainError unauthenticated if neither the Authorization header nor the form has the
+   *   token; invalid_request if the form names no login
    */
   #admit(request: Request, form: CertificationForm): PendingLogin {
     const presented = bearerSecret(request) ?? form?.token;
@@ -91,8 +91,8 @@ export class CertificationController {
   }
 
   /**
-   * Sends the next address to a program, which follows it. A browser gets a page with a link,
-   * because the Content-Security-Policy forbids a redirect after a form to a client.
+   * Sends the next URL to a program, which follows it. A browser gets a page with a link, because
+   * the Content-Security-Policy forbids that the answer to a form redirects to a client.
    */
   #continue(request: Request, response: Response, next: string): void {
     if (request.accepts(['html', 'json']) === 'html') {

@@ -4,7 +4,8 @@ import { z } from 'zod';
 export const CERTIFICATION_TOKEN = Symbol('certification test token');
 
 /**
- * The form of both paths: the test token, unless it is in the header, and the login that it ends.
+ * The form that completes or denies a login: the test token, which may be in the header instead,
+ * and the login.
  */
 export const CERTIFICATION_FORM = z
   .object({
@@ -16,5 +17,8 @@ export const CERTIFICATION_FORM = z
   })
   .optional();
 
-/** The form of both paths after validation; undefined if the request has no body. */
+/**
+ * The form that completes or denies a login, after validation; undefined if the request has no
+ * body.
+ */
 export type CertificationForm = z.output<typeof CERTIFICATION_FORM>;

@@ -63,8 +63,8 @@ export class AwsController {
   }
 
   /**
-   * Issues a token to a caller whose access token is in the header. A cookie does not authenticate
-   * here, because a browser sends its cookie with a GET that any page caused.
+   * Issues a token to a caller with an access token in the Authorization header. A cookie does not
+   * authenticate here, because a browser sends its cookie with a GET that any page caused.
    */
   @Get()
   @Route({

@@ -7,8 +7,8 @@ import { SshController } from './ssh.controller.js';
 
 /**
  * Serves `/v1/credentials`, which issues credentials to a session that a security key verified. The
- * module decides nothing itself: the access guard admits the session, and the domain layer checks
- * it again in the statement that records a credential.
+ * module decides nothing itself. The access guard admits the session, and the domain layer checks
+ * the session again in the SQL statement that records a credential.
  */
 @UnmatchedPaths({ '/v1/credentials/*': { body: { max: 8 * KIB } } })
 @Module({

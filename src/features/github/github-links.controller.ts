@@ -37,14 +37,16 @@ import {
   type LinkRequest,
 } from './github.schemas.js';
 
-/** The answer that begins a link. */
+/**
+ * The answer to the request that begins a link between the organization and a GitHub installation.
+ */
 const AUTHORIZATION_JSON = z
   .object({
     authorization_url: z.string().describe('The address at GitHub to open in a browser.'),
   })
   .describe('Where the link goes on.');
 
-/** The answer to a change of the rule for tokens. */
+/** The answer to a change of the rule for GitHub tokens. */
 const CHANGED_RULE_JSON = GITHUB_TOKEN_RULE.extend({
   ended: z
     .object({ github_tokens: z.int().describe('The ended GitHub tokens.') })
@@ -52,8 +54,8 @@ const CHANGED_RULE_JSON = GITHUB_TOKEN_RULE.extend({
 }).describe('The rule for GitHub tokens, and what its change ended.');
 
 /**
- * Serves the links between an organization and the installations of the GitHub App. The admins of
- * the organization make and remove the links.
+ * Serves the links between an organization and the installations of the GitHub App (an App is
+ * installed on an account of GitHub). The admins of the organization make and remove the links.
  */
 @Controller('v1/credentials/github')
 @Route({

@@ -12,8 +12,8 @@ import { KIB, Route } from '#platform/http/routing/route.js';
 import { isUuid } from '#platform/text/single-line.js';
 
 /**
- * `POST /api/webhooks/github`: receives the events of the GitHub App. The signature over the raw
- * body is the only proof that GitHub sent them.
+ * `POST /api/webhooks/github`: receives the events of the GitHub App. The request has no session or
+ * token: the signature over the raw body is the only proof that GitHub sent it.
  */
 @Controller('api/webhooks/github')
 @Route({

@@ -59,8 +59,8 @@ export const GITHUB_TOKEN_RULE = z
 export type GitHubTokenRule = z.output<typeof GITHUB_TOKEN_RULE>;
 
 /**
- * The query with which GitHub sends a browser back to the service. GitHub may add parameters of its
- * own, so others are allowed.
+ * The query with which GitHub sends a browser back to the service. Other parameters are allowed,
+ * because GitHub may add some of its own.
  */
 export const LINK_CALLBACK = z.object({
   state: z.string().max(4096).default('').describe('The `state` of the link that was begun.'),

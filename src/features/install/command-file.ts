@@ -10,8 +10,8 @@ export interface CommandFile extends EncodedDocument {
 }
 
 /**
- * The file of the `svc` command, which is one bundle. The same relative path is right in the
- * sources and in the build.
+ * The file of the `svc` command, which is one bundle. The relative path is right in `src` and in
+ * `dist`, because both folders are in the root of the project.
  */
 const BUNDLE = new URL('../../../dist/svc.mjs', import.meta.url);
 

@@ -4,24 +4,30 @@ import { readFile, realpath, stat } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { isSignatureOf, readFileSignature, SshFormatError } from '@svc/openssh';
 
-/** The names of the list of a release and of its signature. */
+/**
+ * The names of the files with the hashes of a release (the list) and with the signature of the
+ * list.
+ */
 const LIST = 'SHA256SUMS';
 const SIGNATURE = 'SHA256SUMS.sig';
 
-/** The largest list and the largest signature in bytes, as the command reads them. */
+/** The largest list and the largest signature in bytes. The `svc` command has the same limits. */
 const MOST = { [LIST]: 64 * 1024, [SIGNATURE]: 8 * 1024 };
 
 /** A line of `sha256sum`: the hash, two spaces, and a name without a path. */
 const LINE = /^([0-9a-f]{64}) {2}([A-Za-z0-9][A-Za-z0-9._+~-]{0,127})$/;
 
-/** The name of a file of the command: its version, and the system; the script has no system. */
+/**
+ * Matches the name of a file of the `svc` command: its version, and the system and processor of an
+ * executable. The script for Node (`.mjs`) names no system.
+ */
 const COMMAND_FILE =
   /^svc-(\d+\.\d+\.\d+(?:-rc\.\d+)?)(?:-((?:linux|darwin)-(?:x64|arm64))\.gz|-(win-x64)\.exe|\.mjs)$/;
 
-/** A file of a release that the server hands out. */
+/** A file of a release that clients can download. */
 export interface ReleasedFile {
   readonly name: string;
-  /** The path of the file, behind symbolic links. */
+  /** The path of the file on the disk, with symbolic links resolved. */
   readonly path: string;
   /** The size in bytes. */
   readonly size: number;
@@ -31,17 +37,18 @@ export interface ReleasedFile {
   readonly system: string | undefined;
 }
 
-/** The files of the command of one release. */
+/** The files of one release of the `svc` command. */
 export interface CommandRelease {
   readonly version: string;
-  /** Every file that the server hands out, by its name. */
+  /** Every file that clients can download, by its name. */
   readonly files: ReadonlyMap<string, ReleasedFile>;
 }
 
 /**
- * Reads the files of the command of a release, and compares each with the signed list. Files of the
- * list that are no files of the command, or that are not in the folder, are not handed out. The
- * signature is compared with the list, and says nothing about who signed: the command decides that.
+ * Reads the files of the `svc` command of a release, and compares each with the signed list of
+ * hashes. Clients can download only files of the command that are both in the list and in the
+ * folder. The signature must fit the list, but any key may have made it: the client checks that it
+ * trusts the key.
  *
  * @throws Error with one line for the operator, which begins with the name of the variable
  */
@@ -76,7 +83,7 @@ async function read(folder: string): Promise<CommandRelease> {
   return { version, files: new Map([list, signature, ...files].map((file) => [file.name, file])) };
 }
 
-/** Returns the lines of a list that name files of the command. */
+/** Returns the lines of a list that name files of the `svc` command. */
 function commandFiles(text: string) {
   const lines = text.replace(/\n$/, '').split('\n');
   const names = new Set<string>();
@@ -90,8 +97,9 @@ function commandFiles(text: string) {
 }
 
 /**
- * Finds a file of the folder and makes its hash; undefined if it does not exist.
- * @throws Error if a symbolic link leads out of the folder, or the file is no ordinary one
+ * Finds a file of the folder and computes its hash; undefined if the file does not exist.
+ * @throws Error if a symbolic link leads out of the folder, or if it is no ordinary file or too
+ *   large
  */
 async function locate(
   root: string,
@@ -119,7 +127,10 @@ async function sha256Of(path: string): Promise<string> {
   return hash.digest('hex');
 }
 
-/** Checks that the signature is of this list, for files, by the key that it names itself. */
+/**
+ * Checks that the signature is valid for this list and was made for files (namespace `file`). The
+ * public key is the one that the signature itself contains.
+ */
 function assertSigned(content: Buffer, text: string): void {
   try {
     const signature = readFileSignature(text);

@@ -9,8 +9,9 @@ const FOLDER = new URL('host/', import.meta.url);
 const INCLUDE = /^#include (\S+)$/gm;
 
 /**
- * Composes `/install-host.sh`, for a service with this base URL, from the files in `host/`. It
- * contains the refresh program and the units of systemd, so that a host needs one request only.
+ * Composes `/install-host.sh`, for a service with this base URL, from the files in `host/`. The
+ * script contains the program that refreshes the revocation list, and the units of systemd, so that
+ * a host needs only one request.
  *
  * @throws Error if the base URL has a character that the shell, systemd or cron would read in
  *   another way

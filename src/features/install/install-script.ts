@@ -1,9 +1,12 @@
 /** A file of the command that a script installs, with its SHA-256 in hexadecimal. */
 export interface InstalledFile {
-  /** The path at the server, such as `/static/svc.mjs`. */
+  /** The path of the file in URLs of the server, such as `/static/svc.mjs`. */
   readonly path: string;
   readonly sha256: string;
-  /** True if the list of the release has the file, so that its signature can be verified. */
+  /**
+   * True if the signed list of the release contains the file, so that the signature can be
+   * verified.
+   */
   readonly isReleased: boolean;
 }
 
@@ -51,8 +54,8 @@ function assignments({ path, sha256, isReleased }: InstalledFile): string {
 }
 
 /**
- * Quotes a value for a shell. It drops quotation marks, because an address, a path and a hash
- * contain none.
+ * Quotes a value for a shell. It drops quotation marks, because a URL, a path and a hash contain
+ * none.
  */
 export function quoted(value: string): string {
   return `'${value.replaceAll("'", '')}'`;

@@ -28,7 +28,7 @@ import { windowsScript } from './windows-script.js';
 /** The bytes that a client must take in each millisecond, on average: 512 kbit/s. */
 const SLOWEST = 64;
 
-/** The milliseconds that each download of a file has beside the time for its size. */
+/** The milliseconds that each download of a file gets in addition to the time for its size. */
 const LEAST_TIME = 30_000;
 
 /**
@@ -51,7 +51,10 @@ export class InstallController implements OnModuleInit {
     this.#folder = config.commandReleaseDir;
   }
 
-  /** Reads the files of the release, so that a wrong file ends the start. */
+  /**
+   * Reads the files of the release when the service starts, so that a wrong file makes the start
+   * fail.
+   */
   async onModuleInit(): Promise<void> {
     if (this.#folder === undefined) return;
     this.#release = await readCommandRelease(this.#folder);
@@ -112,7 +115,8 @@ export class InstallController implements OnModuleInit {
       response.status(304).end();
       return;
     }
-    // Only an executable is so large that a slow client keeps it open.
+    // Only the download of an executable takes a slot, because only these files are large enough
+    // that a slow client keeps them open.
     if (file.system !== undefined && !this.#slots.take(request, response)) {
       const detail = 'Too many downloads run. Try again in 10 seconds.';
       throw new DomainError('rate_limited', detail, { retryAfter: 10 });
@@ -121,7 +125,10 @@ export class InstallController implements OnModuleInit {
     await sendReleased(response, file);
   }
 
-  /** Returns the files that the scripts install: those of a release before that of this build. */
+  /**
+   * Returns the files that the install scripts offer. If a release has the script for Node, it is
+   * used instead of the script of this build.
+   */
   #facts(): InstallFacts {
     const released = [...(this.#release?.files.values() ?? [])];
     const executables = new Map(
@@ -146,7 +153,8 @@ function ofRelease({ name, sha256 }: ReleasedFile): InstalledFile {
 
 /**
  * Sends a file of a release from the disk, or the part that the client asks for (RFC 9110 §14).
- * Proxies keep the files, whose name has their version, and ask again for the list.
+ * Caches may keep a file for an hour, because its name contains its version. The names of the list
+ * and its signature do not, so caches must ask for these again each time.
  */
 function sendReleased(response: Response, { name, path }: ReleasedFile): Promise<void> {
   const isList = name.startsWith('SHA256SUMS');

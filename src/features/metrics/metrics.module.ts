@@ -3,8 +3,8 @@ import { METRICS_TOKEN, MetricsController } from './metrics.controller.js';
 
 /**
  * Serves GET /metrics: the counters of this process. Without SVC_METRICS_BEARER_TOKEN the path does
- * not exist. Code that runs before the router counts the requests, and the features count the other
- * events.
+ * not exist. This module counts nothing itself: code that runs before the router counts the
+ * requests, and the other features count their events.
  */
 @Module({})
 export class MetricsModule {

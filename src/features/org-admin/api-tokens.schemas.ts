@@ -13,25 +13,34 @@ import { LINE_OF_TEXT } from './organization.schemas.js';
 /** The days until an API token expires: the default, and the largest number. */
 const DAYS = { usual: 90, most: 365 } as const;
 
-/** The hours for which an old token stays valid: the default, and the largest number. */
+/**
+ * The hours for which an old API token stays valid after its rotation: the default, and the largest
+ * number.
+ */
 const OVERLAP = { usual: 24, most: 72 } as const;
 
 /** The most networks, and the most SCIM tokens, that an API token names. */
 const MOST_NAMED = 20;
 
-/** The shortest prefixes of a network, because a shorter one allows nearly every address. */
+/**
+ * The shortest prefix of a network that a token may allow, by the bits of an address: 8 for IPv4
+ * (32 bits), 16 for IPv6 (128 bits). A shorter prefix would allow nearly every address.
+ */
 const SHORTEST_PREFIX = { 32: 8, 128: 16 } as const;
 
 /**
- * The IPv6 forms of IPv4 addresses (RFC 4291 §2.5.5.2). The address of a client has the form of
- * IPv4, so a network in them would never match.
+ * The IPv6 addresses that stand for IPv4 addresses (RFC 4291 §2.5.5.2). The service writes the
+ * address of such a client as IPv4, so a network of these IPv6 addresses would never match.
  */
 const MAPPED_IPV4 = new BlockList();
 MAPPED_IPV4.addSubnet('::ffff:0:0', 96, 'ipv6');
 
 const days = z.int().min(1).max(DAYS.most);
 
-/** The hours for which an old token stays valid beside the new one. */
+/**
+ * The hours for which an old token stays valid beside the new one after a rotation; 0 ends it at
+ * once.
+ */
 export const OVERLAP_HOURS = z
   .int()
   .min(0)
@@ -157,7 +166,10 @@ export const API_TOKENS_JSON = z
   })
   .describe('The API tokens of the organization.');
 
-/** A new API token with its secret. Only this answer contains the secret. */
+/**
+ * A new API token with its secret. The secret is only in the answers to the creation and the
+ * rotation of the token.
+ */
 export const NEW_API_TOKEN_JSON = API_TOKEN_JSON.extend({
   token: z.string().describe('The token. Only this answer has it.'),
 }).meta({ id: 'NewApiToken', description: 'A new API token with its secret.' });

@@ -20,8 +20,8 @@ import { LINE_OF_TEXT } from './organization.schemas.js';
 const MOST_TYPES = 100;
 
 /**
- * The headers that an admin cannot set: those of the connection and of the body, those of the
- * protocols of receivers, and cookies.
+ * The headers that an admin cannot set for a receiver: those of the connection and of the body,
+ * those that the protocols of receivers use, and cookies.
  */
 const RESERVED =
   /^(?:host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|accept-encoding|cookie|proxy-.*|content-.*|webhook-.*|sec-.*)$/;
@@ -41,7 +41,10 @@ const HEADER_VALUE = z
   .regex(/^[\x20-\x7e]+$/, 'must be one line of ASCII')
   .meta({ description: 'The value of the header. No answer shows it.' });
 
-/** Makes the header of a request of both its members; null if it has none. */
+/**
+ * Combines `header_name` and `header_value` of a body to one header; null if the body names no
+ * header. A body with only one of the two is refused.
+ */
 function headerOf(
   { header_name: name, header_value: value }: HeaderFields,
   context: z.RefinementCtx,
@@ -103,7 +106,10 @@ export const CREATE_RECEIVER = z
 /** The body of `POST /api/v1/org/event-receivers` after validation. */
 export type CreateReceiver = z.output<typeof CREATE_RECEIVER>;
 
-/** The body of `PATCH /api/v1/org/event-receivers/{id}`. Members that are missing stay. */
+/**
+ * The body of `PATCH /api/v1/org/event-receivers/{id}`. A setting that is missing in the body stays
+ * as it is.
+ */
 export const CHANGE_RECEIVER = z
   .strictObject({
     name: LINE_OF_TEXT.optional().describe('The name that admins see.'),
@@ -194,7 +200,10 @@ export const RECEIVERS_JSON = z
   .object({ receivers: z.array(RECEIVER_JSON).describe('The receivers.') })
   .meta({ id: 'EventReceivers', description: 'The receivers of the audit log.' });
 
-/** A new receiver, or one with a new secret. Only these answers have a secret. */
+/**
+ * A new receiver, or a receiver with a new secret. The secret is only in the answers to the
+ * creation and to the rotation of the secret.
+ */
 export const MADE_RECEIVER_JSON = RECEIVER_JSON.extend({
   secret: z.string().nullable().meta({ description: 'Signs webhooks; null for OTLP.' }),
 }).meta({ id: 'NewEventReceiver', description: 'A receiver with its new secret.' });
@@ -210,7 +219,7 @@ const LETTER_JSON = z
   })
   .meta({ id: 'UndeliveredEvent', description: 'An event that its receiver did not take.' });
 
-/** A receiver with its figures and dead letters. */
+/** A receiver with its figures, and with the events that it did not take (dead letters). */
 export const RECEIVER_STATE_JSON = RECEIVER_JSON.extend({
   waiting: z.int().meta({ description: 'Events that wait, counted up to 1,000.' }),
   oldest: time.meta({ description: 'The time of the oldest event that waits.' }),

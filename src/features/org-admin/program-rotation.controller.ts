@@ -15,7 +15,7 @@ const ROTATE_SCIM_TOKEN = z
   .strictObject({ overlap_hours: OVERLAP_HOURS })
   .describe('How long both tokens are valid.');
 
-/** The new SCIM token with its secret. Only this answer contains the secret. */
+/** The new SCIM token with its secret. No other answer contains the secret. */
 const ROTATED_JSON = z
   .object({
     id: z.string().describe('The id of the new token.'),
@@ -31,8 +31,8 @@ const ROTATED_JSON = z
   .meta({ id: 'RotatedScimToken', description: 'The token that replaces another one.' });
 
 /**
- * `POST /api/v1/programs/scim-tokens/{id}/rotate`: a program replaces a SCIM token that its API
- * token names.
+ * `POST /api/v1/programs/scim-tokens/{id}/rotate`: a program replaces a SCIM token. The API token
+ * of the program must list this SCIM token.
  */
 @Controller('api/v1/programs/scim-tokens')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: forPrograms(ROTATE_SCOPE) })

@@ -71,7 +71,10 @@ export class ScimTokensController {
     return { tokens: tokens.map(scimTokenJson), refused_writes: refusals.map(scimRefusalJson) };
   }
 
-  /** Revokes a token. This reduces access, so it demands no recent touch of the security key. */
+  /**
+   * Revokes a SCIM token. A revocation only reduces access, so it demands no recent touch of the
+   * security key.
+   */
   @Delete(':id')
   @Route({
     auth: ADMIN_READS,

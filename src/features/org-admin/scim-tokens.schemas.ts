@@ -59,7 +59,7 @@ export const SCIM_TOKEN_JSON = z
 /** The type of a token in the list of the API. */
 export type ScimTokenJson = z.output<typeof SCIM_TOKEN_JSON>;
 
-/** A write of an identity provider by SCIM that was refused, or of which a part was left out. */
+/** A write of an identity provider by SCIM that was refused, or that was applied without a part. */
 export const SCIM_REFUSAL_JSON = z
   .object({
     token_id: z.string().describe('The id of the token.'),
@@ -107,7 +107,7 @@ export function scimRefusalJson(refusal: ListedRefusal): ScimRefusalJson {
   };
 }
 
-/** A new SCIM token with its secret. Only this answer contains the secret. */
+/** A new SCIM token with its secret. No other answer contains the secret. */
 export const NEW_TOKEN_JSON = z
   .object({
     id: z.string().describe('The id of the token.'),

@@ -27,8 +27,9 @@ const QUERY = z.object({
   /** Set if the user has already chosen the security key, so that the page does not ask again. */
   way: z.literal('key').optional(),
   /**
-   * In certification test mode, the id of the waiting authorization request, or the user code of
-   * the waiting device, whose login the form of the page ends.
+   * Used only in certification test mode. `interaction` is the id of an authorization request that
+   * waits for a login, and `user_code` the code of a device that waits. The form of the page
+   * completes this login.
    */
   interaction: z.string().max(64).optional(),
   user_code: z.string().max(64).optional(),
@@ -114,8 +115,8 @@ export class LoginPageController {
 }
 
 /**
- * Returns true if a page of another site opened this page (Fetch Metadata); `none` means the
- * address bar or a bookmark.
+ * Returns true if a page of another site opened this page, as the browser says in `Sec-Fetch-Site`
+ * (Fetch Metadata). The value `none` means the address bar or a bookmark.
  */
 function isCrossSite(request: Request): boolean {
   const site = request.headers['sec-fetch-site'];

@@ -8,7 +8,10 @@ import { SessionCookies } from '#platform/http/access/session-cookies.service.js
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 
-/** The form under the notices: the ids that the page showed, and the page that follows. */
+/**
+ * The form under the notices: the ids of the notices that the page showed, separated by commas, and
+ * the page that opens next.
+ */
 const READ = z.strictObject({
   shown: z
     .string()
@@ -18,7 +21,9 @@ const READ = z.strictObject({
   back: z.enum(['/', '/account']),
 });
 
-/** Removes what the pages of an account tell its user, after the user has read it. */
+/**
+ * Removes the notices and hints that the pages of an account show, after the user has read them.
+ */
 @Controller('account/notices')
 @Route({
   tier: 'general',
@@ -45,9 +50,9 @@ export class NoticesController {
   }
 
   /**
-   * Hides the hint that the user has one key only, in this browser. It is a cookie, so that the
-   * server leaves the hint out and no script is needed. The cookie names the key: if another key
-   * becomes the only one, the hint is back.
+   * Hides, in this browser, the hint that the user has only one key. A cookie stores this, so that
+   * the server leaves the hint out and no script is needed. The cookie names the key: if another
+   * key becomes the only one, the hint is shown again.
    */
   @Post('one-key')
   @Route({ body: { kind: 'form' }, summary: 'Hides the hint about having one key only' })

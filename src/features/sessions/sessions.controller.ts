@@ -73,7 +73,10 @@ export class SessionsController {
     return { ended: await this.sessions.endOthers(session, origin) };
   }
 
-  /** Ends a session. If it is the browser's own session, the response also removes the cookie. */
+  /**
+   * Ends a session. If it is the session of this request, the response also removes the session
+   * cookie.
+   */
   @Delete(':id')
   @Route({
     operation: 'endSession',

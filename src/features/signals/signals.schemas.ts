@@ -11,7 +11,8 @@ const text = (most: number) => z.string().min(1).max(most).refine(isVisibleLine,
 const streamId = z.string().min(1).max(64);
 
 /**
- * The member `delivery` of a stream, which says how events reach the receiver (SSF §8.1.1, §11.2).
+ * The member `delivery` of a stream, which says how events reach the receiver (Shared Signals
+ * Framework §8.1.1, §11.2).
  */
 const DELIVERY = z.discriminatedUnion('method', [
   z.object({
@@ -58,14 +59,19 @@ export const CHANGED_STREAM = z.object({ stream_id: streamId, ...SETTINGS, ...SU
 /** The type of a parsed {@link CHANGED_STREAM}. */
 export type ChangedStreamBody = z.output<typeof CHANGED_STREAM>;
 
-/** The queries by which a request may name a stream (`OPTIONAL_STREAM`), or must. */
+/**
+ * The query of a request about a stream. It may lack the id of the stream in `OPTIONAL_STREAM`, and
+ * must have it in `OF_STREAM`.
+ */
 export const OPTIONAL_STREAM = z.object({ stream_id: streamId.optional() });
 export const OF_STREAM = z.object({ stream_id: streamId });
 
 /** The path parameter of a poll: the id of the stream. */
 export const POLLED_STREAM = z.object({ id: streamId });
 
-/** The body of the request that changes the state of a stream (SSF §8.1.2.2). */
+/**
+ * The body of the request that changes the state of a stream (Shared Signals Framework §8.1.2.2).
+ */
 export const NEW_STATUS = z.object({
   stream_id: streamId,
   status: z.enum(STREAM_STATUSES),
@@ -74,11 +80,14 @@ export const NEW_STATUS = z.object({
 
 /**
  * The body of the request that asks for a verification event, by which a receiver tests the
- * delivery (SSF §8.1.4.2).
+ * delivery (Shared Signals Framework §8.1.4.2).
  */
 export const VERIFY = z.object({ stream_id: streamId, state: z.string().max(1024).optional() });
 
-/** A person in the forms in which a receiver names one (RFC 9493 §3.2.2, §3.2.3). */
+/**
+ * A person in a request, named by the e-mail address, or by issuer and id (RFC 9493 §3.2.2,
+ * §3.2.3).
+ */
 const SUBJECT = z.discriminatedUnion(
   'format',
   [
@@ -90,7 +99,10 @@ const SUBJECT = z.discriminatedUnion(
 /** The type of a parsed {@link SUBJECT}. */
 export type SubjectBody = z.output<typeof SUBJECT>;
 
-/** The body of the request that adds a person to a stream or removes one (SSF §8.1.3). */
+/**
+ * The body of the request that adds a person to a stream or removes one (Shared Signals Framework
+ * §8.1.3).
+ */
 export const CHANGED_SUBJECT = z.object({
   stream_id: streamId,
   subject: SUBJECT,
@@ -118,7 +130,7 @@ export const POLL = z
 /** The type of a parsed {@link POLL}. */
 export type PollBody = z.output<typeof POLL>;
 
-/** The answer to a poll: the events (RFC 8936 §2.3). */
+/** The answer to a poll: the signed events in `sets`, by their ids (RFC 8936 §2.3). */
 export const POLLED_JSON = z
   .object({ sets: z.record(z.string(), z.string()), moreAvailable: z.boolean().optional() })
   .meta({ id: 'PolledSignals' });
@@ -151,7 +163,7 @@ export const STATUS_JSON = z
 /** The type of {@link STATUS_JSON}. */
 export type StreamStatusJson = z.output<typeof STATUS_JSON>;
 
-/** The metadata of the service as a transmitter of signals (SSF §7.1). */
+/** The metadata of the service as a transmitter of signals (Shared Signals Framework §7.1). */
 export const TRANSMITTER_JSON = z
   .looseObject({
     spec_version: z.string().describe('The version of the specification.'),

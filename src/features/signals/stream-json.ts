@@ -16,14 +16,14 @@ import type {
 } from './signals.schemas.js';
 
 /**
- * The URNs of the two ways in which events are delivered (SSF §11.2.1): the service sends them, or
- * the receiver asks for them.
+ * The URNs of the two ways in which events are delivered (Shared Signals Framework §11.2.1): the
+ * service sends them, or the receiver asks for them.
  */
 export const METHODS = { push: 'urn:ietf:rfc:8935', poll: 'urn:ietf:rfc:8936' } as const;
 
 /**
- * Converts a stream to the JSON of its configuration (SSF §8.1.1). It never contains the
- * Authorization header for the receiver, which is a secret.
+ * Converts a stream to the JSON of its configuration (Shared Signals Framework §8.1.1). It never
+ * contains the Authorization header for the receiver, which is a secret.
  */
 export function streamJson(stream: SignalStream, issuer: string): StreamJson {
   const { id, clientId, method, endpointUrl, events, eventsRequested, description } = stream;
@@ -43,7 +43,7 @@ export function streamJson(stream: SignalStream, issuer: string): StreamJson {
   };
 }
 
-/** Converts the state of a stream to JSON (SSF §8.1.2.1). */
+/** Converts the state of a stream to JSON (Shared Signals Framework §8.1.2.1). */
 export function statusJson({ id, status, statusReason }: SignalStream): StreamStatusJson {
   return {
     stream_id: id,
@@ -53,8 +53,8 @@ export function statusJson({ id, status, statusReason }: SignalStream): StreamSt
 }
 
 /**
- * Returns the settings of a new or replaced stream. Without `delivery` the receiver polls (SSF
- * §8.1.1.1).
+ * Returns the settings of a new or replaced stream. Without `delivery` the receiver polls (Shared
+ * Signals Framework §8.1.1.1), which means that it asks for the events.
  */
 export function settingsOf(body: NewStreamBody): WantedSettings {
   return {
@@ -91,8 +91,8 @@ function deliveryOf(body: DeliveryBody): WantedSettings['delivery'] {
 }
 
 /**
- * Checks that a request does not change the members of a stream that this service sets (SSF
- * §8.1.1.3).
+ * Checks that a request does not change the members of a stream that this service sets (Shared
+ * Signals Framework §8.1.1.3).
  *
  * @throws DomainError invalid_request
  */
@@ -121,8 +121,8 @@ export function assertSupplied(body: NewStreamBody, expected: StreamJson): void 
 }
 
 /**
- * Returns true if two values are equal. A list of one equals its member, and the order of a list
- * does not matter.
+ * Returns true if two values are equal. A list with one item equals the item itself, and the order
+ * of a list does not matter.
  */
 function same(one: string | readonly string[], other: string | readonly string[]): boolean {
   const [a, b] = [[one].flat().toSorted(), [other].flat().toSorted()];

@@ -22,13 +22,14 @@ import {
 import { statusJson } from './stream-json.js';
 
 /**
- * The id of no person. It is used for a subject that the service cannot know, so that the request
- * changes nothing.
+ * An id that no person has. It stands for a subject with an id that the service did not issue, so
+ * that the request changes nothing.
  */
 const NO_PERSON = { id: '00000000-0000-0000-0000-000000000000' } as const;
 
 /**
- * Serves the state, the verification and the people of a stream of signals (SSF §8.1.2 to §8.1.4).
+ * Serves the state, the verification and the people of a stream of signals (Shared Signals
+ * Framework §8.1.2 to §8.1.4).
  */
 @Controller('ssf')
 @Route({ tier: 'general', audience: 'api', errors: 'oauth', auth: CHANGES })

@@ -20,8 +20,8 @@ import {
 import { assertSupplied, changedSettings, settingsOf, streamJson } from './stream-json.js';
 
 /**
- * `/ssf/stream`: creates, shows, changes and deletes the stream of an application (SSF §8.1.1). The
- * stream of another application gets 404.
+ * `/ssf/stream`: creates, shows, changes and deletes the stream of an application (Shared Signals
+ * Framework §8.1.1). The stream of another application gets 404.
  */
 @Controller('ssf/stream')
 @Route({ tier: 'general', audience: 'api', errors: 'oauth', auth: CHANGES })
@@ -60,7 +60,7 @@ export class StreamsController {
     return stream ? [this.#json(stream)] : [];
   }
 
-  /** Changes those members of a stream that the body has (SSF §8.1.1.3). */
+  /** Changes those members of a stream that the body has (Shared Signals Framework §8.1.1.3). */
   @Patch()
   @Route({
     summary: 'Changes a stream',
@@ -80,7 +80,7 @@ export class StreamsController {
     return this.#json(stream);
   }
 
-  /** Replaces a stream: a missing member gets its default (SSF §8.1.1.4). */
+  /** Replaces a stream: a missing member gets its default (Shared Signals Framework §8.1.1.4). */
   @Put()
   @Route({
     summary: 'Replaces a stream',

@@ -22,7 +22,7 @@ export class TransmitterController {
     this.#baseUrl = http.baseUrl;
   }
 
-  /** Returns the metadata of the transmitter (SSF §7.1). */
+  /** Returns the metadata of the transmitter (Shared Signals Framework §7.1). */
   @Get('ssf-configuration')
   @Route({
     operation: 'getSignalsConfiguration',

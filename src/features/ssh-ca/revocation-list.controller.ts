@@ -40,8 +40,8 @@ interface Written {
 })
 export class RevocationListController {
   /**
-   * The encodings of each revocation list. A list never changes, so its encodings are reused until
-   * another list replaces it.
+   * The encodings of each revocation list. A list object never changes, so its encodings are reused
+   * until another list replaces it.
    */
   readonly #written = new WeakMap<PublishedRevocations, Partial<Record<Form, Written>>>();
 

@@ -5,9 +5,9 @@ import { RevocationListController } from './revocation-list.controller.js';
 import { SshCaController } from './ssh-ca.controller.js';
 
 /**
- * Serves /v1/credentials/ssh/ca and /v1/credentials/ssh/krl (OpenSSH PROTOCOL.krl), from which an
- * sshd learns whose certificates to trust, and which are revoked. They are public and contain no
- * secret: of a revoked certificate, only the serial is shown.
+ * Serves /v1/credentials/ssh/ca and /v1/credentials/ssh/krl (OpenSSH PROTOCOL.krl). From them an
+ * sshd learns which certificate authority to trust, and which certificates are revoked. They are
+ * public and contain no secret: of a revoked certificate, only the serial number is shown.
  */
 @UnmatchedPaths({ '/v1/credentials/ssh/krl/*': { tier: 'general' } })
 @Module({

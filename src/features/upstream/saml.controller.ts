@@ -27,7 +27,7 @@ const PROVIDER = z.object({ provider: z.string().max(32).optional() });
 const COMPLETE = z.object({ request: z.string().max(64), response: z.string().max(64) });
 
 /**
- * Serves /saml/*: the metadata of this service, and the addresses to which a SAML provider sends a
+ * Serves /saml/*: the metadata of this service, and the URLs to which a SAML provider sends a
  * browser back.
  */
 @Controller('saml')
@@ -53,8 +53,8 @@ export class SamlController {
 
   /**
    * Receives the response of a SAML provider from a browser. A browser sends no cookie with a POST
-   * from another site. So the answer is a page that loads a second address, to which the browser
-   * sends the cookies with which it began the sign-in.
+   * from another site, so the sign-in cannot be completed here. The answer redirects to a second
+   * address. The browser sends the cookies with which it began the sign-in to that address.
    */
   @Post('acs')
   @Route({
@@ -94,7 +94,8 @@ export class SamlController {
   ): Promise<void> {
     const returned = await this.providers.resume({
       url: new URL(request.originalUrl, this.#baseUrl),
-      // Without both cookies no `state` matches, because then another browser began the sign-in.
+      // Without both cookies no `state` matches, because without them the browser is not the one
+      // that began the sign-in.
       kept: this.#takeKept(request, response, query.request) ?? '',
       browser: this.cookies.browserSecret(request) ?? '',
     });

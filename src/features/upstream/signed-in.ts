@@ -3,8 +3,9 @@ import type { SignedIn } from '#domain/sign-in/upstream-login/upstream-login.ser
 import type { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 
 /**
- * Sets the cookie of the session after a sign-in (a bootstrap session), and redirects the browser
- * to the page on which the user enrolls a security key or uses one.
+ * Sets the cookie of the bootstrap session that a sign-in at an identity provider opened. Then it
+ * redirects the browser to the page on which the user enrolls a security key or uses one. Without a
+ * new session, the browser keeps its verified session.
  */
 export function goOn(
   response: Response,

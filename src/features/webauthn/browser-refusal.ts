@@ -1,8 +1,8 @@
 import type { RefusedEnrollment } from '#domain/keys/enrollment/enrollment.service.js';
 
 /**
- * The meanings of the errors of `navigator.credentials.create()`, by which a browser reports that
- * no key was enrolled (WebAuthn §5.1.3, step 21 and following).
+ * The meanings of the errors of `navigator.credentials.create()`. A browser reports by them why no
+ * key was enrolled (WebAuthn §5.1.3, step 21 and following).
  */
 const MEANINGS: ReadonlyMap<string, RefusedEnrollment> = new Map([
   [

@@ -44,8 +44,8 @@ export function userEntity(
 }
 
 /**
- * Verifies the registration of a new key by the policy of enrollment, and names the key: by the
- * name that the user chose, or else by its model.
+ * Verifies the registration of a new key by the rules for enrollment. The key gets the name that
+ * the user chose, or else the name of its model.
  *
  * @throws DomainError attestation_rejected and the other causes of a refused key
  */
@@ -81,8 +81,8 @@ export class EnrollmentCeremony {
   ) {}
 
   /**
-   * Begins the enrollment of a key. A re-enrollment pass is only compared here. The completion of
-   * the ceremony uses it up.
+   * Begins the enrollment of a key. A re-enrollment pass is only checked here; the completion of
+   * the ceremony uses the pass up.
    *
    * @throws DomainError already_enrolled, enrollment_refused, enrollment_pass_required or
    *   enrollment_pass_invalid, each with an audit event
@@ -124,8 +124,8 @@ export class EnrollmentCeremony {
   /**
    * Completes the enrollment: verifies the registration and enrolls the key.
    *
-   * @throws DomainError invalid_state; with an audit event attestation_rejected, the other causes
-   *   of a refused key, and the errors of Enrollment.enroll
+   * @throws DomainError invalid_state. Each of the following is also recorded as an audit event:
+   *   attestation_rejected, the other causes of a refused key, and the errors of Enrollment.enroll
    */
   async complete(
     session: LiveSession,
@@ -169,9 +169,9 @@ export class EnrollmentCeremony {
   }
 
   /**
-   * Returns the address that opens after the enrollment: `redirectTo` if the key verified its user
-   * (by PIN or fingerprint), else the login page. In place of the start page, the page that
-   * recommends a second key opens.
+   * Returns the URL that opens after the enrollment: `redirectTo` if the key verified its user (by
+   * PIN or fingerprint), else the login page. If `redirectTo` is the start page, it is replaced by
+   * the page that recommends a second key.
    */
   #whereNext(level: Enrolled['level'], redirectTo: string): string {
     const { baseUrl } = this.config.http;

@@ -38,8 +38,8 @@ export class KeyRegistrationCeremony {
   ) {}
 
   /**
-   * Begins the registration of a further key. The options name the user's keys, so that the browser
-   * refuses these.
+   * Begins the registration of a further key. The options list the keys that the user already has,
+   * so that the browser refuses these.
    *
    * @throws DomainError limit_reached, with an audit event
    */
@@ -75,10 +75,11 @@ export class KeyRegistrationCeremony {
   }
 
   /**
-   * Completes the registration: verifies it by the policy of enrollment, and adds the key.
+   * Completes the registration: verifies the new key by the rules for enrollment, and adds it to
+   * the user.
    *
-   * @throws DomainError invalid_state; with an audit event attestation_rejected, the other causes
-   *   of a refused key, and the errors of Enrollment.addKey
+   * @throws DomainError invalid_state. Each of the following is also recorded as an audit event:
+   *   attestation_rejected, the other causes of a refused key, and the errors of Enrollment.addKey
    */
   async complete(
     session: VerifiedSession,

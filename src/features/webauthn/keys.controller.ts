@@ -65,8 +65,8 @@ export class KeysController {
   }
 
   /**
-   * Removes a key, and ends every session that was opened with it. If the browser's own session is
-   * one of them, the response also removes the cookie.
+   * Removes a key, and ends every session that was opened with it. If the session of this request
+   * is one of them, the response also removes the session cookie.
    */
   @Delete(':id')
   @Route({

@@ -27,10 +27,15 @@ interface State {
   readonly redirectTo: string;
 }
 
-/** The session or the browser that sent a login request. The WebAuthn ceremony is bound to it. */
+/**
+ * The origin of a login request: its session, or the browser if there is no session. The WebAuthn
+ * ceremony is bound to this origin, so that another one cannot complete it.
+ */
 export interface LoginRequester {
   readonly session: LiveSession | undefined;
-  /** The secret of the browser, to which the ceremony is bound if there is no session. */
+  /**
+   * The secret in a cookie of the browser, to which the ceremony is bound if there is no session.
+   */
   readonly browser: string | undefined;
 }
 
@@ -50,9 +55,9 @@ export class LoginCeremony {
   ) {}
 
   /**
-   * Begins a login. Without a session, the key identifies the user, so it must be a discoverable
+   * Begins a login. Without a session, the key identifies the user, so it must have a discoverable
    * credential and verify its user by PIN or fingerprint. In a session, the options list the keys
-   * of the user, and a key that cannot verify its user may be touched only.
+   * of the user. For a key that cannot verify its user, a touch is enough.
    */
   async start(
     requester: LoginRequester,
@@ -81,8 +86,8 @@ export class LoginCeremony {
   /**
    * Completes a login.
    *
-   * @returns the new session and the next address; for a step-up the session is undefined, because
-   *   the present session is kept
+   * @returns the new session and the next URL; for a step-up the session is undefined, because the
+   *   present session is kept
    * @throws DomainError invalid_state, and the errors of KeyAuthentication.logIn
    */
   async complete(

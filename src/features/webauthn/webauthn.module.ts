@@ -14,7 +14,8 @@ import { KeyRegistrationCeremony } from './key-registration-ceremony.service.js'
 import { KeyRegistrationController } from './key-registration.controller.js';
 
 /**
- * The rules for requests that match no route, at paths below those of the two WebAuthn ceremonies.
+ * The rules for requests that match no route, at paths below those of the WebAuthn ceremonies of
+ * enrollment and login.
  */
 const CEREMONY = {
   tier: 'authentication',

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { VISIBLE_LINE, isVisibleLine } from '#platform/text/single-line.js';
 
-/** The address that opens after the ceremony. An address of another service is ignored. */
+/** The URL that opens after the ceremony. A URL of another service is ignored. */
 const redirectTo = z
   .string()
   .max(2048)
@@ -33,7 +33,7 @@ export type StartEnrollment = z.output<typeof START_ENROLLMENT>;
 
 const completion = {
   state: z.string().max(8192).describe('The `state` of the start.'),
-  // The ceremony itself validates it.
+  // The code of the WebAuthn ceremony validates the credential.
   credential: z
     .unknown()
     .describe('The credential of the browser, by its `toJSON()` (WebAuthn Level 3 §5.1).'),

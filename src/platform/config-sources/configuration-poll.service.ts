@@ -75,7 +75,7 @@ export class ConfigurationPoll implements OnApplicationBootstrap, BeforeApplicat
       try {
         await this.clock.sleep(live.pollSeconds * 1000 * shortened, { signal });
       } catch {
-        return; // the stop ended the wait
+        return; // the process stops, which ended the wait
       }
       await live.look(effects, signal);
     }

@@ -17,16 +17,16 @@ export const FROM_STORE = 'object store: ';
 
 /**
  * The keys that the configuration document may not set. Some say where the document and the data
- * are, which is known before the document is read. The others switch on certification test mode,
- * which only the operator of the machine may do.
+ * are, which the service must know before it reads the document. The others switch on certification
+ * test mode, which only the operator of the machine may do.
  */
 const FORBIDDEN =
   /^(?:certification_test_token|certification_host|database_url|data_dir|s3_config(?:_.*)?)$/;
 
 /**
- * The environment variable that each key of the configuration document stands for. Variables of the
- * AWS SDK have no key. The variables of `tls` and `idps` have none here either, because they are
- * members of an object in the document.
+ * The environment variable of each key of the configuration document. Variables of the AWS SDK have
+ * no key. The variables for TLS and for identity providers are not listed here, because in the
+ * document they are members of `tls` and of the items of `idps`.
  */
 const KEYS = new Map(
   [...VARIABLES.values()]
@@ -37,8 +37,8 @@ const KNOWN = [...KEYS.keys(), 'tls', 'idps'];
 const TLS_KEYS = Object.keys(TABLE.http.tls);
 
 /**
- * The variable, without the prefix `SVC_IDP_<SLUG>_`, that each key of an identity provider stands
- * for.
+ * The variable of each key that an identity provider has in the document, without the prefix
+ * `SVC_IDP_<SLUG>_`.
  */
 const PROVIDER_KEYS = new Map(
   [...PROVIDER_VARIABLES.values()].map((row) => [row.name.toLowerCase(), row]),

@@ -21,7 +21,7 @@ export interface LiveEffects {
 /**
  * Compares the configuration document in the object store with the configuration that runs. {@link
  * look} applies a changed TLS certificate at once, and logs that any other change needs a restart.
- * A document that is wrong or cannot be read changes nothing.
+ * A document that has problems or cannot be read changes nothing.
  */
 export class LiveConfiguration {
   /**

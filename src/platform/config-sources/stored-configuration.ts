@@ -22,8 +22,8 @@ export interface StoredConfiguration {
 }
 
 /**
- * The end of the name of the variable (`SVC_S3_CONFIG_…`) that an operator has to correct after a
- * fault of the object store. A fault that is not listed here is a fault of `SVC_S3_CONFIG_BUCKET`.
+ * The variable that an operator has to correct after a fault of the object store, without its
+ * prefix `SVC_S3_CONFIG_`. After a fault that is not listed here, it is `SVC_S3_CONFIG_BUCKET`.
  */
 const VARIABLE_OF: Readonly<Partial<Record<ObjectStoreFault, string>>> = {
   'no-object': 'KEY',

@@ -17,7 +17,7 @@ type ProviderOf<Type extends keyof typeof PROVIDERS> = Omit<
 
 /** The settings of an upstream OpenID Connect provider. */
 export type OidcProviderConfig = ProviderOf<'oidc'>;
-/** The settings of an upstream SAML provider, with the entity id by which it knows this service. */
+/** The settings of an upstream SAML provider, with the entity id that names this service there. */
 export type SamlProviderConfig = ProviderOf<'saml'> & { readonly spEntityId: string };
 /** The settings of an upstream provider of either type. */
 export type ProviderConfig = OidcProviderConfig | SamlProviderConfig;
@@ -35,7 +35,7 @@ function whole<T extends object>(settings: T) {
   return isWhole ? (settings as { [Key in keyof T]: Exclude<T[Key], undefined> }) : undefined;
 }
 
-/** Brings the settings into the form of the configuration. Adds defaults that depend on others. */
+/** Arranges the settings as the configuration, and adds defaults that depend on other settings. */
 export function arrange(
   settings: Settings,
   providers: readonly ProviderConfig[],
@@ -47,7 +47,7 @@ export function arrange(
   const webUrl = isPublicApi ? 'https://github.com' : new URL(github.apiUrl).origin;
   return {
     ...settings,
-    /** The certificate and its key; undefined if a proxy terminates TLS, or there is none. */
+    /** The certificate and its key; undefined if a proxy terminates TLS, or no TLS is used. */
     http: { ...http, tls: whole(http.tls) },
     relyingParty: {
       id: relyingParty.id ?? new URL(http.baseUrl).hostname,

@@ -16,7 +16,7 @@ const TOGETHER = [
   rowsOf(TABLE.github).filter(({ name }) => !/_(?:API|WEB)_URL$/.test(name)),
 ].map((rows) => rows.map(({ name }) => name));
 
-/** Patterns of variables that need another variable: its name, and its words in the problem. */
+/** Patterns of variables without effect if another is unset: its name, and its text in warnings. */
 const NEEDS = [
   [/^SVC_MTLS_/, 'SVC_TLS_CERT', 'SVC_TLS_CERT and SVC_TLS_KEY'],
   [/^SVC_CERTIFICATION_HOST$/, 'SVC_CERTIFICATION_TEST_TOKEN'],
@@ -38,14 +38,14 @@ const RULES: readonly ((environment: Environment) => Iterable<string>)[] = [
   privateSigningKeys,
 ];
 
-/** Lists the problems between variables. The table finds the problems of one variable alone. */
+/** Lists the problems between variables. The table finds the problems of a single variable. */
 export function problemsOf(environment: Environment): string[] {
   return RULES.flatMap((rule) => [...rule(environment)]);
 }
 
 /**
- * Sets the default of SVC_BASE_URL if the service itself terminates TLS: `https` and the host of
- * the relying party. SVC_LISTEN_ADDR is then ignored.
+ * Sets the default of SVC_BASE_URL to `https://` and SVC_RP_ID if the service itself terminates
+ * TLS. SVC_LISTEN_ADDR is then ignored, because the service listens on the ports 443 and 80.
  */
 export function withTlsOrigin(environment: Environment): Environment {
   const { SVC_TLS_CERT: cert, SVC_TLS_KEY: key, SVC_RP_ID: rpId } = environment;
@@ -94,7 +94,7 @@ function baseUrlOf(environment: Environment): URL | undefined {
   return value === undefined ? undefined : new URL(value);
 }
 
-/** Checks that the public origin is safe, and that its host is the relying party or below it. */
+/** Checks that the origin is https or loopback, and its host is SVC_RP_ID or a subdomain of it. */
 function* matchingOrigin(environment: Environment) {
   const baseUrl = baseUrlOf(environment);
   if (baseUrl === undefined) return;
@@ -155,7 +155,7 @@ function* safeKms(environment: Environment) {
   }
 }
 
-/** Checks that the first signing key is a private key, unless a key in AWS KMS signs. */
+/** Checks that the first signing key is private. It may be public only if a key in KMS signs. */
 function* privateSigningKeys(environment: Environment) {
   for (const kind of ['ec', 'rsa'] as const) {
     const row = TABLE.oidc.signingKeys[kind];

@@ -54,7 +54,7 @@ function unknown(name: string): Finding {
   return { isFatal: distance <= MISTYPED, text };
 }
 
-/** Compares the name after the provider's prefix, because operators choose the slugs in it. */
+/** Compares only the name after the prefix `SVC_IDP_<SLUG>_`, because operators choose the slug. */
 function unknownOfProvider(name: string, prefixes: readonly string[]): Finding | undefined {
   const prefix = prefixes
     .filter((candidate) => name.startsWith(candidate))

@@ -3,7 +3,8 @@ import type { Signer } from './signer.js';
 /**
  * Signs claims as a JWT in the compact form (RFC 7515 §7.1).
  *
- * @param typ the type of the token (RFC 8725 §3.11)
+ * @param kid the id of the signing key, for the header
+ * @param typ the type of the token, for the header (RFC 8725 §3.11)
  */
 export async function compactJws(
   { alg, sign }: Pick<Signer, 'alg' | 'sign'>,

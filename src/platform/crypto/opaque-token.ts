@@ -23,16 +23,16 @@ export function mintOpaqueToken(prefix = ''): OpaqueToken {
 }
 
 /**
- * Returns the hash under which a bearer secret is stored. SHA-256 is enough: a slow hash protects
- * passwords, which can be guessed, and a random secret cannot.
+ * Returns the hash under which a bearer secret is stored. SHA-256 is enough. A slow hash is only
+ * needed for passwords, which can be guessed; a random secret cannot.
  */
 export function hashOpaqueToken(token: string): Buffer {
   return hash('sha256', token, 'buffer');
 }
 
 /**
- * Returns true if two secrets are equal. It compares their hashes, in a time that depends on
- * neither their content nor their lengths.
+ * Returns true if two secrets are equal. It compares the hashes of the secrets, so that the time of
+ * the comparison does not show how much of a guessed secret is right.
  */
 export function equalInConstantTime(one: string, other: string): boolean {
   return timingSafeEqual(hashOpaqueToken(one), hashOpaqueToken(other));

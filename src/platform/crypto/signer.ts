@@ -8,8 +8,8 @@ import {
 import { promisify } from 'node:util';
 
 /**
- * The algorithm of a signature: ES256 is ECDSA with P-256 and SHA-256, RS256 is RSA with PKCS#1
- * v1.5 and SHA-256.
+ * The algorithm of a signature. ES256 is ECDSA with the curve P-256 and SHA-256; RS256 is RSA with
+ * the padding of PKCS#1 v1.5 and SHA-256.
  */
 export type SignerAlgorithm = 'ES256' | 'RS256' | 'Ed25519';
 

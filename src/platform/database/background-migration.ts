@@ -17,7 +17,7 @@ const LONGEST_PAUSE = 3_600_000;
  * slower.
  *
  * @returns a function that ends the work. PostgreSQL may still complete the index that it is
- *   building; otherwise a later process builds it.
+ *   building; if it does not, a later process builds the index.
  */
 export function startBackgroundMigration(
   address: DatabaseAddress,

@@ -9,10 +9,10 @@ export type Composition = 'production' | 'demo' | 'test';
 
 /**
  * Records in a new database which composition (production, demo or test) it belongs to, or checks
- * that record. The first start decides, by one conditional insert. So no software key of the demo
- * can be in a database that production trusts.
+ * that record. The first start decides, by one conditional insert. So a database that production
+ * trusts never contains a key of the demo, which software simulates.
  *
- * @throws Error that names both compositions, if another one made the database
+ * @throws Error that names both compositions, if another composition made the database
  */
 export async function claimDatabase(
   dataSource: DataSource,

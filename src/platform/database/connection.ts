@@ -30,9 +30,9 @@ export const TIMEOUTS = {
 } as const satisfies PoolConfig;
 
 /**
- * Lets a connection without a {@link ConfirmationGate} write audit rows although this service has
- * not confirmed the server since the server started. A trigger in the database would refuse them
- * otherwise.
+ * Lets a connection without a {@link ConfirmationGate} write audit rows although no service has
+ * checked the server for lost commits since its start. Otherwise a trigger in the database would
+ * refuse the rows.
  */
 const UNCONFIRMED_WRITES = "SET svc.unconfirmed = 'on'";
 
@@ -48,14 +48,14 @@ export interface PoolOptions {
   /** Further settings of each connection, as SQL statements. */
   readonly limits?: string;
   /**
-   * Refuses connections to a server of PostgreSQL that this service has not confirmed since that
-   * server started, because it may lack commits (docs/decisions/0020). Without a gate, every
-   * connection is accepted.
+   * Refuses connections to a PostgreSQL that no service has checked for lost commits since
+   * PostgreSQL started (docs/decisions/0020). Without a gate, every connection is accepted.
    */
   readonly gate?: ConfirmationGate | undefined;
   /**
-   * True if a pooler in transaction mode is at the address. The settings of a session are then
-   * those of the role, because the pooler would hand the session out to other clients.
+   * True if a pooler in transaction mode is at the address. No settings are then sent for the
+   * session, because the pooler hands one session to several clients. The database role has the
+   * settings instead.
    */
   readonly isPooled?: boolean;
 }
@@ -63,7 +63,7 @@ export interface PoolOptions {
 /**
  * Opens a pool.
  *
- * @throws the driver's error when the database cannot be reached; it does not try again
+ * @throws the driver's error if the database cannot be reached; the function tries only once
  */
 export async function openPool(
   address: DatabaseAddress,
@@ -92,8 +92,8 @@ export async function openPool(
 
 /**
  * Opens the pool for costly work, which is searches, lists and exports. Its limits are set by SQL
- * statements and not by start-up parameters, since PgBouncer passes no start-up parameters on.
- * Parallel queries are off, so that a statement uses one process of the database.
+ * statements and not by start-up parameters, because PgBouncer does not pass start-up parameters
+ * on. Parallel queries are off, so that a statement uses only one process of the database.
  *
  * @param statementTimeout in milliseconds
  * @throws the driver's error when the database cannot be reached
@@ -117,8 +117,8 @@ export async function openCostlyPool(
 const ANSWER_OF_CONFIRMATION = 60_000;
 
 /**
- * Opens one connection to confirm the server with, which means to check that it lacks no commits
- * (docs/decisions/0020). Its statements have no time limit on the server.
+ * Opens one connection for the check if the server has lost commits (docs/decisions/0020). Its
+ * statements have no time limit on the server.
  */
 export function openConfirmationConnection(
   address: DatabaseAddress,
@@ -189,9 +189,9 @@ function noteReadOnly(client: PoolClient): void {
 
 /**
  * Ends a connection that is returned to the pool with a running statement or an open transaction.
- * That happens when the server freezes and the ROLLBACK times out. The next user of the connection
- * would commit the abandoned work. A connection to a read-only server ends too, so that the next
- * connection reaches a server that takes writes. The pool drops an ending connection.
+ * That happens if the server freezes and the ROLLBACK times out. The next request on the connection
+ * would otherwise commit the abandoned work. A connection to a read-only server ends too, so that
+ * the next connection reaches a server that takes writes. The pool drops an ending connection.
  */
 function discardUnlessUseful(client: PoolClient): void {
   const answered = 'readyForQuery' in client && client.readyForQuery === true;

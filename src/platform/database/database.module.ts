@@ -13,20 +13,20 @@ import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 /**
  * Provides the database to every module: TypeORM's `DataSource` and `EntityManager`, connected to
  * SVC_DATABASE_URL or to the embedded PostgreSQL. Before any provider that uses them is built, the
- * database is migrated, and it is checked that it belongs to this composition (production, demo or
- * test).
+ * database is migrated. A database that belongs to another composition (production, demo or test)
+ * is refused.
  *
- * It registers no entities: repositories read and write rows by SQL.
+ * It registers no entities of TypeORM, because repositories read and write rows by SQL.
  */
 @Module({})
 export class DatabaseModule implements OnApplicationShutdown {
   constructor(private readonly database: Database) {}
 
   /**
-   * @param composition the composition root that starts; it refuses a database of another
-   *   composition
-   * @param confirm makes the function that checks at the start that the server of the database
-   *   lacks no commits (docs/decisions/0020)
+   * @param composition the program that starts (production, demo or test); the start fails if the
+   *   database belongs to another one
+   * @param confirm makes the function that checks at the start if the database server has lost
+   *   commits (docs/decisions/0020); undefined for no such check
    * @param from the database that the primary process prepared for this worker
    */
   static forRoot(

@@ -5,9 +5,10 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * Switches `synchronous_commit` on for a session if it is off. Without it, a crash of one backend
- * of PostgreSQL would lose commits, and serial numbers of certificates would be issued twice. The
- * service would not notice, because such a crash does not change the start time of PostgreSQL.
+ * Switches `synchronous_commit` on for a session if it is off. With the setting off, a crash of one
+ * process of PostgreSQL loses commits, and serial numbers of certificates would be issued twice.
+ * The service would not notice, because such a crash does not change the start time of PostgreSQL,
+ * by which the service recognizes a restart.
  */
 export const DURABLE_COMMITS =
   "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
@@ -25,8 +26,9 @@ export interface DurabilitySettings {
 }
 
 /**
- * Reads the settings that decide which commits survive. Consumers of logical replication and
- * running backups do not count as standbys.
+ * Reads the settings that decide which commits survive a crash or a failover. Consumers of logical
+ * replication and running backups do not count as standbys, because no failover makes them the
+ * server.
  */
 export async function readDurability(manager: EntityManager): Promise<DurabilitySettings> {
   const [row] = await sql<{
@@ -55,8 +57,8 @@ export async function readDurability(manager: EntityManager): Promise<Durability
 /**
  * Returns a warning for each setting with which PostgreSQL may lose commits that it has
  * acknowledged. Warnings about a crash of the server are always returned. Warnings about a failover
- * are left out if the operator has set the failover to `asynchronous`, because then a failover ends
- * all access anyway.
+ * are left out if the operator has set the failover to `asynchronous`, because the service then
+ * revokes all access after each failover anyway.
  */
 export function durabilityWarnings(
   settings: DurabilitySettings,
@@ -84,8 +86,9 @@ export function durabilityWarnings(
 }
 
 /**
- * Returns the warnings about a promotion of a standby that may lose commits. A server without
- * standbys needs no warning, unless the operator says that it has some.
+ * Returns warnings about settings with which a failover to a standby may lose commits. A server
+ * without connected standbys gets no warning, unless the operator says by SVC_DATABASE_FAILOVER
+ * that it has standbys.
  */
 function replicationWarnings(
   { synchronousCommit, synchronousStandbyNames, standbys }: DurabilitySettings,

@@ -34,8 +34,8 @@ const UNCONFIRMED_SERVER =
 export interface InstalledDatabase {
   readonly dataSource: DataSource;
   /**
-   * Opens connections even if no service has confirmed the server since it started
-   * (docs/decisions/0020).
+   * Opens connections also to an unconfirmed server, which is one that no service has checked for
+   * lost commits since its start (docs/decisions/0020).
    */
   readonly unchecked: UncheckedDatabase;
   close(): Promise<void>;
@@ -45,10 +45,12 @@ export interface InstalledDatabase {
  * Opens the database of an installed service for an operator's command that runs beside the
  * service. It starts the embedded server if the service is down.
  *
- * @param isGated true to refuse a server that is not confirmed. The embedded server is never
- *   refused, because one process alone uses it and no service confirms it meanwhile.
- * @throws Error for a database that cannot be reached, is in use, belongs to another composition,
- *   has no service, or has other migrations, and for an unconfirmed server
+ * @param isGated true to refuse a server that no service has checked for lost commits since its
+ *   start. The embedded server is never refused: while this command uses it, no service can run
+ *   that would check it.
+ * @throws Error for a database that cannot be reached, is in use, belongs to another composition
+ *   (production, demo or test), was never used by a service, or has other migrations, and for a
+ *   refused server
  */
 export async function openInstalledDatabase(
   config: Config['database'],
@@ -72,8 +74,8 @@ export async function openInstalledDatabase(
 /**
  * Connects to the database of an installed service, without checking its content.
  *
- * @param gate refuses connections to a server that no service has confirmed since it started; by
- *   default no connection is refused
+ * @param gate refuses connections to a server that no service has checked for lost commits since
+ *   its start; by default no connection is refused
  * @throws Error for a database that cannot be reached
  */
 export async function connectToInstalled(
@@ -102,10 +104,11 @@ export async function connectToInstalled(
 /**
  * Checks that a command of this version can use a database.
  *
- * @returns the reason why the command must not change the database: a later version has migrated
- *   it, and may have kinds of access that this version does not know and would not end. Undefined
- *   if the command may change it
- * @throws Error for a server that is too old, a database without a service, and missing migrations
+ * @returns undefined if the command may change the database. Otherwise the reason why it must not:
+ *   a later version has migrated the database, and may have added kinds of access that this version
+ *   would not end
+ * @throws Error for a server that is too old, a database that no service has used, and missing
+ *   migrations
  */
 export async function assertInstalled(manager: EntityManager): Promise<string | undefined> {
   await checkVersion(manager);
@@ -122,7 +125,10 @@ export async function assertInstalled(manager: EntityManager): Promise<string | 
   return `A later version has migrated the database (${later[0]}), and has perhaps kinds of access that this version would not end. Use the admin.js of that version.`;
 }
 
-/** Returns the version of a server, and its time in milliseconds since 1970. */
+/**
+ * Returns the version of the PostgreSQL server, and the time of its clock in milliseconds since
+ * 1970.
+ */
 export async function serverFacts(
   manager: EntityManager,
 ): Promise<{ readonly version: string; readonly time: number }> {
@@ -133,7 +139,7 @@ export async function serverFacts(
   return row;
 }
 
-/** Checks that the role of the connection may create tables, as the migrations do. */
+/** Returns true if the database role of the connection may create tables, which migrations need. */
 export async function mayCreateTables(manager: EntityManager): Promise<boolean> {
   const [row] = await sql<{ may: boolean | null }>(manager)`
     SELECT has_schema_privilege(current_schema(), 'CREATE') AS may`;

@@ -31,15 +31,16 @@ const BACKGROUND: Turn = {
 };
 
 /**
- * Applies the missing migrations that a start waits for, in the order of their names: forward only,
- * under an advisory lock so that replicas that start together do not collide. It also switches off
- * the compilation of statements. Migrations that only the database knows are ignored: during a
- * rolling deployment the newer replica may migrate first.
+ * Applies the missing migrations that a start waits for, in the order of their names. No migration
+ * is ever undone. An advisory lock keeps replicas that start together from migrating at the same
+ * time. It also switches off the compilation of statements (JIT). Migrations that the database has
+ * and this version lacks are ignored: during a rolling deployment, a replica of a newer version may
+ * migrate first.
  *
- * @param dataSource a data source without a client-side query timeout, since another process's
- *   migration may take long
- * @returns true if indexes are missing, which {@link migrateInBackground} builds; a new database
- *   has them all
+ * @param dataSource a data source without a client-side query timeout, because a migration may take
+ *   long
+ * @returns true if indexes are missing, which {@link migrateInBackground} builds; false for a new
+ *   database, whose indexes are already built
  * @throws Error when an applied file was changed, or a file fails; earlier files stay applied
  */
 export async function migrate(

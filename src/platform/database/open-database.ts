@@ -28,23 +28,29 @@ import { COSTLY_STATEMENT, sharesOf, TenantWork } from '#platform/database/tenan
 
 /**
  * The milliseconds for which a start waits for a database that cannot be reached or takes no writes
- * (`PATIENCE`), and between two attempts (`RETRY_EVERY`).
+ * (`PATIENCE`), and the milliseconds between two attempts (`RETRY_EVERY`).
  */
 const PATIENCE = 30_000;
 const RETRY_EVERY = 1_000;
 
-/** The connections beside a pooler for two locks of sessions: clean-up, and checks of domains. */
+/**
+ * The connections that bypass a pooler in transaction mode, for the advisory locks of two tasks:
+ * the clean-up, and the checks of domains. Such a lock belongs to a session, which the pooler does
+ * not keep.
+ */
 const DIRECT_CONNECTIONS = 2;
 
 /**
- * Opens connections to the database even if its server was not confirmed since it started
- * (docs/decisions/0020). The pools of the service refuse such a server.
+ * Opens connections to the database even if no service has checked the server for lost commits
+ * since its start (docs/decisions/0020). The pools of the service refuse such a server, which is
+ * called unconfirmed.
  */
 export interface UncheckedDatabase {
   /** True for the embedded PostgreSQL while no other process uses it. */
   readonly isEmbedded: boolean;
   /**
-   * Opens one connection to a server that may be unconfirmed. The caller must destroy it.
+   * Opens one connection to a server that may be unconfirmed. The caller must destroy the data
+   * source.
    *
    * @param answerWithin the longest wait for an answer, in milliseconds; a minute by default
    */
@@ -52,8 +58,9 @@ export interface UncheckedDatabase {
 }
 
 /**
- * Confirms the server of the database at the start of the service, after the migrations and before
- * the pools open: it checks that the server is the known one and lacks no commits.
+ * Confirms the database server when the service starts, after the migrations and before the pools
+ * open. To confirm means to check if the server has lost commits, and to revoke all access if it
+ * has.
  */
 export type ConfirmAtStart = (database: UncheckedDatabase) => Promise<void>;
 
@@ -61,7 +68,10 @@ export type ConfirmAtStart = (database: UncheckedDatabase) => Promise<void>;
 interface Pools {
   readonly main: DataSource;
   readonly costly: DataSource;
-  /** The sessions beside a pooler in transaction mode, which serves the main pool. */
+  /**
+   * The pool of sessions of PostgreSQL itself; undefined if no pooler in transaction mode serves
+   * the main pool, because the main pool then has such sessions.
+   */
   readonly direct?: DataSource;
   readonly tenantWork: TenantWork;
 }
@@ -73,7 +83,10 @@ interface Pools {
 export class Database {
   constructor(
     private readonly pools: Pools,
-    /** The check that refuses connections to a server that was not confirmed since it started. */
+    /**
+     * The check that refuses connections to an unconfirmed server, which is one that no service has
+     * checked for lost commits since its start.
+     */
     readonly gate: ConfirmationGate,
     readonly unchecked: UncheckedDatabase,
     private readonly stopServer: () => Promise<void>,
@@ -83,7 +96,10 @@ export class Database {
     return this.pools.main;
   }
 
-  /** The limits for the work of each organization. Costly work has a pool of its own. */
+  /**
+   * The limits for the work of each organization. Costly work, which is searches, lists and
+   * exports, has a pool of its own.
+   */
   get tenantWork(): TenantWork {
     return this.pools.tenantWork;
   }
@@ -132,7 +148,8 @@ export interface PreparedDatabase {
  * Locates the database for the workers of this process, or starts the embedded one, and migrates
  * it. It builds missing indexes in the background.
  *
- * @returns the database as a later worker gets it, and the function that stops it
+ * @returns the database as every worker but the first gets it (`isFirst` is false), and the
+ *   function that stops it
  * @throws Error in the cases of {@link openDatabase}
  */
 export async function prepareDatabase(
@@ -165,7 +182,8 @@ export async function prepareDatabase(
  * Opens the configured database, or starts the embedded one. It migrates the database, and records
  * or checks that it belongs to this composition (production, demo or test).
  *
- * @param confirm confirms the server; without it the pools accept an unconfirmed server
+ * @param confirm checks the server for lost commits; without it the pools accept an unchecked
+ *   server
  * @param from the database that the primary process prepared; undefined in any other process
  * @throws Error if the database cannot be reached for 30 s, is too old, cannot be migrated, or
  *   belongs to another composition
@@ -262,7 +280,7 @@ export interface LocatedServer {
   stop(): Promise<void>;
 }
 
-/** Stops nothing, because the server is not one of this process. */
+/** Stops nothing, because this process did not start the server. */
 const notOurs = () => Promise.resolve();
 
 /** Returns the server that the primary process located, or else locates it. */
@@ -300,7 +318,8 @@ export async function locateServer(
 
 /**
  * Prepares the database, and tries again while the database cannot be reached or takes no writes:
- * it may start later than this process, and a standby may be promoted. Other errors are final.
+ * the database may start later than this process, and a standby may soon be promoted. Other errors
+ * are final.
  *
  * @returns true if the database lacks indexes that are built in the background
  */
@@ -337,7 +356,8 @@ async function prepare(
     if (url !== undefined) await warnOfLoss(dataSource.manager, failover, log);
     if (pooled) await preparePooler(pooled, dataSource.manager, log);
     else await warnOfIsolation(dataSource.manager, log);
-    // This session was opened before the migration changed the setting, so it shows the old value.
+    // This session was opened before the migration switched compilation (JIT) off for the role, so
+    // it may still show the old value. A new connection shows if the setting has an effect.
     compiled = await compilesStatements(dataSource.manager);
   } finally {
     await dataSource.destroy();
@@ -347,8 +367,8 @@ async function prepare(
 }
 
 /**
- * Writes the settings that the sessions of a pooler need to the role of the service, and warns of
- * those that a new connection of the pooler lacks all the same.
+ * Stores the settings that the connections of a pooler need in the database role of the service. It
+ * then warns of each setting that a new connection of the pooler still lacks.
  */
 async function preparePooler(
   pooled: DatabaseAddress,
@@ -370,8 +390,9 @@ async function preparePooler(
 }
 
 /**
- * Warns if a new connection still compiles statements (JIT). The connection is opened like one of a
- * pool, but without the settings by which the service switches compilation off for itself.
+ * Warns if a new connection still compiles statements (JIT). The check ignores that the service
+ * switches compilation off on each of its own connections. It shows if the setting of the role has
+ * an effect.
  */
 async function checkNewConnection(address: DatabaseAddress, log: Logger): Promise<void> {
   const dataSource = await connect(address, log);

@@ -6,8 +6,8 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { TIMEOUTS } from './connection.js';
 
 /**
- * The settings that each session of the main pool needs. A pooler in transaction mode loses the
- * settings of a session, so that the role has to have them.
+ * The settings that each session of the main pool needs. A pooler in transaction mode does not keep
+ * the settings of a session, so the database role must have them.
  */
 const NEEDED = {
   statement_timeout: `${TIMEOUTS.statement_timeout / 1000}s`,
@@ -18,11 +18,12 @@ const NEEDED = {
 } as const;
 
 /**
- * Prepares the role of the service for a pooler in transaction mode: writes the settings of a
- * session to the role in the database, if a connection of the pooler lacks one.
+ * Prepares the database role of the service for a pooler in transaction mode. If a connection of
+ * the pooler lacks a needed setting, all needed settings are stored in the role by ALTER ROLE.
  *
- * @param pooled a connection by the pooler, SVC_DATABASE_URL
- * @param direct a connection by SVC_DATABASE_DIRECT_URL, whose role may change the role of `pooled`
+ * @param pooled a connection through the pooler (SVC_DATABASE_URL)
+ * @param direct a connection to PostgreSQL itself (SVC_DATABASE_DIRECT_URL). If its role may not
+ *   change the role of `pooled`, a warning is logged
  * @throws Error if the two URLs name different databases
  */
 export async function preparePooledRole(

@@ -4,7 +4,8 @@ interface Row {
   /** The short title of the error on its page, and in its problem document (RFC 9457 §3.1). */
   readonly title: string;
   /**
-   * The value of `error` for it at the OAuth endpoints (RFC 6749 §4.1.2.1, §5.2; RFC 6750 §3.1).
+   * The value of the parameter `error` in responses of the OAuth endpoints (RFC 6749 §4.1.2.1,
+   * §5.2; RFC 6750 §3.1).
    */
   readonly oauth: string;
   /** The `scimType` of the error, if RFC 7644 §3.12 defines one. */
@@ -16,7 +17,7 @@ interface Row {
  * renderer can switch over it exhaustively.
  */
 export const CATALOGUE = {
-  // The request itself.
+  // Errors of the request itself, such as its body or its headers.
   malformed_body: {
     status: 400,
     title: 'Malformed body',
@@ -45,7 +46,7 @@ export const CATALOGUE = {
   invalid_origin: { status: 403, title: 'Invalid origin', oauth: 'invalid_request' },
   stale_page: { status: 409, title: 'Out-of-date page', oauth: 'invalid_request' },
 
-  // The caller.
+  // Errors about the caller: its authentication and its rights.
   unauthenticated: { status: 401, title: 'Not signed in', oauth: 'invalid_token' },
   insufficient_user_authentication: {
     status: 401,

@@ -1,12 +1,18 @@
 import { CATALOGUE, type ErrorCode } from './catalogue.js';
 
-/** The challenge of a protected resource for a refused token (RFC 6750 §3, RFC 9449 §7.1). */
+/**
+ * The challenge (`WWW-Authenticate`) with which a route refuses a token (RFC 6750 §3, RFC 9449
+ * §7.1).
+ */
 export interface Challenge {
   /** The required scheme of the token. */
   readonly scheme: 'Bearer' | 'DPoP';
   /** The scope that the token lacks. */
   readonly scope?: string;
-  /** The greatest age of the last assertion of a key, in seconds (RFC 9470 §3). */
+  /**
+   * The greatest age, in seconds, at which the route accepts the last touch of the security key
+   * (RFC 9470 §3).
+   */
   readonly maxAge?: number;
   /** The algorithms that a DPoP proof may use. */
   readonly algs?: readonly string[];
@@ -20,7 +26,7 @@ export interface DomainErrorOptions {
   readonly cause?: unknown;
   readonly retryAfter?: number;
   readonly challenge?: Challenge;
-  /** The cursor with which a reader of a feed goes on. */
+  /** The cursor with which a client that reads the feed of audit events goes on after the error. */
   readonly cursor?: string;
 }
 

@@ -18,8 +18,9 @@ export interface Booking {
 }
 
 /**
- * The first character of the text of a holder (see {@link holderText}) whose request goes first.
- * Such a request need not wait behind the bookings of the same credential.
+ * The first character of a holder (see {@link holderText}) that marks a request that goes first,
+ * such as one that removes a user. Such a request need not wait behind the bookings of the same
+ * credential.
  */
 const FIRST = '!';
 
@@ -59,8 +60,11 @@ function roomLeftBy(holder: string, others: readonly Booking[]): number {
 }
 
 /**
- * Returns true if a refused client can book. A bucket has at most as many bookings as the burst of
- * its rate. The bookings of one credential leave some of them free for requests that go first.
+ * Returns true if a refused request can get a booking. A bucket has at most as many bookings as the
+ * burst of its rate. The bookings of one credential leave some of these places free for requests
+ * that go first.
+ * @param others the bookings of the bucket by other holders
+ * @param places the largest number of bookings that the bucket may have
  */
 export function canBook(
   others: readonly Booking[],
@@ -116,9 +120,10 @@ export interface BookedDecision extends Decision, Bucket {}
 /**
  * Decides about a request by GCRA with bookings. A refused request books the moment at which it
  * will be allowed even if each earlier booking is used. A booking never lets more requests through
- * than GCRA does, since the repeated request must conform too. It only reserves capacity: a request
- * without a due booking must conform, and must leave capacity for the bookings of other clients. A
- * request that goes first may use the capacity that other bookings do not need.
+ * than GCRA does, because the repeated request must conform to GCRA too. It only reserves capacity.
+ * A request without a booking, or before its booked moment, must conform and leave capacity for the
+ * bookings of other clients. A request that goes first may use the capacity that other bookings do
+ * not need.
  *
  * Therefore no booking moves after the client learned of it. With `due = max(slot, now)` this holds
  * for the i-th booking by its slot, before and after each decision: `max(tat, due) + i × interval ≤
@@ -131,7 +136,7 @@ export function takeOrBook(
   now: number,
 ): BookedDecision {
   const { burst, interval } = rate;
-  const latest = now + longestDebt(rate); // the clock was set back if `tat` is later
+  const latest = now + longestDebt(rate); // `tat` is later only if the clock was set back
   const start = Math.min(Math.max(tat, now), latest);
   const live = bookings.filter(
     ({ slot }) => slot > now - LAPSE_INTERVALS * interval && slot <= latest,
@@ -156,8 +161,8 @@ export function takeOrBook(
 
 /**
  * Returns the decision for the client, from the state of the bucket after the request. If the
- * client has no booking, its wait is until the last booking: it may have to wait longer, since
- * other clients may come before it.
+ * client has no booking, its wait lasts until all present bookings can be used. The client may have
+ * to wait longer, because other clients may come before it.
  */
 export function decisionAfter(
   allowed: boolean,

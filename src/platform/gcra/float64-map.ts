@@ -15,7 +15,7 @@ const GROWTH = 4;
  * evenly spread.
  */
 export class Float64Map {
-  #keys = new Float64Array(FIRST_SLOTS); // 0 is an empty slot
+  #keys = new Float64Array(FIRST_SLOTS); // the key 0 marks an empty slot
   #values = new Float64Array(FIRST_SLOTS);
   #size = 0;
 
@@ -53,7 +53,7 @@ export class Float64Map {
    * Returns the slot of a key. If the map does not have the key, it returns the empty slot for it.
    */
   #slotOf(key: number): number {
-    const last = this.#keys.length - 1; // all ones
+    const last = this.#keys.length - 1; // all bits are 1, because the length is a power of two
     let slot = key & last;
     while (this.#keys[slot] !== key && this.#keys[slot] !== 0) slot = (slot + 1) & last;
     return slot;

@@ -23,7 +23,7 @@ export interface BucketDecision extends Decision {
 /**
  * The milliseconds by which a request may come early and still be allowed, because timers fire a
  * little early, and two clocks differ. A request that comes early uses as much of the rate as any
- * other.
+ * other request.
  */
 export const GRACE = 5;
 
@@ -41,15 +41,16 @@ export function longestDebt({ burst, interval }: Rate): number {
  * exactly the sustained rate.
  *
  *     debt     = max(tat - now, 0)                      the remaining debt
- *     allowed  ⇔ debt + interval ≤ burst × interval     one request more fits in
+ *     allowed  ⇔ debt + interval ≤ burst × interval     one more request fits in
  *     tat'     = now + debt + interval                  if allowed; else tat' = tat
  *     wait     = debt + interval - burst × interval     until it fits, if it does not
  *
- * In any time t at most `burst + t / interval` requests are allowed. A refused request does not
- * make its client wait longer.
+ * In any time t about `burst + t / interval` requests are allowed at most; a request may come
+ * {@link GRACE} milliseconds early. A refused request does not make its client wait longer.
  *
  * @param tat the bucket's state; a value not after `now` is an unused bucket
- * @param now of the same clock, both in whole milliseconds so that the sums are exact
+ * @param now the time of the same clock as `tat`, both in whole milliseconds so that the sums are
+ *   exact
  */
 export function gcra(tat: number, now: number, rate: Rate): BucketDecision {
   const { interval } = rate;

@@ -1,4 +1,4 @@
-/** The storage of the entries of one generation: a `Map`, or a smaller structure. */
+/** The storage of the entries of one generation: a `Map`, or a structure that needs less memory. */
 interface Generation<Key, Value> {
   readonly size: number;
   get(key: Key): Value | undefined;

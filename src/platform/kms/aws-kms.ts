@@ -20,7 +20,10 @@ import { KmsFault } from './kms-fault.js';
  */
 export type EncryptionContext = Readonly<Record<string, string>>;
 
-/** A new data key: in plain text for use at once, and encrypted for storage. */
+/**
+ * A new data key, a symmetric key that encrypts data outside of KMS. It is in plain text for use at
+ * once, and encrypted by KMS for storage.
+ */
 export interface DataKey {
   readonly plaintext: Buffer;
   readonly encrypted: Buffer;
@@ -65,7 +68,10 @@ export class AwsKms {
     return new AwsKms(await import('@aws-sdk/client-kms'), connection);
   }
 
-  /** Describes a key. The result names the key by its ARN, also if the id is an alias. */
+  /**
+   * Describes a key. The result names the key by its ARN (the full name in AWS), even if `keyId` is
+   * an alias.
+   */
   async describe(keyId: string, abortSignal: AbortSignal): Promise<KeyFacts> {
     const command = new this.library.DescribeKeyCommand({ KeyId: keyId });
     const { KeyMetadata: key } = await this.#client(keyId).send(command, { abortSignal });
@@ -84,7 +90,10 @@ export class AwsKms {
     return bytes((await this.#client(keyId).send(command, { abortSignal })).PublicKey);
   }
 
-  /** Signs a message, or its SHA-256 digest for ES256 and RS256. An ECDSA signature is in DER. */
+  /**
+   * Signs a message. The signature of ES256 is in DER.
+   * @param message the whole message for Ed25519; its SHA-256 digest for ES256 and RS256
+   */
   async sign(
     keyId: string,
     alg: SignerAlgorithm,

@@ -9,7 +9,8 @@ export interface KmsLimits extends CircuitLimits {
   /** The longest time of a call with all its attempts and pauses. */
   readonly callTimeout: number;
   /**
-   * The longest possible pause before the second attempt. It doubles before each further attempt.
+   * The longest possible pause before the second attempt. It doubles before each further attempt,
+   * up to `longestPause`.
    */
   readonly firstPause: number;
   readonly longestPause: number;

@@ -3,8 +3,8 @@ export interface CircuitLimits {
   /** The number of calls that must fail in a row to open the circuit, so that calls are refused. */
   readonly failuresToOpen: number;
   /**
-   * The milliseconds for which the circuit is open the first time. They double each time the probe,
-   * which is a single call after that time, fails.
+   * The milliseconds for which the circuit is open, and refuses calls, the first time. After that
+   * time a single call, the probe, is sent. Each time the probe fails, the time doubles.
    */
   readonly firstOpening: number;
   readonly longestOpening: number;
@@ -12,7 +12,8 @@ export interface CircuitLimits {
 
 /**
  * The state of the circuit breaker of one key: closed sends calls, open refuses them, and probing
- * sends one call to find out if KMS works again.
+ * sends one call to find out if KMS works again. `opening` is the time in milliseconds for which
+ * the circuit is open.
  */
 export type Circuit =
   | { readonly state: 'closed'; readonly failures: number }

@@ -65,8 +65,8 @@ export function keyProblem(use: KmsKeyUse, facts: KeyFacts): string | undefined 
 }
 
 /**
- * Returns true if a key is used for signatures. The service reads the public key of such a key
- * only.
+ * Returns true if a key is used for signatures. Only such a key has a public key, which the service
+ * reads.
  */
 export function isForSignatures(use: KmsKeyUse): boolean {
   return REQUIREMENTS[use].usage === 'SIGN_VERIFY';

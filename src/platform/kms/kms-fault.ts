@@ -82,7 +82,7 @@ const KIND_OF_NAME: Readonly<Record<string, KmsFaultKind>> = {
 /** Matches the codes of Node.js for faults of a connection. */
 const NETWORK_CODE = /^(?:E[A-Z]+|CERT_[A-Z_]+|[A-Z_]*CERT[A-Z_]*|ERR_(?:SSL|TLS)_[A-Z_]+)$/;
 
-/** The text of each kind of fault for an operator. No text quotes AWS. */
+/** The text of each kind of fault for an operator. No text quotes a message of AWS. */
 const WORDS: Readonly<Record<Exclude<KmsFaultKind, 'refused'>, string>> = {
   throttled: 'KMS answers that it gets too many requests',
   failing: 'KMS answers with an error of its own',
@@ -132,7 +132,7 @@ export function suspended(wait: number): KmsFault {
 function kindOf(error: SdkError, name: string, code: string | undefined): KmsFaultKind {
   const { httpStatusCode: status = 0, clockSkewCorrected } = error.$metadata ?? {};
   // The clock of this machine was wrong. The SDK has noted the difference, and signs the next
-  // request by the clock of AWS.
+  // request by the clock of AWS. So another attempt may succeed.
   if (clockSkewCorrected === true) return 'failing';
   const known = Object.hasOwn(KIND_OF_NAME, name) ? KIND_OF_NAME[name] : undefined;
   if (known !== undefined) return known;
@@ -140,5 +140,6 @@ function kindOf(error: SdkError, name: string, code: string | undefined): KmsFau
   if (code !== undefined) return 'unreachable';
   if (status === 429) return 'throttled';
   if (status === 403) return 'denied';
-  return status >= 400 && status < 500 ? 'refused' : 'failing'; // also an answer that is not of KMS
+  // An error for a status below 400 means that the answer was not of KMS. It is `failing` as well.
+  return status >= 400 && status < 500 ? 'refused' : 'failing';
 }

@@ -123,8 +123,9 @@ export class KmsKeys {
   /**
    * Decrypts a data key that was made under the same configured key and the same context.
    *
+   * @param blob the encrypted data key
    * @throws DomainError `kms_unavailable`
-   * @throws KmsFault of the kind `input` if the blob is not of this key and context
+   * @throws KmsFault of the kind `input` if the blob was encrypted under another key or context
    */
   decryptDataKey(keyId: string, blob: Buffer, context: EncryptionContext): Promise<Buffer> {
     const { arn } = this.#checked(keyId);

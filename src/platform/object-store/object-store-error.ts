@@ -11,7 +11,8 @@ export type ObjectStoreFault =
   | 'failed';
 
 /**
- * The error if an object cannot be read. Its message is one line that quotes nothing of the object.
+ * The error if an object cannot be read or written. Its message is one line that quotes nothing of
+ * the object.
  */
 export class ObjectStoreError extends Error {
   override readonly name = 'ObjectStoreError';
@@ -39,7 +40,7 @@ const ABORTED: ReadonlySet<unknown> = new Set(['AbortError', 'TimeoutError']);
 
 /**
  * Converts an error of the AWS SDK to an error with a message of one line. The text of a response
- * is left out, because any server may have written it.
+ * is left out, because the log should not repeat what an unknown server wrote.
  */
 export function asObjectStoreError(error: unknown): ObjectStoreError {
   if (error instanceof ObjectStoreError) return error;
@@ -47,7 +48,8 @@ export function asObjectStoreError(error: unknown): ObjectStoreError {
   const status = $metadata?.httpStatusCode;
   const as = (fault: ObjectStoreFault, message: string) =>
     new ObjectStoreError(fault, message, { cause: error });
-  // The SDK gives a lost connection the name of a time-out as well, but leaves the code of Node.js.
+  // The SDK also names a lost connection a time-out. It keeps the error code of Node.js, by which a
+  // lost connection is recognized here.
   if (ABORTED.has(name) && typeof code !== 'string')
     return as('slow', 'the object store took too long to answer');
   if (name === 'CredentialsProviderError') {

@@ -6,7 +6,7 @@ import { asObjectStoreError, ObjectStoreError } from './object-store-error.js';
 
 /** A server of an object store. */
 export interface S3Server {
-  /** The region; undefined if the SDK finds it. */
+  /** The region; undefined if the AWS SDK takes it from its own settings. */
   readonly region: string | undefined;
   /**
    * The address of a store other than AWS, whose paths begin with the bucket; undefined for AWS.
@@ -31,7 +31,7 @@ export async function openClient({ region, endpoint, extraCaCerts }: S3Server): 
     ...(region === undefined ? {} : { region }),
     followRegionRedirects: endpoint === undefined,
     ...(endpoint === undefined ? {} : { endpoint, forcePathStyle: true }),
-    requestChecksumCalculation: 'WHEN_REQUIRED', // stores other than AWS do not know them
+    requestChecksumCalculation: 'WHEN_REQUIRED', // not every other store knows these checksums
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
       httpsAgent: new Agent({ ca: [...getCACertificates('default'), ...extraCaCerts] }),
@@ -61,7 +61,8 @@ function requireTls(request: unknown): void {
  * Runs a request until it ends, its time is over, or the signal is aborted.
  *
  * @param timeLimit the milliseconds for the request, with all attempts of the SDK
- * @throws ObjectStoreError
+ * @throws ObjectStoreError for any error of the request, and if the time is over or the signal is
+ *   aborted
  */
 export async function withinLimit<T>(
   timeLimit: number,

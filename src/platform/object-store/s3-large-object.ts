@@ -17,13 +17,15 @@ export interface LargeObjectLocation extends S3Server {
 export interface LargeObject {
   isThere(): Promise<boolean>;
   /**
-   * Writes the object in parts. Each part but the last one has at least 5 MiB. The parts that an
-   * interrupted call has written are left out, if their bytes are the same.
+   * Writes the object in parts. Each part but the last one has at least 5 MiB. If an interrupted
+   * call has already uploaded some of the parts, parts with the same bytes are not uploaded again.
    */
   write(parts: AsyncIterable<Buffer>): Promise<void>;
   /** Reads the object from its beginning. The object must not change meanwhile. */
   read(): AsyncIterable<Buffer>;
-  /** Writes a small object whose key is that of this object with an ending. It may be replaced. */
+  /**
+   * Writes a small object under the key of this object plus `ending`. A later call may replace it.
+   */
   writeBeside(ending: string, body: Buffer): Promise<void>;
 }
 
@@ -33,14 +35,14 @@ const PART_TIME_LIMIT = 300_000;
 /** The bytes that one request reads. */
 const READ_AT_ONCE = 8 * 1024 * 1024;
 
-/** The upload of an object that has not been completed. */
+/** A multipart upload of an object that has begun and is not complete. */
 interface Upload {
   readonly id: string;
   /** The entity tags of its parts, by their numbers. */
   readonly tags: ReadonlyMap<number, string>;
 }
 
-/** A part for the completion of an upload. */
+/** An uploaded part, as the request that completes the upload lists it. */
 interface Part {
   readonly PartNumber: number;
   readonly ETag: string | undefined;
@@ -103,7 +105,8 @@ async function write(
   for await (const body of parts) {
     const number = written.length + 1;
     const known = upload.tags.get(number);
-    // A part that is not encrypted with a key of KMS has the MD5 of its bytes as its entity tag.
+    // The entity tag of a part is the MD5 of its bytes, except if a key of KMS encrypts the part.
+    // Such a part is uploaded again.
     const isThere = known === `"${hash('md5', body, 'hex')}"`;
     const tag = isThere ? known : await putPart(client, { ...inUpload, PartNumber: number }, body);
     written.push({ PartNumber: number, ETag: tag });
@@ -120,7 +123,7 @@ async function write(
   });
 }
 
-/** Uploads one part. @returns its entity tag */
+/** Uploads one part, and returns its entity tag; undefined if the store sends none. */
 async function putPart(
   client: S3Client,
   part: {
@@ -164,7 +167,8 @@ async function openUpload(
       for (const { PartNumber: number = 0, ETag: tag = '' } of page.Parts ?? []) {
         tags.set(number, tag);
       }
-      // A store may send the next marker also with the last page.
+      // The marker does not show if another page follows, because a store may also send one with
+      // the last page.
       if (page.IsTruncated !== true) break;
       PartNumberMarker = page.NextPartNumberMarker;
     }

@@ -15,16 +15,28 @@ export interface LockedLocation extends S3Server {
   readonly folder: string;
 }
 
-/** Objects that stay as they are. Each method rejects with an {@link ObjectStoreError}. */
+/**
+ * A folder of objects that cannot be changed or deleted for a time. Each method rejects with an
+ * {@link ObjectStoreError}.
+ */
 export interface LockedFolder {
   read(name: string, signal?: AbortSignal): Promise<Buffer>;
-  /** Writes an object, unless the same one is there. A different one of the name is an error. */
+  /**
+   * Writes an object that the store keeps until `retainUntil`. If the folder has an object of this
+   * name already, the call succeeds only if both have the same bytes.
+   */
   write(name: string, body: Buffer, retainUntil: Date, signal?: AbortSignal): Promise<void>;
-  /** Lists at most 1,000 names with a prefix after a name, in their order. */
+  /**
+   * Lists the names that begin with `prefix` and sort after `after`, in ascending order and at most
+   * 1,000.
+   */
   namesAfter(prefix: string, after: string, signal?: AbortSignal): Promise<string[]>;
 }
 
-/** The contents of an object, with the entity tag that changes with them. */
+/**
+ * The contents of an object, and the entity tag, which changes with them; undefined if the store
+ * sends none.
+ */
 export interface StoredObject {
   readonly bytes: Buffer;
   readonly etag: string | undefined;
@@ -38,7 +50,7 @@ export interface ObjectReader {
   read(signal?: AbortSignal): Promise<StoredObject>;
 }
 
-/** The largest number of bytes of an object. */
+/** The largest number of bytes of an object that is read. */
 const MAX_BYTES = 1024 * 1024;
 
 /**
@@ -69,8 +81,8 @@ export async function openS3Object(
 
 /**
  * Opens a folder of a bucket for objects that cannot be changed or deleted for a time (S3 Object
- * Lock in the mode COMPLIANCE). The bucket must have Object Lock turned on. As
- * {@link openS3Object}, it limits sizes and times.
+ * Lock in the mode COMPLIANCE). The bucket must have Object Lock turned on. Like {@link
+ * openS3Object}, it limits the size of an object and the time of a request.
  */
 export async function openLockedFolder(
   { bucket, folder, ...server }: LockedLocation,
@@ -89,7 +101,7 @@ export async function openLockedFolder(
       const command = new sdk.PutObjectCommand({
         ...object(name),
         Body: body,
-        ContentMD5: hash('md5', body, 'base64'), // the store demands it for a lock
+        ContentMD5: hash('md5', body, 'base64'), // required for an object with a lock
         IfNoneMatch: '*',
         ObjectLockMode: 'COMPLIANCE',
         ObjectLockRetainUntilDate: retainUntil,

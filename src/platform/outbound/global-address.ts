@@ -5,20 +5,20 @@ import { BlockList, isIP, SocketAddress } from 'node:net';
  * RFC 6890).
  */
 const SPECIAL_IPV4: readonly (readonly [string, number])[] = [
-  ['0.0.0.0', 8], // this network
+  ['0.0.0.0', 8], // the own network (RFC 1122 §3.2.1.3)
   ['10.0.0.0', 8], // private
   ['100.64.0.0', 10], // carrier-grade NAT
   ['127.0.0.0', 8], // loopback
-  ['168.63.129.16', 32], // Azure's metadata
-  ['169.254.0.0', 16], // link-local, with the clouds' metadata
+  ['168.63.129.16', 32], // the metadata service of Azure
+  ['169.254.0.0', 16], // link-local, with the metadata services of clouds
   ['172.16.0.0', 12], // private
   ['192.0.0.0', 24], // protocol assignments
   ['192.0.2.0', 24], // documentation
-  ['192.31.196.0', 24], // AS112
-  ['192.52.193.0', 24], // AMT
-  ['192.88.99.0', 24], // 6to4 relays
+  ['192.31.196.0', 24], // AS112 (DNS servers for private networks)
+  ['192.52.193.0', 24], // AMT (tunnels for multicast)
+  ['192.88.99.0', 24], // relays of 6to4 (IPv6 over IPv4)
   ['192.168.0.0', 16], // private
-  ['192.175.48.0', 24], // AS112
+  ['192.175.48.0', 24], // AS112 (DNS servers for private networks)
   ['198.18.0.0', 15], // benchmarking
   ['198.51.100.0', 24], // documentation
   ['203.0.113.0', 24], // documentation
@@ -34,8 +34,8 @@ const SPECIAL_IPV4: readonly (readonly [string, number])[] = [
 const SPECIAL_IPV6: readonly (readonly [string, number])[] = [
   ['2001::', 23], // protocol assignments, Teredo, benchmarking, ORCHID
   ['2001:db8::', 32], // documentation
-  ['2002::', 16], // 6to4
-  ['2620:4f:8000::', 48], // AS112
+  ['2002::', 16], // 6to4 (IPv6 over IPv4)
+  ['2620:4f:8000::', 48], // AS112 (DNS servers for private networks)
   ['3fff::', 20], // documentation
 ];
 
@@ -49,7 +49,7 @@ const GLOBAL_UNICAST = blockList([], [['2000::', 3]]);
  * Returns true if an address is on the public internet: not of this machine, a private network or a
  * cloud's metadata service.
  *
- * @param address IPv4, or IPv6 with or without a zone
+ * @param address IPv4 or IPv6; an IPv6 address with a zone, such as `%eth0`, is not public
  */
 export function isGlobalAddress(address: string): boolean {
   const family = isIP(address);
@@ -73,8 +73,9 @@ export function isLoopbackAddress(address: string): boolean {
 }
 
 /**
- * Returns true if an IPv6 address contains an IPv4 address by ISATAP: its last half is `0:5efe` or
- * `200:5efe`, then the IPv4 address (RFC 5214 §6.1).
+ * Returns true if an IPv6 address contains an IPv4 address by ISATAP, a tunnel that could lead into
+ * an internal network. Its last half is `0:5efe` or `200:5efe`, then the IPv4 address (RFC 5214
+ * §6.1).
  */
 function isIsatap(ipv6: string): boolean {
   const canonical = new SocketAddress({ address: ipv6, family: 'ipv6' }).address;

@@ -61,7 +61,10 @@ export class OutboundFailed extends Error {
   }
 }
 
-/** The largest number of bytes of a response, which is not decompressed. */
+/**
+ * The largest number of bytes of a response. Compressed responses are not decompressed, so that the
+ * limit also bounds the memory.
+ */
 const MOST_BYTES = 64 * 1024;
 
 /**
@@ -88,7 +91,8 @@ export class OutboundHttp {
   /**
    * Checks that an address may be fetched. It resolves the name, and does not connect.
    *
-   * @throws OutboundRefused, or OutboundFailed if the name could not be resolved
+   * @throws OutboundRefused if the address may not be fetched, or OutboundFailed if the name could
+   *   not be resolved within 2.5 s
    */
   async assertAllowed(address: string): Promise<void> {
     await this.#check(address, AbortSignal.timeout(DEADLINE));
@@ -97,8 +101,8 @@ export class OutboundHttp {
   /**
    * Fetches an address and reads the body.
    *
-   * @throws OutboundRefused, or OutboundFailed: no connection, a redirect, the deadline, a response
-   *   that is too large
+   * @throws OutboundRefused if the address may not be fetched, or OutboundFailed after a failed
+   *   look-up or connection, a redirect, the deadline, or a response of more than 64 KiB
    */
   async fetch(
     address: string,
@@ -146,7 +150,7 @@ export class OutboundHttp {
       connect: {
         signal, // undici ignores the signal of the request during a TLS handshake
         lookup: pinnedLookup(checked),
-        autoSelectFamily: true, // a host without IPv6 still reaches a name that has both
+        autoSelectFamily: true, // tries IPv4 too if IPv6 does not work
         rejectUnauthorized: true, // also if NODE_TLS_REJECT_UNAUTHORIZED is 0
         ...(this.#ca ? { ca: [...this.#ca] } : {}),
       },

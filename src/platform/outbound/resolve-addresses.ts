@@ -8,8 +8,8 @@ const NO_ADDRESS: ReadonlySet<unknown> = new Set(['ENODATA', 'ENOTFOUND']);
 
 /**
  * Returns every IPv4 and IPv6 address of a name in the DNS; for `localhost`, loopback (RFC 6761
- * §6.3). Unlike `dns.lookup` it does not wait in one of Node's four worker threads: a slow name
- * server that a client chose would delay all other work there.
+ * §6.3). Unlike `dns.lookup`, it does not wait in one of Node's four worker threads. There, a slow
+ * name server that a client chose could delay all other work of these threads.
  *
  * @param signal ends the look-up
  * @param servers name servers as `address:port`; the default is those of the system

@@ -14,7 +14,7 @@ export interface UpstreamRequest {
   readonly body?: ConstructorParameters<typeof Response>[0];
   readonly signal?: AbortSignal | null | undefined;
   /**
-   * A member of the requests of openid-client. It has no effect here, because no redirect is
+   * A member that openid-client sets in its requests. It has no effect here, because no redirect is
    * followed.
    */
   readonly redirect?: string;
@@ -39,13 +39,14 @@ export class UpstreamHttp {
   ) {
     this.#agent = new Agent({
       connect: { secureContext: trustOf(extraCaCerts) },
-      allowH2: false, // a few requests gain nothing from it
+      allowH2: false, // HTTP/2 gains nothing for a few requests
       maxResponseSize: MAX_RESPONSE_BYTES,
     });
   }
 
   /**
-   * Sends a request for openid-client, in place of `fetch`. It rejects with the errors of undici.
+   * Sends a request for openid-client, in place of the global `fetch`. It rejects with the errors
+   * of undici; {@link fetchFault} describes them.
    */
   readonly fetch = async (
     url: string,
@@ -74,8 +75,8 @@ export class UpstreamHttp {
 }
 
 /**
- * The TLS contexts of this process, by their additional certificate authorities. Each is made once,
- * because parsing the certificates takes 20 ms.
+ * The TLS contexts of this process, by the PEM text of their additional certificate authorities.
+ * Each context is made once, because parsing the certificates takes 20 ms.
  */
 const trusts = new Map<string, SecureContext>();
 

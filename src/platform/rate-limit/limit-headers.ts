@@ -35,8 +35,8 @@ export class LimitHeaders {
   ) {}
 
   /**
-   * Sets the headers right before the head of the response is written. A 429 states its wait in
-   * both `retry-after` and the header of the limit.
+   * Sets the headers right before the head of the response is written. A 429 states its wait, in
+   * seconds, in both `retry-after` and `x-ratelimit-after`.
    */
   readonly set = (request: IncomingMessage, response: Limited, status: number): void => {
     const { tier, remaining } = response[STATED] ?? this.#general(this.addressOf(request));

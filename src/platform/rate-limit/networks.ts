@@ -40,8 +40,9 @@ export class Networks {
   ) {}
 
   /**
-   * Returns the milliseconds until the network of an address may send such a request again. For
-   * IPv4 it is always 0, because the limit of the address is enough.
+   * Returns the milliseconds until the /48 of an address may send a further request of the kind
+   * that is limited; 0 if it may do so now. For IPv4 the result is always 0, because the limit of
+   * the single address is enough.
    */
   wait(address: string): number {
     if (!isIPv6(address)) return 0;

@@ -9,9 +9,10 @@ import { RateLimitsRepository } from './buckets/rate-limits.repository.js';
 import { TIERS } from './buckets/tiers.js';
 
 /**
- * Provides the rate limits to TierGuard by `@nestjs/throttler`: its options and its storage. If the
- * operator has a database, all replicas share the buckets in it, and so do the workers of a replica
- * with any database. A single process with the embedded database has the buckets in its memory.
+ * Provides the rate limits to TierGuard by `@nestjs/throttler`: its options and its storage. The
+ * buckets are in the database if the operator configured one, or if there are several workers, so
+ * that all processes share them. A single process with the embedded database has its buckets in its
+ * memory.
  *
  * Certification test mode turns all limits off.
  */

@@ -86,8 +86,9 @@ export class TierGuard extends ThrottlerGuard {
     const refusal = () =>
       address === undefined ? undefined : this.#refusalOfNetwork(address, counts, hit);
     const taken = refusal() ?? (await this.buckets.take(hit));
-    // The network is checked again, because other requests of it may have begun meanwhile. There is
-    // no `await` between this check and the reservation.
+    // The limit of the network is checked again, because other requests of it may have begun
+    // meanwhile. No `await` may come between this check and `countOutcome`, which counts this
+    // request.
     const { allowed, remaining, retryAfter } = (taken.allowed ? refusal() : undefined) ?? taken;
     noteLimit(response, { tier, remaining });
     if (!allowed) throw refused(Math.ceil(retryAfter / 1000));
@@ -95,9 +96,9 @@ export class TierGuard extends ThrottlerGuard {
   }
 
   /**
-   * Begins to look up the caller of a request while the database decides about its limit. A refused
-   * request has then cost a look-up, which it shares with others; a flood of refused requests costs
-   * none, because their denials are cached.
+   * Begins to look up the caller of a request while the database decides about its limit. If the
+   * request is then refused, the look-up was in vain. A flood of refused requests causes no
+   * look-ups, because the database is not asked about cached denials.
    */
   #beginLookUp(request: AdmittedRequest, auth: AuthRule): void {
     if (auth.session === 'none') return;
@@ -105,7 +106,8 @@ export class TierGuard extends ThrottlerGuard {
       const presented = tokenFor(request, auth, this.sessionCookies);
       request.begun = presented && this.accessPolicy.begin(presented, auth);
     } catch {
-      // The header has no token. The route guard refuses the request if the limit admits it.
+      // The Authorization header has no usable token, so there is nothing to look up. The route
+      // guard refuses the request if the limit admits it.
     }
   }
 
@@ -151,9 +153,13 @@ interface Count {
   readonly isCounted: () => boolean;
 }
 
-/** Counts a request provisionally, and counts its real outcome when the response has closed. */
+/**
+ * Counts a request provisionally. When the response has closed, its real outcome replaces the
+ * provisional one.
+ */
 function countOutcome(address: string, counts: readonly Count[], response: Response): void {
-  if (response.closed || counts.length === 0) return; // closed: no event would end the reservations
+  // A closed response has no further event `close`, so the provisional counts would never end.
+  if (response.closed || counts.length === 0) return;
   const begun = counts.map(({ networks, isCounted }) => ({
     done: networks.begin(address),
     isCounted,

@@ -5,8 +5,8 @@ import { domainToASCII } from 'node:url';
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /**
- * Converts a domain of two labels or more to ASCII and lower case. Returns undefined for any other
- * name.
+ * Converts a domain of two labels or more, such as `Müller.example`, to ASCII (Punycode) and lower
+ * case. Returns undefined for any other text.
  */
 export function asDomain(item: string): string | undefined {
   if (!/^[\p{L}\p{M}\p{N}.-]+$/u.test(item)) return undefined;
@@ -16,8 +16,8 @@ export function asDomain(item: string): string | undefined {
 }
 
 /**
- * Converts a list of domains. An item that begins with `*.` stands for every subdomain of the
- * domain behind it.
+ * Converts a list of domains. An item such as `*.corp.example` stands for every subdomain of
+ * `corp.example`.
  *
  * @returns undefined if an item is malformed
  */
@@ -33,7 +33,7 @@ export function asDomainPatterns(items: readonly string[]): readonly string[] | 
 
 /**
  * Parses an address and a port, such as `[::]:3000`. Without an address, the result means every
- * address of the machine. A malformed text gives undefined.
+ * address of the machine. Returns undefined for a malformed text.
  */
 export function asListenAddress(value: string) {
   const match = /^(?:\[([^\]]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(value);
@@ -44,7 +44,7 @@ export function asListenAddress(value: string) {
   return isIP(host) !== 0 || host === 'localhost' ? { host, port } : undefined;
 }
 
-/** Returns true if a text is an address or a CIDR range. */
+/** Returns true if a text is an IP address, or a CIDR range such as `10.0.0.0/8`. */
 export function isNetwork(item: string): boolean {
   const [address = '', bits = '0', ...rest] = item.split('/');
   const width = isIP(address) === 6 ? 128 : 32;

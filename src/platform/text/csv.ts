@@ -8,7 +8,7 @@ const FORMULA = /^(?:\s*[=+\-@＝＋－＠]|[\t\r\n])/;
  */
 const DIVIDED = /(;|(?<=\S)[\r\n]+)(?=\s*[=+\-@＝＋－＠])/g;
 
-/** Returns a line of CSV with the given cells (RFC 4180). */
+/** Returns a line of CSV with the given cells (RFC 4180), including the line break at its end. */
 export function csvLine(cells: readonly string[]): string {
   return `${cells.map(csvCell).join(',')}\r\n`;
 }

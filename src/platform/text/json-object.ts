@@ -43,7 +43,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new UnreadableObject('is not JSON'); // the parser's message quotes the text
+    throw new UnreadableObject('is not JSON'); // not the parser's message, which quotes the text
   }
 }
 

@@ -10,7 +10,7 @@ const url = (fits: (value: URL) => boolean, error: string) =>
 
 /**
  * A URL with the scheme http or https to which a path can be appended. So it has no query and no
- * fragment, and its last character is none that a parser of URLs leaves out.
+ * fragment, and does not end with a space or control character, which a URL parser would drop.
  */
 export const httpUrl = z
   .string()
@@ -38,7 +38,10 @@ export const metadataUrl = safeUrl.refine((value) => {
 export const httpsUrl = url(isBare, 'must be a URL without query or credentials')
   .refine(isHttpsOrLoopback, SAFE)
   .transform((value) => new URL(value).href.replace(/\/+$/, ''));
-/** The URI of a contact (RFC 9116 §2.5.3), without a line break, which would forge a line. */
+/**
+ * The URI of a contact (RFC 9116 §2.5.3). It has no line break, which would add a forged line to
+ * the file `security.txt`.
+ */
 export const contactUri = z
   .string()
   .max(512, 'must have at most 512 characters')

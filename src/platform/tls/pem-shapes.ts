@@ -4,30 +4,33 @@ import { readBy } from '#platform/text/shape-of-reader.js';
 import { readCertificates, readKeys, readPem } from './pem.js';
 import { holdsCertificates, holdsPrivateKey } from './tls-material.js';
 
-/** A text of PEM certificates. The value becomes a list with one PEM block for each certificate. */
+/**
+ * The schema of a setting with PEM certificates. Its result is a list with one PEM block for each
+ * certificate.
+ */
 export const certificates = readBy(
   z.string(),
   readCertificates,
   'must be PEM certificates, or a readable file of them',
 );
 
-/** The certificate chain of an HTTPS listener. */
+/** The schema of a setting with the certificate chain of an HTTPS listener. */
 export const tlsCertificates = z
   .string()
   .refine(holdsCertificates, 'must be PEM certificates, base64 of them, or a readable file');
 
-/** The private key of an HTTPS listener. */
+/** The schema of a setting with the private key of an HTTPS listener. */
 export const tlsKey = z
   .string()
   .refine(holdsPrivateKey, 'must be a PEM private key, base64 of it, or a readable file');
 
-/** An RSA private key in PKCS#1 or PKCS#8. The value is converted to PKCS#8. */
+/** The schema of a setting with an RSA private key in PKCS#1 or PKCS#8. Its result is in PKCS#8. */
 export const rsaPrivateKey = privateKeyOf('rsa', 'must be an RSA private key');
 
-/** An Ed25519 private key in PKCS#8. */
+/** The schema of a setting with an Ed25519 private key in PKCS#8. */
 export const ed25519PrivateKey = privateKeyOf('ed25519', 'must be an Ed25519 private key');
 
-/** Makes the shape of one private key in PEM. The value is converted to PKCS#8. */
+/** Makes the schema of a setting with one private key in PEM. Its result is in PKCS#8. */
 function privateKeyOf(type: KeyObject['asymmetricKeyType'], problem: string) {
   return readBy(
     z.string(),
@@ -41,8 +44,8 @@ function privateKeyOf(type: KeyObject['asymmetricKeyType'], problem: string) {
 }
 
 /**
- * The texts of problems with signing keys. The rule that the first key must be a private one uses
- * the same texts.
+ * The error texts for wrong signing keys. The rule in `config/setting-rules.ts` that the first key
+ * must be a private one uses the same texts.
  */
 export const SIGNING_KEY_PROBLEMS = {
   ec: 'must be P-256 keys in PEM, a private one first',
@@ -55,9 +58,9 @@ const isLongRsa = ({ asymmetricKeyType: type, asymmetricKeyDetails: details }: K
   type === 'rsa' && (details?.modulusLength ?? 0) >= 3072;
 
 /**
- * PEM blocks of signing keys: the first is the private key that signs, the others are only
- * published. A public key may come first if a key in AWS KMS signs, which a rule in
- * `config/setting-rules.ts` checks.
+ * The schemas of settings with signing keys, as PEM blocks. The first block is the private key that
+ * signs; the public keys of the others are only published. A public key may come first if a key in
+ * AWS KMS signs, which a rule in `config/setting-rules.ts` checks.
  */
 export const signingKeys = {
   ec: readBy(z.string(), (value) => readKeys(value, isP256), SIGNING_KEY_PROBLEMS.ec),

@@ -54,7 +54,7 @@ function succeeds(attempt: () => unknown): boolean {
 
 /**
  * Runs a function, and replaces its error by a description with the code of the error. The message
- * of the error is dropped, because it may quote the value.
+ * of the error is dropped, because it may quote the value, which can be a private key.
  */
 function explain<T>(what: string, attempt: () => T): T {
   try {

@@ -46,7 +46,7 @@ const BEFORE_ANSWER = 1_000;
  */
 const LONGEST_SETTLE = 15_000;
 
-/** A value below every id of the queue, to start from. */
+/** A value below every id of the queue, from which a pass over all rows starts. */
 const FIRST = '0';
 
 /** The result of one batch: some of the credentials that a row of the queue ends. */
@@ -62,9 +62,9 @@ export interface QueuedEndings {
 }
 
 /**
- * Ends the credentials of users whom a target, such as an AWS role or a group of hosts, does not
- * admit any more after a change of its rule. The queue `access_endings` in the database has a row
- * for each target that a change may close to users.
+ * Ends the credentials for a target, such as an AWS role, of users that its rule does not admit any
+ * more after a change. The queue `access_endings` in the database has a row for each target that a
+ * change may close to users.
  */
 @Injectable()
 export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -72,8 +72,8 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   #kinds: readonly ReachEnding[] = [];
   readonly #worker: QueueWorker;
   /**
-   * The id of the queued row that this process worked on last. The next batch is for another row,
-   * if there is one, so that no row waits for a long one.
+   * The id of the row of the queue on which this process worked last. The next batch is for the
+   * next row, if there is one, so that a long row does not keep the others waiting.
    */
   #last = FIRST;
 
@@ -99,17 +99,18 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   }
 
   /**
-   * Waits for the batch that is running. The rest stays in the queue, for another process or the
-   * next start.
+   * Waits until the running batch has ended. Other rows stay in the queue, for another process or
+   * the next start.
    */
   async beforeApplicationShutdown(): Promise<void> {
     await this.#worker.stop();
   }
 
   /**
-   * Records in the queued rows of this transaction which admin or SCIM token made the change, and
-   * wakes the worker after the commit. Returns the ids of these rows, which the caller passes to
-   * {@link settle} after the commit; undefined if the change has queued nothing.
+   * Records which admin or SCIM token made a change, in the rows that the change has put into the
+   * queue in this transaction. It wakes the worker after the commit. Returns the ids of these rows,
+   * which the caller passes to {@link settle} after the commit; undefined if the change has queued
+   * nothing.
    */
   async label(tx: EntityManager, by: ChangedBy): Promise<QueuedEndings | undefined> {
     const ids = await labelEndings(tx, by);
@@ -139,8 +140,9 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   }
 
   /**
-   * Ends the credentials of one row of the queue, until {@link BEFORE_ANSWER} or
-   * {@link LONGEST_SETTLE} is exceeded.
+   * Ends the credentials of one row of the queue, batch by batch. It stops at the time `until`, in
+   * milliseconds. If the row does not list its people, it also stops after {@link BEFORE_ANSWER}
+   * people.
    */
   async #settleRow(id: string, people: Set<string>, until: number): Promise<void> {
     while (this.clock.milliseconds() <= until) {
@@ -189,9 +191,9 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   }
 
   /**
-   * Ends one batch of the queued row that `take` returns. After the last batch of a row, the audit
-   * log also gets an event for each listed person who lost the target but held no credential for
-   * it. Returns undefined if `take` returned no row.
+   * Ends one batch of the queued row that `take` returns. After the last batch of a row, listed
+   * people who lost the target without holding a credential for it also get an audit event. Returns
+   * undefined if `take` returned no row.
    */
   #endBatch(
     take: (tx: EntityManager) => Promise<Ending | undefined>,

@@ -13,8 +13,8 @@ import {
 import type { EndedReach, EndedRule, Ending, Losers } from './reach-ending.js';
 
 /**
- * The author of a change by which people may lose access to a target (an admin or a SCIM token),
- * and the id of the HTTP request that made the change.
+ * The author of a change by which people may lose access to a target: an admin or a SCIM token.
+ * `requestId` is the id of the HTTP request that made the change.
  */
 export interface ChangedBy {
   readonly actorId?: string | null;
@@ -114,9 +114,9 @@ export async function recordEnded(
 }
 
 /**
- * Writes an audit event for each person in the list of a queued row who lost the target but held no
- * credential for it, unless an event since the change says so already. A person whose account is
- * inactive gets no event here, because other events say what ended with the account.
+ * Writes an audit event for each person in the list of a queued row who lost the target without
+ * holding a credential for it. It leaves out people with such an event since the change. It also
+ * leaves out inactive people, because other events say what ended with their accounts.
  */
 export async function recordWithoutCredentials(tx: EntityManager, by: Ending): Promise<void> {
   if (by.userIds === null) return;
@@ -162,10 +162,10 @@ function targetIdOf({ clientId, installationId, targetId }: Ending): string {
 
 /**
  * Returns the SQL condition that the target of a queued row does not admit a person any more. If
- * the conditions of the target changed, a touch of a security key in the session that got the
- * credential must also meet the new conditions. If that session is gone, they are not met.
+ * the conditions of the target changed, a touch in the session that got the credential must meet
+ * the new conditions. A session that has ended does not meet them.
  *
- * @param touches the touches in the session, as JSON; NULL without a session
+ * @param touches the touches of security keys in the session, as JSON; NULL without a session
  * @param present the condition that a target `t` is the one to check; by default it is the target
  *   of the queued row, which may be deleted
  */
@@ -193,10 +193,10 @@ export function isAmong({ userIds }: Pick<Ending, 'userIds'>, userId: SqlFragmen
 }
 
 /**
- * Returns the SQL condition that a person would lose, by a planned change, a credential that the
- * person got in a session with these touches of security keys.
+ * Returns the SQL condition that a person would lose a credential by a planned change. The touches
+ * are those of the session in which the person got the credential.
  *
- * @param touches the touches in the session, as JSON, or NULL
+ * @param touches the touches of security keys in the session, as JSON, or NULL
  */
 export function isOfLoser(losers: Losers, userId: SqlFragment, touches: SqlFragment): SqlFragment {
   if ('userIds' in losers) return isAmong(losers, userId);

@@ -9,8 +9,8 @@ import type { Conditions, TargetKind } from '#domain/access/reach/decision.js';
 export type EndedRule = 'membership' | 'assignment' | 'rule' | 'condition' | 'target';
 
 /**
- * A row of the queue `access_endings`: people to whom a change may have closed a target, such as an
- * AWS role. The target itself may be deleted.
+ * A row of the queue `access_endings`: a target, such as an AWS role, and the people who may have
+ * lost it by a change. The target itself may be deleted.
  */
 export interface Ending {
   readonly id: string;
@@ -74,7 +74,7 @@ export interface ReachEnding {
 }
 
 /**
- * The people whom a target would not admit any more after a planned change, so that a page can
+ * The people that a target would not admit any more after a planned change, so that a page can
  * count their credentials before the change.
  */
 export type Losers =
@@ -93,8 +93,9 @@ export type Losers =
 export const NOTHING_HELD: EndedReaches = { ended: [], people: [], next: undefined };
 
 /**
- * Counts the ended items of each person. In the counts, the items have the given name, which is
- * that of their kind of credential.
+ * Counts the ended items of each person.
+ *
+ * @param name the name of the count, such as `certificates`
  */
 export function byPerson(
   ended: readonly { readonly userId: string }[],

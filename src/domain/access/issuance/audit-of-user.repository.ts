@@ -3,13 +3,16 @@ import { recordAudit } from '#domain/audit/audit.repository.js';
 import { fragment, type SqlFragment } from '#platform/database/statements/sql.js';
 import { ISSUED } from './issuance-statement.repository.js';
 
-/** The columns of a request for a credential that its audit event needs. */
+/**
+ * The parts of a request for a credential that its audit event needs: the id that the event gets,
+ * and the origin of the request.
+ */
 export interface RequestOfUser {
   readonly auditId: string;
   readonly origin: AuditOrigin;
 }
 
-/** The columns of {@link RequestOfUser} in PostgreSQL. */
+/** The names and PostgreSQL types of the columns that {@link auditValues} fills. */
 export const AUDIT_COLUMNS = fragment`audit_id uuid, request_id text, ip inet, user_agent text`;
 
 /** Returns the {@link AUDIT_COLUMNS} of a request for a credential, as values for the statement. */

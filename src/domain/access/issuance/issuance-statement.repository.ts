@@ -88,7 +88,8 @@ const NOTHING = fragment``;
  * Returns the statement that issues one kind of credential. The statement locks the rows that the
  * requests depend on, decides about each request, and inserts the issued credentials with their
  * audit events. One text serves a single request and a batch; only a batch skips locked rows (`SKIP
- * LOCKED`). `OFFSET 0` makes PostgreSQL compute each column once.
+ * LOCKED`). `OFFSET 0` keeps PostgreSQL from merging the subquery into the outer query, so that it
+ * computes each column once.
  */
 export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragment {
   const { requires, columns, computed, drawn, written, alsoWritten, audited, returned } = kind;
@@ -147,18 +148,18 @@ function denialOf(
 }
 
 /**
- * Returns the SQL condition that the organization of the user owns the e-mail domain. The loss of a
- * domain deletes the sessions of its users, so a statement with a session notices the loss by the
- * missing session. A statement without a session reads the owner of the domain again after it has
- * locked the user.
+ * Returns the SQL condition that the organization of the user owns the domain of the user's e-mail
+ * address. The loss of a domain deletes the sessions of its users, so a statement with a session
+ * notices the loss by the missing session. A statement without a session reads the owner of the
+ * domain again after it has locked the user.
  */
 function isOwn({ session }: Requirements): SqlFragment {
   return session ? fragment`a.is_own` : fragment`is_own_address_now(a.org_id, a.email)`;
 }
 
 /**
- * The FROM clause by which the INSERT of a kind of credential selects the requests that are
- * allowed.
+ * The SQL clause by which the INSERT of a kind of credential selects the requests that the
+ * statement allows. Each is a row of `decided`, under the alias `i`.
  */
 export const ISSUED = fragment`FROM decided i WHERE i.is_issued`;
 

@@ -31,7 +31,10 @@ export interface OutcomeRow {
   readonly conditions?: Conditions | null;
 }
 
-/** The columns of a request for a credential whose values become the ids of its audit events. */
+/**
+ * The position `n` of a request in its batch, and the ids that the request gives to its audit
+ * events.
+ */
 interface AskedColumns {
   readonly n: number;
   readonly audit_id?: string;
@@ -75,9 +78,9 @@ export class IssuanceKind<Request, Issued, Row extends OutcomeRow = OutcomeRow> 
       (await this.#run(within, [request], 'wait'))[0] ?? GONE;
     const outcome = await run(tx);
     if (!isOutdated(outcome)) return outcome;
-    // The first statement keeps its lock on the row with the version of the access rules until the
-    // transaction ends. So no rule can change before the second statement, and its decision is
-    // final.
+    // A rule changed while the statement ran (`changed`), so the request is decided again, twice if
+    // needed. The first statement in the transaction keeps its lock on the version of the access
+    // rules until the end. So no rule changes before the second one, and its decision is final.
     return inTransaction(tx, async (within) => {
       const first = await run(within);
       return isOutdated(first) ? run(within) : first;

@@ -41,8 +41,8 @@ export interface Requirements {
    */
   readonly installation?: boolean;
   /**
-   * The kind of target, such as an AWS role, that the credential opens. The row with the version of
-   * the access rules of the organization is locked last.
+   * The kind of target, such as an AWS role, that the credential opens. The statement then also
+   * locks the version of the organization's access rules, so that no rule changes meanwhile.
    */
   readonly reach?: Reach;
 }
@@ -60,9 +60,9 @@ export interface RowBehind extends LockedRow {
 }
 
 /**
- * Returns the rows that a request depends on, in the one order in which this service locks rows:
- * the user, the client, the cluster, the session, the grant, the keys of the owner, the
- * installation with the rule of its organization. The row of {@link rowOfReach} comes after them. A
+ * Returns the rows that a request depends on, in the one order in which this service locks rows.
+ * The order is user, client, cluster, session, grant, keys of the owner, installation, and the rule
+ * of its organization. The version of the access rules ({@link rowOfReach}) is locked after them. A
  * transaction that ends an account locks in the same order (`domain/access-revocation`), so that no
  * two transactions wait for each other.
  */
@@ -71,9 +71,9 @@ export function rowsBehind(requires: Requirements): RowBehind[] {
   return [
     {
       name: fragment`account`,
-      // The loss of a domain deletes the sessions of its users, so that a request with a session
-      // notices the loss. A request without a session must read the owner of the domain instead,
-      // after the lock on the user.
+      // If the organization loses its e-mail domain, the sessions of its users are deleted, so a
+      // request with a session notices the loss. A request without a session must read the owner of
+      // the domain instead, after the lock on the user.
       selected: session
         ? fragment`u.id, u.org_id, u.email, u.active, o.is_own`
         : fragment`u.id, u.org_id, u.email, u.active`,
@@ -210,9 +210,9 @@ function grantBehind(isParent: boolean): RowBehind {
  * transactions that end an account or a client lock rows in the same order, so that no two
  * transactions wait for each other. The second of two transactions then sees what the first did.
  *
- * Each step counts the rows of the step before, which makes PostgreSQL lock those first. Only the
- * statement of a single request waits for locks, so that batches never wait for each other in a
- * circle.
+ * Each subquery counts the rows of the subquery before it, so that PostgreSQL runs and locks them
+ * in this order. Only the statement of a single request waits for locks, so that batches never wait
+ * for each other in a circle.
  */
 export function lockInOrder(
   behind: readonly RowBehind[],
@@ -233,7 +233,8 @@ export function lockInOrder(
 
 /**
  * Locks the rows of users until the transaction ends, in the order of their ids so that two calls
- * cannot wait for each other. The caller locks nothing else of these users before.
+ * cannot wait for each other. The caller has not yet locked anything else that belongs to these
+ * users. An id that is null is skipped.
  */
 export async function lockUsers(tx: EntityManager, ids: readonly (string | null)[]): Promise<void> {
   const known = [...new Set(ids.filter((id) => id !== null))];

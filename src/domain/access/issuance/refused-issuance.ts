@@ -19,8 +19,8 @@ export interface DeniedSession {
 }
 
 /**
- * If a condition of the target names no age for the touch of a security key, the challenge demands
- * a touch that is at most this many seconds old.
+ * The age, in seconds, that the challenge demands of a new touch if the condition that is not met
+ * names no age itself.
  */
 const SOON = 60;
 
@@ -49,9 +49,9 @@ const REFUSALS: Readonly<Record<Exclude<Denial, 'withheld' | 'condition_unmet'>,
 };
 
 /**
- * Returns the error for a user whose credential was not issued. If a condition of the target is not
- * met, the error challenges the client to ask the user for a new touch of the security key (RFC
- * 9470 §3), because such a touch can meet the condition.
+ * Returns the error for a user who got no credential. If the user did not meet a condition of the
+ * target, the error is a challenge (RFC 9470 §3). The client then asks the user for a new touch of
+ * the security key, which can meet the condition.
  *
  * @param withheld the error for the denial `withheld`, which each kind of credential words itself
  */

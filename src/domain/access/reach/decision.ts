@@ -13,8 +13,8 @@ export const TARGET_KINDS = [
 export type TargetKind = (typeof TARGET_KINDS)[number];
 
 /**
- * The conditions of a target for the touch of a security key in the session. One touch must meet
- * all of them.
+ * The conditions under which a user gets access to a target, such as an AWS role. One touch of a
+ * security key in the session must meet all of them.
  */
 export interface Conditions {
   /** The greatest age, in seconds, of the touch of a security key; null for any age. */
@@ -63,8 +63,8 @@ export interface ReachFacts {
 }
 
 /**
- * The kind of rule that admits a user, for an explanation. It never names the group, because the
- * explanation does not show groups.
+ * The kind of rule that admits a user, for an explanation. It is `group` and never the name of a
+ * group, so that an explanation does not tell in which groups a user is.
  */
 export type AdmittedBy = 'everyone' | 'person' | 'group';
 
@@ -88,8 +88,8 @@ export const NO_CONDITIONS: Conditions = {
 
 /**
  * Decides if a person may use (“reaches”) a target. One assignment that admits the person is
- * enough. If there is no such target, or it belongs to another organization, the answer is the same
- * as without an assignment.
+ * enough. If there is no such target, the answer is the same as without an assignment. An
+ * assignment counts only in the organization that owns the target.
  *
  * @param now seconds since 1970
  */
@@ -113,7 +113,7 @@ function admittedBy(target: TargetRule, facts: ReachFacts): AdmittedBy | undefin
   return facts.isInGroup ? 'group' : undefined;
 }
 
-/** Returns true if a target has any condition. */
+/** Returns true if a target has a condition that the touch of a security key must meet. */
 export function hasConditions(conditions: Conditions): boolean {
   const { touchWithinSeconds, models, userVerification } = conditions;
   return touchWithinSeconds !== null || models !== null || userVerification !== null;
@@ -121,7 +121,8 @@ export function hasConditions(conditions: Conditions): boolean {
 
 /**
  * Returns the time of the newest touch, in seconds since 1970, by a key that the conditions accept;
- * null if there is none. A later touch by another key does not count.
+ * null if there is none. It does not check the age. If the user must be verified, the time is that
+ * of the newest touch with such a verification.
  */
 export function fittingTouch(
   { models, userVerification }: Conditions,

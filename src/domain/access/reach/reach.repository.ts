@@ -35,7 +35,10 @@ export const BY_GROUPS = fragment`(SELECT d.access_by_groups FROM deployment d)`
 /** The kinds of credentials that open exactly one target. */
 export type OneTarget = Exclude<Reach, 'hosts'>;
 
-/** The SQL conditions that a target `t` is the one that a request `k` of the user `a` names. */
+/**
+ * The SQL conditions by which a request `k` names its target `t`, for each kind of credential. `a`
+ * is the user of the request, and `c` the client.
+ */
 const IS_OF: Readonly<Record<OneTarget, SqlFragment>> = {
   client: fragment`t.client_id = k.client_id AND t.org_id = c.org_id`,
   cluster: fragment`t.client_id = k.application_id AND t.org_id = a.org_id`,
@@ -45,8 +48,8 @@ const IS_OF: Readonly<Record<OneTarget, SqlFragment>> = {
 
 /**
  * Returns the row that holds the version of the access rules of the organization that owns the
- * target. The version shows if the statement has seen every change of the rules. The row is locked
- * last.
+ * target. By the version, a statement notices a change of the rules that it has not seen. The row
+ * is locked after all other rows, so that no change can come in between.
  */
 export function rowOfReach(reach: Reach): LockedRow {
   const organizations = reach === 'client' ? fragment`client` : fragment`account`;
@@ -61,8 +64,9 @@ export function rowOfReach(reach: Reach): LockedRow {
 
 /**
  * Returns the SQL that joins a request `k` with its target `r` and with the locked version `w` of
- * the access rules. A request for groups of hosts has many targets, so its `r` is their sum
- * (`reach_of_hosts`). `OFFSET 0` makes PostgreSQL look each target up in an index.
+ * the access rules. A request for groups of hosts has many targets, so its `r` is one row that sums
+ * them up (SQL function `reach_of_hosts`). `OFFSET 0` makes PostgreSQL look each target up in an
+ * index.
  */
 export function joinReached(reach: Reach): SqlFragment {
   const version = fragment`LEFT JOIN access_version w ON w.org_id = ${organizationOf(reach)}`;
@@ -79,17 +83,18 @@ export function joinReached(reach: Reach): SqlFragment {
 }
 
 /**
- * Returns the SQL of the id of the organization that owns the targets of a request: for `client`
- * the organization of the client, otherwise that of the user.
+ * Returns the SQL of the id of the organization that owns the targets of a request. For `client` it
+ * is the organization of the client, otherwise that of the user.
  */
 function organizationOf(reach: Reach): SqlFragment {
   return reach === 'client' ? fragment`c.org_id` : fragment`a.org_id`;
 }
 
 /**
- * Returns the branch of a CASE that denies with `changed`. It applies if the rules of the
- * organization changed after the snapshot of the statement, or the lock on their version was
- * skipped. A second statement then reads everything again.
+ * Returns the branch of a CASE that denies with `changed`. It applies if the access rules of the
+ * organization changed after the snapshot of the statement. It also applies if a batch has skipped
+ * the version of the rules, because another transaction had locked it. A second statement then
+ * reads everything again.
  */
 export function denialOfChange(reach: Reach): SqlFragment {
   const org = organizationOf(reach);
@@ -128,20 +133,27 @@ export const DENIALS_OF_REACH: Readonly<Record<Reach, SqlFragment>> = {
 export const CONDITIONS_OF_REACHED = fragment`jsonb_build_object(
   'touchWithinSeconds', r.touch_within_seconds, 'models', r.models, 'userVerification', r.user_verification)`;
 
-/** Returns the SQL condition that a target has conditions. */
+/** Returns the SQL condition that a target has a condition for the touch of a security key. */
 export function hasConditionsSql(target: SqlFragment): SqlFragment {
   return fragment`num_nonnulls(${target}.touch_within_seconds, ${target}.models, ${target}.user_verification) > 0`;
 }
 
 /**
- * Returns the SQL of the time of the newest touch that the conditions of a target accept, in
- * seconds since 1970, or NULL.
+ * Returns the SQL of the time, in seconds since 1970, of the newest touch by a key that the
+ * conditions of a target accept. It is NULL if there is none. The age of the touch is not checked.
+ *
+ * @param touches the column `touches` of a session, as jsonb
  */
 export function fittingTouchSql(target: SqlFragment, touches: SqlFragment): SqlFragment {
   return fragment`fitting_touch(${touches}, ${target}.models, ${target}.user_verification)`;
 }
 
-/** Returns the SQL condition that the time of a touch meets the age that a target demands now. */
+/**
+ * Returns the SQL condition that a touch of a security key is not older than the target allows now.
+ * It is false if the touch is NULL.
+ *
+ * @param touch the time of the touch, in seconds since 1970
+ */
 export function isMetBy(target: SqlFragment, touch: SqlFragment): SqlFragment {
   return fragment`coalesce(${touch} >= CASE WHEN ${target}.touch_within_seconds IS NULL THEN '-infinity'::float8
     ELSE extract(epoch FROM now())::float8 - ${target}.touch_within_seconds END, false)`;
@@ -149,11 +161,11 @@ export function isMetBy(target: SqlFragment, touch: SqlFragment): SqlFragment {
 
 /**
  * Returns the SQL condition that the rule of a target admits a user, without the conditions on the
- * touch. No row is locked: an issuing statement compares the version of the rules afterwards, and
- * lists and previews only show what was committed. `OFFSET 0` keeps PostgreSQL from hashing all
- * assignments for one row.
+ * touch of a security key. No row is locked: an issuing statement compares the version of the rules
+ * afterwards, and lists and previews only show what was committed. `OFFSET 0` keeps PostgreSQL from
+ * hashing all assignments for one row.
  *
- * @param orgId the organization of the user, if the statement has it
+ * @param orgId the organization of the user; by default a subquery reads it
  */
 export function admits(
   target: SqlFragment,

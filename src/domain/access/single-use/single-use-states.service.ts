@@ -8,7 +8,8 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { spendToken } from './spent-tokens.repository.js';
 
 /**
- * The secret to which a sealed state is bound: the session, or the browser if there is no session.
+ * The text to which a sealed state is bound: it names the session, or the browser or client if
+ * there is no session. No other one can redeem the state.
  */
 export interface StateBinding {
   readonly binding: string;
@@ -63,7 +64,10 @@ function fingerprint(binding: string): string {
   return createHash('sha256').update(binding).digest('base64url');
 }
 
-/** Returns the error for a state that is not valid, for every cause. */
+/**
+ * Returns the error for a state that is not valid. The text is the same for every cause, because
+ * the cause would only help an attacker.
+ */
 export function invalidState(): DomainError {
   return new DomainError(
     'invalid_state',

@@ -4,12 +4,12 @@ import { DEVICE_GRANT, FIDO2_GRANT } from '#domain/oauth/applications/grant-type
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The most targets that the list of a person shows. */
+/** The most targets, such as AWS roles, that the list of a person shows. */
 export const MOST_TARGETS = 1000;
 
 /**
- * The OAuth grant types by which a person signs in to an application. A service (a client without a
- * person) uses none of them, so that a list can leave services out.
+ * The OAuth grant types by which a person signs in to an application. A service (an application
+ * that acts for itself) uses none of them, so the list leaves services out.
  */
 const SIGN_IN_GRANTS = ['authorization_code', DEVICE_GRANT, FIDO2_GRANT];
 
@@ -39,8 +39,8 @@ export interface OwnReachRow extends Conditions {
 }
 
 /**
- * Lists by kind and name the targets of the organization that admit an active person. It locks no
- * row, because each statement that issues a credential decides again.
+ * Lists the targets of the organization that admit a person, by kind and name; none for an inactive
+ * person. It locks no row, because each statement that issues a credential decides again.
  */
 export function listOwnReach(tx: EntityManager, userId: string): Promise<OwnReachRow[]> {
   return sql<OwnReachRow>(tx)`
@@ -65,8 +65,9 @@ export function listOwnReach(tx: EntityManager, userId: string): Promise<OwnReac
 }
 
 /**
- * Returns the time at which the service first found exactly these targets for a person. It writes a
- * row only if the targets have changed, so that a read of unchanged targets locks nothing.
+ * Returns the time since which a person has had exactly these targets, as far as the service has
+ * seen. It writes a row only if the targets have changed, so that a read of unchanged targets locks
+ * nothing.
  *
  * @param digest the digest of the targets
  * @returns undefined for a person who was removed meanwhile

@@ -4,15 +4,18 @@ import { launchAddress } from '#domain/oauth/applications/launch-address.js';
 import { displayName } from '#domain/oauth/clients/display-name.js';
 import type { OwnReachRow } from './own-reach.repository.js';
 
-/** The rule that admits a person to a target, and its conditions. */
+/**
+ * The reason why a target admits a person, and the conditions that the touch of a security key must
+ * meet.
+ */
 interface Admission {
   readonly because: AdmittedBy;
   readonly conditions: Conditions;
 }
 
 /**
- * A group of hosts: its patterns, as in ssh_config, and the accounts that the person may log in to
- * on these hosts.
+ * A group of hosts. `hosts` are patterns of host names, as in ssh_config, and `logins` are the
+ * accounts that the person may use on these hosts.
  */
 export interface ReachedHosts extends Admission {
   readonly name: string;
@@ -27,13 +30,19 @@ export interface ReachedRole extends Admission {
   readonly region: string | null;
 }
 
-/** A Kubernetes cluster, identified by the resource (RFC 8707) that its tokens are for. */
+/**
+ * A Kubernetes cluster. `resource` is the resource indicator (RFC 8707) for which its tokens are
+ * issued.
+ */
 export interface ReachedCluster extends Admission {
   readonly name: string;
   readonly resource: string;
 }
 
-/** An organization or a person at GitHub; the person gets tokens for repositories of this owner. */
+/**
+ * An account of an organization or a user at GitHub. The person gets tokens for repositories of
+ * this account.
+ */
 export interface ReachedOwner extends Admission {
   readonly owner: string;
 }

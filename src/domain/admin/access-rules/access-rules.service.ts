@@ -66,22 +66,25 @@ import {
   type TargetRow,
 } from './targets.repository.js';
 
-/** The most groups that a search returns to a form. */
+/** The most groups that a form suggests for the beginning of a name. */
 const MOST_GROUPS = 20;
 
-/** A page of the list of targets; `next` is the cursor of the following page. */
+/**
+ * A page of the list of targets, such as AWS roles. `next` is the cursor of the following page;
+ * null on the last page.
+ */
 export interface TargetPage {
   readonly targets: readonly Target[];
   readonly next: string | null;
 }
 
-/** A target with its assignments. */
+/** A target with its assignments: the users and groups that its access rule names. */
 export interface TargetDetails {
   readonly target: Target;
   readonly assignments: readonly Assignment[];
 }
 
-/** A page of the people whom the rule of a target admits. */
+/** A page of the people that the rule of a target admits. */
 export interface AdmittedPage {
   /**
    * The number of people that the target admits. It is `MOST_COUNTED` plus one if there are more,
@@ -96,13 +99,19 @@ export interface AdmittedPage {
   readonly next: string | null;
 }
 
-/** A page of targets, each with the decision if one person may use it. */
+/**
+ * A page of targets, each with the decision if one person may use it. `next` is the cursor of the
+ * following page; null on the last page.
+ */
 export interface ReachPage {
   readonly reached: readonly { readonly target: Target; readonly decision: ReachDecision }[];
   readonly next: string | null;
 }
 
-/** Says if an admin may see the names in a list that shows who is in a group. */
+/**
+ * Says if an admin may see names in a list that shows who is in a group. Such a list is shown only
+ * after a recent touch of the security key.
+ */
 export interface Seen {
   /** True if the admin touched a security key in the last 5 minutes. */
   readonly mayName: boolean;
@@ -140,8 +149,9 @@ export class AccessRules {
   }
 
   /**
-   * Explains if the rule of a target admits a member. The conditions on the touch are not checked
-   * here, because they are checked when a credential is issued.
+   * Explains if the rule of a target admits a member. The conditions of the rule, such as the age
+   * of the last touch of the security key, are not checked here. They are checked when a credential
+   * is issued.
    *
    * @throws DomainError admin_required, not_found
    */
@@ -155,7 +165,7 @@ export class AccessRules {
   }
 
   /**
-   * Lists the active members whom the rule of a target admits, in the order of their ids. If
+   * Lists the active members that the rule of a target admits, in the order of their ids. If
    * `mayName` is false and the list would show who is in a group, the members are only counted.
    *
    * @throws DomainError admin_required, not_found
@@ -296,8 +306,8 @@ export class AccessRules {
   }
 
   /**
-   * Changes an AWS role or a group of hosts. If a group loses a principal, the SSH certificates
-   * with that principal are revoked.
+   * Changes an AWS role or a group of hosts. A principal is a name in SSH certificates that opens
+   * accounts on hosts. If a group loses one, the certificates with this principal are revoked.
    *
    * @throws DomainError admin_required, not_found, uniqueness, and the errors of `act.check`
    */

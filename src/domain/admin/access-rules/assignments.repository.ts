@@ -2,7 +2,10 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { Assignment, Target } from './target.js';
 
-/** A person or a group of an assignment, as the audit log names it. */
+/**
+ * The person or the group of one assignment, as the audit log names it. A person has an id and an
+ * e-mail address, and a group an id alone.
+ */
 export interface Assigned {
   readonly user?: string;
   readonly email?: string | null;
@@ -66,10 +69,11 @@ export async function listAssignments(tx: EntityManager, { id }: Target): Promis
 }
 
 /**
- * Replaces the assignments of a target whose row is locked. Assignments that stay keep their rows,
- * so that a statement that issues a credential by one of them does not wait. The caller sets the
- * new rule of the target before, because the rule decides which access ends with a removed
- * assignment.
+ * Replaces the assignments of a locked target. An assignment that stays keeps its row, so that the
+ * issuance of a credential by this assignment does not wait.
+ *
+ * The caller first sets the new rule of the target, because the rule decides which access ends when
+ * an assignment is removed.
  */
 export async function replaceAssignments(
   tx: EntityManager,

@@ -7,7 +7,7 @@ import { listTargets, placeOf, target, type TargetRow } from './targets.reposito
 const BATCH = { targets: 100, people: 500 } as const;
 
 /**
- * A line of the export: a target with a person whom it admits. A target that admits everyone or no
+ * A line of the export: a target with a person that it admits. A target that admits everyone or no
  * person has one line without a person.
  */
 export interface ReachLine {

@@ -15,12 +15,15 @@ export interface ListedPerson {
   readonly name: string | null;
 }
 
-/** A person whom a target admits, with the kind of rule that does so. */
+/** A person that a target admits, with the kind of rule that does so. */
 export interface AdmittedPerson extends ListedPerson {
   readonly because: 'everyone' | 'person' | 'group';
 }
 
-/** A page of the people whom a target admits. `next` is where the next page begins. */
+/**
+ * A page of the people that a target admits. `next` is the id after which the next page begins;
+ * null on the last page.
+ */
 export interface AdmittedPeople {
   readonly people: readonly AdmittedPerson[];
   readonly next: string | null;
@@ -65,7 +68,7 @@ export async function readFacts(
   return facts;
 }
 
-/** A row of a target, with the facts of one person that decide about it. */
+/** A row of a target, with the facts that decide if the target admits one person. */
 export interface ReachRow extends TargetRow {
   is_assigned: boolean;
   is_in_group: boolean;
@@ -94,8 +97,9 @@ export function listReach(
 }
 
 /**
- * Explains if the rule of a target admits a person. The conditions on the touch are not checked
- * here, because they are checked when a credential is issued.
+ * Explains if the rule of a target admits a person. The conditions of the rule, such as the age of
+ * the last touch of the security key, are not checked here. They are checked when a credential is
+ * issued.
  */
 export function decisionOf(orgId: string, target: Target, facts: PersonFacts): ReachDecision {
   const { access, conditions } = target;
@@ -112,7 +116,7 @@ export function decisionOf(orgId: string, target: Target, facts: PersonFacts): R
 }
 
 /**
- * Lists the active people whom a target admits, in the order of their ids. The statement reads at
+ * Lists the active people that a target admits, in the order of their ids. The statement reads at
  * most one page of each assigned group, after the last id of the previous page, so that a large
  * group costs little.
  */
@@ -155,25 +159,25 @@ export async function listAdmitted(
 }
 
 /**
- * The people whom a rule admits: everyone, none, or the people and the members of groups that the
+ * The people that a rule admits: everyone, none, or the people and the members of groups that the
  * rule names.
  */
 export type PeopleOfRule =
   'everyone' | 'no one' | { readonly users: readonly string[]; readonly groups: readonly string[] };
 
-/** The people whom one of two rules admits and the other does not. */
+/** The people that one of two rules admits and the other does not. */
 export interface DifferentPeople {
   /**
-   * The number of people whom only one of the two rules admits; {@link MOST_COUNTED} plus one if
+   * The number of people that only one of the two rules admits; {@link MOST_COUNTED} plus one if
    * there are more.
    */
   readonly count: number;
-  /** The ids of the first people whom only one of the two rules admits. */
+  /** The ids of the first people that only one of the two rules admits. */
   readonly ids: readonly string[];
 }
 
 /**
- * Finds the active people of an organization whom one rule admits and another rule does not, for
+ * Finds the active people of an organization that one rule admits and another rule does not, for
  * the preview of a change.
  *
  * @param most the most ids that it returns
@@ -196,7 +200,7 @@ export async function onlyAdmittedBy(
   return found ?? { count: 0, ids: [] };
 }
 
-/** Counts the active people of an organization whom a rule admits, up to {@link MOST_COUNTED}. */
+/** Counts the active people of an organization that a rule admits, up to {@link MOST_COUNTED}. */
 export async function countOf(
   tx: EntityManager,
   orgId: string,

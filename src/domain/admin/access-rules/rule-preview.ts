@@ -16,7 +16,10 @@ import { notRecalled, type NotRecalled, type Target, type WantedRule } from './t
 /** A preview names at most this many people who gain a target, and at most as many who lose it. */
 export const MOST_NAMED = 50;
 
-/** The most people for whom a preview counts the credentials that would end. */
+/**
+ * A preview counts the credentials that would end only if at most this many people would lose the
+ * target.
+ */
 const MOST_LOSERS = 1000;
 
 /** The people who gain a target by a change, or those who lose it. */
@@ -66,7 +69,7 @@ export interface HiddenPreview {
 export type AskedChange = WantedRule | 'deleted';
 
 /**
- * Compares the people whom a target admits now with the people whom it would admit after a change.
+ * Compares the people that a target admits now with the people that it would admit after a change.
  *
  * @param mayName true if the admin may see who is in a group, after a recent touch
  */
@@ -96,7 +99,7 @@ export async function previewChange(
   };
 }
 
-/** Returns the people whom the rule of a target admits now. */
+/** Returns the people that the rule of a target admits now. */
 export async function peopleOf(tx: EntityManager, target: Target): Promise<PeopleOfRule> {
   if (target.access === 'everyone') return 'everyone';
   const assignments = await listAssignments(tx, target);
@@ -111,9 +114,9 @@ function peopleOfRule({ access, users, groups }: WantedRule): PeopleOfRule {
 }
 
 /**
- * Returns the people who could use a target after its deletion. The deletion of an AWS role removes
- * only its rule, so that everyone may then ask for it, unless the organization allows no other
- * roles than those in its list.
+ * Returns the people who could use a target after its deletion. For an AWS role that is everyone,
+ * because without a rule every person may ask for the role. It is no one if the organization allows
+ * only listed roles, and for every other kind of target.
  */
 async function afterDeletion(
   tx: EntityManager,
@@ -140,8 +143,8 @@ async function countEnds(
 }
 
 /**
- * Returns the new conditions of a target if they differ from those before, because they may end
- * access; undefined if there are none or nothing differs.
+ * Returns the new conditions of a rule if they differ from the old ones, because they may then end
+ * access. Undefined if the new rule has no conditions, or the same ones.
  */
 function narrower(before: Conditions, after: Conditions): Conditions | undefined {
   return hasConditions(after) && !isSame(before, after) ? after : undefined;

@@ -62,7 +62,7 @@ export const TARGET_QUERY = z.strictObject({
 /** The checked query parameters of {@link TARGET_QUERY}. */
 export type TargetQuery = z.output<typeof TARGET_QUERY>;
 
-/** The query parameters of a list of the people whom a target admits. */
+/** The query parameters of a list of the people that a target admits. */
 export const ADMITTED_QUERY = z.strictObject({
   after: z
     .string()

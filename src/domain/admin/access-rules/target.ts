@@ -4,22 +4,28 @@ import { isUuid } from '#platform/text/single-line.js';
 /** The most roles and groups of hosts that an organization has together. */
 export const MOST_TARGETS = 1000;
 
-/** The most patterns of hosts, and the most logins, of a group of hosts. */
+/** The most host name patterns, and also the most login names, that a group of hosts can have. */
 export const MOST_OF_GROUP = 100;
 
 /** The most assignments that a target can have. */
 export const MOST_ASSIGNMENTS = 1000;
 
-/** The longest age of a touch, in seconds, that a condition can name. No session is longer. */
+/**
+ * The greatest age of the last touch of a security key, in seconds, that a condition can allow. It
+ * is one day, because no session lasts longer.
+ */
 export const LONGEST_AGE = 86_400;
 
 /**
- * The name of a role or of a group of hosts. It is short and plain, because the name of a group
- * becomes a part of SSH principals.
+ * The form of the name of an AWS role or of a group of hosts. It is short and plain, because the
+ * name of a group becomes a part of principals in SSH certificates.
  */
 export const TARGET_NAME = /^[a-z][a-z0-9-]{0,31}$/;
 
-/** The name of an account on a host, to which people of a group of hosts log in. */
+/**
+ * The form of a login name: the name of an account on a host, to which a group of hosts gives
+ * access.
+ */
 export const LOGIN_NAME = /^[a-z_][a-z0-9_-]{0,31}$/;
 
 /**
@@ -38,7 +44,8 @@ export interface TargetRef {
 }
 
 /**
- * The access rule of a target: it admits everyone or only assigned people, and may have conditions.
+ * The access rule of a target. It admits everyone or only assigned people, and may have conditions,
+ * such as a recent touch of the security key.
  */
 export interface Rule {
   readonly access: 'everyone' | 'assigned';
@@ -89,7 +96,9 @@ export function refOf({ kind, clientId, installationId, id }: Target): TargetRef
   return { kind, id: clientId ?? installationId ?? id };
 }
 
-/** Returns the kind of target that a text names; undefined if it names none. */
+/**
+ * Returns the kind of target with a name such as `aws_role`; undefined if there is no such kind.
+ */
 export function targetKind(text: string): TargetKind | undefined {
   return TARGET_KINDS.find((kind) => kind === text);
 }
@@ -104,7 +113,7 @@ export function isTargetId({ kind, id }: TargetRef): boolean {
 }
 
 /**
- * Returns true if the list of people whom a rule admits shows who is in a group. One assigned group
+ * Returns true if the list of people that a rule admits shows who is in a group. One assigned group
  * is enough, because the rule itself names all other people in the list.
  */
 export function isOfGroups({

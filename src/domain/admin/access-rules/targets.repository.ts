@@ -45,7 +45,10 @@ export const TARGET_COLUMNS = fragment`
 export const TARGETS = fragment`access_targets t LEFT JOIN oauth_clients c ON c.id = t.client_id
   LEFT JOIN github_installations n ON n.id = t.installation_id`;
 
-/** The page of the list of targets that a statement reads. */
+/**
+ * The part of the list of targets that a statement reads: filters, the position after which it
+ * begins, and the most rows.
+ */
 export interface TargetRange {
   readonly kind?: TargetKind | undefined;
   readonly q?: string | undefined;
@@ -79,8 +82,8 @@ export function listTargets<Row extends TargetRow = TargetRow>(
 }
 
 /**
- * Finds a target of an organization. The caller has checked the text of the reference by
- * `isTargetId`.
+ * Finds a target of an organization; undefined if the organization does not have it. The caller has
+ * checked the form of the id by `isTargetId`.
  */
 export async function findTarget(
   tx: EntityManager,
@@ -92,7 +95,10 @@ export async function findTarget(
   return row && target(row);
 }
 
-/** Locks a target until the transaction ends, and reads its values after the lock. */
+/**
+ * Locks a target until the transaction ends, and then reads its values, so that they cannot change
+ * any more. Undefined if the organization does not have the target.
+ */
 export async function lockTarget(
   tx: EntityManager,
   orgId: string,
@@ -158,8 +164,9 @@ export type TargetChange = Partial<
 >;
 
 /**
- * Changes a role or a group of hosts whose row is locked. @throws QueryFailedError for a name that
- * is taken
+ * Changes a locked AWS role or group of hosts.
+ *
+ * @throws QueryFailedError if another target of the organization has the new name or role
  */
 export async function changeTarget(
   tx: EntityManager,
@@ -173,12 +180,12 @@ export async function changeTarget(
     WHERE id = ${id}`;
 }
 
-/** Deletes a role or a group of hosts, whose row is locked, with its assignments. */
+/** Deletes a locked AWS role or group of hosts with its assignments. */
 export async function deleteTarget(tx: EntityManager, { id }: Target): Promise<void> {
   await sql(tx)`DELETE FROM access_targets WHERE id = ${id}`;
 }
 
-/** Sets the rule of a target whose row is locked, and raises the version of the target. */
+/** Sets the rule of a locked target, and raises the version of the target. */
 export async function changeRule(
   tx: EntityManager,
   { id }: Target,

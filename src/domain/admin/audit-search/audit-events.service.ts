@@ -59,7 +59,7 @@ const BATCH = 500;
  */
 const FEED_BATCH = 1_000;
 
-/** The sections of a timeline, and the most events that it counts. */
+/** The number of sections of a timeline, and the most events that it counts. */
 const TIMELINE = { sections: 24, most: 5_000 } as const;
 
 /**
@@ -76,12 +76,15 @@ export interface AuditQuery {
   readonly limit: number | undefined;
 }
 
-/** The name of the present end of the feed, for a reader who wants only later events. */
+/**
+ * The cursor that stands for the present end of the feed, for a client that wants only later
+ * events. The feed is the order in which programs read the audit log.
+ */
 export const LATEST = 'latest';
 
 /**
- * The part of the feed that a client reads: the events after a position. At most `limit` are read
- * if it is set, and of these only the events of the types are shown.
+ * The part of the feed that a client reads: the events after a position, or all of them without
+ * `after`. At most `limit` events are read, and of these only the `types` are returned.
  */
 export interface FeedQuery {
   readonly after: FeedPlace | typeof LATEST | undefined;
@@ -89,7 +92,7 @@ export interface FeedQuery {
   readonly types?: readonly string[] | undefined;
 }
 
-/** A page of events; `next` is the cursor of the following page. */
+/** A page of events. `next` is the cursor of the following page; null on the last page. */
 export interface AuditPage {
   readonly events: readonly AuditRow[];
   readonly next: string | null;
@@ -100,7 +103,10 @@ export interface AuditPage {
   readonly searchedTo: Date | undefined;
 }
 
-/** An event, the other events of its request, and the ids of its users who are members today. */
+/**
+ * An audit event with the other events of the same request. `members` has the ids of its actor and
+ * its subject, if they are members of the organization today.
+ */
 export interface DescribedEvent {
   readonly event: AuditRow;
   readonly sameRequest: readonly AuditRow[];
@@ -142,7 +148,9 @@ export class AuditEvents {
   }
 
   /**
-   * Returns how many milliseconds the oldest event that is not in the feed yet has waited for it.
+   * Returns for how many milliseconds the oldest event that the feed does not show yet has waited;
+   * 0 if none waits. An event waits while an older transaction is open.
+   *
    * @throws DomainError admin_required
    */
   feedDelay(admin: Admin): Promise<number> {
@@ -150,8 +158,9 @@ export class AuditEvents {
   }
 
   /**
-   * Counts the newest matching events by kind and time. @throws DomainError admin_required,
-   * too_many
+   * Counts the newest matching events by kind and time; undefined if no event matches.
+   *
+   * @throws DomainError admin_required, too_many
    */
   async timeline(admin: Admin, search: AuditSearch): Promise<Timeline | undefined> {
     const size = { ...TIMELINE, now: this.clock.now() };
@@ -163,8 +172,9 @@ export class AuditEvents {
   }
 
   /**
-   * Returns one event of the organization with its users and the events of its request. @throws
-   * DomainError admin_required, not_found
+   * Returns one event of the organization with the other events of the same request.
+   *
+   * @throws DomainError admin_required, not_found
    */
   async describe(admin: Admin, id: string): Promise<DescribedEvent> {
     const { orgId } = admin;
@@ -219,8 +229,12 @@ export class AuditEvents {
   /**
    * Returns a page of the feed: the events after a position, in the order of the feed, each event
    * once. `next` is the cursor of the following page; it is set even if there are no further events
-   * yet. With types, a page may be empty before the end of the feed: `next` is another cursor than
-   * `after` then. @throws DomainError admin_required, feed_restarted
+   * yet.
+   *
+   * If `types` is set, a page may be empty although more events follow. `next` then differs from
+   * the cursor of the request.
+   *
+   * @throws DomainError admin_required, feed_restarted
    */
   async feed(
     reader: Reader,
@@ -238,8 +252,10 @@ export class AuditEvents {
   }
 
   /**
-   * Reads the feed in batches up to its present end, as {@link AuditEvents.batches} does. @throws
-   * DomainError admin_required, feed_restarted
+   * Reads the feed in batches up to its present end. Each batch is read after the client has taken
+   * the previous one, and the first before the function returns.
+   *
+   * @throws DomainError admin_required, feed_restarted
    */
   async feedBatches(
     reader: Reader,
@@ -268,8 +284,11 @@ export class AuditEvents {
   }
 
   /**
-   * Reads the sealed export up to the last checkpoint: lines in parts, as {@link
-   * AuditEvents.batches} does. @throws DomainError admin_required
+   * Reads the sealed export: the audit events with the leaves of the Merkle trees that prove them,
+   * up to the last signed checkpoint. It comes in batches of lines, and the first is read before
+   * the function returns.
+   *
+   * @throws DomainError admin_required
    */
   sealed(
     reader: Reader,
@@ -283,8 +302,10 @@ export class AuditEvents {
   }
 
   /**
-   * Lists checkpoints after a place in their order, or the newest one alone. @throws DomainError
-   * admin_required
+   * Lists the signed checkpoints of the audit log after an epoch and a size, or only the newest
+   * one. A checkpoint states the size and the root of a Merkle tree.
+   *
+   * @throws DomainError admin_required
    */
   checkpoints(
     admin: Admin,
@@ -295,8 +316,10 @@ export class AuditEvents {
   }
 
   /**
-   * Proves that a tree of the seal is the beginning of a larger one. @throws DomainError
-   * admin_required, not_found
+   * Returns the proof that the Merkle tree of an epoch only grew from one size to the other, so
+   * that no earlier event changed.
+   *
+   * @throws DomainError admin_required, not_found
    */
   consistency(
     admin: Admin,
@@ -365,8 +388,9 @@ function pageOf({ rows, end }: AuditFound, limit: number): AuditPage {
 }
 
 /**
- * Finds the users of a search. @throws DomainError too_many for a text with which the names of more
- * than 10 users begin
+ * Makes the filter of a search, and looks up the users that its texts name.
+ *
+ * @throws DomainError too_many for a text with which the names of more than 10 users begin
  */
 async function filterOf(
   tx: EntityManager,

@@ -15,13 +15,19 @@ import {
   type SealedPlace,
 } from '#domain/audit/sealed-export/sealed-export.js';
 
-/** Runs a read of the log of an organization for one of its admins. */
+/**
+ * Runs a read of the audit log, after a check that the admin or program may still read. `patience`
+ * is the longest wait for a database connection, in milliseconds.
+ */
 export type AdminRead = <Found>(
   work: (tx: EntityManager) => Promise<Found>,
   patience?: number,
 ) => Promise<Found>;
 
-/** Checkpoints of an organization, and the public keys that verify them. */
+/**
+ * A page of signed checkpoints of an organization, and the public keys that verify them, in the
+ * format of c2sp.org/signed-note.
+ */
 export interface CheckpointPage {
   readonly checkpoints: readonly Checkpoint[];
   readonly keys: readonly string[];
@@ -30,16 +36,19 @@ export interface CheckpointPage {
 /** A consistency proof between two sizes of a tree (RFC 9162 §2.1.4). */
 export interface ConsistencyProof {
   readonly hashes: readonly Buffer[];
-  /** The checkpoint of the tree before, which the first leaf of the tree names. */
+  /**
+   * The signed text of the last checkpoint of the previous epoch, which the first leaf of this tree
+   * names; null if there is none.
+   */
   readonly previous: string | null;
 }
 
-/** The place before the first leaf of the first tree. */
+/** The position of the first leaf of the first tree, from which the whole log is exported. */
 export const FIRST_LEAF: SealedPlace = { epoch: '0', index: 0 };
 
 /**
- * Reads the sealed export in parts up to the last checkpoint. The first part is read before the
- * function returns.
+ * Reads the sealed export (the audit events with the leaves that prove them) in parts, up to the
+ * last checkpoint. The first part is read before the function returns.
  */
 export async function sealedParts(
   read: AdminRead,
@@ -59,7 +68,10 @@ export async function sealedParts(
   })();
 }
 
-/** Lists checkpoints after a place in their order, or the newest one alone. */
+/**
+ * Lists the signed checkpoints of an organization after an epoch and a size, or only the newest
+ * one.
+ */
 export async function readCheckpoints(
   tx: EntityManager,
   orgId: string,
@@ -75,8 +87,10 @@ export async function readCheckpoints(
 }
 
 /**
- * Proves that a tree of one size is the beginning of the tree of a larger size. @throws DomainError
- * not_found for sizes that the tree does not have
+ * Returns the proof that the Merkle tree of an epoch only grew between two sizes, so that no
+ * earlier leaf changed.
+ *
+ * @throws DomainError not_found for sizes that the tree does not have
  */
 export async function proveConsistency(
   tx: EntityManager,

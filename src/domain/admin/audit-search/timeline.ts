@@ -19,7 +19,10 @@ export interface Timeline {
   readonly isCut: boolean;
 }
 
-/** Adds up the counts of events by kind; undefined if no event matches the search. */
+/**
+ * Makes a timeline from the counts of the database, and adds them up by kind. Undefined if no event
+ * matches the search.
+ */
 export function timelineOf(
   counts: readonly TimelineCount[],
   sections: number,

@@ -4,14 +4,18 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { Retention } from './expired-rows.repository.js';
 
-/** The attempts to get the locks of one month. After them the next clean-up tries again. */
+/**
+ * The number of attempts of one clean-up to lock the tables of a month. If all attempts fail, the
+ * next clean-up tries again.
+ */
 const ATTEMPTS = 10;
 
 /**
- * Drops the partitions of months whose events are all past the retention of their class. The class
- * `admin` has no months.
+ * Drops each monthly partition of the audit log in which every event is older than the days for
+ * which its class is kept. Events of the class `admin` are kept forever, and have no monthly
+ * partitions.
  *
- * @returns the number of dropped months
+ * @returns the number of dropped partitions
  */
 export async function dropPastMonths(
   tx: EntityManager,
@@ -45,8 +49,9 @@ export async function dropPastMonths(
 }
 
 /**
- * Makes the missing partitions: of this month and the next one, and of rows that had none. It is no
- * fault if a lock was not to be had, because the default partition takes the rows meanwhile.
+ * Creates the missing monthly partitions of the audit log, for this month, the next one, and the
+ * months of rows in the default partition. If a lock cannot be had, the default partition takes the
+ * rows until a later run.
  */
 export async function makeMonths(
   tx: EntityManager,

@@ -54,7 +54,7 @@ export class CleanUp implements OnApplicationBootstrap, BeforeApplicationShutdow
     this.#timer = setInterval(() => this.#tick(), intervalSeconds * 1000);
   }
 
-  /** Stops the timer, and waits for the batch that is running. */
+  /** Stops the timer, and waits for the batch that is being deleted now. */
   async beforeApplicationShutdown(): Promise<void> {
     clearInterval(this.#timer);
     this.#isStopping = true;
@@ -67,7 +67,8 @@ export class CleanUp implements OnApplicationBootstrap, BeforeApplicationShutdow
    * @returns undefined if another process is cleaning up
    */
   async run(): Promise<CleanedUp | undefined> {
-    // The lock belongs to a session.
+    // The lock of the clean-up belongs to one connection of PostgreSQL, so the whole run uses one
+    // connection, and no pooler stands between.
     const runner = directPoolOf(this.dataSource).createQueryRunner();
     try {
       if (!(await lockCleanUp(runner.manager))) return undefined;

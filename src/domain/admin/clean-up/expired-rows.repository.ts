@@ -122,8 +122,9 @@ const EXPIRED = {
     by: 'valid_before',
   },
   /**
-   * Certificates that expired longer ago than the events of their issuance are kept, at least a
-   * day. It looks at the lowest serials, which expired first. A failover needs the highest serials.
+   * Certificates that expired longer ago than audit events of the class `oauth` are kept, and at
+   * least a day ago. Only the lowest serials are looked at, because they expired first. The highest
+   * serials stay, because after a failover they show which serials were used.
    */
   sshCertificates: {
     table: 'ssh_certificates',
@@ -134,7 +135,10 @@ const EXPIRED = {
     kept: 'oauth',
   },
   spentTokens: { table: 'spent_tokens', key: ['id'], ...PAST },
-  /** Records of SAML assertions whose request has expired. No replica would accept them again. */
+  /**
+   * Records of accepted SAML assertions, which prevent a replay. The SAML request has expired, so
+   * no process would accept the assertion again.
+   */
   samlAssertions: { table: 'saml_assertions', key: ['id'], ...PAST },
   /**
    * Rate-limit buckets that are full again and whose bookings (times that were reserved for a
@@ -162,21 +166,27 @@ const EXPIRED = {
     where: `last_at < now() - make_interval(days => ${SIGN_IN_DAYS})`,
     by: 'last_at',
   },
-  /** Logout notices that could not be sent, and that no admin repeated. */
+  /** Logout notices to applications that could not be sent, and that no admin sent again. */
   deadLetters: {
     table: 'logout_notices',
     key: ['id'],
     where: `dead_at < now() - make_interval(days => ${DEAD_LETTER_DAYS})`,
     by: 'dead_at',
   },
-  /** The daily numbers of notices, for days that are too old for every statistic. */
+  /**
+   * The daily numbers of sent and failed notices, such as logouts, of days that no statistic shows
+   * any more.
+   */
   noticeCounts: {
     table: 'notice_counts',
     key: ['client_id', 'kind', 'day'],
     where: `day < current_date - ${COUNTED_DAYS}`,
     by: 'day',
   },
-  /** Signals (security events) that could not be sent, and that no admin repeated. */
+  /**
+   * Signals (security events for an application) that could not be sent, and that no admin sent
+   * again.
+   */
   deadSignals: {
     table: 'signal_events',
     key: ['id'],
@@ -189,14 +199,20 @@ const EXPIRED = {
     key: ['id'],
     where: `id = ANY (ARRAY(${LOST_SIGNALS}))`,
   },
-  /** Events that a receiver did not take, and that no admin repeated. */
+  /**
+   * Audit events that an event receiver of an organization did not accept, and that no admin sent
+   * again.
+   */
   undeliveredEvents: {
     table: 'undelivered_events',
     key: ['id'],
     where: `dead_at < now() - make_interval(days => ${DEAD_LETTER_DAYS})`,
     by: 'dead_at',
   },
-  /** Notices about accounts that their users did not read for long. */
+  /**
+   * Notices to users about their accounts, such as of a new security key, that stayed unread for
+   * too long.
+   */
   accountNotices: {
     table: 'account_notices',
     key: ['user_id', 'id'],
@@ -216,7 +232,10 @@ const EXPIRED = {
 /** A kind of rows that are cleaned up. */
 export type ExpiredKind = keyof typeof EXPIRED;
 
-/** Every kind, in the order of the clean-up: rows that depend on other rows come after them. */
+/**
+ * Every kind of expired rows, in the order of the clean-up: sessions, for example, come before the
+ * grants that depend on them.
+ */
 export const EXPIRED_KINDS = Object.keys(EXPIRED) as readonly ExpiredKind[];
 
 /**

@@ -20,9 +20,9 @@ import { withTransactionRetry } from '#platform/database/statements/transaction-
 const PATIENCE = 150_000;
 
 /**
- * Returns the step of a start that confirms that the database server has lost no commits. A new
- * process remembers no commits, so it cannot prove a loss itself. It waits for the reports of the
- * running processes.
+ * Returns the function by which a starting process waits until the database server is confirmed to
+ * have lost no commits. A new process remembers no commits, so it cannot prove a loss itself. It
+ * waits for the reports of the running processes.
  */
 export function confirmAtStart(
   config: Pick<Config, 'database' | 'session'>,

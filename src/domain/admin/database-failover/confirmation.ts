@@ -48,7 +48,10 @@ export interface ConfirmationParts {
   readonly limits: FailoverLimits;
   readonly clock: Clock;
   readonly security: Logger;
-  /** Aborted when this process stops, so that it waits no longer for other processes. */
+  /**
+   * A signal that is aborted when this process stops, so that the confirmation stops waiting for
+   * other processes.
+   */
   readonly signal?: AbortSignal;
   /** Ends all sessions, grants, tokens, certificates and other rows that give access. */
   endEverything(dataSource: DataSource): Promise<object>;
@@ -57,7 +60,7 @@ export interface ConfirmationParts {
    * the transaction that confirms the server.
    */
   listSecrets(tx: EntityManager): Promise<number>;
-  /** Ends again the access whose end this process remembers and the server has lost. */
+  /** Ends again the access that this process has ended, if the server lost the commits. */
   redo(dataSource: DataSource): Promise<void>;
 }
 
@@ -156,8 +159,9 @@ export class Confirmation {
   }
 
   /**
-   * Ends again the access whose end this process remembers. An error of one of these acts must not
-   * stop the report of the loss, because the report ends all access in any case.
+   * Ends again the access that this process has ended, if the server lost the commits. An error of
+   * one of these acts must not stop the report of the loss, because the report ends all access in
+   * any case.
    */
   async #redo(identity: DatabaseIdentity): Promise<void> {
     try {
@@ -222,7 +226,7 @@ export class Confirmation {
   }
 
   /**
-   * Runs `work` on a connection of its own, and checks before and after it that the connection
+   * Runs `work` on a separate connection, and checks before and after it that the connection
    * reached the start of PostgreSQL that this process confirms. If there are several hosts, a proxy
    * or a second promotion, the connection may reach another server. That server must then not be
    * confirmed, because the access on it has not ended.
@@ -256,8 +260,10 @@ export class Confirmation {
   }
 
   /**
-   * Remembers that the server is confirmed, so that this process goes on to work on it. @returns
-   * false if the server lacks commits that this process made on another server meanwhile
+   * Remembers that the server is confirmed, so that this process goes on to work on it.
+   *
+   * @returns false if the server lacks commits that this process made on another server after the
+   *   comparison; the process must then report again
    */
   async #adopt(manager: EntityManager, known: KnownStart, wasLost: boolean): Promise<boolean> {
     const { memory } = this;

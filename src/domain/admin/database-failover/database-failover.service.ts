@@ -35,9 +35,10 @@ const HOUR = 3_600_000;
 const WARN_EVERY = 10_000;
 
 /**
- * Writes a heartbeat into the database twice a second and remembers the commits of this process. It
- * takes part in the confirmation of every database server that its connections reach, so that lost
- * commits are noticed. One loop does both, so that at most one confirmation runs.
+ * Writes a heartbeat (a row with the time) into the database twice a second, and remembers the
+ * commits of this process. It takes part in the confirmation of every database server that its
+ * connections reach, so that lost commits are noticed. One loop does both, so that at most one
+ * confirmation runs.
  */
 @Injectable()
 export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -45,11 +46,12 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   readonly #memory: ReplicaMemory;
   readonly #confirmation: Confirmation;
   readonly #stop = new AbortController();
-  /** Aborted to end the pause between two rounds of the loop. */
+  /** The controller that ends the pause between two rounds of the loop early when it is aborted. */
   #wake = new AbortController();
   /**
    * True if a connection was refused since the last round of the loop. An older connection may
-   * still reach the former server, so its answer does not prove that the server is the same.
+   * still reach the server from before a failover. So a heartbeat on it does not prove that the
+   * server is the same.
    */
   #isRefused = false;
   /**

@@ -52,8 +52,8 @@ export interface FailoverDecision {
   /** True if all access must end, because revocations may be lost. */
   readonly endsEverything: boolean;
   /**
-   * The serials whose SSH certificates are revoked. `first`: all serials so far. `unrecorded`: only
-   * serials without a row. `same`: none.
+   * The serials of the SSH certificates that are revoked. `first`: all serials so far.
+   * `unrecorded`: only serials without a row, because the row may have been lost. `same`: none.
    */
   readonly serials: 'same' | 'first' | 'unrecorded';
   readonly highestSerial: bigint | undefined;

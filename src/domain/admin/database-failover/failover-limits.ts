@@ -10,13 +10,19 @@ export interface FailoverLimits {
    */
   readonly recent: number;
   /**
-   * The longest wait for the reports of running processes about a new server, counted from the
-   * first report.
+   * The longest wait for the reports of the running processes about a new database server, counted
+   * from the first report.
    */
   readonly patience: number;
-  /** The interval at which a process checks if the server is confirmed. */
+  /**
+   * The interval at which a process checks if the database server is confirmed for use, and the
+   * pause before another try after a fault.
+   */
   readonly poll: number;
-  /** The time for which a process remembers all of its commits. */
+  /**
+   * The time for which a process remembers all of its commits, to compare them with a new database
+   * server.
+   */
   readonly remembered: number;
 }
 

@@ -18,8 +18,8 @@ export interface MarkComparison {
   /** A description of the loss for the operator; undefined if nothing is missing. */
   readonly loss: string | undefined;
   /**
-   * True if the newest heartbeat is missing. Commits of other processes at that time are then
-   * missing, too.
+   * True if the newest heartbeat of the process is missing on the server. Commits of other
+   * processes at that time are then missing, too.
    */
   readonly lacksHeartbeat: boolean;
 }

@@ -4,12 +4,12 @@ import { systemClock, type Clock } from '#platform/clock/clock.js';
 const ID_BYTES = 16;
 
 /**
- * The milliseconds for which ids are collected into one list. A finished list is packed into a
- * buffer, which takes less memory.
+ * The milliseconds for which ids are collected into one list. After that, the list is packed into a
+ * buffer, which takes less memory, and a new list begins.
  */
 const PART = 1_000;
 
-/** The ids of audit events whose commits returned within about a second, the oldest first. */
+/** The ids of audit events that this process committed within about a second, the oldest first. */
 export interface MarkPart {
   /** The times at which the first and the last id were added, by the monotonic clock. */
   readonly from: number;
@@ -18,9 +18,9 @@ export interface MarkPart {
 }
 
 /**
- * Remembers the ids of audit events whose commit has returned: all ids of the last minute, and the
- * newest id from before. After a failover, an id that the database lacks proves lost commits. Each
- * id takes 16 bytes, so that 3,000 a second take 3 MB.
+ * Remembers the ids of the audit events that this process committed: all ids of the last minute,
+ * and the newest id from before. After a failover, an id that the database lacks proves lost
+ * commits. Each id takes 16 bytes, so that 3,000 a second take 3 MB.
  */
 export class Marks {
   #parts: MarkPart[] = [];
@@ -36,7 +36,7 @@ export class Marks {
     private readonly clock: Clock = systemClock,
   ) {}
 
-  /** Remembers the ids of audit events whose commit has returned. */
+  /** Remembers the ids of audit events after their transaction has committed. */
   note(ids: readonly string[]): void {
     const now = this.clock.monotonic();
     const last = this.#parts.at(-1);
@@ -66,8 +66,8 @@ export class Marks {
   }
 
   /**
-   * Remembers again the ids that {@link take} returned. They are older than the ids that were added
-   * since.
+   * Remembers again the ids that {@link take} returned. They are put before the ids that were added
+   * since, because they are older.
    */
   putBack(taken: readonly MarkPart[]): void {
     this.#parts = [...taken, ...this.#parts];

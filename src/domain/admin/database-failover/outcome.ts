@@ -5,8 +5,8 @@ import type { FailoverDecision } from './decision.js';
 const PAGE = 'See docs/operations/failover.md.';
 
 /**
- * Logs for the operator what a change of the database server meant. After a plain restart of
- * PostgreSQL there is nothing to warn of, so nothing is logged under `security`.
+ * Logs what a change of the database server meant, with what the operator has to do. After a plain
+ * restart of PostgreSQL there is nothing to warn of, so nothing is logged under `security`.
  */
 export function announce(security: Logger, decision: FailoverDecision): void {
   const { isAnother, isProved, hasWitness, endsEverything } = decision;

@@ -4,8 +4,9 @@ import type { FailoverLimits } from './failover-limits.js';
 import { Marks, type MarkPart } from './marks.js';
 
 /**
- * A heartbeat that was written: its time in the database, in microseconds since 1970, and the time
- * of the answer by the monotonic clock.
+ * A heartbeat that this process wrote into the database. `seenAt` is its time in the database, in
+ * microseconds since 1970. `at` is the time of the response by the monotonic clock, in
+ * milliseconds.
  */
 interface Heartbeat {
   readonly seenAt: bigint;
@@ -70,7 +71,7 @@ export class ReplicaMemory {
     }
   }
 
-  /** Remembers audit events whose commit has returned. */
+  /** Remembers the ids of audit events after their transaction has committed. */
   noteRecorded(ids: readonly string[]): void {
     this.#marks.note(ids);
   }
@@ -100,8 +101,8 @@ export class ReplicaMemory {
   }
 
   /**
-   * Returns the remembered ids for a comparison with a server. They stay remembered until {@link
-   * adopt}, so that a repeated comparison has all of them.
+   * Returns the remembered ids of audit events for a comparison with a server. They stay remembered
+   * until {@link adopt}, so that a repeated comparison has all of them.
    */
   takeForComparison(): readonly string[] {
     this.#compared = [...this.#compared, ...this.#marks.take()];
@@ -109,8 +110,8 @@ export class ReplicaMemory {
   }
 
   /**
-   * Returns the ids that were added after the last comparison. Like the ids of the comparison, they
-   * stay remembered until {@link adopt}.
+   * Returns the ids of audit events that were added after the last comparison. They also stay
+   * remembered until {@link adopt}.
    */
   takeNoted(): readonly string[] {
     const noted = this.#marks.take();
@@ -119,8 +120,8 @@ export class ReplicaMemory {
   }
 
   /**
-   * Returns those ids of a comparison whose commits returned within the last `milliseconds`. A few
-   * older ids are among them, because ids are kept in lists of about a second.
+   * Returns those ids of a comparison that this process committed within the last `milliseconds`. A
+   * few older ids are among them, because ids are kept in lists of about a second.
    */
   comparedWithin(milliseconds: number): readonly string[] {
     const from = this.clock.monotonic() - milliseconds;

@@ -13,7 +13,7 @@ export interface OwnReport extends ReplicaReport {
   readonly replicaId: string;
 }
 
-/** A heartbeat that was written. */
+/** A heartbeat that a process has just written, with the facts that the same statement read. */
 export interface RecordedHeartbeat extends KnownStart {
   /**
    * The time of the heartbeat in the database, in microseconds since 1970. It grows even if a clock
@@ -127,8 +127,9 @@ export async function forgetReplica(tx: EntityManager, id: string): Promise<void
 }
 
 /**
- * Deletes the heartbeats of all processes. The caller is the only process that can use the
- * database, and it starts now.
+ * Deletes the heartbeats of all processes, so that this process does not wait for reports of
+ * processes that ended. The caller is the only process that can use the database, and it starts
+ * now.
  */
 export async function forgetReplicas(tx: EntityManager): Promise<void> {
   await sql(tx)`DELETE FROM replicas`;

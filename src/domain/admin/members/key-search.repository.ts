@@ -27,14 +27,18 @@ export interface ListedKey {
   readonly isMemberActive: boolean;
 }
 
-/** The keys that a search found. `isComplete` is false if more members may match its text. */
+/**
+ * The keys that a search found. `isComplete` is false if the search text matches too many members,
+ * so that keys may be missing.
+ */
 export interface FoundKeys {
   readonly keys: readonly ListedKey[];
   readonly isComplete: boolean;
 }
 
 /**
- * A row of the result. A row without an id is no key; it only states if the search was complete.
+ * A row of the result. If no key was found, there is one row without an id, which only states if
+ * the search was complete.
  */
 type Row = Omit<ListedKey, 'id'> & { readonly id: string | null; readonly complete: boolean };
 
@@ -70,8 +74,8 @@ function searchText(query: KeyQuery, bind: Bind): string {
     ...conditionsOnKey(query, bind),
     ...usedBefore(query, bind),
   ].join(' AND ');
-  // A range, so that every plan can use the index of the organization, which is sorted as the list
-  // is.
+  // The condition is written as a range. So every query plan can use the index of the organization,
+  // which has the order of the list.
   const onMember = [
     'u.org_id BETWEEN $1 AND $1',
     ...conditionsOnMember(query),
@@ -84,8 +88,8 @@ function searchText(query: KeyQuery, bind: Bind): string {
     onMember.push(`(u.org_id, u.id) >= ($1, ${member})`);
     onPlace.push(`AND (u.id, k.id) > (${member}, ${key})`);
   }
-  // The first member may have no further key, and one key more than the limit is returned. So as
-  // many keys as are returned belong to the first `limit + 2` members.
+  // Each of these members has a matching key, but the keys of the first one may all be before the
+  // cursor. So the `limit + 1` keys belong to the first `limit + 2` members.
   const members = `SELECT u.id, u.email, u.name, u.active FROM users u WHERE ${onMember.join(' AND ')}
                    ORDER BY u.org_id, u.id LIMIT ${bind(limit + 2)}`;
   return `${search.before}
@@ -116,8 +120,8 @@ export interface HeldModels {
 }
 
 /**
- * The most AAGUIDs that are looked at. Every key is of a model that a vendor attests, so that there
- * are at most some dozens.
+ * The most AAGUIDs (ids of key models) that the statement reads. There are some dozens at most,
+ * because the service accepts only models that their vendor attests.
  */
 const MOST_AAGUIDS = 1_000;
 

@@ -24,11 +24,11 @@ export class MemberAccess {
   ) {}
 
   /**
-   * Ends one session of a member with every grant, code and token on it. If several requests end it
-   * at once, one succeeds.
+   * Ends one session of a member, with every grant, code and token that was issued in it. If
+   * several requests end it at once, one succeeds.
    *
-   * @throws DomainError admin_required, own_account; not_found for no such member, and for no live
-   *   session of the member
+   * @throws DomainError admin_required, own_account; not_found if there is no such member, or if
+   *   the member has no such live session
    */
   async endSession(act: MemberAct, sessionId: string): Promise<RevokedCounts> {
     return this.work.transact(act.admin.orgId, async (tx) => {
@@ -56,7 +56,8 @@ export class MemberAccess {
   }
 
   /**
-   * Removes one security key of a member with everything that the key opened.
+   * Removes one security key of a member, with the sessions and other access that were opened with
+   * the key.
    *
    * @throws DomainError admin_required, own_account; not_found for no such member or key; last_key
    *   for the only key

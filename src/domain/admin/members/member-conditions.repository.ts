@@ -13,7 +13,10 @@ import { UNKNOWN_MODEL, type MemberQuery } from './member-search.js';
  */
 export const MOST_FOUND = 1000;
 
-/** Adds a value to those of a statement, and returns the `$n` that stands for it in the text. */
+/**
+ * Adds a value to the parameters of a statement, and returns the placeholder, such as `$2`, that
+ * stands for the value in the text.
+ */
 export type Bind = (value: unknown) => string;
 
 /**
@@ -55,7 +58,10 @@ export interface SearchParts {
   /** The text before `SELECT`. */
   readonly before: string;
   readonly conditions: readonly string[];
-  /** The expression that is false if more members match the text than are found. */
+  /**
+   * The SQL expression that is false if more than {@link MOST_FOUND} members may match the text, so
+   * that some are not found.
+   */
   readonly isComplete: string;
 }
 

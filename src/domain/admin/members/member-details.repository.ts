@@ -9,7 +9,10 @@ export const MOST_LISTED = 50;
 /** The number of certificates that the record of a member lists: the latest ones. */
 const CERTIFICATES_LISTED = 5;
 
-/** The number of a member's events in which the last login is searched. */
+/**
+ * The number of the newest audit events of a member among which the last login is searched, so that
+ * the search stays fast.
+ */
 const EVENTS_READ = 1000;
 
 /** A security key of a member. */
@@ -34,7 +37,7 @@ export interface MemberSession {
   readonly expires_at: string;
 }
 
-/** A certificate of a member that is not revoked. */
+/** An SSH certificate of a member that is not revoked. It may have expired. */
 export interface MemberCertificate {
   readonly serial: string;
   readonly principals: readonly string[];

@@ -41,20 +41,25 @@ import { readRelated, type RelatedMember } from './related-members.repository.js
 /** The number of events on the overview page. */
 const EVENTS_SHOWN = 10;
 
-/** A page of the list of members; `next` is the cursor of the following page. */
+/**
+ * A page of the list of members. `next` is the cursor of the following page; null on the last page.
+ */
 export interface MemberPage extends FoundMembers {
   readonly next: string | null;
 }
 
-/** A page of the list of keys; `next` is the cursor of the following page. */
+/**
+ * A page of the list of security keys. `next` is the cursor of the following page; null on the last
+ * page.
+ */
 export interface KeyPage {
   readonly keys: readonly ListedKey[];
   readonly next: string | null;
 }
 
 /**
- * For each act of an admin, the counts of the access that it would end now, of a member and of the
- * accounts that end together with the member. A page shows the counts before the act.
+ * The counts of the access that each act of an admin would end now, also of accounts that end
+ * together with the member. A page shows the counts before the act.
  */
 export type EndingAccess = Readonly<Record<keyof typeof SCOPE_OF_ACT, RevokedCounts>>;
 
@@ -76,7 +81,10 @@ export interface EndingOfTies {
   readonly giveAddress: RevokedCounts;
 }
 
-/** The kind of revocation for an act that ends the access of a person but keeps the account. */
+/**
+ * The scope of the revocation when an admin changes a tie. It is that of a withdrawn identity
+ * provider, because it also ends the access of a person and keeps the account.
+ */
 const MOVED = 'provider-withdrawn';
 
 /** A member with everything that an admin sees about the member. */
@@ -86,7 +94,10 @@ export interface MemberRecord extends MemberDetails {
   readonly endingOfTies: EndingOfTies;
   /** Other accounts that belong to the same person, or to another person with the same address. */
   readonly related: readonly RelatedMember[];
-  /** The valid API tokens that the member made, which end or are narrowed with the member. */
+  /**
+   * The valid API tokens that the member made. They end with the access of the member, and lose
+   * rights if the member loses the role of admin.
+   */
   readonly apiTokens: readonly ApiToken[];
   /** The event receivers that are paused once the member is no admin any more. */
   readonly eventReceivers: readonly { readonly id: string; readonly name: string }[];
@@ -126,8 +137,10 @@ export class MemberRecords {
   }
 
   /**
-   * Returns a page as {@link MemberRecords.list} does, and the models of key that someone in the
-   * organization has. @throws DomainError admin_required
+   * Returns a page of the members that match a search, and the models of all security keys in the
+   * organization.
+   *
+   * @throws DomainError admin_required
    */
   async listWithModels(
     admin: Admin,
@@ -141,7 +154,7 @@ export class MemberRecords {
 
   /**
    * Reads all members that match a search in batches, each after a check that the caller may still
-   * read. With a limit in the query it reads no more.
+   * read. If the query has a limit, no more members are read.
    *
    * @throws DomainError as {@link MemberRecords.list} does, and too_many for a text that more
    *   members match than a search finds
@@ -168,7 +181,9 @@ export class MemberRecords {
   }
 
   /**
-   * Reads all keys that match a search in batches, as {@link MemberRecords.batches} does.
+   * Reads all keys that match a search in batches, each after a check that the admin may still
+   * read.
+   *
    * @throws DomainError admin_required, too_many
    */
   keyBatches(admin: Admin, query: KeyQuery): Promise<AsyncGenerator<readonly ListedKey[]>> {
@@ -237,8 +252,8 @@ export class MemberRecords {
   }
 
   /**
-   * Counts the access that would end for the accounts that end together with a member: members who
-   * signed in with an address of this SCIM record, and linked records.
+   * Counts the access that would end for the accounts that end together with a member. These are
+   * members who signed in with an address of this SCIM record, and linked records.
    */
   async #endingWith(tx: EntityManager, { id, ties }: Member, act: EndKind) {
     if (ties.twins.length === 0 && ties.linkedTo.length === 0) return [];
@@ -278,8 +293,8 @@ function pageOf(
 }
 
 /**
- * Checks that a search found all members. A file must have all of them, because its reader does not
- * see that some are missing.
+ * Checks that a search found all members. A list of keys and a file must have all of them, because
+ * a reader does not see that some are missing.
  *
  * @throws DomainError too_many
  */

@@ -31,14 +31,18 @@ export interface ListedMember {
   readonly place: MemberPlace;
 }
 
-/** The members that a search found. `isComplete` is false if more members may match its text. */
+/**
+ * The members that a search found. `isComplete` is false if the search text matches too many
+ * members, so that some may be missing.
+ */
 export interface FoundMembers {
   readonly members: readonly ListedMember[];
   readonly isComplete: boolean;
 }
 
 /**
- * A row of the result. A row without an id is no member; it only states if the search was complete.
+ * A row of the result. If no member was found, there is one row without an id, which only states if
+ * the search was complete.
  */
 interface Row extends TiesRow {
   id: string | null;
@@ -114,9 +118,9 @@ function searchText(query: MemberQuery, bind: Bind): string {
     ...conditionsOnKey(query, bind).map(hasKey),
     ...search.conditions,
   ];
-  // Written as a range, the condition lets every plan use the index of the organization, which is
-  // sorted like the list. If it were an equality, the planner could choose the index of the ids
-  // instead.
+  // The condition is written as a range. So every query plan can use the index of the organization,
+  // which has the order of the list. With an equality, the planner could choose the index of the
+  // ids instead.
   const isPlain = filters.length === 0 && sort === 'added';
   const conditions = [isPlain ? 'u.org_id BETWEEN $1 AND $1' : 'u.org_id = $1', ...filters];
   if (after) {

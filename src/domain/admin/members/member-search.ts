@@ -7,8 +7,8 @@ import { isUuid } from '#platform/text/single-line.js';
 export const PAGE_SIZE = { usual: 100, most: 200 } as const;
 
 /**
- * The ways to sort the list: by the time at which the account was created, by the address, and by
- * the last use of a key, the longest ago first.
+ * The ways to sort the list of members. `added`: by the creation of the account. `last_use`: by the
+ * last use of a key, the longest ago first.
  */
 export const MEMBER_ORDERS = ['added', 'address', 'last_use'] as const;
 
@@ -16,7 +16,8 @@ export const MEMBER_ORDERS = ['added', 'address', 'last_use'] as const;
 export const UNKNOWN_MODEL = 'unknown';
 
 /**
- * The position of a member in the sorted list: the value by which the list is sorted, and the id.
+ * The position of a member in the list: the kind of order, the value by which the list is sorted,
+ * and the id.
  */
 export interface MemberPlace {
   readonly order: (typeof MEMBER_ORDERS)[number];
@@ -24,14 +25,20 @@ export interface MemberPlace {
   readonly id: string;
 }
 
-/** Encodes a position in the list as an opaque cursor, from which a client reads the next page. */
+/**
+ * Encodes a position in the list of members as an opaque cursor, from which a client reads the next
+ * page.
+ */
 export function writeMemberCursor({ order, value, id }: MemberPlace): string {
   return Buffer.from(JSON.stringify([order, value, id])).toString('base64url');
 }
 
 const PLACE = z.tuple([z.enum(MEMBER_ORDERS), z.string().regex(/^\P{Cc}{0,1024}$/u), z.guid()]);
 
-/** Returns the position after a member in the order of the accounts' creation. */
+/**
+ * Returns the position of a member in the order in which accounts were created, which is the order
+ * of their ids.
+ */
 function placeAfter(id: string): MemberPlace {
   return { order: 'added', value: id, id };
 }

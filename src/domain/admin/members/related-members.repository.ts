@@ -4,10 +4,10 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
  * The relation of another account to a member. `twin_of`: the account is a SCIM record, and the
- * member signed in with an address of that record. `twin`: the account did so with an address of
- * the member, who is a SCIM record. `linked`: each is deactivated when the other ends. `holder`:
- * the account signs in with the userName of the member. `shares_address`: both only have the same
- * address.
+ * member signed in with an address of that record. `twin`: the reverse, the account signed in with
+ * an address of the member, who is a SCIM record. `linked`: each is deactivated when the other
+ * ends. `holder`: the account signs in with the userName of the member. `shares_address`: both only
+ * have the same address.
  */
 export type Relation = 'twin_of' | 'twin' | 'linked' | 'holder' | 'shares_address';
 
@@ -29,10 +29,8 @@ type Found = Omit<RelatedMember, 'relation'>;
 const MOST_RELATED = 50;
 
 /**
- * Finds the accounts that may be the same person as a member, with each {@link Relation}: SCIM
- * records with whose address the member signed in, members who signed in with an address of this
- * record, linked records, the user who signs in with the userName of the member, and records that
- * have the same address.
+ * Finds the accounts that may be the same person as a member, with the {@link Relation} of each;
+ * empty for most members.
  */
 export async function readRelated(
   tx: EntityManager,

@@ -15,8 +15,9 @@ export interface KnownDomain {
   /** True if the organization owns the domain now. */
   readonly isOwned: boolean;
   /**
-   * The way in which the domain is proven. Null for a domain that is not owned, and for one that
-   * the organization owns only because a user signed in with such an address.
+   * The proof that the organization owns the domain: a DNS record, an assignment by the operator,
+   * or an identity provider that vouches for it. Null if the domain is not owned, or only because a
+   * user signed in with such an address.
    */
   readonly proof: 'dns' | 'operator' | 'provider' | null;
   /** The number of users of the organization with an address in the domain. */

@@ -67,8 +67,10 @@ export class OperatorAccess {
   }
 
   /**
-   * Returns the result that an act would have. Its transaction is rolled back, so that nothing
-   * changes. @throws DomainError as the act does
+   * Returns the result that an act would have. The transaction of the act is rolled back, so that
+   * nothing changes.
+   *
+   * @throws DomainError as the act does
    */
   async rehearse(act: OperatorAct): Promise<ActOutcome> {
     const performs = (tx: EntityManager) => this.#perform(tx, act);
@@ -97,8 +99,8 @@ export class OperatorAccess {
   }
 
   /**
-   * Makes a user an admin. The user needs an organization, an active account, and an address in a
-   * domain that the organization owns, because the service accepts no other admin.
+   * Makes a user an admin. The account must be active, and its organization must own the domain of
+   * its e-mail address, because no other user can act as an admin.
    */
   async #makeAdmin(tx: EntityManager, user: User, act: OperatorAct): Promise<ActOutcome> {
     const { id, orgId, email, active } = user;

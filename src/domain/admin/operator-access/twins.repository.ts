@@ -20,7 +20,7 @@ export const MOST_TWINS = 1000;
 
 /**
  * Lists the members of all organizations who signed in with an address of a SCIM record (twins).
- * Those of an inactive record come first.
+ * Twins of an inactive record come first.
  */
 export function listTwins(tx: EntityManager): Promise<KnownTwin[]> {
   return sql<KnownTwin>(tx)`

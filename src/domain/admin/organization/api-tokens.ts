@@ -30,7 +30,10 @@ import { rotateByProgram, type RotatedByProgram } from './rotation-by-program.js
 /** The most valid API tokens that an organization can have. */
 const MOST_TOKENS = 100;
 
-/** The days for which the list shows tokens that ended with their makers. */
+/**
+ * The days for which the list still shows tokens that ended together with the access of the admins
+ * who made them.
+ */
 const DAYS_OF_ORPHANS = 30;
 
 /** The properties that an admin chooses for a new API token. */
@@ -47,7 +50,7 @@ export interface WantedApiToken {
 export interface WantedRotation {
   /** The days until the new token expires; by default those for which the old one was made. */
   readonly expiresInDays?: number | undefined;
-  /** The hours after which the old token ends, if it is still valid. */
+  /** The hours after which the old token ends, if it is still valid; 0 ends it at once. */
   readonly overlapHours: number;
 }
 
@@ -68,7 +71,10 @@ export interface ListedApiToken extends ApiToken {
 /** The API tokens of an organization. */
 export interface ListedApiTokens {
   readonly valid: readonly ListedApiToken[];
-  /** The tokens that ended with the access of their makers and have no successor yet. */
+  /**
+   * The tokens that ended with the access of the admins who made them, and that have no successor
+   * yet.
+   */
   readonly orphans: readonly ApiToken[];
 }
 
@@ -97,8 +103,10 @@ export class ApiTokens {
   }
 
   /**
-   * Returns an API token and the valid token that replaces it. @throws DomainError not_found for an
-   * ended token that no valid one replaces, and for a token of another organization
+   * Returns an API token, and the valid token that replaces it, if there is one.
+   *
+   * @throws DomainError not_found for an ended token that cannot be replaced and has no valid
+   *   successor, and for a token of another organization
    */
   async find(
     { orgId }: Admin,
@@ -132,8 +140,8 @@ export class ApiTokens {
 
   /**
    * Makes the successor of an API token, with the same scopes and a new secret. The old token may
-   * have ended with the access of its maker. Otherwise it ends after the overlap, or when an admin
-   * revokes it. A token has at most one valid successor.
+   * have ended with the access of its maker. If it is still valid, it ends after the overlap, or
+   * earlier if an admin revokes it. A token has at most one valid successor.
    *
    * @throws DomainError admin_required, limit_reached, not_found, rotation_pending
    */
@@ -196,8 +204,8 @@ export class ApiTokens {
   }
 
   /**
-   * Runs an act in a transaction that locks the admin and then the organization, so that the acts
-   * on the tokens of one organization follow each other.
+   * Runs an act in a transaction that locks the admin and then the organization. So the acts on the
+   * tokens of one organization happen one after another.
    */
   #act<Done>(admin: Admin, act: (tx: EntityManager) => Promise<Done>): Promise<Done> {
     const { dataSource, members, organizations } = this.parts;
@@ -226,7 +234,12 @@ export class ApiTokens {
     });
   }
 
-  /** @param old the token that the new one replaces, and the end that it got; none if it is new */
+  /**
+   * Stores a new API token with its audit event.
+   *
+   * @param old the token that the new one replaces, and the end that the rotation gave it;
+   *   undefined if the new token replaces none
+   */
   async #insert(
     tx: EntityManager,
     { id: createdBy, orgId }: Admin,
@@ -264,7 +277,10 @@ export class ApiTokens {
   }
 }
 
-/** Returns true for a token that is valid, or that ended because of its maker. */
+/**
+ * Returns true for a token that a new one may replace. It is valid, or it ended because its maker
+ * lost the access or the role of admin.
+ */
 function mayBeReplaced({ endedAt, isOrphan, isRevoked, makerDemotedAt }: ApiToken): boolean {
   return endedAt === null || isOrphan || (makerDemotedAt !== null && !isRevoked);
 }

@@ -42,7 +42,7 @@ import {
 /** The most valid SCIM tokens that an organization can have. */
 const MOST_TOKENS = 100;
 
-/** The name of the id of a secret, by its kind, in the audit log. */
+/** The name of the field that has the id of a secret in audit events, by the kind of the secret. */
 const ID_OF_SECRET = {
   scim_token: 'scim_token_id',
   api_token: 'api_token_id',
@@ -106,9 +106,10 @@ export class OrganizationAdmin {
   /**
    * Changes settings of the organization. The audit event has the old and the new value of each
    * changed setting; without a change there is no event. If the login by device codes is switched
-   * off, the sessions that device codes opened end, and unused device codes end, too.
+   * off, the sessions that device codes opened end, and so do unused device codes.
    *
-   * @param check throws to refuse the change if the settings, which are locked, are not as expected
+   * @param check refuses the change by an error if the locked settings are not as the admin saw
+   *   them
    * @throws DomainError admin_required
    */
   async change(
@@ -169,9 +170,10 @@ export class OrganizationAdmin {
 
   /**
    * Creates a SCIM token. The first token of an organization sets its membership to `scim_only`:
-   * until an admin changes the setting, no sign-in creates a member. A valid token has at most one
-   * valid replacement. The tokens that the replaced token replaced end, so that at most two of a
-   * chain are valid.
+   * until an admin changes the setting, no sign-in creates a member.
+   *
+   * A valid token has at most one valid replacement. If the replaced token itself replaced a token
+   * that is still valid, that oldest token ends. So at most two tokens of a chain are valid.
    *
    * @throws DomainError admin_required, limit_reached; not_found and rotation_pending for the token
    *   to replace
@@ -211,9 +213,10 @@ export class OrganizationAdmin {
   }
 
   /**
-   * Revokes a SCIM token at once. If several requests revoke it, one succeeds. API tokens that may
-   * rotate it may then rotate the token that replaces it. If there is none, they may rotate the
-   * token that it replaced, as long as that one is valid.
+   * Revokes a SCIM token at once. If several requests revoke it, one succeeds.
+   *
+   * API tokens that may rotate the revoked token may then rotate its replacement. If there is none,
+   * they may rotate the token that the revoked one replaced, as long as that one is valid.
    *
    * @throws DomainError admin_required; not_found for a token that is not, or no longer, a token of
    *   the organization
@@ -308,8 +311,8 @@ function assertMayCreate(valid: readonly ScimToken[], replaces: string | null): 
 }
 
 /**
- * Returns the id of the valid token that replaces a token, or else of the valid one that the token
- * replaced; undefined if there is neither.
+ * Returns the id of the valid token that replaces a SCIM token. If there is none, it is the token
+ * that the given one replaced, if that is valid. Undefined if there is neither.
  */
 async function otherOfRotation(
   tx: EntityManager,

@@ -124,9 +124,9 @@ export class OrganizationDomains {
   }
 
   /**
-   * Returns the token that the DNS record of a domain must contain. It is made now if the domain
-   * has none. That is so for a domain that the operator assigned, and for a primary domain from an
-   * earlier version of the service.
+   * Returns the token that the DNS record of a domain must contain. If the domain has none, the
+   * token is made now. That happens for a domain that the operator assigned, and for a primary
+   * domain from an earlier version of the service.
    */
   async #tokenOf({ admin }: DomainAct, domain: string): Promise<string> {
     const own = { orgId: admin.orgId, domain };

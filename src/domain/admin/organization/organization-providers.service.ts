@@ -154,8 +154,8 @@ export class OrganizationProviders {
   }
 
   /**
-   * Withdraws a provider, so that members cannot sign in through it any more. If a user is bound to
-   * identities of this provider alone, the sessions, grants and tokens of the user end, and the
+   * Withdraws an identity provider, so that members cannot sign in through it any more. If a user
+   * has identities of this provider alone, the sessions, grants and tokens of the user end, and the
    * certificates are revoked. Nothing more is issued to such a user until the next sign-in through
    * an accepted provider.
    *

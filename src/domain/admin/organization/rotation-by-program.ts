@@ -22,7 +22,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { isUuid } from '#platform/text/single-line.js';
 
-/** A SCIM token that a program rotates. */
+/** A request of a program (a client with an API token) to replace a SCIM token by a new one. */
 export interface AskedRotation {
   readonly program: Program;
   /** The id of the SCIM token, as the request states it. */
@@ -45,12 +45,13 @@ interface Parts {
 }
 
 /**
- * Replaces a SCIM token that the API token of a program names. The new token ends no later than the
- * API token, and is valid no longer than the old one was made for. The API token then names the new
- * token. Older tokens of the chain end, so that at most two are valid.
+ * Replaces a SCIM token by a new one for a program. The API token of the program lists the SCIM
+ * tokens that it may rotate, and then lists the new one. The new token ends no later than the API
+ * token, and is valid no longer than the old one was made for. If the old token itself replaced a
+ * valid one, that oldest token ends, so that at most two are valid.
  *
  * The locks have the order of an admin's acts: the maker of the API token, the organization, the
- * API token. So of several requests that name one SCIM token, one succeeds.
+ * API token. So of several requests that rotate one SCIM token, one succeeds.
  *
  * @throws DomainError unauthenticated, not_found, token_rotated, rotation_pending
  */
@@ -102,7 +103,10 @@ export async function rotateByProgram(
   return { scimToken, secret, oldEndsAt };
 }
 
-/** Returns the act that ended a SCIM token, at once or at a time. */
+/**
+ * Returns the note that a SCIM token ended, for the case that a failover of the database loses the
+ * end. Without `endsAt` it ended at once.
+ */
 function notedEnd(
   orgId: string,
   { id, description: name }: Pick<ScimToken, 'id' | 'description'>,
@@ -112,8 +116,9 @@ function notedEnd(
 }
 
 /**
- * Ends the tokens that a SCIM token of an organization replaced, because a further rotation leaves
- * at most two tokens of a chain valid. API tokens that name an ended one name the given one then.
+ * Ends the valid tokens that a SCIM token replaced, because at most two tokens of a chain of
+ * replacements may be valid. API tokens that could rotate an ended token can then rotate the given
+ * one.
  *
  * @returns the tokens that were valid until then
  */
@@ -128,10 +133,10 @@ export async function endReplaced(
 }
 
 /**
- * Returns the id of the SCIM token of a request, if the API token names it now.
+ * Returns the id of the SCIM token of a request, if the API token may rotate it.
  *
- * @throws DomainError token_rotated with the present id, if the API token named it before;
- *   not_found for every other id
+ * @throws DomainError token_rotated with the id of the present token, if the one of the request was
+ *   rotated before; not_found for every other id
  */
 async function namedToken(
   tx: EntityManager,

@@ -18,8 +18,8 @@ import { CertificateRevocation } from '#domain/ssh/certificate-revocation.reposi
 import { AttestedKeyRevocation } from '#domain/ssh/hardware-keys/attested-keys.repository.js';
 
 /**
- * Replaces the call that wakes the worker for queued GitHub tokens. A command that uses this file
- * has no worker, and the worker in the service reads the queue by itself.
+ * A stand-in for the object that wakes the worker for queued GitHub tokens. A command that uses
+ * this file has no worker, and the worker in the service reads the queue by itself.
  */
 const ASLEEP = { wakeAfter: () => undefined };
 

@@ -4,22 +4,25 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { FeedPlace } from '../feed/audit-feed.repository.js';
 
-/** A month of a class, such as `2026-01`, in UTC. */
+/** The audit events of one class in one month. The month is in UTC, such as `2026-01`. */
 export interface ClassMonth {
   readonly class: AuditClass;
   readonly month: string;
 }
 
-/** The events that one statement reads. */
+/** The number of events that each FETCH reads from the cursor. */
 const FETCHED = 1_000;
 
-/** An event as JSON: numbers that are larger than those of JavaScript are texts. */
+/**
+ * The SQL of an event as JSON text. `epoch` and `xid` are strings, because they can be larger than
+ * the integers of JavaScript.
+ */
 const EVENT = `json_build_object('id', e.id, 'type', e.type, 'class', e.class, 'actor_id', e.actor_id, 'subject_id', e.subject_id,
   'org_id', e.org_id, 'request_id', e.request_id, 'ip', host(e.ip), 'user_agent', e.user_agent, 'details', e.details,
   'created_at', to_char(e.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), 'actor_email', e.actor_email,
   'subject_email', e.subject_email, 'client_name', e.client_name, 'epoch', e.epoch::text, 'xid', e.xid::text)::text`;
 
-/** Returns true if each event of a month is in the past, by the clock of the database. */
+/** Returns true if a month has ended in UTC, by the clock of the database. */
 export async function isOver(tx: EntityManager, { month }: ClassMonth): Promise<boolean> {
   const [row] = await sql<{ is_over: boolean }>(tx)`
     SELECT ((${`${month}-01`}::date + interval '1 month') AT TIME ZONE 'UTC') <= clock_timestamp() AS is_over`;
@@ -27,8 +30,8 @@ export async function isOver(tx: EntityManager, { month }: ClassMonth): Promise<
 }
 
 /**
- * Takes the lock of the clean-up until the end of the transaction, so that no event is deleted.
- * Returns false while a clean-up runs.
+ * Takes the lock of the clean-up until the end of the transaction, so that no clean-up deletes
+ * events meanwhile. Returns false if a clean-up is running.
  */
 export async function keepEvents(tx: EntityManager): Promise<boolean> {
   const [row] = await sql<{ taken: boolean }>(tx)`
@@ -37,8 +40,9 @@ export async function keepEvents(tx: EntityManager): Promise<boolean> {
 }
 
 /**
- * Reads the events of a month after a place, in the order of their places, one JSON document each.
- * PostgreSQL sorts them once, for as long as it takes.
+ * Reads the events of a month after a position of the feed, in the order of the feed, each as one
+ * JSON document. The time limit of statements is lifted, because PostgreSQL first sorts all events
+ * of the month.
  */
 export async function* readMonth(
   tx: EntityManager,

@@ -5,8 +5,11 @@ import { COLUMNS, eventOf, type Row } from '../audit-events.repository.js';
 import type { AuditRow } from '../audit-filter.js';
 
 /**
- * A place in the order in which programs read the log: the epoch, the transaction and the event.
- * The numbers are larger than a JavaScript number, so they are texts.
+ * A position in the feed, which is the order in which programs read the audit log. It is the epoch,
+ * the id of the writing transaction (`xid`), and the id of the event.
+ *
+ * A new epoch begins when a failover or a restore may have lost events. The numbers are texts,
+ * because they can be larger than the integers of JavaScript.
  */
 export interface FeedPlace {
   readonly epoch: string;
@@ -14,33 +17,38 @@ export interface FeedPlace {
   readonly id: string;
 }
 
-/** An event with its place in the feed. */
+/** An audit event with its position in the feed. */
 export interface FeedRow extends AuditRow {
   readonly feedPlace: FeedPlace;
 }
 
 const NO_ID = '00000000-0000-0000-0000-000000000000';
 
-/** The place before the first event. */
+/** The position before the first event of the feed. */
 export const FIRST_PLACE: FeedPlace = { epoch: '0', xid: '0', id: NO_ID };
 
 /**
- * The condition that every event before an event `e` in the feed is visible, so that no event
- * appears before it later. No transaction below the xmin of the snapshot is open. The epochs of a
- * restored dump have the transactions of another cluster, and none of them is open.
+ * The SQL condition that an event `e` may appear in the feed, because no event can appear before it
+ * later. That is so if its transaction is below the xmin of the snapshot, as no such transaction is
+ * still open.
+ *
+ * Epochs before `xids_since` come from a restored dump. Their transactions were those of another
+ * cluster, so none of them is open.
  */
 const IS_SETTLED = fragment`e.epoch <= (SELECT d.epoch FROM database_identity d)
   AND (e.epoch < (SELECT d.xids_since FROM database_identity d) OR e.xid < (SELECT pg_snapshot_xmin(pg_current_snapshot())))`;
 
-/** The condition that an event is not in the feed yet. */
+/**
+ * The SQL condition that an event `e` is not in the feed yet. An older transaction may still be
+ * open and commit an event before it.
+ */
 const IS_WAITING = fragment`e.epoch = (SELECT d.epoch FROM database_identity d)
   AND e.xid >= pg_snapshot_xmin(pg_current_snapshot())`;
 
 /**
- * Lists the events of an organization after a place, in the order of the feed. Every event before
- * them is visible, so that no event appears before them later: no transaction below the xmin of the
- * snapshot is open. The epochs of a restored dump have the transactions of another cluster, and
- * none of them is open.
+ * Lists the events of an organization after a position, in the order of the feed. The SQL function
+ * `audit_feed` returns an event only after no open transaction can add an event before it, so that
+ * a reader misses none.
  */
 export async function listFeed(
   tx: EntityManager,
@@ -58,7 +66,10 @@ export async function listFeed(
   });
 }
 
-/** Returns the place of the last event of an organization in the feed. */
+/**
+ * Returns the position of the last event of an organization in the feed, or the one before the
+ * first event if there is none.
+ */
 export async function endOfFeed(tx: EntityManager, orgId: string): Promise<FeedPlace> {
   const [last] = await sql<FeedPlace>(tx)`
     SELECT e.epoch::text AS epoch, e.xid::text AS xid, e.id FROM audit_events e
@@ -68,13 +79,15 @@ export async function endOfFeed(tx: EntityManager, orgId: string): Promise<FeedP
 }
 
 /**
- * Returns the place from which a reader goes on whose place this database never had, because events
- * were lost, or a copy of another time was restored. Undefined for a reader who may go on.
+ * Returns the position from which a reader must go on if this database never had the position of
+ * the reader. That happens after a failover lost events, or after a backup was restored. Undefined
+ * if the reader may go on from its own position.
  *
- * A prepared transaction may commit an event of an epoch after the end of the epoch, beyond the
- * last place on record. So a reader goes on from an event of the organization that is there.
+ * A prepared transaction can commit an event of an epoch that has ended, after the recorded last
+ * position of the epoch. So a reader may also go on from an event of the organization that exists.
  *
- * A reader of an epoch that this database does not know has read all epochs before it.
+ * A reader of an epoch that this database does not know goes on after the last known epoch before
+ * it.
  */
 export async function restartOfFeed(
   tx: EntityManager,
@@ -101,14 +114,18 @@ export async function restartOfFeed(
 }
 
 /**
- * Waits for the transactions that write events, before the epoch ends on a server that they may use
- * already. The table stays locked until the end of the transaction.
+ * Locks the audit log until the end of the transaction, and before that waits at most 20 seconds
+ * for the open transactions that write events. The caller ends the epoch of the feed, and an event
+ * that such a transaction writes later would have the ended epoch.
  */
 export async function holdAuditWriters(tx: EntityManager): Promise<void> {
   await sql(tx)`SELECT hold_audit_writers()`;
 }
 
-/** Reads how long the oldest event has waited that the feed does not show yet, in milliseconds. */
+/**
+ * Returns for how many milliseconds the oldest event that the feed does not show yet has waited; 0
+ * if none waits.
+ */
 export async function feedDelay(tx: EntityManager): Promise<number> {
   const [row] = await sql<{ age: number }>(tx)`
     SELECT coalesce(extract(epoch FROM clock_timestamp() - min(w.created_at)) * 1000, 0)::float8 AS age
@@ -123,7 +140,10 @@ export async function feedDelay(tx: EntityManager): Promise<number> {
   return Math.max(0, row?.age ?? 0);
 }
 
-/** Reads the same delay for the events of one organization. */
+/**
+ * Returns for how many milliseconds the oldest event of one organization that the feed does not
+ * show yet has waited; 0 if none waits.
+ */
 export async function feedDelayOf(tx: EntityManager, orgId: string): Promise<number> {
   const [row] = await sql<{ age: number }>(tx)`
     SELECT extract(epoch FROM clock_timestamp() - e.created_at)::float8 * 1000 AS age FROM audit_events e

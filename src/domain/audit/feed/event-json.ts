@@ -2,7 +2,10 @@ import type { AuditRow } from '../audit-filter.js';
 import type { FeedRow } from './audit-feed.repository.js';
 import { writeFeedCursor } from './feed-cursor.js';
 
-/** An event in JSON, as the API answers it and as receivers get it. */
+/**
+ * An audit event in JSON, as the API returns it and as event receivers get it. `created_at` is RFC
+ * 3339 in UTC.
+ */
 export interface EventJson {
   readonly id: string;
   readonly type: string;
@@ -19,7 +22,7 @@ export interface EventJson {
   readonly created_at: string;
 }
 
-/** Renders an event as JSON. */
+/** Renders an audit event as JSON. */
 export function auditJson(row: AuditRow): EventJson {
   return {
     id: row.id,

@@ -5,13 +5,16 @@ import type { DataSource } from '#platform/database/statements/typeorm.js';
 import { observeGauges } from '#platform/telemetry/gauges/gauges.js';
 import { feedDelay } from './audit-feed.repository.js';
 
-/** Milliseconds between two looks at the delay. */
+/**
+ * Milliseconds between two reads of the delay: how long the oldest event waits to appear in the
+ * feed.
+ */
 const INTERVAL = 30_000;
 
-/** Milliseconds until the same warning is logged again. */
+/** Milliseconds until the warning of a long delay is logged again. */
 const REMIND = 3_600_000;
 
-/** The delay of the feed in milliseconds from which on it is a fault. */
+/** The delay of the feed, in milliseconds, from which on it counts as a fault and is logged. */
 export const LONG_DELAY = 60_000;
 
 const GAUGES = {
@@ -22,9 +25,9 @@ const GAUGES = {
 } as const;
 
 /**
- * Reads the delay of the feed of the audit log twice a minute. OTLP exports the delay, and the log
- * `security` gets a warning if it is long, because a transaction that stays open keeps all later
- * events from the programs that read the log.
+ * Reads twice a minute how long the oldest audit event waits to appear in the feed. OTLP exports
+ * this delay. A long one is logged as a warning under `security`, because an open transaction then
+ * hides later events from the readers of the feed.
  */
 export class FeedWatch {
   readonly #security = new Logger('security');
@@ -52,7 +55,7 @@ export class FeedWatch {
     return this.#worker.stop();
   }
 
-  /** Reads the delay, and warns at most once in {@link REMIND} if it is long. */
+  /** Reads the delay. If it is long, it warns, but at most once in {@link REMIND} milliseconds. */
   async look(): Promise<void> {
     this.#delay = await feedDelay(this.dataSource.manager);
     if (this.#delay < LONG_DELAY) {

@@ -6,8 +6,8 @@ import { COLUMNS, eventOf, type Row } from '../audit-events.repository.js';
 import type { FeedPlace, FeedRow } from './audit-feed.repository.js';
 
 /**
- * The types of events that every reader gets, so that no admin sees a log of which another one
- * changed the receivers unseen.
+ * The types of events that every event receiver gets, also if it does not select them. So an admin
+ * cannot change the receivers without a trace in the log that the receivers get.
  */
 export const ALWAYS_WANTED: readonly AuditType[] = [
   'event_receiver_created',
@@ -16,21 +16,29 @@ export const ALWAYS_WANTED: readonly AuditType[] = [
   'event_receiver_secret_rotated',
 ];
 
-/** The events of the feed that a reader wants: those of some types, and the tests of the reader. */
+/**
+ * The events of the feed that an event receiver wants: those of some types, and the test events
+ * that are meant for it.
+ */
 export interface WantedEvents {
-  /** The wanted types beside {@link ALWAYS_WANTED}. */
+  /** The types that the receiver selects, in addition to {@link ALWAYS_WANTED}. */
   readonly types: readonly string[];
-  /** The `receiver_id` in the details of events that the reader gets whatever their type. */
+  /**
+   * The id of the receiver. A test event with this `receiver_id` in its details is wanted, also if
+   * its type is not.
+   */
   readonly receiverId: string;
 }
 
-/** A part of the feed that a reader went through. */
+/** The result of {@link passEvents}: a part of the feed that a reader went through. */
 export interface PassedEvents {
   /** The events that the reader wants, in the order of the feed. */
   readonly events: readonly FeedRow[];
-  /** The place after which the reader goes on; undefined if no event is after the place. */
+  /** The position after which the reader goes on; undefined if the feed has no further event. */
   readonly end: FeedPlace | undefined;
-  /** True if the part has as many events as were asked for, so that there may be more. */
+  /**
+   * True if the reader went through as many events as it may at once, so that there may be more.
+   */
   readonly isFull: boolean;
 }
 
@@ -43,16 +51,18 @@ interface FoundRow extends Row {
   readonly n: string;
 }
 
-/** The columns of an event with its place. */
+/** The SQL columns of an event `e` with its position in the feed. */
 const PLACED = fragment`${new SqlFragment([COLUMNS], [])}, e.epoch::text AS epoch, e.xid::text AS xid`;
 
 /**
  * Goes through the next events of an organization in the order of the feed, and returns those that
- * a reader wants. The others are not read from the database, except for the last one.
+ * a reader wants. The other events are not sent by the database, except for the last one, which
+ * shows how far the reader came.
  *
  * @param most the largest number of events that the reader goes through
- * @param limit the largest number of events that are returned. The place of the end is then that of
- *   the last one of them.
+ * @param limit the largest number of events that are returned; if more are wanted, `end` is the
+ *   position of the last returned one
+ * @param wanted the wanted events; undefined for all
  */
 export async function passEvents(
   tx: EntityManager,
@@ -85,7 +95,10 @@ export async function passEvents(
   };
 }
 
-/** Finds an event of an organization with its place in the feed. */
+/**
+ * Finds an event of an organization with its position in the feed; undefined if the organization
+ * does not have it.
+ */
 export async function findPlacedEvent(
   tx: EntityManager,
   orgId: string,

@@ -6,30 +6,33 @@ import { NOTICED, type NoticedType } from './noticed-types.js';
 /** The most notices that a page shows, the newest first. */
 export const MOST_SHOWN = 20;
 
-/** The days for which a notice is kept that its person does not read. */
+/** The days for which a notice is kept if its reader never dismisses it. */
 export const NOTICE_DAYS = 90;
 
-/** The facts of an audit event from which its notices are made. */
+/** The facts of an audit event from which notices to people are made. */
 export interface NoticedEvent {
   readonly type: NoticedType;
   readonly auditId: string;
   readonly actorId: string | null;
   readonly subjectId: string | null;
   readonly orgId: string | null;
-  /** The name of the key, the token or the receiver. */
+  /** The name of the key, the token or the receiver; undefined if the event has none. */
   readonly name: string | undefined;
-  /** The program that acted, in words; null if a person or the operator did. */
+  /** The program that acted, such as `The API token x`; null if a person or the operator did. */
   readonly program: string | null;
 }
 
-/** A notice to a person. */
+/** A notice of a change, such as of a new key, that a person has not read yet. */
 export interface AccountNotice {
   readonly id: string;
   readonly type: string;
   /** The person who acted; null for the operator of the service and for a program. */
   readonly actorId: string | null;
   readonly subjectId: string | null;
-  /** The addresses of both at the time. */
+  /**
+   * The e-mail addresses of both at the time of the event. For a program, `actor` names its API
+   * token.
+   */
   readonly actor: string | null;
   readonly subject: string | null;
   readonly name: string | null;
@@ -37,9 +40,9 @@ export interface AccountNotice {
 }
 
 /**
- * Writes a notice of an event for each person who must hear of it. The first person of an
- * organization, who becomes its admin by the sign-in, hears nothing of that. No row of a user is
- * locked.
+ * Writes a notice of an event for each person who must know of it. One is left out: the first
+ * person of an organization, who became its admin by the own sign-in, gets no notice of that. No
+ * row of a user is locked.
  */
 export async function notePeople(tx: EntityManager, event: NoticedEvent): Promise<void> {
   const { type, auditId, actorId, subjectId, orgId, name = null, program } = event;
@@ -72,7 +75,7 @@ export function newestNotice(userId: SqlFragment): SqlFragment {
     WHERE n.user_id = ${userId} ORDER BY n.user_id DESC, n.id DESC LIMIT 1)`;
 }
 
-/** Lists the notices that a user has not read, the newest first, at most 20. */
+/** Lists the notices that a user has not read, the newest first, at most {@link MOST_SHOWN}. */
 export function listNotices(tx: EntityManager, userId: string): Promise<AccountNotice[]> {
   return sql<AccountNotice>(tx)`
     SELECT id, type, actor_id AS "actorId", subject_id AS "subjectId", actor, subject, name, created_at AS "createdAt"
@@ -80,8 +83,8 @@ export function listNotices(tx: EntityManager, userId: string): Promise<AccountN
 }
 
 /**
- * Removes notices of a user. No other one is removed, and none of another user, for whom a page may
- * have been made.
+ * Removes the notices that a user has seen. It removes only those that the page showed, because
+ * newer ones are unread, and only those of this user.
  *
  * @param shown the ids of the notices that the page showed
  */

@@ -1,7 +1,7 @@
 /**
- * The types of events of which the service tells people, with who hears of each. `subject` is the
- * person whose account changed. `admins` are all admins of the organization, the one who acted
- * included, because a stolen session may have acted in the name of that admin.
+ * The types of audit events of which the service tells people, and which people. `subject` is the
+ * person with the changed account. `admins` are all admins of the organization. The admin who acted
+ * is included, because a thief may have acted in a stolen session of that admin.
  */
 export const NOTICED = {
   key_registered: ['subject'],
@@ -20,7 +20,10 @@ export const NOTICED = {
 /** A type of events of which the service tells people. */
 export type NoticedType = keyof typeof NOTICED;
 
-/** The changes of an event receiver of which the service tells people: not of a new name. */
+/**
+ * The properties of an event receiver, such as its address, of which a change is told. A change of
+ * the name alone is not told.
+ */
 const TOLD_CHANGES: ReadonlySet<unknown> = new Set(['url', 'types', 'header', 'status']);
 
 /** Returns true for a type of events of which the service tells people. */
@@ -28,7 +31,10 @@ export function isNoticed(type: string): type is NoticedType {
   return type in NOTICED;
 }
 
-/** Returns true if the service tells people of an event of a noticed type with some details. */
+/**
+ * Returns true if the service tells people of an event of a noticed type. For the change of an
+ * event receiver, the details decide.
+ */
 export function isTold(
   type: NoticedType,
   details: Readonly<Record<string, unknown>> = {},

@@ -6,14 +6,17 @@ import type { Checkpoint } from './checkpoints.repository.js';
 const FOLDER = 'audit-checkpoints';
 const DAY = 86_400_000;
 
-/** The copies of checkpoints in an object store, which stay unchanged for a time. */
+/**
+ * The copies of signed checkpoints in an object store that refuses to change or delete them for
+ * some days. So a checkpoint that the database lost can be found again.
+ */
 export class CheckpointStore {
   constructor(
     private readonly folder: LockedFolder,
     private readonly retentionDays: number,
   ) {}
 
-  /** Opens the bucket of the configuration; undefined if none is set. */
+  /** Opens the bucket of the configuration; undefined if none is configured. */
   static async open({
     auditSeal: { bucket, retentionDays },
     objectStore,
@@ -24,13 +27,20 @@ export class CheckpointStore {
     return new CheckpointStore(await openLockedFolder(place), retentionDays);
   }
 
-  /** Writes a checkpoint, if it is not there already. */
+  /**
+   * Writes a checkpoint, if it is not in the store already.
+   *
+   * @param now milliseconds since 1970, from which on the store keeps the copy for `retentionDays`
+   */
   async put(checkpoint: Checkpoint, now: number): Promise<void> {
     const until = new Date(now + this.retentionDays * DAY);
     await this.folder.write(nameOf(checkpoint), Buffer.from(checkpoint.note), until);
   }
 
-  /** Returns the largest checkpoint of the same tree after one; undefined if there is none. */
+  /**
+   * Returns the signed text of the checkpoint with the most leaves, among those of the same tree
+   * that are larger than `last`. Undefined if the store has none.
+   */
   async after(last: Omit<Checkpoint, 'note'>): Promise<string | undefined> {
     const prefix = `${last.tree}/${last.epoch}/`;
     let [newest, names] = [nameOf(last), await this.folder.namesAfter(prefix, nameOf(last))];
@@ -43,8 +53,8 @@ export class CheckpointStore {
 }
 
 /**
- * Returns the server of the buckets for checkpoints and archives: that of the configuration
- * document, if there is one, or else the one that the AWS SDK finds.
+ * Returns the address of the object store for checkpoints and archives. It is that of the
+ * configuration document if the document has a bucket, or else the one that the AWS SDK finds.
  */
 export function serverOf(
   { bucket, region, endpoint }: Config['objectStore'],
@@ -54,7 +64,10 @@ export function serverOf(
   return { region: region === 'auto' ? undefined : region, endpoint, extraCaCerts };
 }
 
-/** The names of the checkpoints of a tree have the order of their sizes. */
+/**
+ * Returns the name of the object of a checkpoint. The size is padded with zeros, so that the names
+ * of a tree sort by size.
+ */
 function nameOf({ tree, epoch, size }: Omit<Checkpoint, 'note'>): string {
   return `${tree}/${epoch}/${String(size).padStart(15, '0')}`;
 }

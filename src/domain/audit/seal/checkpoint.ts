@@ -1,13 +1,19 @@
 import { createHash, type KeyObject } from 'node:crypto';
 import type { Signer } from '#platform/crypto/signer.js';
 
-/** The tree of the deployment. Every other tree has the id of its organization. */
+/**
+ * The id of the Merkle tree of the deployment, which has the events without an organization. Every
+ * other tree has the id of its organization.
+ */
 export const DEPLOYMENT = '00000000-0000-0000-0000-000000000000';
 
 /** The type of an Ed25519 signature in a signed note (c2sp.org/signed-note). */
 const ED25519 = Buffer.of(1);
 
-/** The facts that a checkpoint states about a tree. */
+/**
+ * The facts that a checkpoint states about a Merkle tree: its id, its epoch, the number of its
+ * leaves, its root hash, and the time.
+ */
 export interface TreeHead {
   readonly tree: string;
   readonly epoch: string;
@@ -24,8 +30,8 @@ export interface SealKey {
 }
 
 /**
- * Signs a checkpoint (c2sp.org/tlog-checkpoint): the origin, which names the tree and the epoch,
- * the size, the root, and the time, which is only for information.
+ * Returns a signed checkpoint (c2sp.org/tlog-checkpoint). Its lines are the origin, which names the
+ * tree and the epoch, the size, the root, and the time, which is only for information.
  */
 export async function signCheckpoint(
   { signer, name }: SealKey,
@@ -38,13 +44,19 @@ export async function signCheckpoint(
   return `${text}\n— ${name} ${Buffer.concat([id, signature]).toString('base64')}\n`;
 }
 
-/** Returns the public key as a verifier reads it (c2sp.org/signed-note). */
+/**
+ * Returns the public key in the text format by which verifiers read it: name, key id and key
+ * (c2sp.org/signed-note).
+ */
 export function verifierOf({ signer, name }: SealKey): string {
   const key = Buffer.concat([ED25519, rawKey(signer.publicKey)]).toString('base64');
   return `${name}+${keyId(name, signer.publicKey).toString('hex')}+${key}`;
 }
 
-/** Reads the tree, the epoch and the size that a checkpoint names; undefined for another text. */
+/**
+ * Reads the tree, the epoch, the size and the root (base64) that a checkpoint states; undefined for
+ * any other text. The signature is not verified.
+ */
 export function headOf(
   note: string,
 ): (Pick<TreeHead, 'tree' | 'epoch' | 'size'> & { readonly root: string }) | undefined {

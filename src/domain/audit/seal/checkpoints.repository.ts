@@ -3,18 +3,21 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { DEPLOYMENT } from './checkpoint.js';
 import { MerkleRange } from './merkle-tree.js';
 
-/** A tree that has grown since its last checkpoint. */
+/** A Merkle tree of the audit log that has grown since its last checkpoint. */
 export interface GrownTree {
   readonly tree: string;
   readonly epoch: string;
   readonly range: MerkleRange;
-  /** The time of the last checkpoint. The next one has no earlier time. */
+  /**
+   * The time of the last checkpoint; null if there is none. The next checkpoint has no earlier
+   * time.
+   */
   readonly signedAt: Date | null;
-  /** The place of the last row, as the database has it. */
+  /** The position in the feed of the last row in the tree. */
   readonly place: readonly [epoch: string, xid: string, id: string];
 }
 
-/** A signed checkpoint of a tree. */
+/** A checkpoint of a tree. `size` is the number of leaves, and `note` is the signed text. */
 export interface Checkpoint {
   readonly tree: string;
   readonly epoch: string;
@@ -23,8 +26,9 @@ export interface Checkpoint {
 }
 
 /**
- * Takes the next round of sealing. Returns false if another replica has begun one, or has gone on
- * with one, within the given seconds. A clock that was set back ends no round.
+ * Takes the next round of sealing for this process. Returns false if another process has begun one,
+ * or has continued one, within the given seconds. If the clock was set back, a round can be taken
+ * at once.
  */
 export async function takeRound(tx: EntityManager, seconds: number): Promise<boolean> {
   const taken = await sql(tx)`
@@ -34,12 +38,18 @@ export async function takeRound(tx: EntityManager, seconds: number): Promise<boo
   return taken.length > 0;
 }
 
-/** Keeps the round of sealing of this replica from being taken by another one. */
+/**
+ * Renews the claim of this process on its round of sealing, so that no other process takes the
+ * round.
+ */
 export async function keepRound(tx: EntityManager): Promise<void> {
   await sql(tx)`UPDATE audit_seal SET round_at = clock_timestamp()`;
 }
 
-/** Lists the trees of the present epoch that have grown since their last checkpoints. */
+/**
+ * Lists the trees of the present epoch that have grown since their last checkpoints. None are
+ * listed on a database server that is not confirmed after its start.
+ */
 export async function listGrown(
   tx: EntityManager,
   which: 'organizations' | 'deployment',
@@ -67,8 +77,8 @@ export async function listGrown(
 }
 
 /**
- * Returns the last checkpoint of the last tree, if the tree is of an epoch that has ended;
- * undefined if the present epoch has a tree.
+ * Returns the last checkpoint of a tree that ended with its epoch. Undefined if the present epoch
+ * has begun its tree already, or if there was no tree.
  */
 export async function endedTree(
   tx: EntityManager,
@@ -84,7 +94,8 @@ export async function endedTree(
 }
 
 /**
- * Stores a checkpoint, unless the tree has one of the same size or larger. Returns false if it has.
+ * Stores a checkpoint. Returns false, and stores nothing, if the tree has one of the same size or
+ * larger.
  */
 export async function recordCheckpoint(
   tx: EntityManager,
@@ -103,7 +114,10 @@ export async function recordCheckpoint(
   return recorded.length > 0;
 }
 
-/** Lists checkpoints that were not published yet, the oldest first. */
+/**
+ * Lists checkpoints that were not published yet (written to the log and the object store), the
+ * oldest first.
+ */
 export function listUnpublished(tx: EntityManager, limit: number): Promise<Checkpoint[]> {
   return checkpointsOf(
     sql<StoredCheckpoint>(tx)`
@@ -112,7 +126,9 @@ export function listUnpublished(tx: EntityManager, limit: number): Promise<Check
   );
 }
 
-/** Records that a checkpoint is where witnesses find it. */
+/**
+ * Records that a checkpoint was published: witnesses find it in the log and in the object store.
+ */
 export async function recordPublished(
   tx: EntityManager,
   { tree, epoch, size }: Checkpoint,
@@ -122,7 +138,10 @@ export async function recordPublished(
     WHERE tree = ${tree} AND epoch = ${epoch} AND size = ${size}`;
 }
 
-/** Lists the checkpoints of a tree after a size of an epoch, the smallest first. */
+/**
+ * Lists the checkpoints of a tree, over all epochs, that follow an epoch and a size, the smallest
+ * first.
+ */
 export function listCheckpoints(
   tx: EntityManager,
   tree: string,
@@ -137,7 +156,7 @@ export function listCheckpoints(
   );
 }
 
-/** Returns the newest checkpoint of a tree. */
+/** Returns the newest checkpoint of a tree; undefined if it has none. */
 export async function newestCheckpoint(
   tx: EntityManager,
   tree: string,
@@ -150,7 +169,10 @@ export async function newestCheckpoint(
   return newest;
 }
 
-/** Lists the ranges of the checkpoints of a tree with sizes between two, both included. */
+/**
+ * Lists the subtree hashes that belong to the checkpoints of a tree with at least `least` and at
+ * most `most` leaves.
+ */
 export async function listRanges(
   tx: EntityManager,
   tree: string,

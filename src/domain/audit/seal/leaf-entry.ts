@@ -1,16 +1,24 @@
 import { hash } from 'node:crypto';
 
-/** The bytes of the entry of a leaf. */
+/**
+ * The length of the entry of a leaf, in bytes: kind (1), id (16), number (8) and SHA-256 (32). A
+ * leaf of the Merkle tree is the hash of an entry.
+ */
 export const ENTRY_BYTES = 57;
 
-/** The kinds of leaves by the first byte of the entry: a checkpoint, or a row of a class. */
+/**
+ * The first byte of an entry is its kind: 0 for a checkpoint, and from 1 the classes of audit
+ * events in this order.
+ */
 export const CHECKPOINT_KIND = 0;
 const CLASSES = ['auth', 'oauth', 'admin'] as const;
 
 /**
- * The entry of a leaf: the kind, an id, a number and the SHA-256 of a text. Of a row, these are its
- * class, its id, its time in microseconds since 2000 and the hash of the text of all its columns.
- * Of a checkpoint, they are 0, the id and the size of its tree, and the hash of its signed text.
+ * The entry of a leaf of the Merkle tree: a kind, an id, a number and a SHA-256.
+ *
+ * For an audit event these are its class, its id, its time in microseconds since 2000, and the hash
+ * of the text of its columns. For a checkpoint they are 0, the id and the size of its tree, and the
+ * hash of its signed text.
  */
 export interface LeafEntry {
   readonly kind: number;
@@ -19,7 +27,7 @@ export interface LeafEntry {
   readonly digest: Buffer;
 }
 
-/** Returns the entry of a checkpoint in another tree. */
+/** Returns the entry by which another tree contains a checkpoint as a leaf. */
 export function checkpointEntry(tree: string, size: number, note: string): Buffer {
   const entry = Buffer.alloc(ENTRY_BYTES);
   entry.write(tree.replaceAll('-', ''), 1, 'hex');
@@ -28,7 +36,7 @@ export function checkpointEntry(tree: string, size: number, note: string): Buffe
   return entry;
 }
 
-/** Reads an entry. */
+/** Reads the fields of an entry from its bytes. */
 export function readEntry(entry: Buffer): LeafEntry {
   const id = entry.toString('hex', 1, 17);
   return {
@@ -39,14 +47,14 @@ export function readEntry(entry: Buffer): LeafEntry {
   };
 }
 
-/** Divides the entries of several leaves. */
+/** Divides bytes into the entries of which they consist. */
 export function entriesOf(bytes: Buffer): Buffer[] {
   return Array.from({ length: bytes.length / ENTRY_BYTES }, (_, n) =>
     bytes.subarray(n * ENTRY_BYTES, (n + 1) * ENTRY_BYTES),
   );
 }
 
-/** The number of a class as the first byte of an entry has it, in SQL. */
+/** The SQL of the first byte of the entry of an event `e`, which stands for its class. */
 export const KIND_BY_CLASS = `CASE e.class ${CLASSES.map(
   (name, n) => `WHEN '${name}' THEN '\\x0${n + 1}'::bytea`,
 ).join(' ')} ELSE '\\xff'::bytea END`;

@@ -5,7 +5,7 @@ export const HASH_BYTES = 32;
 
 const INNER = Buffer.alloc(1 + 2 * HASH_BYTES, 1);
 
-/** Returns the hash of a leaf with its entry (RFC 9162 §2.1.1). */
+/** Returns the hash of a leaf: the SHA-256 of a zero byte and the entry (RFC 9162 §2.1.1). */
 export function leafHash(entry: Buffer): Buffer {
   const bytes = Buffer.allocUnsafe(1 + entry.length);
   bytes[0] = 0;
@@ -13,14 +13,17 @@ export function leafHash(entry: Buffer): Buffer {
   return hash('sha256', bytes, 'buffer');
 }
 
-/** Returns the hash of a subtree of two subtrees (RFC 9162 §2.1.1). */
+/** Returns the hash of a node of the tree from those of its two children (RFC 9162 §2.1.1). */
 export function innerHash(left: Buffer, right: Buffer): Buffer {
   left.copy(INNER, 1);
   right.copy(INNER, 1 + HASH_BYTES);
   return hash('sha256', INNER, 'buffer');
 }
 
-/** A complete subtree of `2 ** level` leaves. `n` subtrees of the same size come before it. */
+/**
+ * A complete subtree of `2 ** level` leaves. `n` is its number from the left, from 0, among the
+ * subtrees of the same size.
+ */
 export interface Subtree {
   readonly level: number;
   readonly n: number;
@@ -32,13 +35,18 @@ export interface HashedSubtree extends Subtree {
 }
 
 /**
- * The left part of a Merkle tree, kept as the hashes of its largest complete subtrees. It has one
- * hash for each bit that is set in its size, so that a tree of a million leaves needs at most 20.
+ * The first leaves of a Merkle tree, kept as the hashes of its largest complete subtrees. There is
+ * one hash for each bit that is set in the number of leaves, so that a million leaves need at most
+ * 20.
  */
 export class MerkleRange {
   readonly #hashes: Buffer[];
 
-  /** @param bytes the hashes, the largest subtree first, as {@link bytes} returned them */
+  /**
+   * Continues a tree of `count` leaves; without arguments it is empty.
+   *
+   * @param bytes the hashes of the subtrees, the largest first, as {@link bytes} returned them
+   */
   constructor(
     private count = 0,
     bytes: Buffer = Buffer.alloc(0),
@@ -52,15 +60,15 @@ export class MerkleRange {
     return this.count;
   }
 
-  /** The hashes as bytes, the largest subtree first. */
+  /** The hashes of the subtrees, 32 bytes each, the largest subtree first. */
   get bytes(): Buffer {
     return Buffer.concat(this.#hashes);
   }
 
   /**
-   * Appends a leaf.
+   * Appends a leaf by its hash.
    *
-   * @param onNode takes each subtree that the leaf completes
+   * @param onNode is called for each subtree that the leaf completes
    */
   append(leaf: Buffer, onNode: (node: HashedSubtree) => void = () => {}): void {
     let hashed = leaf;
@@ -74,20 +82,25 @@ export class MerkleRange {
     this.count += 1;
   }
 
-  /** Returns the hash of the whole tree. */
+  /** Returns the root: the hash of the whole tree. */
   root(): Buffer {
     return rootOf(this.#hashes);
   }
 }
 
-/** Returns the hash of a tree from the hashes of its largest complete subtrees, in their order. */
+/**
+ * Returns the hash of a tree from the hashes of its largest complete subtrees, from left to right.
+ */
 export function rootOf(subtrees: readonly Buffer[]): Buffer {
   const [last, ...others] = subtrees.toReversed();
   if (last === undefined) return hash('sha256', '', 'buffer');
   return others.reduce((right, left) => innerHash(left, right), last);
 }
 
-/** Divides leaves into the largest complete subtrees, in their order. */
+/**
+ * Divides a run of leaves into the largest complete subtrees, in their order. `from` is the index
+ * of the first leaf, and `to` the index after the last one.
+ */
 export function subtreesOf(from: number, to: number): Subtree[] {
   const subtrees: Subtree[] = [];
   for (let at = from; at < to;) {
@@ -100,10 +113,11 @@ export function subtreesOf(from: number, to: number): Subtree[] {
 }
 
 /**
- * Returns the parts of a consistency proof (RFC 9162 §2.1.4.1): each is a run of leaves whose hash
- * is one element of the proof.
+ * Returns the parts of a consistency proof, which shows that a tree is the beginning of a larger
+ * one (RFC 9162 §2.1.4.1). Each part is a run of leaves, and its hash is one element of the proof.
  *
  * @param first the size of the smaller tree, at least 1
+ * @param second the size of the larger tree
  */
 export function consistencyParts(
   first: number,

@@ -8,7 +8,10 @@ import type { KmsKeys } from '#platform/kms/kms-keys.js';
 import { verifierOf, type SealKey } from './checkpoint.js';
 import { peekSealKey, recordSealKey, recordVerifier, resealKey } from './seal-keys.repository.js';
 
-/** The purpose from which the key is derived that encrypts the stored key. */
+/**
+ * A name that goes into the derivation of the key that encrypts the stored seal key, so that no
+ * other secret is encrypted by it.
+ */
 const PURPOSE = 'audit seal key';
 
 type SealConfig = Pick<Config, 'auditSeal' | 'secrets'> & {
@@ -17,11 +20,12 @@ type SealConfig = Pick<Config, 'auditSeal' | 'secrets'> & {
 
 /**
  * Opens the key that signs checkpoints: the one in KMS, or the configured one, or the key in the
- * database, which the first start makes. The public key is recorded, so that verifiers of old
- * checkpoints find it after the key was replaced.
+ * database, which the first start makes. The public key is recorded, so that verifiers find it for
+ * old checkpoints after the key was replaced.
  *
- * Undefined if neither root secret decrypts the stored key. This process then seals nothing, and
- * says so in the log: the seal must not keep people from their credentials.
+ * Returns undefined if neither the present nor the previous root secret decrypts the stored key.
+ * This process then seals nothing and logs it. It still starts, because people need their
+ * credentials even without the seal.
  */
 export async function openSealKey(
   config: SealConfig,
@@ -48,7 +52,10 @@ async function signerOf(
   return pem === undefined ? undefined : localSigner(createPrivateKey(pem));
 }
 
-/** Returns the stored key as PEM; undefined if it cannot be decrypted. A missing key is made. */
+/**
+ * Returns the key in the database as PEM; undefined if it cannot be decrypted. If the database has
+ * none, a key is made.
+ */
 async function storedKey(
   secrets: SealConfig['secrets'],
   name: string,
@@ -69,7 +76,10 @@ async function storedKey(
   return opened.text;
 }
 
-/** Makes a key, and returns the stored one: another replica may have made it meanwhile. */
+/**
+ * Makes a key and stores it encrypted, and returns the encrypted key that is in the database then.
+ * That is another key if another process stored one first.
+ */
 async function makeKey(
   secrets: SealConfig['secrets'],
   name: string,

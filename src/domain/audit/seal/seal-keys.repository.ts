@@ -1,7 +1,7 @@
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** Records the public key of a key that signs checkpoints, unless it is there. */
+/** Records the public key of a key that signs checkpoints, unless it is recorded already. */
 export async function recordVerifier(tx: EntityManager, verifier: string): Promise<void> {
   await sql(tx)`
     INSERT INTO audit_seal_keys (verifier) VALUES (${verifier}) ON CONFLICT (verifier) DO NOTHING`;
@@ -14,7 +14,7 @@ export async function listVerifiers(tx: EntityManager): Promise<string[]> {
   return rows.map(({ verifier }) => verifier);
 }
 
-/** Returns the encrypted key that the service made; undefined if there is none. */
+/** Returns the encrypted seal key that the service made itself; undefined if there is none. */
 export async function peekSealKey(tx: EntityManager): Promise<string | undefined> {
   const [row] = await sql<{ sealed: string }>(tx)`
     SELECT sealed FROM audit_seal_keys WHERE sealed IS NOT NULL`;
@@ -34,7 +34,10 @@ export async function recordSealKey(
   return stored;
 }
 
-/** Replaces the ciphertext of the key, unless another replica has replaced it already. */
+/**
+ * Replaces the ciphertext of the seal key, for example after a change of the root secret, unless
+ * another process has replaced it already.
+ */
 export async function resealKey(tx: EntityManager, from: string, to: string): Promise<void> {
   await sql(tx)`UPDATE audit_seal_keys SET sealed = ${to} WHERE sealed = ${from}`;
 }

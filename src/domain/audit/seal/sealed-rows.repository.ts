@@ -5,7 +5,10 @@ import { FIRST_PLACE, type FeedPlace } from '../feed/audit-feed.repository.js';
 import { DEPLOYMENT } from './checkpoint.js';
 import { KIND_BY_CLASS } from './leaf-entry.js';
 
-/** The columns of a row `e` in a fixed order, as a further row `r`. */
+/**
+ * A SQL join that makes a row `r` with the columns of an event `e`. Their order is fixed, because
+ * another order would change the sealed text.
+ */
 const COLUMNS = new SqlFragment(
   [
     `CROSS JOIN LATERAL (SELECT e.id, e.type, e.class, e.actor_id, e.subject_id, e.org_id, e.request_id, e.ip,
@@ -15,11 +18,14 @@ const COLUMNS = new SqlFragment(
   [],
 );
 
-/** The text of all columns of a row: JSON, as PostgreSQL prints it. */
+/** The SQL of the text of an event that is sealed: JSON of all columns, as PostgreSQL prints it. */
 const TEXT = 'row_to_json(r)::text';
 const TEXT_OF_ROW = new SqlFragment([TEXT], []);
 
-/** The entry of the leaf of a row. */
+/**
+ * The SQL of the leaf entry of an event: class, id, time and the hash of its text, as in {@link
+ * KIND_BY_CLASS} and `leaf-entry.ts`.
+ */
 const ENTRY = new SqlFragment(
   [
     `${KIND_BY_CLASS} || uuid_send(e.id) || timestamptz_send(e.created_at) || sha256(convert_to(${TEXT}, 'UTF8'))`,
@@ -27,22 +33,25 @@ const ENTRY = new SqlFragment(
   [],
 );
 
-/** The entries of rows in the order of the feed, and the place of the last row. */
+/**
+ * The leaf entries of events in the order of the feed, one after another, and the position of the
+ * last event.
+ */
 export interface RowEntries {
   readonly entries: Buffer;
   readonly last: FeedPlace;
 }
 
-/** A row of the log as text, with its id. */
+/** An event of the log as the text that is sealed, with its id. */
 export interface RowText {
   readonly id: string;
   readonly text: string;
 }
 
-/** The organization of a tree, and NULL for the tree of the deployment. */
+/** Returns the organization of a tree; null for the tree of the deployment. */
 const orgOf = (tree: string): string | null => (tree === DEPLOYMENT ? null : tree);
 
-/** The rows of a tree after a place in the feed, in its order. */
+/** Returns the SQL of the events of a tree after a position in the feed, in its order. */
 function feedOf(tree: string, { epoch, xid, id }: FeedPlace, limit: number): SqlFragment {
   const place = fragment`${epoch}::bigint, ${xid}::xid8, ${id}::uuid, ${limit}::int`;
   const org = orgOf(tree);
@@ -51,7 +60,10 @@ function feedOf(tree: string, { epoch, xid, id }: FeedPlace, limit: number): Sql
     : fragment`audit_feed(${org}::uuid, ${place})`;
 }
 
-/** Reads the entries of the rows after a place, at most `limit`; undefined if there is none. */
+/**
+ * Reads the leaf entries of at most `limit` events of a tree after a position; undefined if there
+ * are none.
+ */
 export async function readEntries(
   tx: EntityManager,
   tree: string,
@@ -69,7 +81,10 @@ export async function readEntries(
   return { entries: row.entries, last: { epoch: row.epoch, xid: row.xid, id: row.id } };
 }
 
-/** Lists the rows of a tree between two places, the second one included, in their order. */
+/**
+ * Lists the events of a tree after one position and up to another, in their order. It also lists
+ * events that were inserted later and that no leaf has.
+ */
 export function listRowTexts(
   tx: EntityManager,
   tree: string,
@@ -84,7 +99,10 @@ export function listRowTexts(
     WHERE ${CONFIRMED} ORDER BY e.epoch, e.xid, e.id`;
 }
 
-/** Returns those of the ids that a row has, at any place and of any organization. */
+/**
+ * Returns those ids that an event anywhere in the log has, also at another position or of another
+ * organization.
+ */
 export async function findElsewhere(
   tx: EntityManager,
   ids: readonly string[],
@@ -95,7 +113,10 @@ export async function findElsewhere(
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Lists the organizations that have rows after the place to which their last tree has come. */
+/**
+ * Lists the organizations that have events after the last event of their newest tree. If the epoch
+ * of the tree has ended, the last event of its last checkpoint decides.
+ */
 export async function listUnsealed(tx: EntityManager): Promise<string[]> {
   const rows = await sql<{ org_id: string }>(tx)`
     SELECT o.org_id FROM audited_organizations() o (org_id)

@@ -22,16 +22,23 @@ import { withTransactionRetry } from '#platform/database/statements/transaction-
 /** Milliseconds between two rounds of sealing. */
 const INTERVAL = 60_000;
 
-/** Seconds in which no second replica begins a round. It is shorter than {@link INTERVAL}. */
+/**
+ * The seconds after the beginning of a round in which no other process begins one. It is shorter
+ * than {@link INTERVAL}, so that the next round is not refused.
+ */
 const ROUND = 50;
 
-/** The rows that one transaction seals, and those that one round seals. */
+/**
+ * The most events that one transaction and one round seal, the most signatures at the same time,
+ * and the most checkpoints that one round publishes.
+ */
 const LIMITS = { batch: 2_048, round: 500_000, signatures: 20, published: 1_000 } as const;
 
 /**
- * Seals the audit log once a minute: appends the new rows of each organization to its Merkle tree,
- * and signs a checkpoint of each tree that has grown. A leaf of the tree of the deployment is a row
- * without an organization, or a checkpoint of an organization.
+ * Seals the audit log once a minute, so that a later change of an event can be proven. It appends
+ * the new events of each organization to its Merkle tree, and signs a checkpoint of each tree that
+ * has grown. A leaf of the tree of the deployment is an event without an organization, or a
+ * checkpoint of an organization.
  *
  * A killed round loses nothing, because each step is a transaction, and the next round goes on
  * after it. Two rounds at once never make two trees, because a transaction locks its tree.
@@ -40,7 +47,10 @@ export class AuditSealer {
   readonly #log = new Logger('audit');
   readonly #security = new Logger('security');
   readonly #worker: QueueWorker;
-  /** The checkpoints that are in the log, and not in the object store yet. */
+  /**
+   * The texts of checkpoints that are in the log but not in the object store yet. They are not
+   * logged again when the store is tried again.
+   */
   readonly #logged = new Set<string>();
 
   constructor(
@@ -63,12 +73,12 @@ export class AuditSealer {
     return this.#worker.stop();
   }
 
-  /** Seals what was added, unless another replica does it. */
+  /** Seals the new events, unless another process does so in this minute. */
   async run(): Promise<void> {
     if (await takeRound(this.dataSource.manager, ROUND)) await this.seal();
   }
 
-  /** Seals what was added, and publishes the checkpoints. */
+  /** Seals the new events, signs the trees that have grown, and publishes the checkpoints. */
   async seal(): Promise<void> {
     let left: number = LIMITS.round;
     for (const tree of [...(await listUnsealed(this.dataSource.manager)), DEPLOYMENT]) {
@@ -79,7 +89,10 @@ export class AuditSealer {
     await this.#publish();
   }
 
-  /** Seals the rows of a tree, at most `most`, and returns the number that is left of `most`. */
+  /**
+   * Seals the new events of a tree, at most `most` of them. Returns how many of `most` are left for
+   * other trees.
+   */
   async #sealRows(tree: string, most: number): Promise<number> {
     let left = most;
     while (left > 0 && !this.#worker.isStopping) {
@@ -93,8 +106,9 @@ export class AuditSealer {
   }
 
   /**
-   * Returns the last checkpoint that was published of the tree of the epoch before, if the database
-   * has lost it. The new tree then names this one.
+   * Returns the last published checkpoint of a tree that ended with its epoch, if the database has
+   * lost it. The first leaf of the new tree then names this checkpoint, so that the loss can be
+   * proven.
    */
   async #lostCheckpoint(tree: string): Promise<string | undefined> {
     const last = this.store && (await endedTree(this.dataSource.manager, tree));
@@ -122,12 +136,16 @@ export class AuditSealer {
     return { grown, at, note: await signCheckpoint(this.key, head) };
   }
 
-  /** Publishes the checkpoints, also those that a killed process has not published. */
+  /**
+   * Publishes the checkpoints in the log and in the object store, also those that a killed process
+   * has left.
+   */
   async #publish(): Promise<void> {
     const { manager } = this.dataSource;
     for (const checkpoint of await listUnpublished(manager, LIMITS.published)) {
       const { tree, epoch, size, note } = checkpoint;
-      // A line of the log has no line breaks, and `svc audit verify` reads the lines again.
+      // A line of the log must not contain line breaks, so the text is logged as an array of its
+      // lines. `svc audit verify` reads them from the log.
       if (!this.#logged.has(note)) {
         this.#log.log({ tree, epoch, size, note: note.split('\n') }, 'audit_checkpoint');
       }
@@ -146,7 +164,7 @@ interface SignedTree {
   readonly note: string;
 }
 
-/** Seals a batch of the rows of a tree, and returns their number. */
+/** Seals the next events of a tree, at most `LIMITS.batch`, and returns their number. */
 async function sealBatch(tx: EntityManager, tree: string, lost?: string): Promise<number> {
   const epoch = await holdEpoch(tx);
   if (epoch === undefined) return 0;
@@ -162,7 +180,8 @@ async function recordAll(tx: EntityManager, signed: readonly SignedTree[]): Prom
   const epoch = await holdEpoch(tx);
   const present = signed.filter(({ grown }) => grown.epoch === epoch);
   if (epoch === undefined || present.length === 0) return;
-  // The lock of this tree puts the transactions of two replicas one after the other.
+  // The lock of the tree of the deployment makes two processes store their checkpoints one after
+  // the other.
   const deployment = await openTree(tx, DEPLOYMENT, epoch);
   const entries: Buffer[] = [];
   for (const { grown, note, at } of present) {

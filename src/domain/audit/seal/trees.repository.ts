@@ -5,13 +5,19 @@ import { headOf } from './checkpoint.js';
 import { checkpointEntry, entriesOf, ENTRY_BYTES } from './leaf-entry.js';
 import { leafHash, MerkleRange, type HashedSubtree } from './merkle-tree.js';
 
-/** The leaves of a tile, which is the largest number of leaves in one row. */
+/** The number of leaves of a tile. A row of `audit_leaves` never has leaves of two tiles. */
 const TILE = 256;
 
-/** The levels of the subtrees that are stored: 8, 16 and so on. */
+/**
+ * The hash of a subtree is stored only if its level is a multiple of this number. A subtree of
+ * level n has 2 to the power of n leaves. The hashes of other levels are computed.
+ */
 export const LEVELS_OF_NODES = 8;
 
-/** A tree that takes leaves. Its row is locked until the end of the transaction. */
+/**
+ * A Merkle tree to which leaves are appended. Its row is locked until the end of the transaction.
+ * `last` is the position of the last event in it.
+ */
 export interface OpenTree {
   readonly tree: string;
   readonly epoch: string;
@@ -20,8 +26,8 @@ export interface OpenTree {
 }
 
 /**
- * Returns the present epoch, which does not end before the end of the transaction. Undefined if the
- * server is not confirmed.
+ * Returns the present epoch of the feed, and keeps it from ending before the end of the
+ * transaction. Undefined if the database server is not confirmed after its start.
  */
 export async function holdEpoch(tx: EntityManager): Promise<string | undefined> {
   const [row] = await sql<{ epoch: string }>(tx)`
@@ -31,10 +37,11 @@ export async function holdEpoch(tx: EntityManager): Promise<string | undefined> 
 }
 
 /**
- * Locks the tree of an epoch. A tree that does not exist yet begins after the last checkpoint of
- * the tree before, and its first leaf names this checkpoint.
+ * Locks the tree of an epoch, and creates it if it does not exist yet. A new tree begins after the
+ * last event that the last checkpoint of the previous tree has. Its first leaf names that
+ * checkpoint.
  *
- * @param published the last checkpoint that was published, if it is not in the database
+ * @param published the last checkpoint that was published, if the database has lost it
  */
 export async function openTree(
   tx: EntityManager,
@@ -89,7 +96,8 @@ async function lockTree(
  * Appends leaves to a tree.
  *
  * @param entries the entries of the leaves, one after another
- * @param last the place of the last row among them; by default the one before
+ * @param last the position of the last event among the leaves; by default the one that the tree had
+ *   before, for leaves that are checkpoints
  * @throws Error if the tree has grown meanwhile
  */
 export async function append(
@@ -126,7 +134,9 @@ export async function append(
   return { tree, epoch, range, last };
 }
 
-/** Divides entries so that no part crosses the border of a tile. */
+/**
+ * Divides entries into the parts that are stored as rows, so that no row has leaves of two tiles.
+ */
 function tilesOf(
   size: number,
   entries: Buffer,

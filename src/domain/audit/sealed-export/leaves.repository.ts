@@ -12,18 +12,27 @@ import {
 } from '../seal/merkle-tree.js';
 import { LEVELS_OF_NODES } from '../seal/trees.repository.js';
 
-/** A tree up to its last checkpoint, which is what verifiers can check. */
+/**
+ * A Merkle tree of the audit log up to its last checkpoint. Later leaves are left out, because no
+ * verifier can check them yet.
+ */
 export interface SignedTreeState {
   readonly tree: string;
   readonly epoch: string;
   readonly size: number;
-  /** The last checkpoint of the tree before, which the first leaf names. */
+  /**
+   * The signed text of the last checkpoint of the previous tree, which the first leaf names; null
+   * if there is none.
+   */
   readonly previous: string | null;
-  /** The place after which the tree begins. */
+  /** The position in the feed after which the events of the tree begin. */
   readonly from: FeedPlace;
 }
 
-/** Leaves that were appended together, with the places between which their rows are. */
+/**
+ * Leaves that one transaction appended. `first` is the index of the first leaf. Their events are
+ * after the position `after`, up to `last`.
+ */
 export interface LeafBatch {
   readonly first: number;
   readonly entries: readonly Buffer[];
@@ -31,7 +40,10 @@ export interface LeafBatch {
   readonly last: FeedPlace;
 }
 
-/** Returns the first tree of an organization from an epoch on that has a checkpoint. */
+/**
+ * Returns the tree of an organization with the lowest epoch that is at least `from`, among those
+ * with a checkpoint; undefined if there is none.
+ */
 export async function findTree(
   tx: EntityManager,
   tree: string,
@@ -58,7 +70,7 @@ export async function findTree(
   );
 }
 
-/** Returns the batch of leaves that has a leaf; undefined if the tree does not have it. */
+/** Returns the batch of leaves that contains the leaf with an index; undefined if there is none. */
 export async function findBatch(
   tx: EntityManager,
   { tree, epoch, from }: Pick<SignedTreeState, 'tree' | 'epoch' | 'from'>,
@@ -100,10 +112,13 @@ export async function findBatch(
   };
 }
 
-/** More than the leaves of a batch. */
+/**
+ * A number that is larger than any batch of leaves. It bounds the part of the index that the
+ * statement reads.
+ */
 const LARGEST_BATCH = 10_000;
 
-/** Returns the left part of a tree. */
+/** Returns the first `size` leaves of a tree, as the hashes of their largest complete subtrees. */
 export async function rangeAt(
   tx: EntityManager,
   tree: string,
@@ -115,7 +130,10 @@ export async function rangeAt(
   return new MerkleRange(size, Buffer.concat(hashes));
 }
 
-/** Returns the hash of a run of leaves that begins a subtree (RFC 9162 §2.1.1). */
+/**
+ * Returns the hash of a run of leaves as a tree of their own (RFC 9162 §2.1.1). They must be the
+ * first leaves of a subtree. `to` is the index after the last one.
+ */
 export async function hashOfLeaves(
   tx: EntityManager,
   tree: string,
@@ -127,7 +145,10 @@ export async function hashOfLeaves(
   return rootOf(hashes);
 }
 
-/** Returns the hash of a complete subtree from the stored nodes or leaves. */
+/**
+ * Returns the hash of a complete subtree. It is computed from the largest stored subtrees, or from
+ * the leaves if the subtree is too small to have stored ones.
+ */
 async function subtreeHash(
   tx: EntityManager,
   tree: string,
@@ -144,7 +165,10 @@ async function subtreeHash(
   return joined(hashes);
 }
 
-/** Returns the hash of a subtree whose parts are complete and of one size. */
+/**
+ * Returns the hash of a subtree from the hashes of its parts, which are complete, of one size, and
+ * in number a power of two.
+ */
 function joined(hashes: readonly Buffer[]): Buffer {
   const [left, right] = hashes;
   if (!left || !right) return left ?? rootOf([]);

@@ -1,21 +1,30 @@
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The milliseconds after a round of sealing from which on the next one is late. */
+/** The milliseconds after the last round of sealing from which on the next round is late. */
 export const SEAL_IS_LATE = 600_000;
 
-/** A published checkpoint that the database does not have. */
+/** A published checkpoint that the database does not have, or contradicts. */
 export interface SealGap {
   readonly tree: string;
   readonly epoch: string;
-  /** The size of the published checkpoint, and that of the last one in the database. */
+  /**
+   * The number of leaves of the published checkpoint. `kept` is that of the last checkpoint of the
+   * tree in the database, 0 if there is none.
+   */
   readonly published: number;
   readonly kept: number;
-  /** True if the database has another checkpoint of the same size. */
+  /**
+   * True if the database has a checkpoint of the same size with another root, so that its events
+   * differ from the published ones.
+   */
   readonly isContradicted: boolean;
 }
 
-/** Reads the milliseconds since the last round of sealing, and the checkpoints that wait. */
+/**
+ * Reads the state of the seal. `age` is the milliseconds since the last round of sealing, undefined
+ * before the first. `unpublished` is the number of checkpoints that are not published yet.
+ */
 export async function sealState(
   tx: EntityManager,
 ): Promise<{ readonly age: number | undefined; readonly unpublished: number }> {
@@ -26,13 +35,16 @@ export async function sealState(
   return { age: row?.age ?? undefined, unpublished: row?.unpublished ?? 0 };
 }
 
-/** A checkpoint in a file of them: signed texts, answers of the API, or lines of the log. */
+/**
+ * Finds the tree, the epoch, the size and the root of each checkpoint in a text. The text has
+ * signed checkpoints, API responses with them, or lines of the log, so line breaks may be escaped.
+ */
 const PUBLISHED =
   /\/([0-9a-f-]{36})\/(\d{1,18})(?:\n|\\n|",")(\d{1,15})(?:\n|\\n|",")([A-Za-z0-9+/]{43}=)/g;
 
 /**
- * Compares published checkpoints with the database, and returns one gap for each tree: the largest
- * checkpoint that the database does not have.
+ * Compares published checkpoints with the database. Of each tree and epoch only the largest is
+ * compared. Returns those that the database does not have or contradicts.
  */
 export async function sealGaps(tx: EntityManager, published: string): Promise<SealGap[]> {
   const largest = new Map<string, { tree: string; epoch: string; size: number; root: string }>();

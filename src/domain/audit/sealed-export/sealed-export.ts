@@ -11,37 +11,51 @@ import {
 import type { MerkleRange } from '../seal/merkle-tree.js';
 import { findElsewhere, listRowTexts } from '../seal/sealed-rows.repository.js';
 
-/** A place in the trees of an organization: the next leaf of the tree of an epoch. */
+/**
+ * A position in the Merkle trees of an organization: an epoch, and the index of the next leaf in
+ * the tree of that epoch.
+ */
 export interface SealedPlace {
   readonly epoch: string;
   readonly index: number;
 }
 
-/** The facts that an export states: its time, and the days for which a class is kept. */
+/**
+ * The facts that an export states: its time (RFC 3339), and the days for which events of a class
+ * are kept, which explain missing events.
+ */
 export interface ExportFacts {
   readonly at: string;
   readonly retention: Readonly<Record<'auth' | 'oauth', number>>;
 }
 
-/** A part of the sealed export: lines, and the place from which the next part goes on. */
+/**
+ * A part of the sealed export: lines of JSON, and the position from which the next part goes on.
+ */
 export interface SealedPart {
   readonly lines: readonly string[];
-  /** Undefined at the end of the last tree. */
+  /** Undefined after the last tree. */
   readonly next: SealedPlace | undefined;
 }
 
-/** The rows beyond the number of leaves that a part reads, so that inserted rows are shown. */
+/**
+ * The events that are read beyond the number of leaves of a part, so that events that were inserted
+ * without a seal are shown.
+ */
 const MOST_INSERTED = 10_000;
 
 /**
- * Reads a part of the sealed export: what was sealed, row by row, from a place on.
+ * Reads a part of the sealed export from a position on. The export lists the leaves of the Merkle
+ * trees with their events, so that a verifier can find changed events.
  *
  * The first line of a tree states the tree, and each further line one leaf: the entry, and the text
- * of the row. A row that is gone has the entry alone. A line without an index is a row that was not
- * sealed, although its place is before the place of a sealed one. After the last leaf of a
- * checkpoint, a line has the hashes of the subtrees, so that a verifier can go on after an error.
+ * of the event. If the event is gone, the line has the entry alone. A line without an index is an
+ * event that was not sealed, although it comes before a sealed one.
  *
- * @param isBegun true if the lines before were read, so that the line of the tree was there
+ * After the last leaf of a checkpoint, a line has the hashes of the subtrees, so that a verifier
+ * can go on after an error.
+ *
+ * @param isBegun true if an earlier part was read, so that the line of the tree was in it
  */
 export async function readSealed(
   tx: EntityManager,
@@ -90,13 +104,16 @@ function hashesOf({ bytes }: MerkleRange): string[] {
   return hashes.map((hash) => hash.toString('base64'));
 }
 
-/** A line, and the size of the tree after the leaf on it. */
+/**
+ * A line of the export. `after` is the number of leaves up to this one, undefined for a line
+ * without a leaf.
+ */
 interface LeafLine {
   readonly line: string;
   readonly after: number | undefined;
 }
 
-/** Renders the leaves of a batch, and the rows among them that were not sealed. */
+/** Renders a batch of leaves as lines, with the events between them that were not sealed. */
 async function leafLines(
   tx: EntityManager,
   tree: SignedTreeState,
@@ -112,7 +129,8 @@ async function leafLines(
     tx,
     gone.map(({ id }) => id),
   );
-  // A row that was not sealed comes before the next sealed row in the order of the places.
+  // The line of an event that was not sealed comes before that of the next sealed event in the
+  // order of the feed.
   const inserted = new Map<string | undefined, string[]>();
   const waiting: string[] = [];
   for (const { id, text } of rows) {
@@ -138,7 +156,10 @@ async function leafLines(
   return [...lines, ...waiting.map((line) => ({ line, after: undefined }))];
 }
 
-/** Returns the signed text of a checkpoint that is a leaf; null if it is gone. */
+/**
+ * Returns the signed text of a checkpoint that is a leaf; null if the database does not have it any
+ * more.
+ */
 async function noteOf(
   tx: EntityManager,
   { epoch, previous }: SignedTreeState,

@@ -1,6 +1,6 @@
 /**
  * The API tokens of organizations, with which their programs authenticate. A token is valid only
- * while the admin who made it is an active admin, and for some days after a demotion.
+ * while the user who made it is an active admin, and for some days after a demotion of that user.
  */
 
 import { newUuid } from '#platform/clock/random.js';
@@ -12,7 +12,10 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 /** The prefix of an API token, by which a secret scanner recognizes it. */
 const API_TOKEN_PREFIX = 'svc_api_';
 
-/** The scope that lets a program rotate the SCIM tokens that its API token names. */
+/**
+ * The scope that lets a program rotate (replace by new ones) the SCIM tokens that its API token
+ * names.
+ */
 export const ROTATE_SCOPE = 'scim-tokens:rotate';
 
 /** The scopes of API tokens: each opens one kind of request. */
@@ -27,7 +30,9 @@ export const API_SCOPES = [
 /** A scope of API tokens. */
 export type ApiScope = (typeof API_SCOPES)[number];
 
-/** Makes an API token of 256 random bits. The hash covers the whole token with its prefix. */
+/**
+ * Makes an API token of 256 random bits. The stored hash covers the whole token with its prefix.
+ */
 export function mintApiToken(): OpaqueToken {
   return mintOpaqueToken(API_TOKEN_PREFIX);
 }
@@ -43,26 +48,31 @@ export interface ApiToken {
   readonly id: string;
   readonly name: string;
   readonly scopes: readonly ApiScope[];
-  /** The SCIM tokens that the token may rotate. */
+  /** The ids of the SCIM tokens that the token may rotate. */
   readonly scimTokenIds: readonly string[];
-  /** The networks from which the token is accepted; empty for every address. */
+  /**
+   * The networks from which the token is accepted, in CIDR notation; empty if it is accepted from
+   * every address.
+   */
   readonly allowedCidrs: readonly string[];
-  /** The days for which the token was made. */
+  /** The days from the creation of the token to its planned expiry. */
   readonly lifetimeDays: number;
-  /** The admin who made the token. The admin may have been removed since. */
+  /** The id of the admin who made the token. The admin may have been removed since. */
   readonly createdBy: string;
   readonly createdByEmail: string | null;
   readonly createdAt: Date;
   /** The time of the last use, accurate to the minute; null if the token was never used. */
   readonly lastUsedAt: Date | null;
   readonly expiresAt: Date;
-  /** The time at which its maker lost the role of admin; null while the maker has it. */
+  /**
+   * The time at which the maker of the token lost the role of admin; null while the maker has it.
+   */
   readonly makerDemotedAt: Date | null;
   /** True if the token ended because the access of its maker ended. */
   readonly isOrphan: boolean;
   /** The id of the token whose successor this one is; null if there is none. */
   readonly replaces: string | null;
-  /** True if the token was revoked, and did not only expire. */
+  /** True if the token was revoked; false if it is valid or has only expired. */
   readonly isRevoked: boolean;
   /** The time at which the token ended; null while it is valid. */
   readonly endedAt: Date | null;
@@ -102,12 +112,13 @@ const COLUMNS = fragment`
   t.revoked_at IS NOT NULL AS is_revoked,
   CASE WHEN t.expires_at <= now() THEN least(t.revoked_at, t.expires_at) ELSE t.revoked_at END AS ended_at`;
 
-/** The condition that a token `t` has not ended. */
+/** The SQL condition that a token `t` is neither revoked nor expired. */
 export const IS_VALID_TOKEN = fragment`t.revoked_at IS NULL AND t.expires_at > now()`;
 
 /**
- * The condition that a token `t` is accepted, by the present state of the user `u` who made it. The
- * ends of accounts revoke tokens too; this condition holds even if one of them did not.
+ * The SQL condition that a token `t` is accepted. It also checks that the user `u` who made the
+ * token is active and still an admin, or was demoted. Acts that end the access of the user revoke
+ * the tokens as well. This check is a second protection, in case one of these acts does not.
  */
 const IS_ACCEPTED = fragment`${IS_VALID_TOKEN} AND u.id = t.created_by AND u.org_id = t.org_id AND u.active
   AND (t.maker_demoted_at IS NOT NULL OR is_acting_admin(u.org_id, u.email, u.is_org_admin, u.active))
@@ -144,8 +155,9 @@ export async function listTokensOfMaker(tx: EntityManager, userId: string): Prom
 }
 
 /**
- * Lists the tokens of an organization that ended with the access of their makers in the last days,
- * and that have no successor yet, the newest first.
+ * Lists the tokens of an organization that ended in the last `days` days, because their makers lost
+ * their access or the role of admin. Tokens with a successor are left out. The newest token comes
+ * first.
  */
 export async function listOrphans(
   tx: EntityManager,
@@ -176,9 +188,9 @@ export async function findApiToken(
 }
 
 /**
- * Revokes an API token of an organization at once. One statement decides, so that of two admins who
- * revoke the token only one gets it returned. Undefined for an ended token, and for a token of
- * another organization.
+ * Revokes an API token of an organization at once. One statement decides, so that if two admins
+ * revoke the token, only one of them gets it returned. Undefined for an ended token, and for a
+ * token of another organization.
  */
 export async function revokeApiToken(
   tx: EntityManager,
@@ -192,8 +204,8 @@ export async function revokeApiToken(
 }
 
 /**
- * Makes a token end after some hours, unless it ends earlier. No hours end it at once. Returns its
- * end; undefined for a token that has ended already.
+ * Makes a token end after some hours, unless it ends earlier. With 0 hours it ends at once. Returns
+ * the time at which the token ends; undefined for a token that has ended already.
  */
 export async function endApiTokenAfter(
   tx: EntityManager,
@@ -210,8 +222,9 @@ export async function endApiTokenAfter(
 }
 
 /**
- * Sets the end of a token again, after the database lost the commit that had set it. Returns false
- * if the organization has no such token, or if the token ends earlier already.
+ * Sets the expiry of a token again, after the database lost the commit that had set it, for example
+ * at a failover. Returns false if the organization has no such token, or if the token ends earlier
+ * already.
  */
 export async function endApiTokenAt(
   tx: EntityManager,
@@ -231,14 +244,18 @@ export interface PresentedApiToken extends Program {
   readonly scopes: readonly string[];
   /** True if the token is accepted from the address of the request. */
   readonly isAllowedHere: boolean;
-  /** True if the time of the use, or of the refusal of the address, was recorded just now. */
+  /**
+   * True if this request recorded the time of the use, or the time at which the address was
+   * refused. The time of a use is recorded at most once a minute, and that of a refusal at most
+   * once an hour.
+   */
   readonly isNoted: boolean;
 }
 
 /**
- * Finds a valid API token by its hash. It records the time of the use as the SCIM tokens do: at
- * most once a minute, and outside any transaction. For an address that the token does not allow, it
- * records the time of the refusal instead, at most once an hour.
+ * Finds a valid API token by its hash. It records the time of the use at most once a minute, as for
+ * SCIM tokens. The caller runs it outside any transaction. For an address that the token does not
+ * allow, it records the time of the refusal instead, at most once an hour.
  */
 export async function authenticateApiToken(
   tx: EntityManager,
@@ -284,8 +301,8 @@ export interface HeldApiToken {
 }
 
 /**
- * Locks the admin who made an API token, so that the end of the admin waits for the transaction or
- * comes before it. Returns false if the admin has ended or is no admin.
+ * Locks the admin who made an API token, so that a removal or demotion of the admin waits until the
+ * transaction ends. Returns false if the user is no active admin any more.
  */
 export async function holdMaker(tx: EntityManager, apiTokenId: string): Promise<boolean> {
   const held = await sql<{ id: string }>(tx)`
@@ -298,7 +315,8 @@ export async function holdMaker(tx: EntityManager, apiTokenId: string): Promise<
 
 /**
  * Locks an API token that may rotate SCIM tokens. Undefined if the token has ended or lost the
- * scope. The caller holds its maker and the row of the organization.
+ * scope. The caller has locked the admin who made the token ({@link holdMaker}), and the row of the
+ * organization.
  */
 export async function lockForRotation(
   tx: EntityManager,
@@ -314,8 +332,8 @@ export async function lockForRotation(
 }
 
 /**
- * Puts the id of a new SCIM token in the place of the one that it replaces, in each API token of
- * the organization that names it.
+ * Replaces the id of an old SCIM token by the id of its replacement. This changes each API token of
+ * the organization that names the old SCIM token.
  */
 export async function followScimToken(
   tx: EntityManager,
@@ -337,8 +355,8 @@ export interface ExpiringApiToken {
 }
 
 /**
- * Returns the valid tokens that expire within some days and have no valid successor, each once: the
- * statement notes them.
+ * Returns the valid tokens that expire within some days and have no valid successor. Each token is
+ * returned only once, because the statement records that it was returned.
  */
 export function noteExpiringTokens(tx: EntityManager, days: number): Promise<ExpiringApiToken[]> {
   return sql<ExpiringApiToken>(tx)`
@@ -349,13 +367,18 @@ export function noteExpiringTokens(tx: EntityManager, days: number): Promise<Exp
     RETURNING t.id, t.org_id AS "orgId", t.name, t.expires_at AS "expiresAt"`;
 }
 
-/** The valid API tokens that expire soon: their number, and the first end. */
+/**
+ * The number of valid API tokens that expire soon, and the earliest expiry; null if there is none.
+ */
 export interface ExpiringApiTokens {
   readonly count: number;
   readonly first: Date | null;
 }
 
-/** Counts the valid API tokens that expire within some days, of one organization or of all. */
+/**
+ * Counts the valid API tokens that expire within some days and have no successor, of one
+ * organization or of all.
+ */
 export async function countExpiringTokens(
   tx: EntityManager,
   days: number,

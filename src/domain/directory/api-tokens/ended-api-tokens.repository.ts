@@ -20,10 +20,12 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { isUuid } from '#platform/text/single-line.js';
 import { IS_VALID_TOKEN, ROTATE_SCOPE } from './api-tokens.repository.js';
 
-/** The days for which a token can still read after its maker has lost the role of admin. */
+/**
+ * The days for which an API token can still read data after its maker has lost the role of admin.
+ */
 const DAYS_AFTER_DEMOTION = 7;
 
-/** The condition that a token `t` has no other scope than the one to rotate. */
+/** The SQL condition that the only scope of a token `t` is the one to rotate SCIM tokens. */
 const ONLY_ROTATES = fragment`t.scopes = ARRAY[${ROTATE_SCOPE}::text]`;
 
 interface EndedToken {
@@ -38,12 +40,15 @@ const ENDED_COLUMNS = fragment`t.id, t.org_id AS "orgId", t.name, t.created_by A
 const security = new Logger('security');
 
 /**
- * Ends the API tokens of users whose access ends. The rows stay, so that another admin can make the
- * successors. An audit event and a line of the log name each token.
+ * Ends the API tokens of users whose access ends. The rows stay, so that another admin can make new
+ * tokens that replace them. An audit event and a line of the log name each token.
  */
 export class ApiTokenRevocation implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.apiTokens;
-  /** Every event but a changed e-mail address, after which the user still is the same admin. */
+  /**
+   * Every event except two. After a changed e-mail address, the user still is the same admin.
+   * {@link DemotedApiTokens} acts on a demotion.
+   */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set([
     'account-deleted',
     'account-deactivated',
@@ -71,8 +76,8 @@ export class ApiTokenRevocation implements Revocable {
   }
 
   /**
-   * Ends one batch of all tokens, because the database may have lost the removal or the demotion of
-   * a maker.
+   * Ends the tokens of all users, one batch for each call. It is for a database that lost commits,
+   * because one of them may have removed or demoted the maker of a token.
    */
   async revokeOnRecord(tx: EntityManager, cause: RevocationCause): Promise<EndedBatch> {
     const found = await sql<{ id: string; maker: string }>(tx)`
@@ -83,7 +88,8 @@ export class ApiTokenRevocation implements Revocable {
     );
     const ids = found.map(({ id }) => id);
     const ended = await endTokens(tx, this.auditLog, fragment`t.id = ANY (${ids}::uuid[])`, cause);
-    // The clock of a restored server may be behind, so that expired tokens would be valid again.
+    // The clock of a restored database server may be slow, so that expired tokens would be valid
+    // again. So tokens that have already expired are revoked, too.
     await sql(tx)`
       UPDATE api_tokens SET revoked_at = now() WHERE id = ANY (${ids}::uuid[]) AND revoked_at IS NULL`;
     return {
@@ -94,13 +100,14 @@ export class ApiTokenRevocation implements Revocable {
 }
 
 /**
- * Narrows the API tokens of a user who loses the role of admin: they rotate nothing more, and read
- * for some days. A token that only rotates ends at once.
+ * Limits the API tokens of a user who loses the role of admin. They can rotate no SCIM token any
+ * more, and can read data only for some days. A token that can only rotate SCIM tokens ends at
+ * once.
  */
 export class DemotedApiTokens implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.demotedApiTokens;
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['admin-demoted']);
-  /** {@link ApiTokenRevocation} ends all tokens then. */
+  /** Null, because {@link ApiTokenRevocation} ends all API tokens if the database lost commits. */
   readonly revokeOnRecord = null;
 
   constructor(private readonly auditLog: AuditLog) {}
@@ -137,7 +144,10 @@ export class DemotedApiTokens implements Revocable {
   }
 }
 
-/** Ends the valid tokens of a condition, with an audit event for each. @returns their number */
+/**
+ * Ends the valid tokens that meet an SQL condition, with an audit event for each. @returns their
+ * number
+ */
 async function endTokens(
   tx: EntityManager,
   auditLog: AuditLog,

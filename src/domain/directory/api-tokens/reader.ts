@@ -4,11 +4,12 @@ import type { Members } from '../members.service.js';
 import type { Admin } from '../users.repository.js';
 import { isApiTokenAccepted, type Program } from './api-tokens.repository.js';
 
-/** A caller that reads what belongs to an organization: an admin, or a program by its API token. */
+/** A caller that reads data of an organization: an admin, or a program by its API token. */
 export type Reader = Admin | Program;
 
 /**
- * Checks that a caller may still read. A read in several batches calls it before each batch.
+ * Checks that a caller may still read data of the organization. A read in several batches calls
+ * this function before each batch, because the right to read can end in between.
  *
  * @throws DomainError admin_required for an admin, unauthenticated for a program
  */

@@ -77,9 +77,9 @@ export const SHOWN_ATTRIBUTES = `CASE WHEN ${MANAGER_VALUE} IS NULL THEN ${OWN_A
     (SELECT jsonb_build_object('$ref', '../Users/' || m.id, 'displayName', ${NAME}) ${THEIR_MANAGER}), '{}')
 ) END`;
 /**
- * The SQL of the userName, as the unique index of userNames has it. A member who signed in with an
- * address of a SCIM record (a twin) has the id in the index, because the record may have that
- * address as its userName.
+ * The SQL of the value that the unique index of userNames has for a user. For a member who signed
+ * in with an address of a SCIM record (a twin), it is the id of the member. So the record can have
+ * the address as its userName.
  */
 export const UNIQUE_NAME = `coalesce(u.user_name, u.email, u.id::text)`;
 /**
@@ -88,9 +88,9 @@ export const UNIQUE_NAME = `coalesce(u.user_name, u.email, u.id::text)`;
  */
 const USER_NAME = `CASE WHEN u.scim_managed THEN ${UNIQUE_NAME} ELSE coalesce(u.email, u.id::text) END`;
 /**
- * The SQL condition of the users that lists and filters show. Twins (members who signed in with an
- * address of a SCIM record) are left out, because the record is the same person. The subquery is
- * computed once for each statement.
+ * The SQL condition of the users that lists and filters show; `$1` is the id of the organization.
+ * Twins (members who signed in with an address of a SCIM record) are left out, because the record
+ * is the same person. The subquery is computed once for each statement.
  */
 export const LISTED_USERS = `u.id NOT IN (SELECT t.user_id FROM record_ties t WHERE t.org_id = $1 AND t.kind = 'twin')`;
 /** The SQL of the groups of a user, in the form of {@link DirectoryUser.groups}. */

@@ -54,8 +54,8 @@ interface KnownRow extends UserRow {
 const KNOWN = `${COLUMNS}, ${GROUPS} AS groups, u.is_org_admin, u.scim_managed, u.taken_over_at IS NOT NULL AS is_taken_over`;
 
 /**
- * The text by which the JSON of attributes names a manager. If it is there, the user is read again
- * after the write, to find the name and address of the manager.
+ * The text that the JSON of the attributes contains if it names a manager. The user is then read
+ * again after the write, to find the name and address of the manager.
  */
 const MANAGER_KEY = '"manager": ';
 
@@ -101,9 +101,10 @@ export async function lockKnownUser(
  * Adds a user with the audit event, in one statement that also locks the directory, if the new user
  * affects no other user. It affects a user who signs in with an address that the new user names,
  * and a user who has the same userName. It also affects a removed user whose tombstone, which bars
- * the sign-in, would be deleted.
+ * a sign-in, the new user would lift.
  *
- * @param manager the data source's own, because the statement needs no transaction around it
+ * @param manager the manager of the data source, because the statement needs no transaction around
+ *   it
  * @param named the addresses that the new user names
  * @returns undefined if another user is affected; nothing has changed then
  */
@@ -136,9 +137,10 @@ export async function insertUnclaimedUser(
 }
 
 /**
- * Adds a user with the audit event, in one statement. The caller has locked the directory. The
- * statement deletes the tombstones, which bar a sign-in, of the addresses of the user, and those of
- * identities that were removed with the same userName or externalId.
+ * Adds a user with the audit event, in one statement. The caller has locked the directory of the
+ * organization. For this user, the statement also lifts tombstones, which bar a sign-in. These are
+ * the tombstones of the addresses of the user, and of identities that were removed with the same
+ * userName or externalId.
  *
  * @param addresses the addresses that the user has
  * @throws DomainError uniqueness if another user of the organization has the userName

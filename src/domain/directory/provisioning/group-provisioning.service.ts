@@ -33,8 +33,8 @@ export type MembershipChange =
 export interface NextGroup extends GroupState {
   readonly members: readonly MembershipChange[];
   /**
-   * True if the write asks for more than to add members. Then an unknown member does not fail the
-   * write, so that the rest is done.
+   * True if the write does more than add members. If it names only unknown members, it then does
+   * not fail, so that the rest of the write is done.
    */
   readonly asksMore?: boolean;
   /**
@@ -66,8 +66,8 @@ export class GroupProvisioning {
   /**
    * Creates a group with its members.
    *
-   * @throws DomainError uniqueness; invalid_value if no member is a user of the organization, or
-   *   one is a group
+   * @throws DomainError uniqueness; invalid_value if none of the given members is a user of the
+   *   organization, or if one is a group
    */
   create(actor: ScimActor, next: NextGroup): Promise<DirectoryGroup> {
     return this.tenantWork.transact(actor.orgId, async (tx) => {
@@ -211,7 +211,7 @@ export class GroupProvisioning {
 
   /**
    * Locks the users that the changes add to the group, so that they are not removed meanwhile.
-   * Unknown ids are left out, because identity providers also name users who were deleted before.
+   * Unknown ids are ignored, because identity providers also name users who were deleted before.
    *
    * @throws DomainError invalid_value if a write names no user of the organization and asks for
    *   nothing else, or names a group

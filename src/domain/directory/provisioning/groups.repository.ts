@@ -48,6 +48,7 @@ export const MEMBER_VERSION =
 export const LAST_MODIFIED = `greatest(g.updated_at,
   (SELECT v.changed_at FROM group_member_versions v WHERE v.group_id = g.id))`;
 
+/** Finds a group; undefined if the organization has no such group. */
 export function findGroup(
   tx: EntityManager,
   orgId: string,

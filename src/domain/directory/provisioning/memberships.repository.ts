@@ -11,7 +11,9 @@ export interface GroupMember {
 /** The most members that one statement reads or removes, so that the statement stays short. */
 export const MOST_TAKEN = 10_000;
 
-/** The lowest possible id, to start a list before every other id. */
+/**
+ * The lowest possible UUID, which comes before every other id, so that a list can start after it.
+ */
 const LOWEST_ID = '00000000-0000-0000-0000-000000000000';
 
 /**
@@ -76,10 +78,10 @@ export class MembershipsRepository {
 
   /**
    * Reads the next {@link MOST_TAKEN} members of a group, and removes those that are not in
-   * `staying`. So the cost of a statement does not grow with the group. The caller has locked the
-   * group, so that no member is added between two calls.
+   * `staying`. So the time of a statement does not depend on the size of the group. The caller has
+   * locked the group, so that no member is added between two calls.
    *
-   * @param after the `last` of the previous call
+   * @param after the `last` of the previous call; undefined for the first call
    * @returns `removed`: the number of removed members; `last`: the last member that was read, or
    *   undefined if no member follows
    */
@@ -114,7 +116,7 @@ export class MembershipsRepository {
    * Lists members of a group in the order of their ids, one batch at a time, so that no process
    * holds 100,000 members in memory.
    *
-   * @param after the id of the last member of the previous batch
+   * @param after the id of the last member of the previous batch; undefined for the first batch
    */
   async list(
     tx: EntityManager,

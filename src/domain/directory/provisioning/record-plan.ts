@@ -6,8 +6,8 @@ import { ENTERPRISE_URN, type DirectoryUser } from './directory-user.js';
 import type { NextUser, UserState } from './directory-users.repository.js';
 
 /**
- * Returns the e-mail addresses in the attributes of a user, sorted into those with which the user
- * can sign in and those without effect, as {@link addressesOf} does.
+ * Returns the e-mail addresses of a user, in two groups: those with which the user may sign in, and
+ * those that are only data. {@link addressesOf} has the rule.
  */
 export function addressesIn({ userName, attributes }: Pick<UserState, 'userName' | 'attributes'>) {
   return addressesOf(userName, (attributes as { readonly emails?: unknown }).emails);
@@ -46,8 +46,9 @@ export interface CreationPlan<Holder extends Other> {
  * Decides what the creation of a SCIM record does to the users who already sign in with its
  * addresses. The record takes over the first member with one of its addresses. A member who already
  * belongs to another record (a twin) is taken over only if the userName is the member's address.
- * Every other such member becomes a twin of the new record. Another record that signs in with the
- * userName either loses the address to the new record, or the two records are linked.
+ * Every other member with one of its addresses becomes a twin of the new record. Another record
+ * that signs in with the userName either loses the address to the new record, or the two records
+ * are linked.
  *
  * @param has the addresses of the new record
  */

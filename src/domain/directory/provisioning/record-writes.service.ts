@@ -42,9 +42,10 @@ import { leftOutDetails, scimOperation, type ScimActor } from './scim-operation.
 type Details = Readonly<Record<string, unknown>>;
 
 /**
- * The writes of SCIM that change more than the plain attributes of a user: the addresses with which
- * the user signs in, `active`, and the ties to members who signed in before SCIM named them. Each
- * method runs in a transaction that has locked the directory of the organization.
+ * The writes of SCIM that change more than the plain attributes of a user. They change the
+ * addresses with which the user signs in, `active`, or the ties to members who signed in before
+ * SCIM named them. Each method runs in a transaction that has locked the directory of the
+ * organization by `lockDirectory`.
  */
 @Injectable()
 export class RecordWrites {
@@ -101,8 +102,9 @@ export class RecordWrites {
   ): Promise<DirectoryUser | undefined> {
     const seen = await findKnownUser(tx, actor.orgId, id);
     if (!seen) return undefined;
-    // The directory is locked, so that addresses and `active` do not change. So the set of users
-    // whom this plan affects cannot change any more, and their rows are locked now.
+    // The users that the change affects are computed before their rows are locked. This is safe,
+    // because the caller has locked the directory, so that no other request changes an address or
+    // `active`.
     const planned = compute(seen);
     const twins = await this.#newTwins(tx, actor, seen, planned);
     const reached = await this.#reachedBy(tx, seen, planned);
@@ -153,8 +155,9 @@ export class RecordWrites {
   }
 
   /**
-   * Finds the users whose access a change of `active` ends or restores, and the members who would
-   * end with a record that stays inactive (its twins).
+   * Finds the users whose access a change of `active` ends or restores. For a record that stays
+   * inactive, finds the twins of the record, because they must not stay active. A twin is a member
+   * who signed in with an address of the record.
    */
   async #reachedBy(tx: EntityManager, seen: KnownUser, planned: NextUser): Promise<string[]> {
     if (planned.active && !seen.active) return this.ends.revived(tx, seen.id);
@@ -200,8 +203,9 @@ export class RecordWrites {
   }
 
   /**
-   * Takes the address to sign in with away from another SCIM record. That record has the address
-   * only as an e-mail and not as its userName, and no person has used the record.
+   * Takes an address away from the user of another SCIM record, who could sign in with it until
+   * now. That record has the address only as an e-mail and not as its userName, and no person has
+   * signed in as its user.
    */
   async #takeAddress(
     tx: EntityManager,
@@ -353,9 +357,9 @@ export class RecordWrites {
   }
 
   /**
-   * Deletes the tombstones, which bar a sign-in, of the addresses that the user newly has. If an
-   * inactive user loses an address, the former addresses get tombstones, so that the person cannot
-   * sign in with the lost address as a new user.
+   * Lifts the tombstones, which bar a sign-in, of the addresses that the user newly has. If an
+   * inactive user loses an address, all addresses that the user has or had get tombstones. So the
+   * person cannot sign in with the lost address as a new user.
    *
    * @returns details of the audit event
    */
@@ -408,7 +412,7 @@ export class RecordWrites {
     }
     if (next.active) return false;
     const all = await this.ends.reach(tx, id, 'deactivate');
-    // If the user is inactive already, nothing but the twins that are still active must end.
+    // If the user is inactive already, only the access of twins that are still active must end.
     const reached = current.active
       ? all
       : all.filter(({ tie, withRecords }) => tie === 'twin' && withRecords.includes(id));

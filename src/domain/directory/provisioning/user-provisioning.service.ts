@@ -45,10 +45,12 @@ export class UserProvisioning {
   ) {}
 
   /**
-   * Creates a user, or takes over the member who signs in with an address of the user. The new user
-   * nearly never affects another user, and one statement is then enough.
+   * Creates a user, or takes over the member who signs in with an address of the user. One
+   * statement is enough if the new user affects no other user, which is nearly always so. Otherwise
+   * a transaction locks the directory of the organization first.
    *
-   * @param id the id of the new user, if a bulk request has promised it to another operation
+   * @param id the id of the new user, if another operation of a bulk request (RFC 7644 §3.7)
+   *   already refers to it
    * @throws DomainError uniqueness
    */
   async create(actor: ScimActor, user: NextUser, id?: string): Promise<DirectoryUser> {
@@ -74,10 +76,10 @@ export class UserProvisioning {
   }
 
   /**
-   * Changes a user. One statement is enough if only plain attributes change; otherwise the
-   * directory is locked. A write that changes nothing makes no new version and no audit event. If
-   * the user is a member who signed in and whom SCIM did not create, SCIM manages the member after
-   * the first change.
+   * Changes a user. One statement is enough if only plain attributes change; otherwise a
+   * transaction locks the directory of the organization. A write that changes nothing makes no new
+   * version and no audit event. If the user is a member who signed in and whom SCIM did not create,
+   * SCIM manages the member after the first change.
    *
    * @param compute returns the state after the write, or throws
    * @throws DomainError not_found, uniqueness
@@ -179,8 +181,9 @@ export class UserProvisioning {
 }
 
 /**
- * Returns true if a write changes more than plain attributes: `active`, an address, or a name that
- * a removed user had, because the removed user may then sign in again.
+ * Returns true if a write changes more than plain attributes: `active`, an address, or a userName
+ * or externalId. These two names count, because a removed user who had the same name may then sign
+ * in again.
  */
 function isOfAccess(current: DirectoryUser, next: NextUser): boolean {
   const keys = ['active', 'email', 'userName', 'externalId'] as const;

@@ -15,7 +15,7 @@ export interface ScimRefusal {
   readonly detail: string;
 }
 
-/** Refusals with the same resource and reason, and their number. */
+/** Refusals with the same resource and reason, with their number. */
 export interface CountedRefusal extends ScimRefusal {
   readonly count: number;
 }
@@ -38,10 +38,10 @@ export interface RefusedActor {
  * Counts refusals of SCIM writes. The first refusal in an hour with the same token, resource and
  * reason makes an audit event. The event also states the number of refusals since the previous
  * event. All ids that are not in the organization are counted together, because a client can make
- * up any number of them. Of many concurrent refusals exactly one makes the event, because the
- * upsert locks the row.
+ * up any number of them. Of many concurrent refusals exactly one makes the event, because `INSERT …
+ * ON CONFLICT` locks the row with the count.
  *
- * @returns the refusals with an event
+ * @returns the refusals for which an audit event was made now
  */
 export async function countRefusals(
   tx: EntityManager,
@@ -89,7 +89,10 @@ export async function countRefusals(
            event_id AS recorded FROM due`;
 }
 
-/** Lists the last refusals of the valid tokens of an organization, the newest first. */
+/**
+ * Lists the last refused SCIM writes of the valid tokens of an organization, the newest first, at
+ * most `most`.
+ */
 export async function listRefusals(
   tx: EntityManager,
   orgId: string,

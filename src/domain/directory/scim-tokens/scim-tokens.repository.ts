@@ -84,21 +84,21 @@ export async function insertScimToken(tx: EntityManager, token: NewScimToken): P
   return scimToken(row);
 }
 
-/** The values of a SCIM token that a program puts in the place of another one. */
+/** The values of a SCIM token by which a program replaces another one. */
 export interface RotatedScimToken {
   readonly orgId: string;
   readonly hash: Buffer;
   readonly createdBy: string;
   /** The id of the token to replace, which must be valid and have no valid replacement. */
   readonly replaces: string;
-  /** The latest time at which the new token ends. */
+  /** The latest time at which the new token expires. */
   readonly notAfter: Date;
 }
 
 /**
  * Adds the replacement of a SCIM token, by one statement. It has the description of the old token,
- * and is valid at most as long as the old token was made for. Undefined if the old token is not
- * valid, belongs to another organization, or has a valid replacement already.
+ * and its lifetime is at most that of the old token. Undefined if the old token is not valid,
+ * belongs to another organization, or has a valid replacement already.
  */
 export async function insertReplacement(
   tx: EntityManager,
@@ -117,8 +117,8 @@ export async function insertReplacement(
 }
 
 /**
- * Revokes the valid tokens that a token of an organization replaced, directly or through others,
- * and returns them.
+ * Revokes the valid tokens that a token of an organization replaced, directly or through a chain of
+ * replacements, and returns them.
  */
 export function revokeReplaced(
   tx: EntityManager,
@@ -138,8 +138,8 @@ export function revokeReplaced(
 }
 
 /**
- * Makes a SCIM token end after some hours, unless it ends earlier. No hours end it at once. Returns
- * its end.
+ * Makes a SCIM token end after some hours, unless it ends earlier. With 0 hours it ends at once.
+ * Returns the time at which the token ends.
  */
 export async function endScimTokenAfter(
   tx: EntityManager,
@@ -157,8 +157,9 @@ export async function endScimTokenAfter(
 }
 
 /**
- * Sets the end of a SCIM token again, after the database lost the commit that had set it. Returns
- * false if the organization has no such token, or if the token ends earlier already.
+ * Sets the expiry of a SCIM token again, after the database lost the commit that had set it, for
+ * example at a failover. Returns false if the organization has no such token, or if the token ends
+ * earlier already.
  */
 export async function endScimTokenAt(
   tx: EntityManager,
@@ -173,8 +174,8 @@ export async function endScimTokenAt(
 }
 
 /**
- * Returns that one of some SCIM tokens which replaces a token, directly or through others;
- * undefined if none does.
+ * Returns the SCIM token among `ids` that replaces the token `id`, directly or through a chain of
+ * replacements; undefined if none of them does.
  */
 export async function replacementAmong(
   tx: EntityManager,
@@ -258,8 +259,8 @@ export interface ValidScimToken {
 /**
  * Finds a valid SCIM token by its hash, and changes nothing.
  *
- * @returns also if the time of a use within the last minute is on record, so that
- *   {@link authenticateScimToken} would not record this use
+ * @returns the token; `isUseOnRecord` is true if a use within the last minute is already recorded,
+ *   so that {@link authenticateScimToken} would not record this use
  */
 export async function findScimToken(
   tx: EntityManager,

@@ -29,7 +29,7 @@ export const INSTALLATION = z.object({
 });
 type InstallationJson = z.output<typeof INSTALLATION>;
 
-/** A page of a list that GitHub sends in several responses. */
+/** A page of a list that GitHub sends in several responses, one for each page. */
 export interface Page<Item> {
   readonly items: readonly Item[];
   /** The number of items on all pages together, if GitHub states it. */
@@ -68,7 +68,7 @@ export const MEMBERSHIPS = z
 export interface GitHubInstallation {
   readonly id: number;
   readonly accountId: number;
-  /** The login (name) of that account at GitHub. */
+  /** The login (user name) of the account at GitHub. */
   readonly owner: string;
   readonly isOfUser: boolean;
   readonly repositorySelection: 'all' | 'selected';

@@ -15,8 +15,8 @@ const LIFETIME = 570;
 const DRIFT = 30;
 
 /**
- * Returns the function that signs a JWT, by which the GitHub App identifies itself to GitHub
- * (RS256, at most 10 minutes from beginning to end).
+ * Returns a function that makes the JWT by which the GitHub App identifies itself to GitHub
+ * (RS256). GitHub allows at most 10 minutes between `iat` and `exp`.
  *
  * @throws Error if the key of the App is no private key
  */

@@ -46,8 +46,8 @@ export interface UserCode {
 export const GITHUB_ANSWER_TIMEOUT = Symbol('GitHubAnswerTimeout');
 
 /**
- * Sends the requests of this deployment's GitHub App to GitHub, each with a time limit. Without
- * SVC_GITHUB_APP_ID every method throws github_not_configured.
+ * Sends the requests of this deployment's GitHub App to GitHub, each with a time limit. If
+ * SVC_GITHUB_APP_ID is not set, every request fails with github_not_configured.
  */
 @Injectable()
 export class GitHubApp implements OnApplicationShutdown {
@@ -116,7 +116,7 @@ export class GitHubApp implements OnApplicationShutdown {
   /**
    * Revokes an installation token.
    *
-   * @returns `gone` for a token that GitHub does not know any more
+   * @returns `gone` for a token that GitHub does not know any more, such as an expired one
    * @throws GitHubFailure, or the error of the connection
    */
   async revoke(token: string): Promise<'revoked' | 'gone'> {

@@ -8,8 +8,9 @@ export class GitHubFailure extends Error {
   override readonly name = 'GitHubFailure';
 
   /**
-   * @param reason a guess at the cause, from the headers and the message of the answer
-   * @param retryAfter seconds, if GitHub stated them
+   * @param reason the cause of the failure, as far as the headers and the text of the response show
+   *   it
+   * @param retryAfter the seconds after which to try again; undefined if GitHub did not state them
    */
   constructor(
     readonly request: string,
@@ -28,15 +29,15 @@ export class GitHubFailure extends Error {
 export type FailureReason = 'rate-limited' | 'suspended' | 'repositories' | 'other';
 
 /**
- * The longest wait, in seconds, that the service asks of a client. GitHub's own limits last an
- * hour, so a longer wait makes no sense.
+ * The longest wait, in seconds, that the service asks of a client. A rate limit of GitHub ends
+ * after an hour at the latest.
  */
 const LONGEST_WAIT = 3600;
 
 /**
- * Returns the error for a response of GitHub whose status is not 2xx. It reads the reason from the
- * headers and the body, because GitHub answers 403 both for a suspended installation and for a rate
- * limit.
+ * Returns the error for a response of GitHub with a status other than 2xx. It reads the reason from
+ * the headers and the body, because GitHub answers 403 both for a suspended installation and for a
+ * rate limit.
  */
 export function failureOf(
   request: string,

@@ -18,9 +18,9 @@ export interface GitHubRequest {
 const API_VERSION = '2022-11-28';
 
 /**
- * Sends a request to GitHub and returns the answer.
+ * Sends a request to GitHub and returns the response.
  *
- * @throws GitHubFailure for a status that is no success, or the error of the connection
+ * @throws GitHubFailure for a status other than 2xx, or the error of the connection
  */
 export async function sendToGitHub(
   http: UpstreamHttp,

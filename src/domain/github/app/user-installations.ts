@@ -25,19 +25,20 @@ export interface AdministeredInstallations {
 
 const PAGE = 100;
 /**
- * The most pages of a list that are read, so that an endless list ends. No admin has that many
- * installations.
+ * The most pages of a list that are read, so that a faulty server cannot send pages without end. No
+ * admin has 2,000 installations.
  */
 const MOST_PAGES = 20;
 
 /**
  * Reads the installations of the GitHub App that a GitHub user sees, and finds those that the user
  * administers. A user administers an installation of the own account, or of an organization that
- * the user owns. It is not enough to see an installation: a collaborator of one repository sees it,
- * and could connect all repositories of the account to an organization of this service.
+ * the user owns. It is not enough that the user sees an installation. Even a collaborator of one
+ * repository sees it, and could otherwise connect all repositories of the account to an
+ * organization of this service.
  *
- * @param isGitHub true if GitHub itself answers, and not another server with the same API, which
- *   may lack some paths
+ * @param isGitHub true if the API is that of GitHub itself; false for another server with the same
+ *   API, which may lack some paths
  */
 export async function administeredBy(
   ask: AskAsUser,
@@ -64,8 +65,8 @@ async function ownId(ask: AskAsUser): Promise<number> {
 }
 
 /**
- * Returns the ids of the GitHub organizations that the user owns. The GitHub App needs `Members:
- * read`; without this permission GitHub lists none.
+ * Returns the ids of the GitHub organizations that the user owns. The GitHub App needs the
+ * permission `Members: read`; without it the result is empty.
  */
 async function ownedOrganizations(ask: AskAsUser): Promise<ReadonlySet<number>> {
   try {

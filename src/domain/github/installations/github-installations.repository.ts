@@ -34,11 +34,10 @@ export async function listInstallations(
 }
 
 /**
- * Links an installation to an organization, unless it is linked to another one. If two
- * organizations link it at once, the first one gets it. If the same organization links it again,
- * the row is updated.
+ * Links an installation to an organization. If another organization has linked it, nothing changes.
+ * If the same organization links it again, the row is updated.
  *
- * @returns false for an installation of another organization
+ * @returns false if another organization has linked the installation
  */
 export async function linkInstallation(
   tx: EntityManager,
@@ -74,7 +73,8 @@ export interface InstallationChange {
  * Changes a linked installation. Webhooks may arrive in any order, so a change that is older than
  * the last applied one is ignored.
  *
- * @returns the organization; undefined if nothing changes
+ * @returns the changed installation; undefined if no organization has linked it, or if a newer
+ *   change was applied before
  */
 export async function changeInstallation(
   tx: EntityManager,
@@ -105,10 +105,10 @@ export async function renameOwner(
 }
 
 /**
- * Removes the link of an installation, of one organization or of any. If a transaction that issues
- * a token has locked the row, the removal waits for it. A later transaction finds no installation
- * and issues nothing.
+ * Removes the link of an installation. If a transaction that issues a token has locked the row, the
+ * removal waits for it. A later transaction finds no installation and issues nothing.
  *
+ * @param orgId the organization that must have linked the installation; null for any
  * @returns the removed installation; undefined if there is none
  */
 export async function removeInstallation(

@@ -12,9 +12,9 @@ export async function allowsAllRepositories(tx: EntityManager, orgId: string): P
 }
 
 /**
- * Sets if GitHub tokens may open every repository of an installation. Returns false if nothing
- * changes. A transaction that also locks users must lock them before this call, because all
- * transactions lock users before organizations.
+ * Sets if GitHub tokens may open every repository of an installation. Returns false if the setting
+ * had this value already. A transaction that also locks users must lock them before this call,
+ * because all transactions lock users before organizations.
  */
 export async function setAllRepositories(
   tx: EntityManager,

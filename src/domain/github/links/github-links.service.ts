@@ -33,12 +33,12 @@ import type { WebhookEvent } from './webhook-event.js';
 
 const PURPOSE = 'github-link';
 /**
- * The lifetime, in seconds, of the encrypted state that an admin takes to GitHub and back. The
- * admin has this time on the pages of GitHub.
+ * The lifetime, in seconds, of the encrypted `state` that the browser of an admin takes to GitHub
+ * and back. The admin must finish on the pages of GitHub within this time.
  */
 const STATE_SECONDS = 600;
 
-/** The payload of the encrypted state that an admin takes to GitHub and back. */
+/** The payload of the encrypted `state` that the browser of an admin takes to GitHub and back. */
 interface LinkState extends NamedInstallation {
   readonly codeVerifier: string;
 }

@@ -31,7 +31,7 @@ const IGNORED = { kind: 'ignored' } as const;
 /**
  * Reads the change from the body of a webhook whose signature was checked.
  *
- * @param name the `X-GitHub-Event`
+ * @param name the value of the header `X-GitHub-Event`
  * @throws DomainError malformed_body
  */
 export function webhookEvent(name: string, body: Buffer): WebhookEvent {

@@ -12,7 +12,7 @@ const MAY_BE_VALID = fragment`expires_at > now()`;
 /**
  * Queues the tokens of a user or an installation that may still be valid, so that `TokenRevoker`
  * revokes them at GitHub. Returns their number, including those that were already in the queue. If
- * `TokenRevoker` has tried to revoke a token before, the time of its next try stays.
+ * `TokenRevoker` has tried to revoke a token before, the time of the next try stays the same.
  *
  * @param of a condition on the tokens
  */
@@ -43,8 +43,8 @@ export function queueUsers(
 }
 
 /**
- * Queues tokens of any user for revocation, if they are not in the queue yet. It also brings
- * forward tokens that are in the queue only to be revoked when their session ends.
+ * Queues tokens of any users for immediate revocation. Included are tokens that were queued only
+ * for the later end of their session. Tokens that are being revoked already are left out.
  *
  * @param most the most tokens that the statement queues
  * @returns their number
@@ -67,8 +67,8 @@ export async function queueUnqueued(
 }
 
 /**
- * Counts the tokens of a user, or of one session of the user, that {@link queueUsers} would queue,
- * so that a page can warn before they end.
+ * Counts the tokens of a user, or of one session of the user, that {@link queueUsers} would queue.
+ * A page shows the number before the tokens end.
  */
 export async function countTokens(
   tx: EntityManager,
@@ -113,8 +113,8 @@ export async function forgetInstallation(tx: EntityManager, installationId: numb
 }
 
 /**
- * Counts the tokens that {@link queueInstallation} would queue now, for each installation of an
- * organization, so that a page can warn before they end.
+ * Counts the tokens that {@link queueInstallation} would queue now, by the id of each installation
+ * of an organization. A page shows the numbers before the tokens end.
  */
 export async function countLiveTokens(
   tx: EntityManager,

@@ -45,8 +45,8 @@ export class GitHubTokenRevocation implements Revocable {
   }
 
   /**
-   * Queues the tokens of all users, because the database has lost commits. Tokens that are already
-   * in the queue, because their sessions ended, stay as they are.
+   * Queues a batch of the tokens of all users, because a failover of the database has lost commits.
+   * Tokens that are being revoked already stay as they are.
    */
   async revokeOnRecord(tx: EntityManager, cause: RevocationCause): Promise<EndedBatch> {
     const queued = await queueUnqueued(tx, ON_RECORD_BATCH, cause);

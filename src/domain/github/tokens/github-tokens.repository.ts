@@ -11,8 +11,8 @@ import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * A token that GitHub issued for a user. It is encrypted, because the service records it before the
- * user gets it.
+ * A token that GitHub issued for a user. It is stored encrypted until it expires or is revoked,
+ * because GitHub revokes a token only for a request with the token itself.
  */
 export interface SealedToken {
   readonly id: string;
@@ -30,7 +30,7 @@ export interface SealedToken {
 /** An encrypted token with the origin of the request for it. */
 export interface GitHubTokenRequest extends SealedToken, RequestOfUser {}
 
-/** A token that the database has recorded, so that the user may get it. */
+/** The result of recording a token. Only a recorded token may be given to the user. */
 export interface RecordedToken {
   readonly expiresAt: Date;
 }
@@ -43,8 +43,8 @@ interface TokenRow extends OutcomeRow {
 /**
  * Records a GitHub token that is issued to a user. A token needs a session that a security key
  * verified, and an installation that the user's organization has linked. The statement locks both.
- * If the session will end before the token, the token is queued at once, to be revoked when the
- * session ends.
+ * If the session will end before the token, the token is queued now for revocation at the end of
+ * the session.
  */
 export const GITHUB_TOKEN = new IssuanceKind<GitHubTokenRequest, RecordedToken, TokenRow>(
   {
@@ -102,8 +102,8 @@ export async function ownsOwnDomain(tx: EntityManager, userId: string): Promise<
 }
 
 /**
- * Queues a token that no user got for revocation. Its user, session or installation ended while
- * GitHub issued it.
+ * Queues a token for revocation that GitHub issued but no user gets. Its user, session or
+ * installation may have ended meanwhile.
  */
 export async function queueUndelivered(tx: EntityManager, token: SealedToken): Promise<void> {
   await sql(tx)`

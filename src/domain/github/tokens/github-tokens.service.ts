@@ -35,7 +35,7 @@ import { reachOfInstallations } from './reached-installations.repository.js';
 import { SEALED_TOKEN } from './token-queue.repository.js';
 import { TokenRevoker } from './token-revoker.service.js';
 
-/** The user for whom a token is issued, with the session in which the user asks for it. */
+/** The user who asks for a token, with the session of the request. */
 export interface TokenHolder {
   readonly userId: string;
   readonly orgId: string;
@@ -43,7 +43,10 @@ export interface TokenHolder {
   readonly denied: DeniedSession;
 }
 
-/** A token that the database has recorded, in the form in which its user gets it. */
+/**
+ * An issued token as its user gets it. `repositories` is null if the token opens every repository
+ * of the installation.
+ */
 export interface IssuedGitHubToken {
   readonly token: string;
   readonly expiresAt: Date;
@@ -51,7 +54,7 @@ export interface IssuedGitHubToken {
   readonly repositories: readonly string[] | null;
 }
 
-/** The error if the organization has unlinked the installation before the token is recorded. */
+/** The error if the organization unlinks the installation while GitHub issues the token. */
 const WITHHELD = [
   'not_found',
   'Your organization has no longer linked this GitHub installation.',
@@ -60,8 +63,8 @@ const WITHHELD = [
 /**
  * Issues GitHub tokens. First GitHub issues the token to this service. Then one statement locks and
  * checks user, session and installation, and records the encrypted token. Only then does the user
- * get the token. If the statement denies it, the token is queued for revocation and no client gets
- * it.
+ * get the token. If the statement refuses the token, it is queued for revocation and the user does
+ * not get it.
  */
 @Injectable()
 export class GitHubTokens {
@@ -177,9 +180,8 @@ export class GitHubTokens {
     const reaches = await reachOfInstallations(manager, holder);
     const reached = linked.filter(({ id }) => reaches.get(id)?.isReached === true);
     const isRestricted = [...reaches.values()].some((reach) => reach.isRestricted);
-    // If an owner is not linked, the error is the same as for an owner to which the user is not
-    // assigned. So the error does not tell which owners are linked. This is so only if access rules
-    // exist.
+    // If access rules exist, an owner that is not linked gives the same error as an owner to which
+    // the user is not assigned. So the error does not reveal which owners are linked.
     if (isRestricted && !isNamedAmong(reached, owner)) {
       return this.#refuse(holder, { denial: 'not_assigned' }, owner ?? null, origin);
     }

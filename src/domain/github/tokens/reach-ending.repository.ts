@@ -20,7 +20,10 @@ import type { TokenRevoker } from './token-revoker.service.js';
 /** The lowest possible id, to start a list before every other id. */
 const LOWEST_ID = '00000000-0000-0000-0000-000000000000';
 
-/** The SQL of the touches of security keys in the session in which a token `c` was issued. */
+/**
+ * The SQL that reads the recorded touches of security keys in the session in which a token `c` was
+ * issued.
+ */
 const TOUCHES = fragment`(SELECT s.touches FROM sessions s WHERE s.id = c.session_id)`;
 
 /**
@@ -30,8 +33,8 @@ const TOUCHES = fragment`(SELECT s.touches FROM sessions s WHERE s.id = c.sessio
 const IS_HELD = fragment`c.expires_at > now() AND c.attempts = 0 AND c.next_attempt_at IS DISTINCT FROM '-infinity'`;
 
 /**
- * Queues the GitHub tokens of people whom the access rule of the installation does not admit any
- * more, so that they are revoked at GitHub.
+ * Queues the GitHub tokens of people who are not admitted by the access rule of the installation
+ * any more, so that GitHub revokes the tokens.
  */
 export class GitHubReachEnding implements ReachEnding {
   readonly kinds = ['github_installation'] as const;

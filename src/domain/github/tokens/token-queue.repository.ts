@@ -25,9 +25,9 @@ interface Row {
 }
 
 /**
- * Reserves some queued tokens that are due for this replica, until the lease ends. The statement
- * commits by itself, so that no lock is held during the request to GitHub. If the process is
- * killed, another replica takes the tokens after the lease.
+ * Reserves for this replica, until the lease ends, at most `most` queued tokens that are due. The
+ * statement is a transaction of its own, so that no lock is held during the request to GitHub. If
+ * the process is killed, another replica takes the tokens after the lease.
  */
 export async function takeQueued(
   tx: EntityManager,
@@ -48,7 +48,8 @@ export async function takeQueued(
 
 /**
  * The reason why a token leaves the queue. `gone`: GitHub did not know the token any more.
- * `unreadable`: no root secret of the service decrypts the token.
+ * `expired`: it expired before GitHub revoked it. `unreadable`: no root secret of the service
+ * decrypts it.
  */
 export type TokenEnd = 'revoked' | 'gone' | 'expired' | 'unreadable';
 

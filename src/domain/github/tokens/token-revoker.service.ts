@@ -87,7 +87,7 @@ export class TokenRevoker implements OnApplicationBootstrap, BeforeApplicationSh
     afterCommit(tx, () => this.wake());
   }
 
-  /** Revokes all queued tokens that are due. Returns the number of tries. */
+  /** Tries to revoke all queued tokens that are due. Returns the number of tries. */
   async drain(): Promise<number> {
     let tried = 0;
     while (!this.#stopping.signal.aborted) {

@@ -60,7 +60,10 @@ export function aaguidsOfModel(name: string): string[] {
   return [...MODELS.values()].filter(({ model }) => model === name).map(({ aaguid }) => aaguid);
 }
 
-/** The AAGUIDs of all models in the table, and of those models that are FIPS 140 certified. */
+/**
+ * The AAGUIDs of all models in the table. `FIPS_AAGUIDS` has those of the models that are FIPS 140
+ * certified.
+ */
 export const KNOWN_AAGUIDS: readonly string[] = [...MODELS.keys()];
 export const FIPS_AAGUIDS: readonly string[] = [...MODELS.values()]
   .filter(({ policies }) => policies.includes('fips-only'))

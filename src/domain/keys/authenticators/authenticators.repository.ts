@@ -72,8 +72,8 @@ export class AuthenticatorsRepository implements Revocable {
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
   readonly endedByForeignKey = BY_DELETED_ROW;
   /**
-   * The keys stay after the database has lost commits, because the next login needs the identity
-   * provider as well as the key.
+   * The keys stay after the database has lost commits. A removed user may then exist again, but the
+   * next login needs the identity provider as well as the key.
    */
   readonly revokeOnRecord = null;
 
@@ -145,9 +145,10 @@ export class AuthenticatorsRepository implements Revocable {
   }
 
   /**
-   * Stores the signature counter of an assertion (WebAuthn §7.2 step 22). The counter must be
-   * higher than before, or stay at zero for a key without a counter. One conditional statement
-   * decides, so that if a key was copied and both copies send the same count, one is refused.
+   * Stores the signature counter of an assertion (WebAuthn §7.2 step 22), by which a copied key is
+   * noticed. The counter must be higher than before, or stay at zero for a key without a counter.
+   * One conditional statement decides, so that if two copies of a key send the same count, one is
+   * refused.
    *
    * @returns `stuck` for a counter that is not higher, `gone` for a key that was removed meanwhile
    */
@@ -180,8 +181,9 @@ export class AuthenticatorsRepository implements Revocable {
   }
 
   /**
-   * Removes one key of a user, but never the last one. @throws DomainError last_key, so that the
-   * transaction is rolled back
+   * Removes one key of a user, but never the last one.
+   *
+   * @throws DomainError last_key for the only key, so that the transaction is rolled back
    */
   async revokeOfKey(tx: EntityManager, { id }: LockedUser, keyId: string): Promise<RevokedCounts> {
     const removed = await sql<{ id: string }>(tx)`

@@ -68,8 +68,8 @@ export interface AssertionCeremony {
   readonly credentialId: Buffer;
   /**
    * The bytes of the user id that is stored in the key (user handle). A response with another user
-   * handle is refused. A response without a user handle is accepted only if `requireUserHandle` is
-   * not set, because the user was then identified before (WebAuthn §7.2 step 6).
+   * handle is refused. A response may lack the user handle if the user was identified before the
+   * ceremony (WebAuthn §7.2 step 6), unless `requireUserHandle` is set.
    */
   readonly userHandle: Buffer | null;
   readonly requireUserHandle?: boolean;
@@ -83,8 +83,9 @@ export interface AssertionCeremony {
 
 /**
  * Verifies registrations and assertions of security keys (WebAuthn §7.1, §7.2). First, strict
- * parsers refuse bytes that two parsers could read differently. Then `fido2-lib` runs the ceremony,
- * with the attestation policy of this service as its attestation format.
+ * parsers refuse bytes that two parsers could read differently. Then `fido2-lib` runs the ceremony.
+ * It calls the attestation policy of this service, which is registered there as its only
+ * attestation formats.
  */
 @Injectable()
 export class WebAuthnCeremonies {
@@ -162,7 +163,8 @@ export class WebAuthnCeremonies {
    *
    * @param ceremony `credential` is an unparsed `RegistrationResponseJSON`; `challenge` is the
    *   challenge of the ceremony; `now` is the time at which certificates must be valid
-   * @throws DomainError `attestation_rejected`, with the reason
+   * @throws DomainError `attestation_rejected`, or `device_passkey`, `attestation_missing` or
+   *   `model_not_allowed` for a reason that the page explains
    */
   verifyRegistration(ceremony: {
     readonly credential: unknown;
@@ -258,8 +260,8 @@ export class WebAuthnCeremonies {
         publicKey: ceremony.publicKey,
         userHandle: ceremony.userHandle?.toString('base64url') ?? null,
         allowCredentials: [{ type: 'public-key', id: arrayBuffer(ceremony.credentialId) }],
-        // The library never fails with zero. The caller compares the counter in SQL, because two
-        // logins may happen at once.
+        // With zero as the previous counter, the check of the library always passes. The caller
+        // compares the counter in SQL instead, because two logins may happen at once.
         prevCounter: 0,
       },
     );

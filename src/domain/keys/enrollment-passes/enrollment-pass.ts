@@ -12,8 +12,9 @@ export const PASS_PREFIX = 'svc_pass_';
 export const PASS_HOURS = 24;
 
 /**
- * A re-enrollment pass that was just made. The secret is not stored, so only the admin and the user
- * who gets the pass know it.
+ * A re-enrollment pass that was just made: a one-time secret with which a user who lost the
+ * security key enrolls another one. The secret is not stored, so only the admin and the user who
+ * gets the pass know it.
  */
 export interface GivenPass {
   readonly secret: string;
@@ -21,9 +22,9 @@ export interface GivenPass {
 }
 
 /**
- * The re-enrollment pass that the next enrollment of a user needs, without its secret. Its row in
- * the database stays after the secret has expired or was withdrawn, so that the user still needs a
- * pass.
+ * The re-enrollment pass that the next enrollment of a user needs, without its secret. If the
+ * secret has expired or was withdrawn, the row in the database stays, so that the user still needs
+ * a pass.
  */
 export interface DemandedPass {
   /** The id of the admin who gave the pass; null for the operator of the service. */

@@ -33,7 +33,10 @@ interface Row {
   expired: boolean;
 }
 
-/** The SQL condition that a pass has a secret and has not expired. */
+/**
+ * The SQL condition that a pass was not withdrawn, so that the hash of its secret is still there,
+ * and has not expired.
+ */
 const IS_VALID = fragment`hash IS NOT NULL AND expires_at > now()`;
 
 /**
@@ -57,6 +60,10 @@ export class EnrollmentPassesRepository implements Revocable {
   /**
    * Makes the pass of a user, and replaces an earlier one. The caller has locked the row of the
    * user.
+   *
+   * @param hash the SHA-256 of the secret
+   * @param createdBy the id of the admin; null for the operator of the service
+   * @returns the time at which the pass expires
    */
   async replace(
     tx: EntityManager,
@@ -135,9 +142,9 @@ export class EnrollmentPassesRepository implements Revocable {
   }
 
   /**
-   * Ends the secrets of one batch of passes after the database has lost commits. Expired passes are
-   * included, because the clock of a restored server may be behind. The rows stay, so that the
-   * users still need a pass.
+   * Ends the secrets of one batch of passes after the database has lost commits, because
+   * withdrawals may be among them. Expired passes are included, because the clock of a restored
+   * server may be behind. The rows stay, so that the users still need a pass.
    */
   async revokeOnRecord(tx: EntityManager): Promise<EndedBatch> {
     const found = await sql<{ user_id: string }>(tx)`

@@ -101,7 +101,8 @@ export class EnrollmentPasses {
 
   /**
    * Finds the pass that the next enrollment of a member needs; undefined if no pass is needed.
-   * @throws DomainError not_found
+   *
+   * @throws DomainError not_found for an id that is not a member of the organization
    */
   async ofMember({ orgId }: Admin, memberId: string): Promise<DemandedPass | undefined> {
     const found = isUuid(memberId)

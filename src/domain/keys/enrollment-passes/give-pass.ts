@@ -6,7 +6,10 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { mintPass, type GivenPass } from './enrollment-pass.js';
 import type { EnrollmentPassesRepository } from './enrollment-passes.repository.js';
 
-/** A new re-enrollment pass, and the counts of what ended in the same transaction. */
+/**
+ * A new re-enrollment pass, and the numbers of credentials and sessions that ended in the same
+ * transaction.
+ */
 export interface Renewal {
   readonly pass: GivenPass;
   readonly ended: RevokedCounts;

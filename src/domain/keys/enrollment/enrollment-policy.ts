@@ -29,9 +29,9 @@ export function assertMayEnroll(
 }
 
 /**
- * Demands that the key verified a PIN or a fingerprint of its user if the key is able to, because
- * otherwise the key could never be used to log in. A U2F key is not able to, so a touch is enough
- * for it.
+ * Demands that a key that can verify its user by a PIN or a fingerprint did so at the enrollment.
+ * The service demands the same at each login, so the key could otherwise never be used. A U2F key
+ * cannot verify its user, so a touch is enough for it.
  *
  * @throws DomainError user_verification_missing
  */

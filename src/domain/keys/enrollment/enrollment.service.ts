@@ -57,9 +57,10 @@ export interface FirstKey {
 }
 
 /**
- * A first key that was enrolled, and the session that replaces the bootstrap session. The new
- * session is verified if the key verified the PIN or fingerprint of its user; otherwise it is a
- * bootstrap session again, in which the user must log in with the key.
+ * A first key that was enrolled, and the session that replaces the bootstrap session (the session
+ * after a login at the identity provider). The new session is verified if the key verified the PIN
+ * or fingerprint of its user. Otherwise it is a bootstrap session again, in which the user must log
+ * in with the key.
  */
 export interface Enrolled {
   readonly key: Authenticator;
@@ -223,11 +224,13 @@ export class Enrollment {
   }
 
   /**
-   * Ends the bootstrap session and returns its user with the row locked: an existing user, or a new
-   * user for the identity of the upstream login. If two requests enroll in one session, the second
-   * finds the session ended. An existing user is locked before the session ends, because access
-   * revocation locks in the same order. The directory of the organization is locked before
-   * everything else, because the membership, the tombstones and the addresses are read after that.
+   * Ends the bootstrap session and returns its user with the row locked. It is an existing user, or
+   * a new user for the identity of the upstream login. If two requests enroll in one session, the
+   * second finds the session ended.
+   *
+   * An existing user is locked before the session ends, because access revocation locks in the same
+   * order. Before that, the directory of the organization is locked, so that no other transaction
+   * changes meanwhile who may be a member.
    */
   async #lockOrCreate(
     tx: EntityManager,
@@ -338,8 +341,9 @@ export class Enrollment {
       }
       return { id: await this.directory.foundOrganization(tx, domain, identity), founded: true };
     }
-    // These facts are checked again, because since the sign-in the organization may have been
-    // founded, or may have got its first SCIM token.
+    // The sign-in has already checked the provider and the membership. Both are checked again,
+    // because the organization may have been founded, or may have got its first SCIM token, since
+    // then.
     if (!existing.acceptsProvider) throw refused(OTHER_PROVIDER);
     await this.organizations.lockDirectory(tx, existing.id);
     await this.#assertOpen(tx, existing.id);
@@ -348,6 +352,7 @@ export class Enrollment {
 
   /**
    * Locks the settings of an organization, and refuses the enrollment if only SCIM creates members.
+   *
    * @throws DomainError enrollment_refused
    */
   async #assertOpen(tx: EntityManager, orgId: string): Promise<void> {

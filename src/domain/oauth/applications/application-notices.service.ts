@@ -42,9 +42,9 @@ export interface ApplicationSignalsState extends SignalsOfClient {
 
 /**
  * Shows the logout notices and the signals (security events) of an application, and repeats or
- * drops those that could not be sent (dead letters). Notices are for the admins of its
- * organization, and for the owner of an application without an organization. Signals are for
- * admins, who also allow the application to receive them.
+ * drops those that could not be sent (dead letters). The admins of its organization may see the
+ * notices; without an organization, the owner may. Only admins may see the signals, and allow the
+ * application to receive them.
  */
 @Injectable()
 export class ApplicationNotices {
@@ -225,8 +225,8 @@ async function signalsOf(
 }
 
 /**
- * Returns true if an application can receive security events. An application without a secret
- * cannot, because it gets no token of its own.
+ * Returns true if an application can receive security events. A public client (auth method `none`)
+ * cannot, because it gets no access token for itself.
  */
 function mayReceive({ orgId, resource, metadata }: ClientApplication): boolean {
   return orgId !== null && resource === null && registrationOf(metadata).auth_method !== 'none';

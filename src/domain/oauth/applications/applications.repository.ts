@@ -27,8 +27,8 @@ export interface ClientApplication {
   readonly createdAt: Date;
   readonly updatedAt: Date;
   /**
-   * The day on which the application last used a token. It is accurate to the day, so that not each
-   * use writes a row.
+   * The time of the last use of the application. It is accurate to the day, so that not each use
+   * has to write the row.
    */
   readonly lastUsedAt: Date;
   /**
@@ -36,7 +36,7 @@ export interface ClientApplication {
    * and for a cluster, which only an admin registers.
    */
   readonly approvedAt: Date | null;
-  /** The redirect URIs for which the admin approved the application. */
+  /** The redirect URIs for which the admin approved the application; null without an approval. */
   readonly approvedUris: readonly string[] | null;
 }
 
@@ -95,16 +95,17 @@ export interface NewCluster {
 }
 
 /**
- * Lists the applications that a user may manage, in the order of their ids, beginning after a given
- * id.
+ * Lists the applications that a user may manage, in the order of their ids. It returns at most
+ * `limit` of those with an id above `after`.
  */
 export async function listApplications(
   tx: EntityManager,
   { userId, orgId, isAdmin }: ApplicationManager,
   { after, limit }: { readonly after: string; readonly limit: number },
 ): Promise<ClientApplication[]> {
-  // Each of the two lists has an index in the order of ids, so that PostgreSQL never sorts. An
-  // admin sees all applications of the organization, a user at most 50.
+  // An admin sees all applications of the organization. An index on `org_id` and `id` has them in
+  // the order of the list, so that no page sorts all of them. A user who is no admin sees only the
+  // own applications, at most 50.
   const rows =
     isAdmin && orgId !== null
       ? await sql<Row>(tx)`
@@ -127,7 +128,10 @@ export async function listApplications(
   return rows.map(application);
 }
 
-/** Reads the additional facts about some applications, by their ids. */
+/**
+ * Reads the additional facts about some applications. The result has the facts by the id of the
+ * application.
+ */
 export async function listApplicationFacts(
   tx: EntityManager,
   ids: readonly string[],
@@ -201,8 +205,8 @@ export async function limitApproval(
 }
 
 /**
- * Registers a Kubernetes cluster. False if the organization has registered the same resource
- * already.
+ * Registers a Kubernetes cluster. Returns false if the organization has registered the same
+ * resource already.
  */
 export async function insertCluster(
   tx: EntityManager,
@@ -225,8 +229,9 @@ export async function countClusters(tx: EntityManager, orgId: string): Promise<n
 
 /**
  * Returns true if any organization has registered a resource. Only the token exchange of svc-cli
- * may then issue tokens for it. The resource is compared as WHATWG URL writes it, and also as it
- * was registered, because an earlier version stored other spellings.
+ * may then issue tokens for it. The database function `resource_key` normalizes the registered
+ * resources. The given resource is normalized by WHATWG URL as well as by `resource_key`, because
+ * the two differ for some spellings.
  */
 export async function isRegisteredResource(tx: EntityManager, resource: string): Promise<boolean> {
   const found = await sql<{ id: string }>(tx)`
@@ -237,10 +242,9 @@ export async function isRegisteredResource(tx: EntityManager, resource: string):
 }
 
 /**
- * Returns true if this organization, and no other, has proven the domain to which a host belongs.
- * If several domains above the host are proven, the nearest one counts. The row of that domain is
- * locked, so that the organization cannot lose the domain while the caller registers a cluster at
- * the host.
+ * Returns true if this organization has proven the domain to which a host belongs. If several
+ * parent domains of the host are proven, the longest one decides. The row of that domain is locked,
+ * so that the organization cannot lose the domain while the caller registers a cluster at the host.
  */
 export async function lockProvenHost(
   tx: EntityManager,
@@ -258,8 +262,8 @@ export async function lockProvenHost(
 /**
  * Returns true if the organization of a cluster could register the resource of the cluster today.
  * The resource must be a URN with the id of the organization, or an https URL under a domain that
- * the organization has proven. If several domains above the host are proven, the nearest one
- * counts.
+ * the organization has proven. If several parent domains of the host are proven, the longest one
+ * decides.
  */
 export async function isProvenResource(tx: EntityManager, id: string): Promise<boolean> {
   const [found] = await sql<{ id: string }>(tx)`
@@ -271,8 +275,8 @@ export async function isProvenResource(tx: EntityManager, id: string): Promise<b
 
 /**
  * Ends the clusters at a domain, or at a host below it, if their organization has not proven the
- * domain to which the host belongs. If several domains above the host are proven, the nearest one
- * counts.
+ * domain to which the host belongs. If several parent domains of the host are proven, the longest
+ * one decides.
  *
  * @param whose `own` for the clusters of the organization, because it lost the domain; `others` for
  *   those of all other organizations, because the organization has proven the domain
@@ -307,8 +311,8 @@ export async function findCluster(
 
 /**
  * Returns the SQL of the id of the organization that has proven the domain to which the host of a
- * cluster belongs. If several domains above the host are proven, the nearest one counts. NULL if
- * none is proven.
+ * cluster belongs. If several parent domains of the host are proven, the longest one decides. The
+ * SQL gives NULL if none is proven.
  */
 function nearestOwner(cluster: SqlFragment): SqlFragment {
   const host = fragment`resource_host(${cluster}.resource)`;

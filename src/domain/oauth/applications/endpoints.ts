@@ -23,7 +23,7 @@ export interface Endpoint {
   readonly address: string;
 }
 
-/** The endpoints, each with its name in the metadata of discovery and its words. */
+/** The endpoints, each with its name in the discovery metadata and its label on a page. */
 const NAMED = {
   authorization: ['authorization_endpoint', 'Authorization endpoint'],
   token: ['token_endpoint', 'Token endpoint'],

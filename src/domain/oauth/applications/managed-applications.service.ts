@@ -56,8 +56,8 @@ export interface ApplicationChange {
   readonly origin: AuditOrigin;
   readonly details: Readonly<Record<string, unknown>>;
   /**
-   * The acts that are repeated if the database loses the commit of the change, such as the removal
-   * of a secret.
+   * The acts, such as the removal of a secret, that the service repeats if a failover of the
+   * database loses the commit of the change.
    */
   readonly acts?: readonly NotedAct[];
 }
@@ -77,9 +77,10 @@ export class ManagedApplications {
   ) {}
 
   /**
-   * Lists a page of the applications of a manager; `next` is where the next page begins.
+   * Lists a page of the applications that a manager may manage. `next` is the id after which the
+   * next page begins; it is null on the last page.
    *
-   * @param program the program that reads as the manager, if it is one
+   * @param program the program that reads in place of the manager; undefined for a user
    * @throws DomainError unauthenticated for a program whose API token ended meanwhile
    */
   async list(
@@ -101,7 +102,7 @@ export class ManagedApplications {
     return { applications, next: hasMore ? (applications.at(-1)?.id ?? null) : null };
   }
 
-  /** Lists a page of the applications of a manager, with the additional facts for a list. */
+  /** Lists a page of the applications of a manager, each with its {@link ApplicationFacts}. */
   async listWithFacts(
     manager: ApplicationManager,
     after: string,
@@ -152,8 +153,8 @@ export class ManagedApplications {
   }
 
   /**
-   * Runs a registration for the organization of an admin, in a transaction that first locks the
-   * admin. @throws DomainError admin_required
+   * Runs a registration for the organization of an admin. The transaction first locks the role of
+   * the admin, so that it cannot be taken away meanwhile. @throws DomainError admin_required
    */
   registerAsAdmin<Result>(
     manager: ApplicationManager,
@@ -201,7 +202,7 @@ export class ManagedApplications {
    * Approves an application for its present redirect URIs. Members of the organization can then
    * sign in to it without a page that asks for consent.
    *
-   * @param check throws for an application that has changed since the admin saw it
+   * @param check a function that throws if the application has changed since the admin saw it
    * @throws DomainError not_found, admin_required, invalid_request for a cluster
    */
   approve(

@@ -13,14 +13,14 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { registrationOf } from './registration-metadata.js';
 
 /**
- * The origin of audit events about a lost or gained domain. It names no request, because the events
- * are for an organization that must not see the request of another one.
+ * The origin of audit events about a lost or gained domain. It names no request, because the
+ * organization that reads such an event must not see the request of another organization.
  */
 const NO_REQUEST = { requestId: 'domain-change', ip: undefined, userAgent: undefined };
 
 /**
- * Ends the registrations of clusters, and the tokens for them, if the proof of their domain
- * changes. An organization that loses a domain loses its clusters under the domain. If one
+ * Ends the registrations of Kubernetes clusters, and the tokens for them, if the proof of their
+ * domain changes. An organization that loses a domain loses its clusters under the domain. If one
  * organization proves a domain, other organizations lose their clusters under it.
  */
 export class RegisteredResources implements Revocable {
@@ -31,8 +31,8 @@ export class RegisteredResources implements Revocable {
    */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set();
   /**
-   * The clusters stay after the database has lost commits, because a registration alone gives no
-   * access. The tokens for a cluster end with the sessions.
+   * Null, because the clusters stay even if a failover of the database has lost commits: a
+   * registration alone gives no access. The tokens for a cluster end with the sessions.
    */
   readonly revokeOnRecord = null;
 

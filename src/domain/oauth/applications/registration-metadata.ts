@@ -124,8 +124,8 @@ export function registrationOf(kept: Readonly<Record<string, unknown>>): Registr
 }
 
 /**
- * Returns the type of an application from its metadata. The type is not stored, because no two
- * types have the same metadata.
+ * Returns the type of an application from its metadata. The type is not stored, because the
+ * metadata alone tells the types apart.
  */
 function typeOf(metadata: Metadata): ApplicationType {
   if (metadata.application_type === 'native') return 'native';

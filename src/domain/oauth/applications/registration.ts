@@ -64,7 +64,10 @@ export interface Registration {
   /** The way in which access tokens are bound to a key of the application; null for none. */
   readonly sender_constraint: 'dpop' | 'mtls' | null;
   readonly require_signed_request_object: boolean;
-  /** True if PKCE is required; public applications and the FAPI profile always require it. */
+  /**
+   * True if the application requires PKCE (RFC 7636). Public applications and those of the FAPI
+   * profile always need PKCE, even if this is false.
+   */
   readonly require_pkce: boolean;
   /** The lifetime of ID tokens in seconds. */
   readonly id_token_lifetime_seconds: number;

@@ -102,14 +102,14 @@ export class ClientsRepository implements Revocable {
   ]);
   readonly endedByForeignKey = BY_DELETED_ROW;
   /**
-   * The clients stay after the database has lost commits. Their tokens end together with the
-   * sessions, as artifacts of the OAuth library.
+   * Null, because the clients stay even if a failover of the database has lost commits. Their
+   * tokens end together with the sessions.
    */
   readonly revokeOnRecord = null;
 
   /**
-   * Finds clients by their ids. Left out are clients whose owner is deactivated, and clients that
-   * registered themselves and expired because they were not used.
+   * Finds clients, in the order of the ids. The result is undefined for an unknown id, a client
+   * with a deactivated owner, or a self-registered client that expired unused.
    */
   async findLive(tx: EntityManager, ids: readonly string[]): Promise<(LiveClient | undefined)[]> {
     const rows = await sql<Row>(tx)`
@@ -126,7 +126,10 @@ export class ClientsRepository implements Revocable {
     return inOrder(ids.length, rows, liveClient);
   }
 
-  /** Records that a client was used today, so that it does not expire as unused. */
+  /**
+   * Records that a client is used now. A client that registered itself then stays for
+   * {@link DYNAMIC_CLIENT_DAYS} days more.
+   */
   async touch(tx: EntityManager, id: string): Promise<void> {
     await sql(tx)`UPDATE oauth_clients SET last_used_at = now() WHERE id = ${id}`;
   }
@@ -166,7 +169,7 @@ export class ClientsRepository implements Revocable {
   /**
    * Stores the hash of a new secret of a client, and returns the id of the secret.
    *
-   * @param days the days until the secret expires; if undefined, it never expires
+   * @param days the days until the secret expires; null for a secret that never expires
    */
   async addSecret(
     tx: EntityManager,
@@ -211,8 +214,8 @@ export class ClientsRepository implements Revocable {
   }
 
   /**
-   * Sets the expiry of a secret again, after the database lost the commit that had set it. Returns
-   * false if there is no such secret, or if it expires earlier already.
+   * Sets the expiry of a secret again, because a failover of the database lost the commit that had
+   * set it. Returns false if there is no such secret, or if it expires earlier already.
    */
   async endSecretAt(tx: EntityManager, clientId: string, id: string, at: Date): Promise<boolean> {
     const ended = await sql<{ id: string }>(tx)`
@@ -241,12 +244,11 @@ export class ClientsRepository implements Revocable {
   }
 
   /**
-   * Locks the row of a user who registers an application, so that two registrations of one user
-   * happen one after another and the limit holds. If the access of the user has ended before,
-   * nothing is registered.
+   * Locks the row of a user who registers an application. Two registrations of one user then run
+   * one after another, so that they cannot exceed the limit of applications.
    *
-   * @returns the organization of the user and the number of applications; undefined for an inactive
-   *   account
+   * @returns the organization of the user and the number of applications; undefined if the user is
+   *   inactive, or not in the organization that owns the domain of the user's e-mail address
    */
   async lockOwner(
     tx: EntityManager,

@@ -35,8 +35,8 @@ export interface RecordedConsent extends ConsentedAccess {
 }
 
 /**
- * Waits until no other client is registering, so that the limits hold. The lock ends with the
- * transaction.
+ * Waits until no other client is registering itself, so that clients at the same time cannot exceed
+ * the limits. The lock ends with the transaction.
  */
 export async function lockRegistrations(tx: EntityManager): Promise<void> {
   await sql(tx)`SELECT pg_advisory_xact_lock(${ADVISORY_LOCKS.selfRegistration})`;

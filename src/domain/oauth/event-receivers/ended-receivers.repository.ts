@@ -29,13 +29,16 @@ interface PausedReceiver {
 const security = new Logger('security');
 
 /**
- * Pauses the event receivers whose address was set by a user who is no acting admin any more, so
- * that no former admin still gets the audit log. A receiver keeps its place. Another admin resumes
- * it. An audit event and a line of the log name each receiver.
+ * Pauses the event receivers with an address that a former admin set, so that no former admin still
+ * gets the audit log. A paused receiver keeps its position in the audit log, and another admin can
+ * resume it. An audit event and a log line name each receiver.
  */
 export class EventReceiverRevocation implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.eventReceivers;
-  /** Every event but a changed e-mail address, after which the user still is the same admin. */
+  /**
+   * Every event except a change of the e-mail address, after which the user is still the same
+   * admin.
+   */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set([
     'account-deleted',
     'account-deactivated',
@@ -64,8 +67,8 @@ export class EventReceiverRevocation implements Revocable {
   }
 
   /**
-   * Pauses one batch of all receivers, because the database may have lost the removal of an admin,
-   * or a change of an address.
+   * Pauses a batch of the receivers of all organizations, because a failover of the database has
+   * lost commits. One of them may have removed an admin or changed an address.
    */
   async revokeOnRecord(tx: EntityManager, cause: RevocationCause): Promise<EndedBatch> {
     const found = await sql<{ id: string; adminId: string }>(tx)`
@@ -84,8 +87,9 @@ export class EventReceiverRevocation implements Revocable {
   }
 
   /**
-   * Pauses the enabled receivers of a condition, and records it. The new lease makes the result of
-   * a request that is under way count nothing. @returns their number
+   * Pauses the enabled receivers that meet a condition, and records this in the audit log. A
+   * request that is under way does not record its result, because `lease` has a new number.
+   * @returns the number of paused receivers
    */
   async #pause(
     tx: EntityManager,

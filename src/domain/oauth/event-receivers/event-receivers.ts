@@ -61,14 +61,14 @@ export interface WantedReceiver {
   readonly name: string;
   readonly kind: ReceiverKind;
   readonly url: string;
-  /** The types, kinds and groups of events; null for every event. */
+  /** The types, kinds and groups of events that the receiver gets; null for every event. */
   readonly types: readonly string[] | null;
   readonly header: OwnHeader | null;
-  /** The place in the log after which the receiver begins. */
+  /** The position in the audit log after which the receiver begins. */
   readonly after: FeedPlace | 'latest' | 'beginning';
 }
 
-/** The properties that an admin changes; those that are missing stay. */
+/** The properties that an admin changes. A missing property stays as it is. */
 export interface ReceiverChange {
   readonly name?: string | undefined;
   readonly url?: string | undefined;
@@ -77,19 +77,25 @@ export interface ReceiverChange {
   readonly status?: ReceiverStatus | undefined;
 }
 
-/** A new receiver. Only this result has the secret of a webhook; null for the other kind. */
+/**
+ * A new receiver with its signing secret, which no later request can read. The secret is null for
+ * an OTLP receiver, which has none.
+ */
 export interface MadeReceiver {
   readonly receiver: EventReceiver;
   readonly secret: string | null;
 }
 
-/** A receiver with its figures and dead letters. */
+/** A receiver with its statistics and its dead letters (events that it did not accept). */
 export interface ReceiverState {
   readonly receiver: EventReceiver;
   /** The number of events that wait. It is counted up to 1,000. */
   readonly waiting: number;
   readonly oldest: Date | null;
-  /** The numbers of taken events and of dead letters in the last 30 days. */
+  /**
+   * The number of events that the receiver accepted in the last 30 days; `failed` is the number of
+   * its dead letters.
+   */
   readonly sent: number;
   readonly failed: number;
   readonly letters: readonly UndeliveredEvent[];
@@ -103,11 +109,14 @@ export interface EventReceiverParts {
   readonly audit: AuditLog;
   readonly outboundHttp: Pick<OutboundHttp, 'assertAllowed'>;
   readonly secrets: Config['secrets'];
-  /** The address of this service, to which no receiver leads. */
+  /** The address of this service, to which no event may be sent. */
   readonly baseUrl: string;
 }
 
-/** The receivers of the audit logs of organizations, as their admins read and change them. */
+/**
+ * Shows and changes the event receivers of an organization, to which the service sends the audit
+ * log, for its admins.
+ */
 export class EventReceivers {
   constructor(private readonly parts: EventReceiverParts) {}
 
@@ -122,7 +131,7 @@ export class EventReceivers {
   }
 
   /**
-   * Returns a receiver with its figures and its dead letters.
+   * Returns a receiver with its statistics and its dead letters (events that it did not accept).
    * @throws DomainError not_found, also for a receiver of another organization
    */
   async show({ orgId }: Admin, id: string): Promise<ReceiverState> {
@@ -222,7 +231,8 @@ export class EventReceivers {
   }
 
   /**
-   * Replaces the secret of a webhook. The former one signs beside it for some hours.
+   * Replaces the signing secret of a webhook. For `overlapHours` hours, requests are also signed
+   * with the old secret.
    * @throws DomainError admin_required, not_found, invalid_request for a receiver of OTLP
    */
   async rotateSecret(
@@ -247,8 +257,8 @@ export class EventReceivers {
   }
 
   /**
-   * Records a test of a receiver. The audit event of the test goes to the receiver in its place in
-   * the log, whatever types the receiver wants. Returns the id of the event.
+   * Tests a receiver: the audit event of the test is sent to it like any other event. The receiver
+   * gets this event even if it does not want events of this type.
    *
    * @throws DomainError admin_required, not_found, rate_limited, invalid_request for a paused
    *   receiver
@@ -269,12 +279,18 @@ export class EventReceivers {
     });
   }
 
-  /** Lets a dead letter be sent again for a day. @throws DomainError admin_required, not_found */
+  /**
+   * Makes the service try for 24 hours more to send a dead letter (an event that was not accepted).
+   * @throws DomainError admin_required, not_found
+   */
   repeat(admin: Admin, id: string, letterId: string, origin: AuditOrigin): Promise<void> {
     return this.#settle(admin, { id, letterId, act: 'repeated' }, origin, repeatUndelivered);
   }
 
-  /** Deletes a dead letter. @throws DomainError admin_required, not_found */
+  /**
+   * Deletes a dead letter (an event that was not accepted). @throws DomainError admin_required,
+   * not_found
+   */
   drop(admin: Admin, id: string, letterId: string, origin: AuditOrigin): Promise<void> {
     return this.#settle(admin, { id, letterId, act: 'dropped' }, origin, dropUndelivered);
   }
@@ -296,8 +312,8 @@ export class EventReceivers {
   }
 
   /**
-   * Runs an act in a transaction that locks the admin and then the organization, so that the acts
-   * on the receivers of one organization follow each other.
+   * Runs an act in a transaction that locks the admin and then the organization. So the acts on the
+   * receivers of one organization run one after another.
    */
   #act<Done>(admin: Admin, act: (tx: EntityManager) => Promise<Done>): Promise<Done> {
     const { dataSource, members, organizations } = this.parts;
@@ -310,8 +326,8 @@ export class EventReceivers {
 
   /**
    * Checks the address of a receiver, and returns it. The address of an OTLP server without a path
-   * is that of its logs. An address of this service is refused, because a request that it records
-   * would be an event that is sent to it again, without an end.
+   * is that of its logs. An address of this service is refused, because it would cause an endless
+   * loop. Each delivery would be recorded as an event, which is delivered again.
    *
    * @throws DomainError invalid_request for an address that may not be called
    */
@@ -366,8 +382,8 @@ async function assertBelowLimit(tx: EntityManager, orgId: string): Promise<void>
 }
 
 /**
- * Refuses another host for a header that stays, because no admin can read its value, and the new
- * host would get it.
+ * Refuses a change of the address to another origin that keeps the stored header. The value of the
+ * header is secret even to admins, and the new host would receive it.
  *
  * @throws DomainError invalid_request
  */
@@ -381,7 +397,10 @@ function assertHeaderStaysHome(
   throw new DomainError('invalid_request', detail);
 }
 
-/** @throws DomainError feed_restarted for a cursor that the database never had */
+/**
+ * @throws DomainError feed_restarted for a cursor whose position this database never had, such as
+ *   after the restore of a backup
+ */
 async function placeOf(
   tx: EntityManager,
   orgId: string,

@@ -11,8 +11,9 @@ const IS_WARNING = /_(?:failed|refused|withheld|dead_lettered)$/;
 
 /**
  * Writes the request of OTLP over HTTP for events, as protobuf: a log record for each event, in
- * their order. The body of a record is the event as JSON, and its attributes are what a search
- * needs. The library is loaded at the first request, because most services have no receiver.
+ * their order. The body of a record is the event as JSON, and its attributes are the values by
+ * which logs are searched. The library is loaded at the first request, because most deployments
+ * have no receiver.
  */
 export async function otlpRequest(
   events: readonly FeedRow[],
@@ -37,7 +38,8 @@ export async function otlpRequest(
 
 /**
  * Returns how many events of a request a receiver rejected although it answered 200 (OTLP, "Partial
- * Success"). The protocol forbids to send such a request again.
+ * Success"). The result is 0 if the response does not say. The protocol forbids to send such a
+ * request again.
  */
 export async function otlpRejections(answer: Response): Promise<number> {
   const bytes = new Uint8Array(await answer.arrayBuffer());
@@ -48,7 +50,7 @@ export async function otlpRejections(answer: Response): Promise<number> {
     const { partialSuccess } = ProtobufLogsSerializer.deserializeResponse(bytes);
     return Math.max(0, partialSuccess?.rejectedLogRecords ?? 0);
   } catch {
-    return 0; // an answer that is no protobuf says nothing
+    return 0; // a body that cannot be parsed names no rejected events
   }
 }
 

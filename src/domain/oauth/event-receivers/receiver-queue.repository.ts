@@ -12,7 +12,7 @@ import type { DueClient } from '../notice-sending/fair-turns.js';
 import { LEASE, type Failure, type TakenRow } from '../notice-sending/notice-sender.js';
 import type { ReceiverKind } from './receivers.repository.js';
 
-/** The kind of the events of a receiver in statistics and logs, by its protocol. */
+/** The name that statistics and logs give the events of a receiver, by its protocol. */
 export const KIND_OF: Readonly<Record<ReceiverKind, string>> = {
   webhook: 'audit-webhook',
   otlp: 'audit-otlp',
@@ -24,28 +24,46 @@ const MOST_IN_BATCH: Readonly<Record<ReceiverKind, number>> = { webhook: 1, otlp
 /** The most waiting events of one receiver that the statistics count. */
 const MOST_COUNTED = 1_000;
 
-/** The hours for which the service tries to deliver the same events. */
+/**
+ * The most hours for which the service tries to deliver the same events. Then they become dead
+ * letters.
+ */
 const TRIED_HOURS = 24;
 
-/** The hours without a try after which the tries begin again. Each pause is shorter. */
+/**
+ * If the last try is more than this number of hours ago, the 24 hours of tries begin again. The
+ * pauses between tries are shorter than this.
+ */
 const RECENT_HOURS = 2;
 
-/** The days without a taken event after which a receiver is paused with its next dead letter. */
+/**
+ * If a receiver has failed for more than this number of days without accepting an event, its next
+ * dead letter may pause it.
+ */
 export const FAILING_DAYS = 5;
 
-/** The types of each value of a filter for types, for statements that read stored filters. */
+/**
+ * A JSON object with the event types for each value of a type filter, such as a group. SQL
+ * statements use it to expand the filters that a receiver has stored.
+ */
 const TYPES_OF_FILTER = JSON.stringify(
   Object.fromEntries(TYPE_FILTERS.map((value) => [value, typesOfFilter(value)])),
 );
 
-/** The SQL condition that a receiver `r` wants an event `e`. Its own test always reaches it. */
+/**
+ * The SQL condition that a receiver `r` wants an event `e`. A receiver always gets the event of its
+ * own test.
+ */
 const IS_WANTED = fragment`(
   r.types IS NULL
   OR e.type = ANY (ARRAY(SELECT jsonb_array_elements_text(${TYPES_OF_FILTER}::jsonb -> f) FROM unnest(r.types) f))
   OR e.type = ANY (${ALWAYS_WANTED}::text[])
   OR (e.type = 'event_receiver_tested' AND e.details ->> 'receiver_id' = r.id::text))`;
 
-/** Returns the types that the filters of a receiver stand for; undefined for every type. */
+/**
+ * Returns the event types that the filters of a receiver select; undefined if it has no filter and
+ * gets every type.
+ */
 export function wantedTypes(filters: readonly string[] | null): readonly string[] | undefined {
   return filters?.flatMap((filter) => typesOfFilter(filter as TypeFilter));
 }
@@ -63,7 +81,9 @@ export const RECEIVER_QUEUES: readonly NoticeQueue[] = (['webhook', 'otlp'] as c
   }),
 );
 
-/** Events that one sender has reserved for a receiver, with the present settings of it. */
+/**
+ * Events that one sender has reserved for a receiver, with the present settings of the receiver.
+ */
 export interface TakenEvents extends TakenRow {
   readonly orgId: string;
   readonly kind: ReceiverKind;
@@ -72,7 +92,10 @@ export interface TakenEvents extends TakenRow {
   readonly headerName: string | null;
   readonly headerSealed: string | null;
   readonly secretSealed: string | null;
-  /** The former secret, while it still signs beside the present one. */
+  /**
+   * The old secret, encrypted, with which requests are signed as well for some hours after a
+   * rotation; null otherwise.
+   */
   readonly oldSecretSealed: string | null;
   /**
    * The number of this reservation. A sender records its result only if no later sender has
@@ -88,11 +111,12 @@ export interface TakenEvents extends TakenRow {
   /** The audit event of the dead letter that is repeated; null for events of the feed. */
   readonly letterEvent: string | null;
   /**
-   * The events of the request. They are read after the reservation. There are none if the receiver
-   * wants none of the next events, or if a dead letter is to be repeated that is gone.
+   * The events of the request, which are read after the reservation. The list is empty if the
+   * receiver wants none of the next events. It is also empty if the event of a repeated dead letter
+   * is not in the log any more.
    */
   events: readonly FeedRow[];
-  /** The place from which the receiver goes on once it took the events. */
+  /** The position in the log from which the receiver goes on after it has accepted the events. */
   end: FeedPlace;
   /** The number of events that a receiver of OTLP rejected, although it took the request. */
   rejected: number;
@@ -100,14 +124,17 @@ export interface TakenEvents extends TakenRow {
 
 /**
  * The SQL condition that the admin who set the address of a receiver `r` may still read the log.
- * The loss of access pauses the receiver; this condition also sees what only the row of the user
- * tells.
+ * Usually a receiver is paused when the admin loses access. This second check reads the user's row,
+ * in case the receiver was not paused.
  */
 const IS_VOUCHED = fragment`
   NOT EXISTS (SELECT FROM users v WHERE v.id = r.address_by
               AND (v.org_id IS DISTINCT FROM r.org_id OR NOT is_acting_admin(v.org_id, v.email, v.is_org_admin, v.active)))`;
 
-/** The SQL condition that a repeated dead letter of a receiver `r` can be sent now. */
+/**
+ * The SQL query for the repeated dead letter of a receiver `r` that is to be sent next. It finds
+ * nothing if none can be sent now.
+ */
 const LETTER = fragment`
   SELECT u.id FROM undelivered_events u
   WHERE u.receiver_id = r.id AND u.dead_at IS NULL AND u.next_attempt_at <= now()
@@ -126,10 +153,10 @@ export async function hasReceivers(tx: EntityManager): Promise<boolean> {
 }
 
 /**
- * Lists the receivers to which events can be sent now: those with an event after their place in the
- * log, and those with a dead letter that an admin repeats. The clock of the database decides.
+ * Lists the receivers to which events can be sent now. Each has an event after its position in the
+ * log, or a dead letter that an admin repeats.
  *
- * @param ids the receivers of which some are listed; all by default
+ * @param ids only these receivers are considered; all by default
  */
 export function listDueReceivers(tx: EntityManager, ids?: readonly string[]): Promise<DueClient[]> {
   const isAmong = ids === undefined ? fragment`true` : fragment`r.id = ANY (${ids}::uuid[])`;
@@ -184,8 +211,9 @@ export async function takeReceivers(
 }
 
 /**
- * Returns the SQL of the time at which events are given up. It begins again if the last try is not
- * recent, because events that nothing tried to send, as while no replica ran, are not given up.
+ * Returns the SQL of the time at which events are given up as dead letters. If the last try is not
+ * recent, the time for tries begins again. So events are not given up only because no replica was
+ * running.
  */
 function giveUpOf(before: SqlFragment, lastTriedAt: SqlFragment): SqlFragment {
   const fresh = fragment`now() + make_interval(hours => ${TRIED_HOURS})`;
@@ -201,9 +229,9 @@ function isHeld({ clientId, lease }: Settled): SqlFragment {
 }
 
 /**
- * Returns the SQL that moves a receiver `r` to a place of the feed. If its types have changed since
- * it was reserved, it stays: the events before that place may have one of the new types. Events
- * that were sent are then sent again, with their ids.
+ * Returns the SQL that moves a receiver `r` to a position in the log. If an admin has changed its
+ * types since the reservation, it does not move, because skipped events may have one of the new
+ * types. Events that were already sent are then sent again, with the same ids.
  */
 function movedTo({ types }: Settled, { epoch, xid, id }: FeedPlace): SqlFragment {
   const isSame = fragment`r.types IS NOT DISTINCT FROM ${types}::text[]`;
@@ -214,15 +242,18 @@ function movedTo({ types }: Settled, { epoch, xid, id }: FeedPlace): SqlFragment
 }
 
 /**
- * Releases a receiver for whose place there was nothing to send, and moves it past the events that
- * it does not want.
+ * Releases a receiver to which nothing was sent, because it wants none of the next events, and
+ * moves it past them.
  */
 export async function passBy(tx: EntityManager, taken: Settled, place: FeedPlace): Promise<void> {
   await sql(tx)`
     UPDATE event_receivers r SET ${movedTo(taken, place)}, leased_until = '-infinity' WHERE ${isHeld(taken)}`;
 }
 
-/** Returns the SQL that sets a row back to the state before the present try. */
+/**
+ * Returns the SQL that sets a row back to the state before the present try, which does not count
+ * because no request was sent. The next try may come after a second.
+ */
 function uncountedTry(row: SqlFragment): SqlFragment {
   return fragment`
     tries = greatest(${row}.tries - 1, 0), next_attempt_at = now() + interval '1 second',
@@ -245,7 +276,10 @@ export async function releaseEvents(tx: EntityManager, taken: TakenEvents): Prom
     UPDATE event_receivers r SET leased_until = '-infinity', ${uncountedTry(fragment`r`)} WHERE ${isHeld(taken)}`;
 }
 
-/** Returns the SQL that counts the events that a receiver took, or that became dead letters. */
+/**
+ * Returns the SQL that adds to the daily statistics the events that a receiver accepted, or that
+ * became dead letters.
+ */
 function counted(
   kind: ReceiverKind,
   { sent = 0, failed = 0 }: { readonly sent?: number; readonly failed?: number },
@@ -257,13 +291,14 @@ function counted(
     ON CONFLICT (client_id, kind, day) DO UPDATE SET sent = c.sent + excluded.sent, failed = c.failed + excluded.failed`;
 }
 
-/** The columns of a receiver after it took events. */
+/** The changes to the row of a receiver that has accepted events. */
 const TAKEN = fragment`
   leased_until = '-infinity', failing_since = NULL, last_tried_at = now(), last_taken_at = now()`;
 
 /**
- * Moves a receiver past the events that it took, and counts them. Events that it rejected although
- * it took the request count as failed, and the log tells of them once a day.
+ * Moves a receiver past the events that it accepted, and counts them. An OTLP receiver may accept a
+ * request and reject some of its events. These count as failed, and at most once a day an audit
+ * event reports them.
  */
 export async function deliverEvents(
   tx: EntityManager,
@@ -306,18 +341,24 @@ export async function removeLetter(tx: EntityManager, taken: TakenEvents): Promi
     DELETE FROM undelivered_events u USING freed f WHERE u.id = ${taken.letterId} AND u.receiver_id = f.id`;
 }
 
-/** The statuses 4xx that are about the receiver or the moment, and not about what was sent. */
+/**
+ * The 4xx statuses that do not mean that the receiver refuses the events: wrong credentials, wrong
+ * path, timeout and rate limit.
+ */
 const OF_NO_EVENT: ReadonlySet<number> = new Set([401, 404, 408, 429]);
 
-/** Returns true for the status of an answer by which a receiver refuses what was sent. */
+/**
+ * Returns true for the status of a response by which a receiver refuses the events themselves. The
+ * same request is then likely to fail again, so that few tries follow.
+ */
 export function isRefusal(status: number | undefined): boolean {
   return status !== undefined && status >= 400 && status < 500 && !OF_NO_EVENT.has(status);
 }
 
 /**
- * Releases a receiver until the next try, after a pause in milliseconds. A batch that was refused
- * ({@link isRefusal}) is followed by single events, so that one event that the receiver never takes
- * keeps no other one back.
+ * Releases a receiver until the next try, after a pause in milliseconds. After a refused batch
+ * ({@link isRefusal}), events are sent one at a time. So one event that the receiver never accepts
+ * does not hold up the others.
  */
 export async function postponeEvents(
   tx: EntityManager,
@@ -346,8 +387,8 @@ export async function postponeEvents(
 /**
  * Gives events up as dead letters, and records this in the same statement. The receiver goes on
  * with the later events; if its types have changed meanwhile, it gets these events again. A
- * receiver that has taken nothing for days, and refused more than one event, is paused, and the
- * result says so. Returns undefined if another sender has reserved the receiver.
+ * receiver that has failed for {@link FAILING_DAYS} days, with more than one event, is paused;
+ * `isPaused` is then true. Returns undefined if another sender has reserved the receiver.
  */
 export async function buryEvents(
   tx: EntityManager,
@@ -385,8 +426,9 @@ export async function buryEvents(
 }
 
 /**
- * Returns the insertion of the audit event about dead letters. One event a day is enough for each
- * receiver, because the event goes to the receiver too.
+ * Returns the insertion of the audit event about dead letters. It writes at most one event a day
+ * for each receiver, because the event is itself sent to the receiver. An event is always written
+ * if the receiver is paused.
  */
 function auditOfBurial(taken: TakenEvents, result: string) {
   return auditOf(
@@ -400,7 +442,7 @@ function auditOfBurial(taken: TakenEvents, result: string) {
   );
 }
 
-/** Returns the insertion of the audit event about events that a receiver did not take. */
+/** Returns the SQL that inserts the audit event about events that a receiver did not accept. */
 function auditOf(
   { kind, orgId, clientId, name }: TakenEvents,
   events: number,

@@ -15,7 +15,7 @@ export function mintWebhookSecret(): string {
   return WEBHOOK_PREFIX + systemRandom.bytes(32).toString('base64');
 }
 
-/** Returns the key of HMAC-SHA256 that the secret of a webhook stands for. */
+/** Returns the key of HMAC-SHA256: the decoded base64 of a webhook secret without its prefix. */
 export function webhookKey(secret: string): Buffer {
   return Buffer.from(secret.slice(WEBHOOK_PREFIX.length), 'base64');
 }
@@ -27,7 +27,7 @@ export function sealOfReceiver(secrets: Config['secrets'], text: string): Promis
 
 /**
  * Decrypts a secret of a receiver.
- * @throws Error if neither root secret opens it
+ * @throws Error if neither the present nor the previous root secret decrypts it
  */
 export async function openOfReceiver(secrets: Config['secrets'], sealed: string): Promise<string> {
   const opened = await openSecret(secrets, PURPOSE, sealed);
@@ -36,7 +36,8 @@ export async function openOfReceiver(secrets: Config['secrets'], sealed: string)
 }
 
 /**
- * Encrypts every secret of a receiver again, while the previous root secret can still decrypt it.
+ * Encrypts the secrets of all receivers under the present root secret, if only the previous root
+ * secret decrypts them.
  */
 export async function sealAgain(tx: EntityManager, secrets: Config['secrets']): Promise<void> {
   if (secrets.previousRoot === undefined) return;

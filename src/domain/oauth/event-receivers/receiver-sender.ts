@@ -35,36 +35,43 @@ import { openOfReceiver } from './receiver-secrets.js';
 import { webhookRequest, type ReceiverRequest } from './webhook-request.js';
 
 /**
- * The limits of the requests of a replica. A receiver has one request at a time, because its events
- * come in order. Logout notices and signals have limits of their own.
+ * The limits for the requests of a replica that wait for a response. A receiver gets one request at
+ * a time, because its events must arrive in order. Logout notices and signals have limits of their
+ * own.
  */
 const LIMITS: LaneLimits = { ...REGISTERED_LIMITS, ofClient: 1 };
 
-/** The most events of the log that one statement goes through for a receiver of some types. */
+/**
+ * The most events that one statement goes through to find the wanted ones, for a receiver that
+ * wants only some types.
+ */
 const SCANNED = 1_000;
 
-/** The milliseconds between two looks for receivers after events were committed here. */
+/** The fewest milliseconds between two reads of the queue because this process committed events. */
 const NEWS = 500;
 
-/** Every status of success, by which a receiver takes events. */
+/** The statuses 200 to 299, by which a receiver accepts events. */
 const TAKING: ReadonlySet<number> = new Set(Array.from({ length: 100 }, (_, n) => 200 + n));
 
 /** The parts of the service that the sender of events needs. */
 export interface ReceiverSenderParts extends SenderParts {
   readonly secrets: Config['secrets'];
-  /** The address of this service, to which nothing is sent. */
+  /** The address of this service, to which no event may be sent. */
   readonly baseUrl: string;
 }
 
 /**
- * Sends the audit log to receivers: each replica reads the log from the place of a receiver, sends
- * the next events, and moves the place. One replica at a time sends to a receiver.
+ * Sends the audit log to receivers. A replica reads the log from the stored position of a receiver,
+ * sends the next events, and moves the position. One replica at a time sends to a receiver.
  */
 export class ReceiverSender {
   readonly #log = new Logger('receivers');
   readonly #security = new Logger('security');
   readonly #sender: NoticeSender<TakenEvents>;
-  /** The events that the next turn of a receiver goes through, if the last one found none. */
+  /**
+   * The number of events that the next statement goes through for a receiver, by its id, if the
+   * last one found no wanted event.
+   */
   readonly #scanned = new Map<string, number>();
   #hasReceivers = false;
   #heardAt = Number.NEGATIVE_INFINITY;
@@ -110,9 +117,9 @@ export class ReceiverSender {
   }
 
   /**
-   * Hears that this process committed events. The sender looks for them at once, but not more often
-   * than twice a second, so that a busy service does not look all the time. Without receivers
-   * nothing happens.
+   * Tells the sender that this process committed events. The sender reads the queue at once, but at
+   * most twice a second, so that a busy service does not read it all the time. Nothing happens if
+   * there are no receivers.
    */
   noteEvents(): void {
     if (!this.#hasReceivers) return;
@@ -128,8 +135,8 @@ export class ReceiverSender {
   }
 
   /**
-   * Reads the events for a reserved receiver, beside the reads for other receivers.
-   * @throws OwnFault after a fault, so that the receiver is released and the try does not count
+   * Reads the events for a reserved receiver into `taken.events`.
+   * @throws OwnFault if the read fails, so that the receiver is released and the try does not count
    */
   async #read(taken: TakenEvents): Promise<void> {
     const { letterEvent, clientId, orgId } = taken;
@@ -146,8 +153,9 @@ export class ReceiverSender {
   }
 
   /**
-   * Reads the next events of a receiver. For a receiver of some types it looks at few events first,
-   * and at more only while it wants none of them. It then goes on with the next turn.
+   * Reads the next events of a receiver. If the receiver wants only some types, the first search
+   * covers few events, and each further one ten times as many. After a search of {@link SCANNED}
+   * events without a wanted one, the receiver continues in its next turn.
    */
   async #readNext(tx: EntityManager, taken: TakenEvents): Promise<void> {
     const { orgId, clientId, batch } = taken;
@@ -170,14 +178,14 @@ export class ReceiverSender {
     this.#scanned.delete(clientId);
   }
 
-  /** Releases a receiver for which there was nothing to send. */
+  /** Releases a receiver to which nothing was sent. */
   #remove(tx: EntityManager, taken: TakenEvents): Promise<void> {
     return taken.letterId === null ? passBy(tx, taken, taken.end) : removeLetter(tx, taken);
   }
 
   /**
-   * Returns the place from which a receiver goes on. It is not the stored one if events were lost
-   * that the receiver has got, or if a copy of another time was restored.
+   * Returns the position in the log from which a receiver goes on. It differs from the stored one
+   * if the database has lost events that the receiver already has, such as after a restored backup.
    */
   async #placeOf(tx: EntityManager, { clientId, orgId, place }: TakenEvents) {
     const restart = await restartOfFeed(tx, orgId, place);

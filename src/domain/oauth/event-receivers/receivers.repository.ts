@@ -8,7 +8,9 @@ export const RECEIVER_KINDS = ['webhook', 'otlp'] as const;
 /** A protocol by which a receiver gets events. */
 export type ReceiverKind = (typeof RECEIVER_KINDS)[number];
 
-/** The states of a receiver: `paused` sends nothing, and keeps the place in the log. */
+/**
+ * The states of a receiver. A paused receiver gets no events, and keeps its position in the log.
+ */
 export const RECEIVER_STATUSES = ['enabled', 'paused'] as const;
 /** A state of a receiver. */
 export type ReceiverStatus = (typeof RECEIVER_STATUSES)[number];
@@ -20,25 +22,27 @@ export interface EventReceiver {
   readonly kind: ReceiverKind;
   readonly name: string;
   readonly url: string;
-  /** The types, kinds and groups of events that it gets; null if it gets every event. */
+  /** The types, kinds and groups of events that the receiver gets; null if it gets every event. */
   readonly types: readonly string[] | null;
-  /** The name of the header that each request has beside those of the protocol. */
+  /**
+   * The name of the additional header that an admin chose for each request; null if there is none.
+   */
   readonly headerName: string | null;
   readonly status: ReceiverStatus;
   readonly createdBy: string;
   readonly createdByEmail: string | null;
   /**
-   * True if the admin who made it, or who last set its address or resumed it, is an admin of the
-   * organization still.
+   * True if the admin who last vouched for the receiver is still an admin. That admin created it,
+   * set its address or header, or resumed it.
    */
   readonly isMakerAdmin: boolean;
   readonly createdAt: Date;
-  /** The time until which an old secret signs beside the present one. */
+  /** The time until which requests are also signed with the old secret; null if there is none. */
   readonly oldSecretUntil: Date | null;
-  /** The result of the last request, in words for an admin. */
+  /** The result of the last request, in words for an admin; null before the first request. */
   readonly lastResult: string | null;
   readonly lastTriedAt: Date | null;
-  /** The time at which the receiver last took an event. */
+  /** The time at which the receiver last accepted an event; null if it never did. */
   readonly lastTakenAt: Date | null;
   /** The time of the next try after a failure; null if the last request did not fail. */
   readonly nextAttemptAt: Date | null;
@@ -60,7 +64,7 @@ export interface NewReceiver extends Omit<StoredSettings, 'status'> {
   readonly kind: ReceiverKind;
   readonly secretSealed: string | null;
   readonly createdBy: string;
-  /** The place in the log after which the receiver begins. */
+  /** The position in the audit log after which the receiver begins. */
   readonly from: FeedPlace;
 }
 
@@ -91,7 +95,7 @@ export async function findReceiverOf(
   return found;
 }
 
-/** Adds a receiver, and makes every replica look for its events. Returns its id. */
+/** Adds a receiver, and makes the senders of all replicas read the queue. Returns its id. */
 export async function insertReceiver(tx: EntityManager, receiver: NewReceiver): Promise<string> {
   const { epoch, xid, id: eventId } = receiver.from;
   const [row] = await sql<{ id: string }>(tx)`
@@ -108,7 +112,8 @@ export async function insertReceiver(tx: EntityManager, receiver: NewReceiver): 
 }
 
 /**
- * Lists the enabled receivers whose address a user set. They are paused once the user is no admin.
+ * Lists the enabled receivers with an address that a user set. They are paused when the user is not
+ * an admin any more.
  */
 export function listReceiversOfAdmin(
   tx: EntityManager,
@@ -131,11 +136,11 @@ export async function lockReceiver(
 }
 
 /**
- * Changes the settings of a receiver. Its next try comes at once, because the change may have
- * mended it. A request that is under way ends by the former settings.
+ * Changes the settings of a receiver. The next try comes at once, because the change may have
+ * repaired the receiver. A request that is under way still uses the old settings.
  *
- * @param addressBy the admin who set the address or the header, or resumed the receiver, so that
- *   all tries begin again; undefined for any other change
+ * @param addressBy the admin who set the address or the header, or resumed the receiver; undefined
+ *   for any other change. If given, the counts of tries begin again.
  */
 export async function changeReceiver(
   tx: EntityManager,
@@ -161,8 +166,8 @@ export async function changeReceiver(
 }
 
 /**
- * Removes a receiver with its dead letters. Returns what it was; undefined if another request
- * removed it.
+ * Removes a receiver with its dead letters. Returns the removed receiver; undefined if there is
+ * none, because another request removed it.
  */
 export async function deleteReceiver(
   tx: EntityManager,
@@ -177,9 +182,9 @@ export async function deleteReceiver(
 }
 
 /**
- * Replaces the secret of a webhook. The old one signs beside it for some hours; no hours end it at
- * once. Returns the time until which it signs; null if it ended. Undefined for a receiver without a
- * secret.
+ * Replaces the secret of a webhook. For some hours, requests are also signed with the old secret; 0
+ * hours end it at once. Returns the time until which the old secret signs; null if it ended.
+ * Returns undefined for a receiver that is no webhook.
  */
 export async function replaceSecret(
   tx: EntityManager,
@@ -198,8 +203,9 @@ export async function replaceSecret(
 }
 
 /**
- * Notes a test of a receiver, and lets its next try come at once. One statement decides, so that of
- * several requests within some seconds one is noted. Returns false for the others.
+ * Records the time of a test of a receiver, and lets its next try come at once. Returns false if
+ * the last test was less than `seconds` ago. One statement decides, so that one of several requests
+ * at the same time succeeds.
  */
 export async function noteTest(tx: EntityManager, id: string, seconds: number): Promise<boolean> {
   const noted = await sql<{ id: string }>(tx)`
@@ -209,19 +215,22 @@ export async function noteTest(tx: EntityManager, id: string, seconds: number): 
   return noted.length === 1;
 }
 
-/** Makes every replica look for events after the commit. */
+/** Makes the senders of all replicas read the queue after the commit. */
 export async function wakeSenders(tx: EntityManager): Promise<void> {
   await sql(tx)`SELECT pg_notify('event_receivers', '')`;
 }
 
-/** A sealed text of a receiver, with the column that has it. */
+/** An encrypted text of a receiver, with the name of its column. */
 export interface SealedColumn {
   readonly id: string;
   readonly column: 'header_sealed' | 'secret_sealed' | 'old_secret_sealed';
   readonly sealed: string;
 }
 
-/** Lists the sealed texts of all receivers, so that a start seals them under a new root secret. */
+/**
+ * Lists the encrypted texts of all receivers, so that the service can encrypt them under a new root
+ * secret at start-up.
+ */
 export function listSealed(tx: EntityManager): Promise<SealedColumn[]> {
   return sql<SealedColumn>(tx)`
     SELECT r.id, s."column", s.sealed
@@ -231,7 +240,7 @@ export function listSealed(tx: EntityManager): Promise<SealedColumn[]> {
     WHERE s.sealed IS NOT NULL`;
 }
 
-/** Replaces a sealed text, if no other start did. */
+/** Replaces an encrypted text, unless another replica has replaced it already. */
 export async function replaceSealed(
   tx: EntityManager,
   { id, column, sealed }: SealedColumn,

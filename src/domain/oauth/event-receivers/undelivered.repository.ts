@@ -4,7 +4,10 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 /** The most dead letters that a list shows, the newest first. */
 const MOST_SHOWN = 100;
 
-/** A dead letter: an event that a receiver did not take, so that it is no longer sent. */
+/**
+ * A dead letter: an event that a receiver did not accept after several tries, so that it is no
+ * longer sent.
+ */
 export interface UndeliveredEvent {
   readonly id: string;
   readonly eventId: string;
@@ -26,8 +29,8 @@ export function listUndelivered(
 }
 
 /**
- * Lets the service send a dead letter again for a day. Returns false if the receiver has no such
- * dead letter.
+ * Makes the service try for 24 hours more to send a dead letter (an event that was not accepted).
+ * Returns false if the receiver has no such dead letter.
  */
 export async function repeatUndelivered(
   tx: EntityManager,

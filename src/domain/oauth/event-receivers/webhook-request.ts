@@ -10,11 +10,11 @@ export interface ReceiverRequest {
 }
 
 /**
- * Writes the request of a webhook for an event (Standard Webhooks). Its id is that of the event and
- * the same at each try, so that a receiver recognizes a repeated event.
+ * Writes the request of a webhook for an event (Standard Webhooks). The header `webhook-id` has the
+ * id of the event and is the same at each try, so that a receiver recognizes a repeated event.
  *
- * @param secrets the secrets that sign: the present one, and the former one for some hours after a
- *   rotation
+ * @param secrets the secrets that sign the request: the present one, and for some hours after a
+ *   rotation also the old one
  * @param now the seconds since 1970
  */
 export function webhookRequest(

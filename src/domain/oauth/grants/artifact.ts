@@ -18,7 +18,10 @@ export interface Artifact {
   readonly clientId: string | null;
   readonly userId: string | null;
   readonly userCode: string | null;
-  /** The resource for which the token is issued (RFC 8707 §2). */
+  /**
+   * The resource for which the token is issued (RFC 8707 §2); undefined if the artifact is not for
+   * a resource.
+   */
   readonly audience?: string;
   /** The lifetime in seconds from now. */
   readonly expiresIn: number;
@@ -32,10 +35,14 @@ export interface StoredArtifact {
    * was not.
    */
   readonly consumed: number | undefined;
-  /** The seconds since the artifact was consumed, by the clock of the database. */
+  /**
+   * The seconds since the artifact was consumed, by the clock of the database; undefined if it was
+   * not.
+   */
   readonly consumedAgo: number | undefined;
   /**
-   * The grant of the artifact; undefined if no tokens may be issued to its resource owner any more.
+   * The grant of the artifact. It is undefined if the artifact has no grant, or if tokens may no
+   * longer be issued to the resource owner.
    */
   readonly grant: LiveGrant | undefined;
 }

@@ -33,7 +33,10 @@ interface Row extends Partial<OwnedGrantRow> {
   consumed_ago: number | null;
 }
 
-/** Finds artifacts, in the order of their keys, each with its grant and the resource owner. */
+/**
+ * Finds artifacts, in the order of their keys, each with its grant and the resource owner;
+ * undefined for an artifact that does not exist.
+ */
 export async function findArtifacts(
   tx: EntityManager,
   keys: readonly ArtifactKey[],
@@ -51,13 +54,15 @@ export async function findArtifacts(
 }
 
 /**
- * Writes new and existing artifacts. With `skip`, which is for a batch, the statement waits for no
- * lock. It then leaves out a row that another transaction has locked, or that depends on a locked
- * row. If an artifact is in the batch twice, the first one is written.
+ * Writes new and existing artifacts. If `locks` is `skip`, which is for a batch of several
+ * requests, the statement does not wait for row locks. It then leaves out an artifact if another
+ * transaction has locked its row, or a row that it refers to. If an artifact is in such a batch
+ * twice, the first one is written.
  *
- * @returns for each row, true if it was written; a row that `skip` left out may still be written by
- *   a call with `wait`
- * @throws QueryFailedError 23503 with `wait`, if a row refers to a row that does not exist any more
+ * @returns for each artifact, true if it was written; a call with `wait` may still write an
+ *   artifact that a call with `skip` left out
+ * @throws QueryFailedError with SQLSTATE 23503 (foreign key violation) if `locks` is `wait` and an
+ *   artifact refers to a row that does not exist any more
  */
 export async function upsertArtifacts(
   tx: EntityManager,
@@ -80,8 +85,8 @@ export async function upsertArtifacts(
 }
 
 /**
- * Deletes the artifacts of any kind that expired the longest ago. Locked rows are skipped, so that
- * no other statement is delayed.
+ * Deletes at most `most` expired artifacts of any kind, the oldest expiry first. Rows that another
+ * transaction has locked are skipped, so that this statement waits for no lock.
  */
 export async function removeExpiredArtifacts(tx: EntityManager, most: number): Promise<void> {
   await sql(tx)`
@@ -91,9 +96,10 @@ export async function removeExpiredArtifacts(tx: EntityManager, most: number): P
 }
 
 /**
- * Consumes artifacts, so that each is used once. For each artifact, exactly one caller gets true. A
- * consumed row stays, so that a second use is noticed. With `skip`, which is for a batch, the
- * statement waits for no lock, and does not consume a row that another transaction has locked.
+ * Marks artifacts as consumed, so that each is used once. For each artifact, exactly one caller
+ * gets true. A consumed row stays, so that a second use is noticed. If `locks` is `skip`, which is
+ * for a batch, the statement waits for no lock. It then leaves out a row that another transaction
+ * has locked.
  */
 export async function consumeArtifacts(
   tx: EntityManager,
@@ -162,8 +168,9 @@ export async function destroyArtifactsOfGrant(
 }
 
 /**
- * The SQL that finds the rows of a batch that may be written. Neither the row nor a row on which it
- * depends may be missing or locked by another transaction.
+ * The SQL that finds the artifacts of a batch that can be written without waiting. Their user,
+ * client and grant must exist, and another transaction must have locked neither these nor the
+ * artifact's own row.
  */
 const UNLOCKED = fragment`
   account AS MATERIALIZED (

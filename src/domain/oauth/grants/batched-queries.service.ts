@@ -25,7 +25,7 @@ import { spendIds, type Spend } from './spent-ids.repository.js';
 /**
  * Runs the queries that nearly every OAuth request needs. Requests that arrive at the same time
  * share a statement, which costs the database less. Each statement begins after the last request
- * that it serves, and no result is cached, so that a revocation has effect at once.
+ * that it serves has arrived, and no result is cached. So a revocation has effect at once.
  */
 @Injectable()
 export class BatchedQueries {
@@ -81,8 +81,9 @@ export class BatchedQueries {
     return this.#profiles.load(userId);
   }
 
-  // A batch waits for no lock, so it may leave a write undone. Such a write is then repeated alone,
-  // waits for the locks, and its result is final.
+  // A shared statement does not wait for row locks, so that one locked row does not delay the other
+  // requests in it. A write that it leaves out is repeated in a statement of its own, which waits
+  // for the lock and decides.
 
   /**
    * Issues a token to a client itself, not for a user, or returns the reason why the client gets
@@ -92,14 +93,14 @@ export class BatchedQueries {
     return this.issuance.issue(CLIENT_TOKEN, { token, audit });
   }
 
-  /** Issues a token of a user to a client, or returns the reason why none is issued. */
+  /** Issues a token to a client that acts for a user, or returns the reason why none is issued. */
   issueToUser(token: Artifact, audit: TokenAudit): Promise<Outcome<true>> {
     return this.issuance.issue(USER_TOKEN, { token, audit });
   }
 
   /**
-   * Issues a token of a user for a Kubernetes cluster, or returns the reason why the user gets
-   * none.
+   * Issues a token with which a user can use a Kubernetes cluster, or returns the reason why the
+   * user gets none.
    */
   issueForCluster(
     token: Artifact,

@@ -24,13 +24,13 @@ export interface DeviceRequestRow {
   readonly id: Buffer;
   readonly clientId: string;
   readonly payload: Readonly<Record<string, unknown>>;
-  /** True if the request is already approved or denied. */
+  /** True if the request is already approved, denied or redeemed. */
   readonly isDecided: boolean;
 }
 
 /**
- * The result after a user typed a user code, which a device shows. A user who is locked out may try
- * again after `retryAfter` seconds.
+ * The result of a try to find a device request by its user code, the short code that a device shows
+ * and a user types. A user who is locked out may try again after `retryAfter` seconds.
  */
 export type UserCodeTry =
   | { readonly kind: 'found'; readonly request: DeviceRequestRow }
@@ -51,7 +51,8 @@ export const DEVICE_GRANT_IS_OFF =
 
 /**
  * Records that a device asked if its code is approved (a poll), and returns true if the poll came
- * too soon. One second less is tolerated, because clients count whole seconds and networks vary.
+ * too soon. A poll may come one second early, because clients count whole seconds and networks
+ * vary.
  *
  * @param interval the seconds between two polls that the client was told
  */
@@ -79,8 +80,8 @@ export async function pollDeviceCode(
 /**
  * Finds a valid device code by its user code, and counts the try (RFC 8628 §5.1), by one statement.
  * Tries of one user at the same time run one after another, so that they cannot exceed the limit. A
- * right code does not reset the count, because an attacker may have a device of the own with a
- * right code.
+ * right code does not reset the count. Otherwise an attacker could type the right code of the
+ * attacker's own device between guesses at the codes of others.
  *
  * @param most the number of wrong tries that locks the user out
  */
@@ -138,8 +139,8 @@ export async function approveDevice(
 
 /**
  * Returns true if the people of an organization may approve devices, and locks the setting until
- * the transaction ends. The caller locks the row of the user first, because a change of the setting
- * locks in the same order.
+ * the transaction ends. The caller locks the row of the user first. A change of the setting locks
+ * in the same order, so that the two transactions do not deadlock.
  */
 export async function holdDeviceGrant(tx: EntityManager, orgId: string): Promise<boolean> {
   const held = await sql<{ id: string }>(tx)`
@@ -169,9 +170,9 @@ async function secondsLocked(tx: EntityManager, userId: string): Promise<number>
 }
 
 /**
- * Ends the device codes of an organization, because its admins do not allow them any more. Codes
- * that were approved but not redeemed are refused. Sessions that device codes opened end with
- * everything that depends on them. Sessions are locked first, then grants, then codes.
+ * Ends the device codes of an organization, because its admins do not allow them any more. A code
+ * that is approved but not redeemed gets no tokens any more. Sessions that device codes opened end
+ * with everything that depends on them. Sessions are locked first, then grants, then codes.
  */
 export async function endDevicesOfOrganization(tx: EntityManager, orgId: string): Promise<void> {
   const sessions = await sql<{ id: string }>(tx)`

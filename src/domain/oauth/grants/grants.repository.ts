@@ -1,6 +1,6 @@
 /**
- * Stores grants: the permission that a user gives a client for as long as the session lasts in
- * which the user gave it.
+ * Stores grants. A grant is the permission that a user gives a client; it ends at the latest with
+ * the session in which the user gave it.
  */
 
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -43,14 +43,14 @@ export interface GrantRequest extends GrantRow {
 
 /**
  * The seconds after which {@link endGrantSoon} ends a grant. A request that is already running
- * takes less time, so it still gets its tokens.
+ * takes less time, and still gets its tokens.
  */
 const ENDS_SOON = 5;
 
 /**
- * Writes the grant of a user to a client. The grant depends on a session of the user, which a
- * security key verified or which is that of certification test mode, and on its parent grant if it
- * has one. It ends if one of them ends.
+ * Writes the grant of a user to a client. The grant ends with the session of the user, and with its
+ * parent grant if it has one. A security key must have verified the session, except in
+ * certification test mode.
  */
 export const GRANT = new IssuanceKind<GrantRequest, true>(
   {
@@ -98,8 +98,8 @@ export function writeGrant(tx: EntityManager, grant: GrantRequest): Promise<Outc
 }
 
 /**
- * Finds grants, in the order of their ids, each with its resource owner. A grant is missing if no
- * tokens may be issued to its resource owner any more.
+ * Finds grants, in the order of their ids, each with its resource owner. The result is undefined
+ * for a grant to whose resource owner tokens may no longer be issued.
  */
 export async function findGrants(
   tx: EntityManager,
@@ -114,8 +114,8 @@ export async function findGrants(
 }
 
 /**
- * Lists the payloads of the grants that a client has in a session. Grants that are older than the
- * last change of the client's registration are left out.
+ * Lists the payloads of the grants that a client has in a session. Grants from before the last
+ * change of the client's registration are left out.
  */
 export async function listGrantsOfSession(
   tx: EntityManager,
@@ -146,8 +146,8 @@ export async function endOwnSession(tx: EntityManager, id: Buffer): Promise<void
 
 /**
  * Ends the child grants of a grant, which token exchanges made; the grant itself stays. It must run
- * in a transaction. It locks the session and then the grant, so that a child grant that another
- * transaction writes now is either ended here or refused there.
+ * in a transaction. It locks the session and then the grant. A child grant that another transaction
+ * writes at this time is then either deleted here or refused by that transaction.
  */
 export async function destroyChildGrants(tx: EntityManager, id: Buffer): Promise<void> {
   await sql(tx)`
@@ -157,15 +157,15 @@ export async function destroyChildGrants(tx: EntityManager, id: Buffer): Promise
 }
 
 /**
- * Ends a grant and its child grants within {@link ENDS_SOON} seconds, because a code or token of
- * the grant was used twice at the same time. The session that the client opened for the grant ends
- * as well. The first of the two requests still gets its response, and its tokens end with the
- * grant. It must run in a transaction. It locks the children of a grant before it reads their
- * children, so that it misses none.
+ * Ends a grant and its child grants within {@link ENDS_SOON} seconds. The reason is that a code or
+ * token of the grant was used twice at the same time. The session that the client opened for the
+ * grant ends as well. The first of the two requests still gets its response, and its tokens end
+ * with the grant. It must run in a transaction. Each level of grants is updated, and so locked,
+ * before the child grants below it are read, so that no new child is missed.
  */
 export async function endGrantSoon(tx: EntityManager, id: Buffer): Promise<void> {
-  // The session will end because it expires, which does not notify the clients. So they are
-  // notified now.
+  // The session will end by its expiry, of which only some clients are notified. So the logout
+  // notices to all its clients are queued now.
   await sql(tx)`
     WITH ended AS (
       UPDATE sessions s SET expires_at = least(s.expires_at, now() + make_interval(secs => ${ENDS_SOON}))
@@ -210,7 +210,8 @@ export async function resourceOwnerOfSession(
 
 /**
  * Finds the resource owners of browser sessions, in the order of the hashes of the session tokens.
- * Sessions of svc-cli, and sessions that an upstream login alone opened, are not found.
+ * Sessions that a client such as svc-cli opened, and sessions that an upstream login alone opened,
+ * are not found.
  */
 export async function resourceOwnersOfBrowsers(
   tx: EntityManager,

@@ -26,7 +26,7 @@ export interface ResourceOwnerRow {
   sid: string | null;
 }
 
-/** A row of `oauth_grants` with the columns of its resource owner. */
+/** A row of the table `oauth_grants` with the columns of its resource owner. */
 export interface OwnedGrantRow extends ResourceOwnerRow {
   payload: Record<string, unknown>;
   is_over: boolean;

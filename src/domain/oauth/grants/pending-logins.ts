@@ -18,7 +18,9 @@ export interface WaitingApplication {
   readonly name: string;
   /** The host to which the browser is redirected after the login. */
   readonly host: string;
-  /** True if the application registered itself, so that no person has checked its name. */
+  /**
+   * True if the application registered itself (RFC 7591), so that no person has checked its name.
+   */
   readonly isDynamic: boolean;
   /**
    * True if a user registered the application, and no admin of the organization has approved it for
@@ -31,10 +33,10 @@ export interface WaitingApplication {
 }
 
 /**
- * Completes or denies requests that wait for a login, without a page, for certification test mode.
- * The OAuth feature extends this class. Each method that ends a request returns the absolute
- * address to which the browser is redirected, and throws DomainError `not_found` or `invalid_state`
- * if no such request waits.
+ * Completes or denies requests that wait for a login, without a page for the user, in certification
+ * test mode. The OAuth feature implements this class. Each method that ends a request returns the
+ * absolute address to which the browser is redirected. It throws DomainError `not_found` or
+ * `invalid_state` if no such request waits.
  */
 export abstract class PendingLogins {
   /** Finds the application of an interaction, and changes nothing. */

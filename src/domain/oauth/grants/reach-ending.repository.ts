@@ -23,20 +23,24 @@ interface Row {
 }
 
 /**
- * The prefix of the position of a token in the order in which grants and tokens are ended. It sorts
- * after the position of every grant, which is hexadecimal, so that the grants end first.
+ * A prefix in `place`, the item after which the next batch begins. With the prefix the item is a
+ * token, without it the hexadecimal id of a grant. All grants end before the tokens.
  */
 const TOKENS = 'tokens:';
 
-/** The SQL of the touches of security keys in the session of a grant `g`. */
+/** The SQL that reads the recorded touches of security keys in the session of a grant `g`. */
 const TOUCHES = fragment`(SELECT s.touches FROM sessions s WHERE s.id = g.session_id)`;
 
-/** The SQL of the touches of security keys in the session of a token `a` for a cluster. */
+/**
+ * The SQL that reads the recorded touches of security keys in the session of a token `a` for a
+ * cluster.
+ */
 const TOUCHES_OF_TOKEN = fragment`(SELECT s.touches FROM oauth_grants g JOIN sessions s ON s.id = g.session_id WHERE g.id = a.grant_id)`;
 
 /**
- * Ends the access of people to an application that does not admit them any more: their grants to
- * it, with the codes and tokens of these grants, or their tokens for a cluster.
+ * Ends the access of people to an application or cluster that does not admit them any more. It
+ * deletes their grants to an application, with the codes and tokens of these grants, or their
+ * tokens for a cluster.
  */
 export const GRANT_ENDING: ReachEnding = {
   kinds: ['application'],
@@ -61,8 +65,8 @@ export const GRANT_ENDING: ReachEnding = {
 };
 
 async function endGrants(tx: EntityManager, ending: Ending, most: number): Promise<EndedReaches> {
-  // If the application now belongs to another organization, it has another target row, and the rule
-  // of that row decides.
+  // The target is identified by the client, because an application that moved to another
+  // organization has a new row in `access_targets`. The rule of the new row then decides.
   const present = fragment`t.client_id = ${ending.clientId}`;
   const refused = isRefusedNow(ending, fragment`g.user_id`, TOUCHES, present);
   const rows = await sql<Row>(tx)`
@@ -104,8 +108,8 @@ async function endTokens(tx: EntityManager, ending: Ending, most: number): Promi
 }
 
 /**
- * Locks the users whose grants or tokens end, before any other rows of these users. Returns the ids
- * of the grants or tokens.
+ * Locks the users of the grants or tokens that end, because every transaction locks a user before
+ * other rows of the user. Returns the ids of the grants or tokens.
  */
 async function lockRefused(tx: EntityManager, rows: readonly Row[]): Promise<string[]> {
   const refused = rows.filter((row) => row.is_refused);

@@ -27,12 +27,12 @@ export interface ResourceOwner {
   readonly expiresAt: Date;
   /**
    * The id of the session as clients see it (OpenID Connect Back-Channel Logout §2.1). It is null
-   * for a session that a version before 0.14.0 opened, until the migration has filled it in.
+   * only for an old session to which the migration has not yet given an id.
    */
   readonly sid: string | null;
 }
 
-/** The names of a user, and the time at which the account last changed. */
+/** The names of a user, and the time of the last change of the account. */
 export interface UserProfile {
   readonly givenName: string | null;
   readonly familyName: string | null;

@@ -3,8 +3,8 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 
 /**
- * The id of a client assertion or DPoP proof that is used up now, with the issuer for which the id
- * is unique.
+ * The id (`jti`) of a client assertion or DPoP proof that is used now, with the issuer within which
+ * the id is unique.
  */
 export interface Spend {
   readonly issuer: string;
@@ -21,7 +21,7 @@ export interface Spend {
  * §3, RFC 9449 §11.1). The result is true for exactly one caller of each id until the id expires.
  * One statement decides, so that of two replicas one succeeds. If an id occurs twice in one call,
  * only its first occurrence succeeds. The ids are sorted by their hashes, so that no two statements
- * wait for each other.
+ * deadlock.
  */
 export async function spendIds(tx: EntityManager, spends: readonly Spend[]): Promise<boolean[]> {
   const keys = spends.map(({ issuer, jti }) =>

@@ -25,8 +25,8 @@ export interface TokenRequest {
 }
 
 /**
- * A token that shall be issued for a Kubernetes cluster. The token also ends if the registration of
- * the cluster is removed.
+ * A token to issue for a Kubernetes cluster. The token also ends if the registration of the cluster
+ * is removed.
  */
 export interface ClusterTokenRequest extends TokenRequest {
   readonly applicationId: string;
@@ -59,14 +59,14 @@ function columnsOf({ token, audit }: TokenRequest): object {
 /**
  * The SQL condition that no organization has registered the audience of a token. Only svc-cli may
  * exchange tokens for a registered resource, and only for members of the organization that
- * registered it. The audience is also compared as it was written, because an earlier version stored
- * spellings that `resource_key` does not change.
+ * registered it. The audience is compared in two forms: as `resourceKey` normalized it, and as the
+ * database function `resource_key` does. The two differ for some spellings.
  */
 const IS_FREE_AUDIENCE = fragment`NOT EXISTS (
   SELECT FROM oauth_clients r
   WHERE r.kind = 'kubernetes' AND resource_key(r.resource) IN (i.audience_key, resource_key(i.payload ->> 'aud')))`;
 
-/** The kinds of rows on which each token of a user depends. */
+/** The rows that must exist and be valid for each token of a user. */
 const OF_USER = { user: 'of the request', client: true, grant: 'required' } as const;
 const ORIGIN = fragment`i.request_id, i.ip, i.user_agent`;
 const CLIENT_NAME = fragment`CASE WHEN i.details ->> 'client_id' = i.client_id THEN i.client_name END`;
@@ -115,7 +115,7 @@ export const USER_TOKEN = new IssuanceKind<TokenRequest, true>(
 );
 
 /**
- * Issues a token of svc-cli for a Kubernetes cluster. A security key must have verified its
+ * Issues a token of svc-cli for a Kubernetes cluster. A security key must have verified the
  * session. The cluster must be registered in the organization of the user, and the token ends with
  * the registration.
  */

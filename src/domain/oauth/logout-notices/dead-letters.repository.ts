@@ -12,7 +12,10 @@ const MOST_SHOWN = 100;
 /** The days for which a dead letter (a notice that could not be delivered) is kept. */
 export const DEAD_LETTER_DAYS = 30;
 
-/** A logout token that an application did not accept within a day. */
+/**
+ * A logout notice that an application did not accept after several tries, so that it is no longer
+ * sent.
+ */
 export interface DeadLetter {
   readonly id: string;
   readonly clientId: string;

@@ -10,27 +10,30 @@ import { fragment, sql, type SqlFragment } from '#platform/database/statements/s
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { SIGN_IN_DAYS } from './sign-ins.repository.js';
 
-/** The most sessions of a person at a client for which notices are queued, the newest first. */
+/**
+ * The most sessions of one person at one client for which notices are queued; the newest ones are
+ * chosen.
+ */
 const MOST_SIDS = 20;
 
 /**
- * The most people for whom one statement queues notices. It is low because each may have signed in
- * to many applications.
+ * The most people about which one statement queues notices. It is low because each may have signed
+ * in to many applications.
  */
 const BATCH = 50;
 
 const NOTHING: RevokedCounts = {};
 
 /**
- * Queues notices (logout tokens) to applications if an account or a security key ends. It runs
- * before the sessions end. The end of the sessions does then not queue the same notices again.
+ * Queues logout notices to applications if an account or a security key ends. It runs before the
+ * sessions end, and the end of the sessions then does not queue the same notices again.
  */
 export class EndedAccounts implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.logoutNotices;
   readonly revocationScopes = EVERY_SCOPE;
   /**
-   * Null, because a database trigger queues the notices of each session that ends after a loss of
-   * commits.
+   * Null, because nothing is to be done here if a failover of the database has lost commits. All
+   * sessions end then, and a database trigger queues the notices of each ended session.
    */
   readonly revokeOnRecord = null;
 
@@ -67,12 +70,12 @@ export class EndedAccounts implements Revocable {
 }
 
 /**
- * Queues notices to the clients that registered an address for them. The time of the notices is
- * that of the statement, which runs after the lock on the user, so that every later sign-in is
- * newer than the notice.
+ * Queues notices to the clients that registered an address for them. `created_at` is the time of
+ * the statement and not of the transaction. The user is locked by then, so that every later sign-in
+ * is newer than the notice.
  *
  * @param of a condition on the sign-in `r`
- * @param alone the SQL that adds the notice without a session, or nothing
+ * @param alone the SQL that adds a notice that names no session; empty if there is none
  */
 async function queueNotices(tx: EntityManager, of: SqlFragment, alone: SqlFragment): Promise<void> {
   await sql(tx)`

@@ -32,9 +32,9 @@ import {
 import { receiverOf, type Receiver } from './receiver.js';
 
 /**
- * The limits for requests to clients that registered themselves. A replica sends at most 20
- * requests at the same time, 4 of them to such clients. Some of the 4 are kept for clients that are
- * known to accept notices.
+ * The limits for requests to clients that registered themselves. A replica sends at most 4 requests
+ * to such clients at the same time, in addition to 16 to other clients. At least one of the 4 is
+ * kept for clients that are known to accept notices.
  */
 const SELF_LIMITS: LaneLimits = {
   most: 4,
@@ -81,7 +81,7 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
     this.#sender.start();
   }
 
-  /** Waits for the requests that are already sent. */
+  /** Stops the sender, and waits for the requests that are already sent. */
   async beforeApplicationShutdown(): Promise<void> {
     await this.#sender.stop();
   }

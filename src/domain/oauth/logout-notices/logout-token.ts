@@ -26,8 +26,8 @@ export interface LogoutFacts {
 }
 
 /**
- * Returns the claims of a logout token (Back-Channel Logout §2.4). It never has a nonce, because
- * that is forbidden.
+ * Returns the claims of a logout token (Back-Channel Logout §2.4). It has no `nonce`, because the
+ * specification forbids it, so that no client takes it for an ID token.
  */
 export function logoutClaims(facts: LogoutFacts): Record<string, unknown> {
   const { issuer, clientId, subject, sid, jti, issuedAt } = facts;

@@ -8,10 +8,10 @@ import type { NoticeQueue } from '../notice-figures/notice-figures.repository.js
 import type { DueClient } from '../notice-sending/fair-turns.js';
 import { LEASE, type Failure, type TakenRow } from '../notice-sending/notice-sender.js';
 
-/** The kind of these notices in statistics and logs. */
+/** The name of logout notices in statistics and logs. */
 export const KIND = 'back-channel-logout';
 
-/** The queue of logout notices, from which the statistics count the waiting ones. */
+/** The queue of logout notices, for the statistics of waiting notices. */
 export const LOGOUT_QUEUE: NoticeQueue = {
   kind: KIND,
   waiting: fragment`
@@ -32,11 +32,11 @@ export interface TakenNotice extends TakenRow {
    */
   readonly lease: number;
   /**
-   * True if the user signed in to the client again after the end that the notice reports, and the
-   * notice names no session. Its token would then end the new session.
+   * True if the notice names no session, and the user has signed in to the client again since the
+   * notice was queued. The logout token would then end the new session, so it is not sent.
    */
   readonly isOvertaken: boolean;
-  /** Null if the client does not exist any more. */
+  /** The client metadata (RFC 7591 §2); null if the client does not exist any more. */
   readonly metadata: Readonly<Record<string, unknown>> | null;
 }
 
@@ -148,9 +148,10 @@ export async function postponeTaken(
 }
 
 /**
- * Gives a notice up as a dead letter, and records this in the same statement. If the person is of
- * another organization, the admins of the application see the id of the person, which the
- * application knows, and nothing else. Returns false if another sender has reserved the notice.
+ * Gives a notice up as a dead letter, and records this in the same statement. If the person is not
+ * in the organization of the application, the audit event names no subject. Its details have only
+ * the id of the person, which the application knows anyway. Returns false if another sender has
+ * reserved the notice.
  */
 export async function buryTaken(
   tx: EntityManager,
@@ -171,8 +172,8 @@ export async function buryTaken(
         origin: { requestId: newUuid(), ip: undefined, userAgent: undefined },
         details: { client_id: clientId, sub: userId, notice: 'backchannel_logout', result },
       },
-      // Only one audit event a day is written for each application and person, because a logout may
-      // have many notices.
+      // At most one audit event a day is written for each application and person, because one end
+      // of access may queue many notices.
       fragment`
         FROM buried b LEFT JOIN oauth_clients c ON c.id = b.client_id LEFT JOIN users u ON u.id = b.user_id
         WHERE NOT EXISTS (

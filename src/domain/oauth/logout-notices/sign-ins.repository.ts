@@ -1,15 +1,15 @@
 import { fragment, type SqlFragment } from '#platform/database/statements/sql.js';
 
 /**
- * The days for which the service remembers that a client got a grant of a person. It can notify the
- * client of a logout for this time.
+ * The days for which the service remembers that a client got a grant of a person. During this time
+ * it can notify the client of a logout.
  */
 export const SIGN_IN_DAYS = 400;
 
 /**
- * Records, in the statement that writes grants, which client got a grant in which session. A
- * trigger keeps the newest 20 sessions of a person at a client. The time is renewed at most once an
- * hour, so that most grants of a session neither write nor lock a row here.
+ * The SQL that records, in the statement that writes grants, which client got a grant in which
+ * session. A database trigger keeps only the newest 20 sessions of a person at a client. The time
+ * of a row is renewed at most once an hour, so that most grants neither write nor lock a row here.
  */
 export const RECORDED_SIGN_IN = fragment`
   INSERT INTO client_sign_ins AS r (sid, client_id, user_id, session_key)

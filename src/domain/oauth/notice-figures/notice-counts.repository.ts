@@ -4,7 +4,8 @@ import { fragment, type SqlFragment } from '#platform/database/statements/sql.js
 export const COUNTED_DAYS = 30;
 
 /**
- * Returns the SQL that counts the finished notices of each client, for use as a CTE.
+ * Returns the SQL that adds finished notices to the daily statistics of their clients, for use as a
+ * CTE (a query after WITH).
  *
  * @param settled the name of a CTE that has one row for each finished notice, with `client_id` and
  *   `self_registered`

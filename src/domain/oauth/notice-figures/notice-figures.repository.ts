@@ -6,7 +6,7 @@ import { COUNTED_DAYS } from './notice-counts.repository.js';
 export interface NoticeQueue {
   /** The kind of the notices in the queue, such as `back-channel-logout`. */
   readonly kind: string;
-  /** True for a queue of audit events to receivers, which are no clients. */
+  /** True for a queue of audit events to event receivers, which are not OAuth clients. */
   readonly isOfReceivers?: boolean;
   /**
    * A SELECT of the notices that are not sent yet: `client_id`, `self_registered`, `tenant_id` and
@@ -18,7 +18,10 @@ export interface NoticeQueue {
 /** The numbers of waiting, sent and failed notices of one kind. */
 export interface NoticeFigures {
   readonly kind: string;
-  /** True if the numbers are about audit events to receivers, and not about notices to clients. */
+  /**
+   * True if the numbers are about audit events to event receivers, and not about notices to OAuth
+   * clients.
+   */
   readonly isOfReceivers: boolean;
   /**
    * True if the numbers are about clients that registered themselves, which are counted separately.

@@ -21,7 +21,10 @@ export class OwnFault extends Error {
   override readonly name = 'OwnFault';
 }
 
-/** Returns the words for an admin about a request that got no response. The log has the cause. */
+/**
+ * Returns the reason, in words for an admin, why a request got no response. The details are only in
+ * the log.
+ */
 export function wordsOf(error: unknown): string {
   if (error instanceof GaveWay) return error.message;
   if (error instanceof OutboundRefused) return 'an address that is not allowed';

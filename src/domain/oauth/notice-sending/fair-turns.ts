@@ -7,15 +7,16 @@ export interface DueClient {
    * notice.
    */
   readonly tenantId: string;
-  /** The time from which its oldest notice could be sent, in milliseconds. */
+  /** The time from which its oldest notice could be sent, in milliseconds since 1970. */
   readonly since: number;
   /** True for a client that accepted a notice in the last 30 days. */
   readonly hasTaken: boolean;
 }
 
 /**
- * The result of the last notice to a client. `taking`: the client accepted it. `untried`: none was
- * sent yet. `failing`: the client did not accept it. Clients are served in this order.
+ * The state of a client by the result of the last notice to it. `taking`: the client accepted it.
+ * `untried`: no result is known. `failing`: the client did not accept it. Clients are served in
+ * this order.
  */
 export type Standing = 'taking' | 'untried' | 'failing';
 
@@ -25,13 +26,16 @@ const RANKS: readonly Standing[] = ['taking', 'untried', 'failing'];
 export interface BusyRequest {
   readonly clientId: string;
   readonly tenantId: string;
-  /** True if the request has lasted so long that it is ended if another client waits. */
+  /**
+   * True if the request has lasted so long that it may be ended in favor of another client that
+   * waits.
+   */
   readonly isSlow: boolean;
 }
 
 /**
- * The most requests of a queue that may be without a response at the same time: in all, to the
- * clients of one tenant, and to one client. A lane is a part of a queue with limits of its own.
+ * The limits of a lane, which is a part of a queue of notices. They limit the requests that wait
+ * for a response at the same time: in all, to the clients of one tenant, and to one client.
  */
 export interface LaneLimits {
   readonly most: number;
@@ -42,14 +46,15 @@ export interface LaneLimits {
    */
   readonly ofClient: number;
   /**
-   * The most requests to clients that are untried or failing, in all and for one tenant. Such a
-   * request may hang, so the remaining requests are kept for clients that accept notices.
+   * The most requests to clients that are untried or failing ({@link Standing}), in all and for one
+   * tenant. Such a request may hang, so the remaining requests are kept for clients that accept
+   * notices.
    */
   readonly unproven: number;
   readonly unprovenOfTenant: number;
   /**
-   * The most requests to failing clients. The remaining ones of `unproven` are kept for clients
-   * that were not tried yet.
+   * The most requests to failing clients, in all and for one tenant. The other requests of
+   * `unproven` are kept for clients that were not tried yet.
    */
   readonly failing: number;
   readonly failingOfTenant: number;
@@ -69,7 +74,7 @@ export const REGISTERED_LIMITS: LaneLimits = {
   failingOfTenant: 4,
 };
 
-/** The number of clients for which a sender remembers if they accepted the last notice. */
+/** The most clients for which a sender remembers if they accepted the last notice. */
 const MOST_REMEMBERED = 10_000;
 
 /** Remembers if a client accepted the last notice. If the memory is full, it is emptied first. */
@@ -78,7 +83,7 @@ export function rememberAnswer(took: Map<string, boolean>, clientId: string, has
   took.set(clientId, hasTaken);
 }
 
-/** The state of a sender, from which it is decided whose notices are sent next. */
+/** The state of a sender, by which {@link chooseTurns} decides which clients get notices next. */
 export interface Turns<Busy extends BusyRequest> {
   readonly limits: LaneLimits;
   /** The requests that have no response yet, the oldest first. */
@@ -87,7 +92,7 @@ export interface Turns<Busy extends BusyRequest> {
   readonly last: string;
   /**
    * Returns true if a client accepted the last notice from this sender, and false if it did not.
-   * Undefined if this sender remembers none.
+   * Returns undefined if this sender remembers no notice to the client.
    */
   tookLast(clientId: string): boolean | undefined;
 }
@@ -107,9 +112,10 @@ export interface Chosen<Busy extends BusyRequest> {
  * then one that did not accept its last notice. Among equal clients, the one with the fewest
  * requests comes first, then the one that has waited longest.
  *
- * Clients that are not known to accept notices share only a part of the requests, so that receivers
- * that do not respond do not delay the others. Within this part, a slow request is ended if a
- * client without a request waits, unless that client did not accept its last notice.
+ * Clients that are not known to accept notices share only a part of the requests. So receivers that
+ * do not respond do not delay the others. Within this part, a slow request is ended in favor of a
+ * waiting client that has no request. No request is ended for a client that did not accept its last
+ * notice.
  */
 export function chooseTurns<Busy extends BusyRequest>(
   due: readonly DueClient[],
@@ -138,7 +144,7 @@ export function chooseTurns<Busy extends BusyRequest>(
 
 type Requested = Pick<BusyRequest, 'clientId' | 'tenantId'>;
 
-/** Counts the requests that are sent or chosen, for each name of a limit. */
+/** Counts the requests that are sent or chosen, by the name of each limit to which they count. */
 class Load {
   readonly #counts = new Map<string, number>();
   readonly #hasTaken: ReadonlyMap<string, boolean>;
@@ -215,7 +221,9 @@ class Load {
     return took === true || this.#hasTaken.get(clientId) === true ? 'taking' : 'untried';
   }
 
-  /** Returns the limits to which a request counts, each with its name. */
+  /**
+   * Returns the limits to which a request counts, each with a name under which {@link Load} counts.
+   */
   #limitsOf({ clientId, tenantId }: Requested): [name: string, most: number][] {
     const { limits } = this.turns;
     const standing = this.#standing(clientId);
@@ -233,7 +241,10 @@ class Load {
   }
 }
 
-/** Compares two times for a sort. A time can be -Infinity, which comes before every other time. */
+/**
+ * Compares two times for a sort. It does not subtract them, because two times of -Infinity would
+ * give NaN.
+ */
 function compare(a: number, b: number): number {
   if (a === b) return 0;
   return a < b ? -1 : 1;

@@ -8,9 +8,9 @@ const LONGEST_PAUSE = 600_000;
 const JITTER = 0.25;
 
 /**
- * The pauses after responses with status 400, in milliseconds. They are tried again, because a
- * receiver also responds with 400 if its own logout failed (OpenID Connect Back-Channel Logout
- * §2.8).
+ * The pauses after responses by which the receiver refused the notice, such as status 400, in
+ * milliseconds. Such a notice is tried again, because a receiver also responds with 400 if its own
+ * logout failed (OpenID Connect Back-Channel Logout §2.8).
  */
 const AFTER_REFUSALS = [1_000, 10_000, 60_000, 600_000, 3_600_000];
 
@@ -19,8 +19,8 @@ export interface FailedTry {
   /** The number of attempts so far, one or more. */
   readonly tries: number;
   /**
-   * The number of responses with status 400 so far, including this one; 0 if this attempt failed in
-   * another way.
+   * The number of responses so far that refused the notice, such as status 400, including this one;
+   * 0 if this attempt failed in another way.
    */
   readonly refusals: number;
   /**
@@ -43,7 +43,7 @@ const LONGEST_TOLD = 3_600;
  * Returns the milliseconds until the next attempt; undefined if the notice is given up as a dead
  * letter. A pause that the receiver asks for delays the attempt, but not beyond `give_up_at`: the
  * last attempt is made when `left` is over. If the request was ended in favor of another client, it
- * is repeated at once, because its client may be healthy, and a busy machine slow.
+ * is repeated at once. Its client may work well, and only a busy machine may have been slow.
  */
 export function nextTry(failed: FailedTry): number | undefined {
   const { tries, refusals, left, told, chance } = failed;
@@ -58,7 +58,8 @@ export function nextTry(failed: FailedTry): number | undefined {
 }
 
 /**
- * The result of a request: if the notice was delivered, and otherwise the words about the failure.
+ * The result of a request: if the notice was delivered, and the words about the result for an
+ * admin.
  */
 export interface Answer {
   readonly isDelivered: boolean;
@@ -75,7 +76,7 @@ export interface Answer {
 /** A row of a queue after an attempt to send it. */
 export interface TriedRow {
   readonly tries: number;
-  /** The number of responses with status 400 before this attempt. */
+  /** The number of responses before this attempt that refused the notice, such as status 400. */
   readonly refusals: number;
 }
 
@@ -99,7 +100,12 @@ export function afterFailure(answer: Answer, row: TriedRow, left: number, random
   return { failure: { result: answer.result, refusals }, pause };
 }
 
-/** Reads the header Retry-After (RFC 9110 §10.2.3), in seconds; undefined for any other value. */
+/**
+ * Reads the header Retry-After (RFC 9110 §10.2.3), and returns the seconds from now; undefined if
+ * it is missing or invalid.
+ *
+ * @param now milliseconds since 1970
+ */
 export function retryAfterOf(value: string | null, now: number): number | undefined {
   if (value === null) return undefined;
   if (/^\d{1,9}$/.test(value)) return Number(value);

@@ -23,22 +23,25 @@ const POLL = 1_000;
 
 /**
  * The seconds for which a row is reserved for one sender, by the clock of the database, because the
- * clocks of replicas differ. They are longer than a signature and a request last, so that no two
- * senders send one row at the same time. They are short, so that another sender soon takes over
- * from one that dies.
+ * clocks of replicas differ. The lease is longer than a signature and a request last, so that no
+ * two senders send one row at the same time. It is short, so that another sender soon takes over if
+ * a sender dies.
  */
 export const LEASE = 15;
 
 /**
- * The milliseconds after the reservation of a row within which its request must begin, so that it
- * ends within the lease.
+ * The milliseconds after the reservation of a row within which its request must begin, so that the
+ * request ends before the lease does.
  */
 const SEND_WITHIN = LEASE * 1000 - 2 * ANSWER_WITHIN;
 
 /** The milliseconds after which a request may be ended in favor of a client that waits. */
 const SLOW = 750;
 
-/** The result of an attempt without a request, which does not count. */
+/**
+ * The result of an attempt that sent no request because of the service itself. It does not count as
+ * an attempt.
+ */
 const UNSENT = Symbol('unsent');
 
 /** A row of a queue that a sender has reserved for itself. */
@@ -55,7 +58,7 @@ export interface Failure {
    * The words that an admin reads: the status of the response, or the reason why there was none.
    */
   readonly result: string;
-  /** The number of responses with status 400 so far. */
+  /** The number of responses so far that refused the row, such as status 400. */
   readonly refusals: number;
 }
 
@@ -65,8 +68,8 @@ export interface Lane<Row> {
   /** Lists the clients that have a row which can be sent now. */
   due(tx: EntityManager): Promise<DueClient[]>;
   /**
-   * Lists those of some clients that have a row which can be sent now, for a look after a request.
-   * The method is missing if a look at all clients costs as little.
+   * Lists those of the given clients that have a row which can be sent now. It is used after a
+   * request to such a client. The method is missing if {@link due} costs as little.
    */
   dueOf?(tx: EntityManager, clientIds: readonly string[]): Promise<DueClient[]>;
   /**
@@ -116,7 +119,7 @@ export interface NoticeWork<Row extends TakenRow> {
   release?(tx: EntityManager, row: Row): Promise<void>;
   /**
    * Returns true for the status of a response that refuses the row itself, so that few attempts
-   * follow. The method is missing if only 400 does.
+   * follow. If the method is missing, only status 400 refuses a row.
    */
   isRefusal?(status: number): boolean;
   /** Releases a row until the next attempt, after a pause in milliseconds. */
@@ -137,7 +140,7 @@ export interface SenderParts {
   readonly random: Random;
 }
 
-/** The clients of a look at a lane: all, or some by their ids. */
+/** The clients for which a lane is read: all, or some by their ids. */
 type Clients = 'all' | Set<string>;
 
 /** One attempt to send a row. The times are those of {@link Clock.monotonic}. */
@@ -145,8 +148,8 @@ interface Try {
   /** A time before the row was reserved. */
   readonly takenAt: number;
   /**
-   * The beginning of the request; undefined until then. Before it begins, the row waits for the
-   * service and not for its client.
+   * The time at which the request began; undefined before. Until then the row waits for the service
+   * itself and not for its client.
    */
   askedAt: number | undefined;
   readonly giveWay: AbortController;
@@ -165,8 +168,8 @@ interface UnderWay<Row> {
 }
 
 /**
- * Sends the rows of a queue to clients. By the response, it deletes a row, releases it for another
- * attempt, or gives it up as a dead letter.
+ * Sends the rows of a queue to clients. Depending on the response, it deletes a row, releases it
+ * for another attempt, or gives it up as a dead letter.
  */
 export class NoticeSender<Row extends TakenRow> {
   /** The requests that have no response yet, the oldest first. */
@@ -175,11 +178,14 @@ export class NoticeSender<Row extends TakenRow> {
   readonly #took = new Map<string, boolean>();
   readonly #last = new Map<Lane<Row>, string>();
   /**
-   * The lanes (parts of the queue) that are read next, each for all clients or for some. Once in
-   * {@link POLL} all lanes are read for all clients.
+   * The lanes (parts of the queue) that are read next, each for all clients or for some. Every
+   * {@link POLL} milliseconds all lanes are read for all clients.
    */
   readonly #wanted = new Map<Lane<Row>, Clients>();
-  /** The lanes whose last look left clients without a turn, which the next free request is for. */
+  /**
+   * The lanes in which clients had to wait at the last read, because of the limits. When a request
+   * ends, such a lane is read for all clients.
+   */
   readonly #leftOver = new Set<Lane<Row>>();
   #polledAt = Number.NEGATIVE_INFINITY;
   #listening: Listening | undefined;
@@ -226,8 +232,8 @@ export class NoticeSender<Row extends TakenRow> {
   }
 
   /**
-   * Makes the sender look for further rows of a client after a request, and for those of all
-   * clients if some wait for a turn.
+   * Makes the sender read the further rows of a client whose request has ended. If other clients of
+   * the lane wait, it reads the rows of all clients.
    */
   #lookAgain(lane: Lane<Row>, clientId: string): void {
     const wanted = this.#wanted.get(lane) ?? new Set();
@@ -258,8 +264,8 @@ export class NoticeSender<Row extends TakenRow> {
 
   /**
    * Returns the lanes (parts of the queue) that have changed since the last read, with the clients
-   * of the change. Once in {@link POLL} it returns all lanes, because no event announces that a row
-   * can be sent again.
+   * of the change. Every {@link POLL} milliseconds it returns all lanes, because nothing announces
+   * that the pause of a row is over.
    */
   #lanesToRead(): readonly (readonly [Lane<Row>, Clients])[] {
     const now = this.parts.clock.monotonic();
@@ -273,10 +279,11 @@ export class NoticeSender<Row extends TakenRow> {
   }
 
   /**
-   * Reserves the rows of the clients whose turn it is. Returns undefined if it is no client's turn.
+   * Reserves the rows of the clients whose turn it is. Returns undefined if no client may get a
+   * request now.
    *
-   * @param skipped the clients that have no row for this sender, because another one was quicker.
-   *   The method adds to them.
+   * @param skipped the clients with no row left for this sender, because another sender reserved
+   *   their rows first. The method adds to this set.
    */
   async #take(lane: Lane<Row>, clients: Clients, skipped: Set<string>): Promise<Row[] | undefined> {
     const { limits } = lane;
@@ -319,7 +326,11 @@ export class NoticeSender<Row extends TakenRow> {
       }));
   }
 
-  /** @param takenAt a time before the lease began */
+  /**
+   * Starts to send a row.
+   *
+   * @param takenAt a time before the lease of the row began
+   */
   #sent(lane: Lane<Row>, row: Row, takenAt: number): UnderWay<Row> {
     const attempt = { takenAt, askedAt: undefined, giveWay: new AbortController() };
     const isPatient = this.#took.get(row.clientId) === false;
@@ -331,8 +342,8 @@ export class NoticeSender<Row extends TakenRow> {
   }
 
   /**
-   * Sends a row, and deletes it or releases it for another attempt, by the response. If the
-   * database fails meanwhile, a sender reserves the row again after its lease.
+   * Sends a row and stores the result. If the database fails meanwhile, the row keeps its lease,
+   * and a sender reserves it again after the lease.
    */
   async #settled(row: Row, attempt: Try): Promise<void> {
     try {

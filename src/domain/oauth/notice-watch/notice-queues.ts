@@ -6,7 +6,7 @@ import type { NoticeQueue } from '../notice-figures/notice-figures.repository.js
 /** The queues of notices that the service sends to applications, each of one kind. */
 export const NOTICE_QUEUES: readonly NoticeQueue[] = [LOGOUT_QUEUE, SIGNAL_QUEUE];
 
-/** The queues of all that the service sends by itself, of which operators hear. */
+/** The queues of everything that the service sends on its own, which are measured for operators. */
 export const WATCHED_QUEUES: readonly NoticeQueue[] = [...NOTICE_QUEUES, ...RECEIVER_QUEUES];
 
 /** Milliseconds after which a waiting notice is reported to the operator. */

@@ -60,7 +60,8 @@ export class NoticeWatch implements OnApplicationBootstrap, BeforeApplicationShu
   /** Reads the numbers once, and logs a warning if notices wait for long. */
   async look(): Promise<void> {
     const figures = await noticeFigures(this.dataSource.manager, WATCHED_QUEUES, 'all');
-    // Receivers never register themselves, so that their entries about that are always empty.
+    // Event receivers never register themselves, so their entries for self-registered clients are
+    // always empty and are left out.
     this.#figures = figures.filter((one) => !(one.isOfReceivers && one.isSelfRegistered));
     for (const one of this.#figures) this.#warn(one);
   }
@@ -79,9 +80,9 @@ export class NoticeWatch implements OnApplicationBootstrap, BeforeApplicationShu
   }
 
   /**
-   * Logs a warning about notices that wait for long, at most once in {@link REMIND}. Notices to
-   * clients that registered themselves are ignored, because one user could register many such
-   * clients, and the warnings would hide others.
+   * Logs a warning about notices that wait for long, at most once in {@link REMIND} milliseconds
+   * for each kind. Notices to clients that registered themselves are ignored, because one user
+   * could register many such clients, and the warnings would hide others.
    */
   #warn(figures: NoticeFigures): void {
     const { kind, isSelfRegistered, isOfReceivers, waiting, age, sent, failed } = figures;

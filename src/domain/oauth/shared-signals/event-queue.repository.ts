@@ -9,23 +9,23 @@ import type { DueClient } from '../notice-sending/fair-turns.js';
 import { LEASE, type Failure, type TakenRow } from '../notice-sending/notice-sender.js';
 import type { QueuedSignal, SignalType } from './security-event.js';
 
-/** The kind of these notices in statistics and logs. */
+/** The name of security events in statistics and logs. */
 export const KIND = 'shared-signals';
 
 /**
  * The SQL condition that the owner of the application of a stream `s` is active, or that it has no
- * owner. While the owner is deactivated, the application gets no event: its events wait, as those
- * of a paused stream do. PostgreSQL looks it up for one stream at a time, and could join an EXISTS
- * with all users.
+ * owner. While the owner is deactivated, the application gets no events, which wait as those of a
+ * paused stream do. The condition is a scalar subquery, which PostgreSQL runs for one stream at a
+ * time. It could turn an EXISTS into a join with all users.
  */
 const HAS_ACTIVE_OWNER = fragment`(
   SELECT c.owner_id IS NULL OR u.active FROM oauth_clients c LEFT JOIN users u ON u.id = c.owner_id
   WHERE c.id = s.client_id)`;
 
 /**
- * The queue of security events, from which the statistics count the waiting ones. Events of a
- * paused or polled stream do not count, because they wait for their receiver, and neither do those
- * of an application whose owner is deactivated.
+ * The queue of security events, for the statistics of waiting events. Events of a paused or polled
+ * stream do not count, because they wait for their receiver. Events of an application with a
+ * deactivated owner do not count either.
  */
 export const SIGNAL_QUEUE: NoticeQueue = {
   kind: KIND,
@@ -71,14 +71,14 @@ interface Row {
 /** The SQL condition that the application of a stream `s` accepted an event in the last 30 days. */
 const HAS_TAKEN = tookNotice(KIND, fragment`s.client_id`);
 
-/** The hours for which the service tries to deliver an event. */
+/** The most hours for which the service tries to deliver an event. */
 const TRIED_HOURS = 24;
 
 /**
- * Lists the applications with an event that can be sent to them now: the oldest waiting event about
- * its subject in its stream, so that a receiver gets the events about a person in the order of time
- * (SSF §8.1.2). A dead letter (an event that could not be delivered) does not delay the later
- * events. The clock of the database decides, because the clocks of replicas differ.
+ * Lists the applications to which an event can be sent now. In each stream only the oldest waiting
+ * event about a person can be sent. So a receiver gets the events about the person in order (SSF
+ * §8.1.2). A dead letter (an event that could not be delivered) does not delay the later events.
+ * Times are compared with the clock of the database, because the clocks of replicas differ.
  */
 export async function listDueReceivers(tx: EntityManager): Promise<DueClient[]> {
   return sql<DueClient>(tx)`
@@ -127,9 +127,9 @@ export async function deliverTaken(
 }
 
 /**
- * Releases an event for another attempt after a number of milliseconds. The later events about its
- * subject are delayed, too, so that the search for events to send does not read them again and
- * again.
+ * Releases an event for another attempt after a pause in milliseconds. The later events about the
+ * same subject must wait for it. They get the same time, so that the search for events to send does
+ * not read them before.
  */
 export async function postponeTaken(
   tx: EntityManager,
@@ -150,7 +150,8 @@ export async function postponeTaken(
 
 /**
  * Gives an event up as a dead letter, and records this in the same statement. The next event about
- * its subject may then be sent at once. Returns false if another sender has reserved the event.
+ * the same subject may then be sent at once. Returns false if another sender has reserved the
+ * event.
  */
 export async function buryTaken(
   tx: EntityManager,
@@ -176,8 +177,8 @@ export async function buryTaken(
         origin: { requestId: newUuid(), ip: undefined, userAgent: undefined },
         details: { client_id: clientId, sub: subjectId, notice: type, result },
       },
-      // Only one audit event a day is written for each stream and subject, because the end of an
-      // account may have many events.
+      // At most one audit event a day is written for each stream and subject, because the end of an
+      // account may queue many events.
       fragment`
         FROM buried b
         WHERE NOT EXISTS (
@@ -248,9 +249,9 @@ export const KEPT_DAYS = 7;
 const DROPPED = `Events that had waited for ${KEPT_DAYS} days were dropped.`;
 
 /**
- * Deletes events that have waited for 7 days in a paused stream, in a stream that its receiver does
- * not poll, or while the owner of the application is deactivated, and queues one `stream-updated`
- * for each such stream. It deletes one batch, and returns the number of its events.
+ * Deletes events that have waited for 7 days in a paused or polled stream, or for an application
+ * with a deactivated owner. It also queues one event `stream-updated` for each such stream, which
+ * tells the receiver of the loss. It deletes at most `most` events, and returns their number.
  */
 export async function dropStale(tx: EntityManager, most: number): Promise<number> {
   const [row] = await sql<{ n: number }>(tx)`

@@ -12,7 +12,7 @@ const LONGEST_WAIT = 20_000;
 /** The most events in the response to a poll. */
 const MOST_EVENTS = 50;
 
-/** The most characters that are kept of a receiver's error text about an event. */
+/** The most characters of a receiver's error text about an event that are stored. */
 const MOST_OF_FAULT = 200;
 
 /** A poll: the request by which a receiver fetches security events (RFC 8936 §2.2). */
@@ -36,7 +36,10 @@ export interface PolledEvents {
 
 const NO_EVENTS: PolledEvents = { sets: {}, hasMore: false };
 
-/** The reason why a poll stops waiting: there may be new events, or another poll replaces it. */
+/**
+ * The reason why a poll stops waiting: there may be new events, or another poll of the same stream
+ * replaces it.
+ */
 type News = 'news' | 'replaced';
 
 /**
@@ -46,7 +49,10 @@ type News = 'news' | 'replaced';
  */
 @Injectable()
 export class PolledSignals implements BeforeApplicationShutdown {
-  /** The waiting poll of each stream. A second poll of the same stream ends the first one. */
+  /**
+   * For the id of each stream, the function that ends the waiting of its poll. A second poll of the
+   * same stream ends the first one.
+   */
   readonly #waiting = new Map<string, (news: News) => void>();
   #isStopping = false;
 
@@ -68,8 +74,9 @@ export class PolledSignals implements BeforeApplicationShutdown {
   }
 
   /**
-   * Deletes the events that the receiver acknowledges, gives up those that it reports as faulty,
-   * and returns the next events.
+   * Deletes the events that the receiver acknowledges, makes dead letters of those that it could
+   * not process, and returns the next events. If there are none, the response may wait up to
+   * {@link LONGEST_WAIT} milliseconds for events.
    */
   async poll({ id }: SignalStream, owner: StreamOwner, poll: Poll): Promise<PolledEvents> {
     await this.#settle(id, owner, poll);

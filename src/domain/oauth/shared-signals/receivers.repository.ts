@@ -95,8 +95,8 @@ export interface ReceiverToken {
 const IS_LIVE = fragment`a.expires_at > now() AND a.consumed_at IS NULL`;
 
 /**
- * Finds the token of an application that may receive security events now. The application must
- * belong to an organization, and its owner must be active.
+ * Finds an access token by its hash. It must belong to an application of an organization that may
+ * receive security events now. Its owner must be active, if it has one.
  */
 export async function findReceiverToken(
   tx: EntityManager,

@@ -5,7 +5,10 @@ const CAEP = 'https://schemas.openid.net/secevent/caep/event-type/';
 const RISC = 'https://schemas.openid.net/secevent/risc/event-type/';
 const SSF = 'https://schemas.openid.net/secevent/ssf/event-type/';
 
-/** The types of events about people that a stream may contain, with their URIs. */
+/**
+ * The types of events about people that a stream may contain, with their URIs. CAEP events are
+ * about sessions and credentials, RISC events about accounts.
+ */
 export const EVENTS_OF_PEOPLE = {
   'session-revoked': `${CAEP}session-revoked`,
   'credential-change': `${CAEP}credential-change`,
@@ -15,7 +18,10 @@ export const EVENTS_OF_PEOPLE = {
   'account-purged': `${RISC}account-purged`,
 } as const;
 
-/** The types of events about a stream itself, which every stream contains. */
+/**
+ * The types of events about a stream itself, which every stream contains. SSF is the Shared Signals
+ * Framework.
+ */
 const EVENTS_OF_STREAMS = {
   verification: `${SSF}verification`,
   'stream-updated': `${SSF}stream-updated`,

@@ -67,7 +67,7 @@ export class SignalSender implements OnApplicationBootstrap, BeforeApplicationSh
     this.#sender.start();
   }
 
-  /** Waits for the requests that are already sent. */
+  /** Stops the sender, and waits for the requests that are already sent. */
   async beforeApplicationShutdown(): Promise<void> {
     await this.#sender.stop();
   }
@@ -89,7 +89,10 @@ export class SignalSender implements OnApplicationBootstrap, BeforeApplicationSh
     return total;
   }
 
-  /** Deletes events that have waited for too long, at most once in {@link TRIM}. */
+  /**
+   * Deletes events that have waited for too long. It does so at most once in {@link TRIM}
+   * milliseconds.
+   */
   async #trim(): Promise<void> {
     const now = this.clock.monotonic();
     if (now - this.#trimmedAt < TRIM) return;

@@ -44,7 +44,10 @@ export interface WantedSettings {
 
 /** The settings of a stream after a change by its receiver. */
 export interface ChangedSettings extends WantedSettings {
-  /** True if the address and its Authorization header stay unchanged. */
+  /**
+   * True if the address and its Authorization header stay as they are, because the receiver does
+   * not change them.
+   */
   readonly keepsDelivery: boolean;
 }
 
@@ -113,7 +116,8 @@ export class SignalStreams {
    * Changes the settings of a stream. If the receiver does not change the delivery, the address and
    * its Authorization header stay as they are, even if another request has just changed them.
    *
-   * @param change returns the new settings of a stream
+   * @param change a function from the present stream to its new settings; it is called again under
+   *   the lock, because the stream may have changed
    * @throws DomainError not_found, invalid_request
    */
   async update(
@@ -243,8 +247,8 @@ function known(stream: SignalStream | undefined, streamId: string): SignalStream
 }
 
 /**
- * Returns the host to which a stream is sent, for the audit log. The path and the query may contain
- * a secret, and all receivers of the log get it.
+ * Returns the delivery method and the host of a stream, for the audit log. The path and the query
+ * of the address are left out, because they may contain a secret.
  */
 function addressOf({ method, endpointUrl }: SignalStream): object {
   return { method, ...(endpointUrl !== null && { host: new URL(endpointUrl).host }) };

@@ -21,7 +21,8 @@ export class SignalTokens implements OnApplicationBootstrap {
   ) {}
 
   /**
-   * Encrypts every header again at start-up, while the previous root secret can still decrypt it.
+   * Encrypts the Authorization headers under the present root secret at start-up, if only the
+   * previous root secret decrypts them.
    */
   async onApplicationBootstrap(): Promise<void> {
     if (this.config.secrets.previousRoot === undefined) return;

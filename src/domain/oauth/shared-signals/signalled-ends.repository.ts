@@ -18,17 +18,17 @@ const LOST =
   'The database of the transmitter was restored or lost its last changes. Events may be lost or told twice.';
 
 /**
- * Queues security events if an account or a security key ends. It runs before any kind of access
- * ends, because database triggers queue further events when sessions end. The triggers read the
- * cause and the author of the end, which this class stores in the transaction.
+ * Queues security events if an account or a security key ends. Database triggers queue further
+ * events when sessions end. They read the cause and the author of the end, which this class stores
+ * in the transaction. So it runs before any kind of access ends.
  */
 export class SignalledEnds implements Revocable {
   readonly revocationOrder = 3;
   readonly revocationScopes = EVERY_SCOPE;
 
   /**
-   * Queues an event for each application that ever got a grant of the users. It says that the
-   * sessions of the user have ended.
+   * Queues an event `session-revoked` about each user, in each stream of an application that got a
+   * grant of the user.
    */
   async revoke(
     tx: EntityManager,
@@ -62,8 +62,8 @@ export class SignalledEnds implements Revocable {
   }
 
   /**
-   * Queues an event for each stream that says that events may be lost, because the database has
-   * lost commits.
+   * Queues an event for each stream. It says that events may be lost, because a failover of the
+   * database has lost commits.
    */
   async revokeOnRecord(tx: EntityManager): Promise<EndedBatch> {
     await sql(tx)`SELECT announce_lost_signals(${LOST}::text)::text`;
@@ -88,8 +88,8 @@ function causeOf(users: readonly LockedUser[], { reason, revokedBy }: Revocation
 }
 
 /**
- * Returns which entity ended the access, in the words of CAEP §2: `admin`, `user`, `policy` or
- * `system`.
+ * Returns the kind of the author who ended the access, in the words of CAEP §2: `admin`, `user`,
+ * `policy` or `system`.
  */
 function initiatorOf(users: readonly LockedUser[], revokedBy: string): string {
   if (users.length === 1 && users[0]?.id === revokedBy) return 'user';

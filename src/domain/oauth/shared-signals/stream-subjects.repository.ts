@@ -6,8 +6,8 @@ export type NamedPerson = { readonly id: string } | { readonly email: string };
 
 /**
  * Removes a person of the organization from a stream, so that the stream gets no more events about
- * the person. Returns the id if the person was in the stream. The id is only for the audit log,
- * because the receiver must not learn which people exist (SSF §9.1).
+ * the person. Returns the id of the person if the person was in the stream. The id is only for the
+ * audit log, because the receiver must not learn which people exist (SSF §9.1).
  */
 export async function removeSubject(
   tx: EntityManager,
@@ -24,7 +24,10 @@ export async function removeSubject(
   return removed?.user_id;
 }
 
-/** Adds a person to a stream from which the person was removed before. */
+/**
+ * Adds a person again to a stream from which the person was removed. Returns the id of the person
+ * for the audit log; undefined if nothing changed.
+ */
 export async function addSubject(
   tx: EntityManager,
   streamId: string,

@@ -53,9 +53,9 @@ interface Row {
 }
 
 /**
- * Creates the stream of an application. If several requests do so at once, the unique index lets
- * one succeed. Undefined if the application has a stream already, or is not allowed to have one any
- * more.
+ * Creates the stream of an application. If several requests create it at once, the unique index
+ * lets one succeed. Returns undefined if the application has a stream already, or is not allowed to
+ * have one any more.
  */
 export async function insertStream(
   tx: EntityManager,
@@ -125,15 +125,15 @@ export async function setStreamStatus(
   if (status === 'enabled') await sql(tx)`SELECT pg_notify('signal_events', '')::text`;
 }
 
-/** Deletes a stream. Its waiting events are never sent; the clean-up deletes them. */
+/** Deletes a stream. Its waiting events are never sent; a later clean-up deletes them. */
 export async function deleteStream(tx: EntityManager, id: string): Promise<void> {
   await sql(tx)`DELETE FROM signal_streams WHERE id = ${id}`;
 }
 
 /**
  * Queues a verification event (SSF §8.1.4), unless one was queued in the last `seconds`. Returns
- * false if the request came too early. One statement decides, so that of several requests at the
- * same time one succeeds.
+ * false if the request came too early. One statement decides, so that one of several requests at
+ * the same time succeeds. For a disabled stream nothing is queued.
  */
 export async function queueVerification(
   tx: EntityManager,
@@ -156,7 +156,8 @@ export async function queueVerification(
 }
 
 /**
- * Lists the streams that have an encrypted header, to encrypt it again under another root secret.
+ * Lists the streams that have an encrypted Authorization header, to encrypt it under a new root
+ * secret.
  */
 export async function listSealedHeaders(
   tx: EntityManager,
@@ -165,7 +166,7 @@ export async function listSealedHeaders(
     SELECT id, authorization_sealed AS sealed FROM signal_streams WHERE authorization_sealed IS NOT NULL`;
 }
 
-/** Replaces an encrypted header, unless it has changed meanwhile. */
+/** Replaces the encrypted Authorization header of a stream, unless it has changed meanwhile. */
 export async function replaceSealedHeader(
   tx: EntityManager,
   id: string,

@@ -10,8 +10,8 @@ import { sql } from '#platform/database/statements/sql.js';
 export type KeyKind = 'ec' | 'rsa';
 
 /**
- * Returns the encrypted key of a kind, which signs because no key is configured, and records that
- * no configured key replaces it. Undefined if none is stored.
+ * Returns the stored key of a kind, encrypted, for use because no key is configured. It also
+ * records that no configured key replaces the stored key. Returns undefined if none is stored.
  */
 export async function currentKey(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
   const [row] = await sql<{ sealed: string }>(tx)`
@@ -42,8 +42,8 @@ export async function supersedeKey(tx: EntityManager, kind: KeyKind): Promise<st
 }
 
 /**
- * Stores an encrypted key, unless one is stored already, and returns the stored key. So two
- * replicas that start at once use the same key.
+ * Stores an encrypted key, unless a key of the kind is stored already, and returns the stored key.
+ * So two replicas that start at once use the same key.
  */
 export async function recordKey(tx: EntityManager, kind: KeyKind, sealed: string): Promise<string> {
   const [row] = await sql<{ sealed: string }>(tx)`

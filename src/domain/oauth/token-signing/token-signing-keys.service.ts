@@ -87,7 +87,10 @@ export class TokenSigningKeys {
     return new TokenSigningKeys([...keys.values()]);
   }
 
-  /** Returns the private parts of the keys of this process. A key in KMS has none here. */
+  /**
+   * Returns the private keys that this process has. A key in a key service (KMS) is not among them,
+   * because its private part never leaves the service.
+   */
   privateJwks(): SigningJwks {
     return {
       keys: this.keys.map(({ privateJwk }) => privateJwk).filter((jwk) => jwk !== undefined),
@@ -175,8 +178,8 @@ async function supersededKey(kind: KeyKind, sources: KeySources): Promise<TokenK
 }
 
 /**
- * Decrypts a key. If only the previous root secret decrypts it, the key is encrypted again under
- * the present one.
+ * Decrypts a key; undefined if no root secret decrypts it. If only the previous root secret does,
+ * the key is encrypted again under the present one.
  */
 async function opened(
   kind: KeyKind,

@@ -5,10 +5,17 @@ import { newUuid } from '#platform/clock/random.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The organization that owns a domain, and if it has proven the domain. */
+/**
+ * The organization that owns a domain. An organization can own a domain with or without a proof.
+ */
 export interface DomainOwner {
   readonly orgId: string;
+  /** True if the organization was founded for this domain. */
   readonly isPrimary: boolean;
+  /**
+   * True if the domain is proven by DNS, by the operator or by the configuration. If false, the
+   * organization owns the domain only because a user signed in with an address in it.
+   */
   readonly isProven: boolean;
 }
 
@@ -42,10 +49,11 @@ export async function listOtherOwners(
 }
 
 /**
- * Takes a domain from its owner; the row stays as an unverified domain. This is allowed if the
- * owner never proved the domain, or if the operator releases it.
+ * Takes a domain from its owner; the row stays as an unverified domain. With `asserting`, this is
+ * done only if the owner has no proof of the domain. With `any owner`, it is always done, because
+ * the operator releases the domain.
  *
- * @returns false if the organization does not own the domain, or has proven it
+ * @returns false if the organization does not own the domain, or, with `asserting`, has proven it
  */
 export async function takeDomain(
   tx: EntityManager,
@@ -112,11 +120,12 @@ export interface UserOfDomain {
 }
 
 /**
- * Locks the users whose e-mail address is in a domain until the transaction ends: the users of some
- * organizations and, if asked, users without one. The rows are locked in the order of their ids, so
- * that two calls cannot deadlock. One additional user can be locked in the same order.
+ * Locks the users with an e-mail address in a domain until the transaction ends. These are users of
+ * some organizations and, if `outsiders` is true, users without an organization. The rows are
+ * locked in the order of their ids, so that two calls cannot deadlock. One additional user can be
+ * locked in the same order.
  *
- * @param of the organizations, and if users without one are locked too
+ * @param also the id of the additional user; null if there is none
  */
 export async function lockUsersOfDomain(
   tx: EntityManager,
@@ -178,9 +187,10 @@ export interface NamingProvider {
 }
 
 /**
- * Lists the primary domains for which the configuration has changed since it was recorded. The
- * provider that founded the organization either names the domain now and did not before, or the
- * reverse. If several configured providers have the same issuer, each must name the domain.
+ * Lists the primary domains for which the configuration has changed since it was recorded. The list
+ * of domains of the provider through which the organization was founded either contains the domain
+ * now and did not before, or the reverse. If several configured providers have the same issuer, the
+ * list of each must contain the domain.
  */
 export async function listChangedVouching(
   tx: EntityManager,
@@ -204,8 +214,9 @@ export async function listChangedVouching(
 }
 
 /**
- * Records if the provider that founded an organization names its primary domain. Returns false if
- * nothing changed, because the same is recorded already or the organization has lost the domain.
+ * Records if the configuration lists the primary domain of an organization for the provider through
+ * which the organization was founded. Returns false if nothing changed, because the same is
+ * recorded already or the organization has lost the domain.
  */
 export async function setVouched(
   tx: EntityManager,

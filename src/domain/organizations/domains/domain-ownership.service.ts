@@ -56,8 +56,8 @@ export interface DomainOperator {
 }
 
 /**
- * The origin of audit events that name no request. The daily check of domains is no request. If
- * another organization caused the event, its request must stay hidden.
+ * The origin of audit events that name no request. Either the daily check of domains caused the
+ * event, or another organization did. The request of another organization must stay hidden.
  */
 const NO_REQUEST: AuditOrigin = {
   requestId: 'daily-domain-check',
@@ -128,9 +128,9 @@ export class DomainOwnership {
 
   /**
    * Gives a domain to the organization that has proven it, and ends the access of users without an
-   * organization whose address is in the domain. Another organization may own the domain only
-   * because one of its users signed in with such an address; it then loses the domain. The caller
-   * has locked the domain.
+   * organization whose address is in the domain. If another organization owns the domain without a
+   * proof, because one of its users signed in with such an address, that organization loses the
+   * domain. The caller has locked the domain.
    *
    * @param token the token that the DNS record of the domain contains
    * @throws DomainError domain_taken, not_found
@@ -248,9 +248,10 @@ export class DomainOwnership {
   }
 
   /**
-   * Ends the proof of a domain because the last allowed check failed, and ends the access of its
-   * users. A primary domain stays with its organization without a proof, so that another
-   * organization can now prove it. The caller has locked the domain.
+   * Ends the proof of a domain, because too many checks in a row failed. The organization loses the
+   * domain, and the users with an address in it lose their access. A primary domain stays with its
+   * organization without a proof. Its users keep their access, but another organization can now
+   * prove the domain. The caller has locked the domain.
    *
    * @returns false if the domain was checked or removed meanwhile
    */

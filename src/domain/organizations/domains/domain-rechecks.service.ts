@@ -70,7 +70,8 @@ export class DomainRechecks implements OnApplicationBootstrap, BeforeApplication
    * @returns the number of checked domains; undefined if another process is checking
    */
   async run(): Promise<number | undefined> {
-    // The lock belongs to a session.
+    // The advisory lock belongs to one connection. So the same connection, which no pooler may
+    // share, takes the lock and releases it.
     const runner = directPoolOf(this.dataSource).createQueryRunner();
     try {
       if (!(await lockRechecks(runner.manager))) return undefined;

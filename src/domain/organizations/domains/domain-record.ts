@@ -1,6 +1,9 @@
 import { toSingleLine } from '#platform/text/single-line.js';
 
-/** The label of the TXT record that proves a domain. The record is directly below the domain. */
+/**
+ * The first label of the name of the TXT record that proves a domain. The rest of the name is the
+ * domain.
+ */
 export const RECORD_LABEL = '_svc-verification';
 
 /** The TXT record that proves a domain. */

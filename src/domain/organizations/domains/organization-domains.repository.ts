@@ -59,7 +59,10 @@ interface Row {
   failures: number;
 }
 
-/** The columns of {@link Row}. Only a domain with a proof by DNS has a time for its next check. */
+/**
+ * The columns of {@link Row}. The column `next_check_at` shows a proof by DNS, because only domains
+ * with such a proof are checked again.
+ */
 const COLUMNS = fragment`domain, is_primary, token, added_by, created_at, verified_at, unverified_at, last_checked_at, failures,
     CASE WHEN verified_at IS NULL THEN NULL WHEN assigned_at IS NOT NULL THEN 'operator' WHEN next_check_at IS NOT NULL THEN 'dns'
          WHEN is_vouched THEN 'provider' END AS proof`;
@@ -106,8 +109,8 @@ export async function insertDomain(
 
 /**
  * Deletes a domain that an admin removes from the organization. The primary domain stays. A domain
- * that the operator assigned is remembered, like one that was proven by DNS, so that no later
- * sign-in founds an organization for it.
+ * that the operator assigned is recorded as once proven, like one that was proven by DNS. So no
+ * later sign-in founds an organization for it.
  *
  * @returns false if the organization has no such domain
  */
@@ -173,8 +176,8 @@ export async function markProven(
 }
 
 /**
- * Lists verified domains whose check is due, in the order of their keys, after the given key. So
- * one run checks no domain twice, even if a result could not be recorded.
+ * Lists verified domains whose check is due, in the order of organization and domain, after the
+ * given pair. So one run checks no domain twice, even if a result could not be recorded.
  */
 export async function listDue(
   tx: EntityManager,
@@ -225,9 +228,9 @@ export async function recordCheck(
 }
 
 /**
- * Records the check that ends the proof of a domain, if the domain is unchanged as for
- * {@link recordCheck}. A primary domain stays with its organization without a proof; any other
- * domain becomes unverified.
+ * Records the check that ends the proof of a domain. Returns false and changes nothing if the
+ * domain was checked, removed or added again since it was read. A primary domain stays with its
+ * organization without a proof; any other domain becomes unverified.
  */
 export async function markUnverified(
   tx: EntityManager,

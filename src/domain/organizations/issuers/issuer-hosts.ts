@@ -14,9 +14,9 @@ export interface PublishedIssuer {
 
 /**
  * Finds the token issuer of an organization by the label (first part) of its host name. Nothing is
- * cached. A request reads by a statement that begins after the request, and simultaneous requests
- * share that statement. So if a label is released or a key is withdrawn, this takes effect with the
- * commit, on every replica.
+ * cached. The statement that answers a request begins after the request arrives; simultaneous
+ * requests share one statement. So if a label is released or a key is withdrawn, every replica
+ * shows this as soon as the change is committed.
  */
 export class IssuerHosts {
   readonly #baseUrl: string;

@@ -36,6 +36,7 @@ export interface NewIssuerKey {
   readonly label: string;
   readonly kid: string;
   readonly publicJwk: JWK;
+  /** The private key, encrypted under the document key. */
   readonly sealed: Buffer;
   readonly documentKeyId: string;
 }
@@ -68,7 +69,7 @@ export async function isForeignLabel(
   return row !== undefined;
 }
 
-/** Counts the labels that an organization has or had in the past, without the given one. */
+/** Counts the labels that an organization has or had in the past, except the given label. */
 export async function countOtherLabels(
   tx: EntityManager,
   orgId: string,

@@ -23,9 +23,10 @@ export interface VouchingParts {
 }
 
 /**
- * Records which primary domains of organizations the configuration proves. A domain is proven if
- * the configuration lists it for the provider through which the organization was founded. The
- * database stores the result, so that the operator's commands and every statement use the same one.
+ * Records which primary domains of organizations the configuration proves. The primary domain is
+ * the one for which an organization was founded. It is proven if the configuration lists it for the
+ * provider through which the organization was founded. The database stores the result, so that the
+ * operator's commands and every statement use the same one.
  */
 export async function recordVouchedDomains(parts: VouchingParts): Promise<void> {
   const { dataSource, identityProviders, organizations, accessRevocation } = parts;

@@ -21,8 +21,9 @@ export interface WithdrawalFacts {
 
 /**
  * Checks that an organization keeps another provider if an admin withdraws one, and that the admin
- * does not sign in through the withdrawn one. In place of a provider that the service has in its
- * configuration, such a one must remain, because no user can sign in through any other.
+ * can sign in without the withdrawn provider. If the withdrawn provider is in the configuration of
+ * the service, one of the remaining providers must be in it, too. No user can sign in through a
+ * provider that is not configured.
  *
  * @throws DomainError last_provider, own_provider
  */

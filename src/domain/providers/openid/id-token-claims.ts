@@ -3,7 +3,10 @@ import { unverified } from './sign-in-failure.js';
 /** The seconds by which the clock of a provider may be ahead of the clock of this service. */
 const SKEW = 300;
 
-/** The claims of an ID token that name for which clients and at which time it was issued. */
+/**
+ * The claims of an ID token that say for which clients (`aud`, `azp`) and at which time (`iat`) the
+ * token was issued.
+ */
 export interface TokenReceivers {
   readonly aud?: unknown;
   readonly azp?: unknown;

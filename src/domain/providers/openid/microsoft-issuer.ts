@@ -22,8 +22,8 @@ const NO_TENANT = /^(?:common|organizations|consumers)$/i;
 const PLACEHOLDER = /(?:\{|%7B)tenantid(?:\}|%7D)/i;
 
 /**
- * Returns true for an issuer of Microsoft. Its tokens have the claim `xms_edov` instead of
- * `email_verified`.
+ * Returns true for an issuer of Microsoft. ID tokens of Microsoft have the claim `xms_edov` instead
+ * of `email_verified`.
  */
 export function isMicrosoftIssuer(issuer: string): boolean {
   return MICROSOFT_HOSTS.has(new URL(issuer).hostname) || tenantTemplate(issuer) !== undefined;

@@ -4,11 +4,11 @@ import type { Clock } from '#platform/clock/clock.js';
 import { unavailable } from './sign-in-failure.js';
 import type { UpstreamHttp } from '#platform/outbound/upstream-http.js';
 
-/** Milliseconds until a key set is fetched again. */
+/** The milliseconds for which a fetched key set is used before it is fetched again. */
 const MOST_AGE = 300_000;
 /**
- * The shortest time, in milliseconds, between two fetches because of an unknown key, so that tokens
- * with made-up keys cause few fetches.
+ * The shortest time, in milliseconds, between two fetches for tokens that are signed by an unknown
+ * key. So tokens with invented key ids cause few fetches.
  */
 const RENEWAL_INTERVAL = 5_000;
 
@@ -108,7 +108,8 @@ export class ProviderKeys {
 
 /**
  * Returns true if an unknown key may have signed a token, so that the key set must be fetched
- * again. If the token has no `kid`, only a wrong signature shows this.
+ * again. The header of a token normally names its key by `kid`. If it does not, only a wrong
+ * signature hints at an unknown key.
  */
 function isOfUnknownKey(error: unknown, idToken: string): boolean {
   if (error instanceof errors.JWKSNoMatchingKey) return true;

@@ -18,6 +18,7 @@ export interface AssertionExpectations {
   /** The entity id of this service, for which the assertion must be issued. */
   readonly audience: string;
   readonly acsUrl: string;
+  /** The id of the authentication request that the assertion must answer. */
   readonly requestId: string;
   /** The time of the check, in milliseconds since 1970. */
   readonly now: number;
@@ -25,6 +26,7 @@ export interface AssertionExpectations {
 
 /** The facts that an accepted assertion states about the user. */
 export interface AssertedSubject {
+  /** The NameID: the identifier by which the provider names the user. */
   readonly nameId: string;
   readonly format: 'persistent' | 'emailAddress';
   /** The values of each attribute by its name. A value is undefined if it is not plain text. */
@@ -47,9 +49,9 @@ const LONGEST_NAME_ID = 256; // in characters (SAML Core §8.3.7)
 const CONDITIONS = new Set(['AudienceRestriction', 'OneTimeUse', 'ProxyRestriction']);
 
 /**
- * Parses bytes in canonical form, which a signature covers, as an assertion.
+ * Parses an assertion from its bytes in canonical form, which a signature covers.
  *
- * @throws DomainError sign_in_failed if they are no assertion
+ * @throws DomainError sign_in_failed if the bytes are no SAML 2.0 assertion
  */
 export function parseAssertion(bytes: string): XmlElement {
   const assertion = parseXml(bytes, LIMITS);

@@ -25,16 +25,16 @@ const DECLARATION =
   /^\s*<\?xml\s+version\s*=\s*(?:"1\.0"|'1\.0')(?:\s+encoding\s*=\s*(?:"utf-8"|'utf-8'))?(?:\s+standalone\s*=\s*(?:"(?:yes|no)"|'(?:yes|no)'))?\s*\?>/i;
 const ATTRIBUTE = /=\s*(?:"[^"]*"|'[^']*')/g;
 /**
- * The most attributes of an element, because the time for the canonical form grows with the square
- * of their number.
+ * The most attributes of an element. The number is limited, because the time to compute the
+ * canonical form of the XML, which is signed, grows with the square of their number.
  */
 const MOST_ATTRIBUTES = 40;
 /**
  * Matches an entity reference that is neither to a character nor to one of the five entities that
- * XML itself defines (§4.6).
+ * XML itself defines (XML 1.0 §4.6).
  */
 const UNKNOWN_ENTITY = /&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[\da-fA-F]{1,6});)/;
-/** Matches a character that XML does not allow (§2.2). */
+/** Matches a character that XML does not allow (XML 1.0 §2.2). */
 // oxlint-disable-next-line no-control-regex -- these are the characters that are refused
 const NO_XML_CHARACTER = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Cs}/u;
 
@@ -106,7 +106,7 @@ function endOfMatch(pattern: RegExp, text: string, at: number): number | undefin
 /**
  * Throws the error for a `<` that begins no tag.
  *
- * @throws DomainError sign_in_failed with the kind of the markup
+ * @throws DomainError sign_in_failed; its text names the kind of markup, such as a comment
  */
 function refuseMarkup(body: string, at: number): never {
   const start = body.slice(at, at + 9).toUpperCase();

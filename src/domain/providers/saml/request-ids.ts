@@ -18,8 +18,9 @@ const MAC_BYTES = 16;
 const SHAPE = /^_([\w-]{51})$/;
 
 /**
- * Makes and recognizes the ids of SAML authentication requests. An id contains its time and a MAC,
- * so that any replica recognizes the requests of this deployment, and no request needs a row.
+ * Makes and recognizes the ids of SAML authentication requests. An id contains its time and a
+ * message authentication code (MAC). So any replica recognizes the requests of this deployment, and
+ * no request needs a row in the database.
  */
 export class RequestIds {
   readonly #keys: readonly Buffer[];
@@ -48,7 +49,7 @@ export class RequestIds {
 
   /**
    * Returns true for the id of a request that this deployment sent to the provider within the last
-   * minutes.
+   * 10 minutes (`REQUEST_TTL`).
    */
   isRecent(provider: string, id: string): boolean {
     const encoded = SHAPE.exec(id)?.[1];
@@ -69,8 +70,8 @@ function macOf(key: Buffer, provider: string, body: Buffer): Buffer {
 }
 
 /**
- * Returns the name of the cookie in which the browser keeps the state of a sign-in: a random part
- * of the id of its request.
+ * Returns the name of the cookie in which the browser keeps the state of a sign-in: 16 random
+ * characters of the request id. They follow `_` and the 8 characters of the time.
  */
 export function keptName(requestId: string): string {
   return requestId.slice(9, 25);

@@ -5,9 +5,9 @@ import { attributeOf, childrenOf, isElement, textOf, type XmlElement } from './x
 
 /**
  * Only this file imports xml-crypto, the signature library of node-saml. The library computes the
- * canonical form and the digest, and returns the bytes that the signature covers. It gets one
- * signature, whose structure is checked before, a table of the allowed algorithms, and the keys of
- * the provider's metadata. A key in the message is never used.
+ * canonical form and the digest, and returns the bytes that the signature covers. This file gives
+ * the library one signature with a checked structure, a table of the allowed algorithms, and the
+ * keys of the provider's metadata. A key in the message is never used.
  */
 const ENVELOPED = 'http://www.w3.org/2000/09/xmldsig#enveloped-signature';
 const EXCLUSIVE_C14N = 'http://www.w3.org/2001/10/xml-exc-c14n#';
@@ -137,7 +137,8 @@ function verifyByAny(keys: readonly KeyObject[], signature: XmlElement, document
   if (publicCert === undefined) throw new Error('metadata without a key was accepted');
   let isIntact = false;
   const library = new SignedXml({ publicCert, getCertFromKeyInfo: () => null });
-  // There is only one name, because the library searches the whole message for each name.
+  // The library searches the whole message for each listed attribute name, so only the name that
+  // SAML uses is listed.
   library.idAttributes = ['ID'];
   library.SignatureAlgorithms = signatureTable(keys, () => {
     isIntact = true;
@@ -165,8 +166,8 @@ function verifyByAny(keys: readonly KeyObject[], signature: XmlElement, document
  * Returns the table of signature algorithms in the form of xml-crypto. The library accepts only one
  * key, so each algorithm in the table tries all keys of the metadata.
  *
- * @param reached called before the keys are tried, which the library does only if the digest is
- *   right
+ * @param reached called before the keys are tried. The library tries them only if the digest is
+ *   right, so a call shows that the element is unchanged
  */
 function signatureTable(
   keys: readonly KeyObject[],

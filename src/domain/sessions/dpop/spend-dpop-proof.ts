@@ -25,8 +25,8 @@ export async function spendDpopProof(
   jkt: string,
 ): Promise<void> {
   const { iat, jti } = await checked(presented, jkt, originsOf(config), clock.seconds());
-  // The id of the proof is kept for twice {@link DPOP_WINDOW}, because the time in the proof may be
-  // in the future, and the clock of another replica may be slow.
+  // The id of the proof is kept for twice {@link DPOP_WINDOW}. The time in the proof may be in the
+  // future, and another replica with a slow clock would accept the proof for longer.
   const forgotten = new Date((iat + 2 * DPOP_WINDOW) * 1000);
   // The ids are stored for each key separately. Otherwise the proof of another key could use up the
   // id of this proof.
@@ -52,8 +52,8 @@ async function checked(
 }
 
 /**
- * Returns the origins that a DPoP proof may name: the origin of the service, and the one with the
- * port for client certificates.
+ * Returns the origins that a DPoP proof may name. If the service has TLS of its own, the port for
+ * client certificates has a second origin.
  */
 function originsOf({ http: { baseUrl, tls, mtls } }: Pick<Config, 'http'>): string[] {
   return tls ? [baseUrl, portOf(baseUrl, mtls.port)] : [baseUrl];

@@ -12,15 +12,15 @@ const SIGN_IN_FIRST =
 const RECONCILED = fragment`SELECT reconciled_at FROM database_identity WHERE reconciled_at IS NOT NULL`;
 
 /**
- * Demands a sign-in at the identity provider in addition to the key, at the first login of a user
- * after all access was ended because of lost commits.
+ * Demands a sign-in at the identity provider in addition to the key. It does so at the first login
+ * of a user after all access was ended because the database had lost commits.
  *
- * The account and key of a user who left may exist again, because the removal is among the lost
- * commits. The directory of the organization does not repeat a removal, but the identity provider
- * refuses that user. A session that began since then proves the sign-in at the provider, because no
+ * If the removal of a user is among the lost commits, the account and key of that user exist again.
+ * SCIM does not send the removal a second time, but the identity provider refuses a removed user. A
+ * session that is newer than the end of all access proves a sign-in at the provider, because no
  * login opens one without it. The caller has locked the row of the user.
  *
- * @param sessionId the session of the ceremony
+ * @param sessionId the session of the ceremony; undefined for a login without a session
  * @throws DomainError sign_in_required
  */
 export async function assertProviderSinceReconciliation(
@@ -38,8 +38,9 @@ export async function assertProviderSinceReconciliation(
 }
 
 /**
- * Records that a user enrolls a key in a session that an upstream login opened.
- * {@link assertProviderSinceReconciliation} counts this as a login with both provider and key.
+ * Records that a user enrolls a key in a session that an upstream login opened. {@link
+ * assertProviderSinceReconciliation} counts this as a login with both provider and key. If no
+ * commits were ever lost, nothing is recorded.
  */
 export async function noteProviderLogin(
   tx: EntityManager,
@@ -50,9 +51,9 @@ export async function noteProviderLogin(
 }
 
 /**
- * Returns the SQL that records a login with both identity provider and key. It records the login
- * only if the session of the ceremony is still valid and began after all access was last ended
- * because of lost commits.
+ * Returns the SQL that records a login with both identity provider and key. The session of the
+ * ceremony must still be valid, and must have begun after the last end of all access because of
+ * lost commits.
  */
 function noted(userId: string, sessionId: string | null) {
   return fragment`

@@ -23,8 +23,8 @@ import { assertKeyMayLogIn, rejected, type PresentedAssertion } from './presente
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
- * The user for the sessions of certification test mode. The domain `.invalid` is reserved (RFC 2606
- * §2), so no real user can have the address.
+ * The user for the sessions of certification test mode, in which conformance tests log in without a
+ * key. The domain `.invalid` is reserved (RFC 2606 §2), so no real user can have the address.
  */
 const SYNTHETIC_USER = { email: 'certification@svc.invalid', name: 'Certification Test' } as const;
 
@@ -154,9 +154,9 @@ export class KeyAuthentication {
   }
 
   /**
-   * Runs a login. If the login is refused because the user must first sign in at the identity
+   * Waits for a login. If the login is refused because the user must first sign in at the identity
    * provider, the refusal is recorded. The event is written after the transaction of the login,
-   * because its rollback would remove the event.
+   * because the rollback of that transaction would remove the event.
    */
   async #recordingSignInFirst<Result>(
     login: Promise<Result>,

@@ -26,8 +26,8 @@ export interface PresentedAssertion {
 
 /**
  * Checks that a key may be used to log in. In a session, it must be a key of the user of the
- * session. Without a session, it must be a key that verifies its user by a PIN or a fingerprint,
- * because otherwise the possession of the key would be enough.
+ * session. Without a session, it must be a key that verifies its user by a PIN or a fingerprint.
+ * Otherwise a thief of the key could log in without any other proof.
  *
  * @throws DomainError assertion_rejected
  */

@@ -17,8 +17,8 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
- * The security keys of a user: the list, the names of the keys, and their removal with everything
- * that was opened with them.
+ * Lists, renames and removes the security keys of a user. The removal of a key also ends everything
+ * that was opened with it.
  */
 @Injectable()
 export class SecurityKeys {

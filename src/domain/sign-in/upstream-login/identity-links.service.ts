@@ -60,13 +60,12 @@ export class IdentityLinks {
 
   /**
    * Finds the user of an identity (account at an identity provider). If the identity is bound to a
-   * user, that user gets the name that the provider states, and also the e-mail address, unless
-   * SCIM manages the user.
+   * user, that user gets the name that the provider states. The user also gets the e-mail address,
+   * unless SCIM manages the user.
    *
-   * For an identity that is not bound, {@link findRecordOfSignIn} finds the member in the
-   * organization that owns the domain of its address, and this method binds the identity to that
-   * member. If the member already has an identity of another provider, this is done only for the
-   * user `proven`.
+   * If the identity is bound to no user yet, {@link findRecordOfSignIn} looks for a member with its
+   * address in the organization that owns the domain. This method then binds the identity to that
+   * member. A member who already has an identity of another provider must be the user `proven`.
    *
    * @param proven the user who has used the own security key in this browser a short time ago
    * @returns `new` if there is no such user and an enrollment may create one; `refused`, which is
@@ -122,8 +121,8 @@ export class IdentityLinks {
         : { kind: 'refused', reason: refusal, orgId: null };
     }
     const orgId = organization.id;
-    // The facts that decide are read after the directory is locked, so that no other sign-in
-    // changes them meanwhile.
+    // The member and the settings are read after the directory of the organization is locked, so
+    // that no other sign-in changes them meanwhile.
     await this.organizations.lockDirectory(tx, orgId);
     const found = await findRecordOfSignIn(this.users, tx, orgId, identity);
     const refused = (reason: string): LinkedIdentity => ({
@@ -156,9 +155,10 @@ export class IdentityLinks {
 
   /**
    * Decides if a first user may found an organization for an e-mail domain. The caller has checked
-   * that no organization owns the domain. Returns undefined if it is allowed, and otherwise the
-   * reason of the refusal: the domain needs a new proof by DNS, or it lies below a domain that
-   * another organization has proven.
+   * that no organization owns the domain. A domain that needs a new proof by DNS, or that lies
+   * below a domain that another organization has proven, is refused.
+   *
+   * @returns the reason of the refusal; undefined if it is allowed
    */
   async #refusalOfNewOrganization(
     tx: EntityManager,

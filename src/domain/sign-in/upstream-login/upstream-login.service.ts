@@ -76,8 +76,8 @@ export class UpstreamLogin {
       this.#security.warn(about, `refused: ${reason}`);
       throw new DomainError('sign_in_refused', reason);
     }
-    // The previous session ends after the transaction. It may belong to another user, and a
-    // transaction that locks the users in any order can deadlock.
+    // The previous session ends after the transaction, because it may belong to another user. A
+    // transaction that locks two users in any order can deadlock with another one.
     if (outcome.session && previous) {
       await this.sessions.end(this.dataSource.manager, previous.id);
     }
@@ -134,7 +134,10 @@ export class UpstreamLogin {
     };
   }
 
-  /** Returns the user of a session in which a security key was touched a short time ago. */
+  /**
+   * Returns the user of the browser's session if a security key was touched in it in the last 5
+   * minutes ({@link RECENT_TOUCH}); otherwise undefined.
+   */
   #provenUser(previous: LiveSession | undefined): string | undefined {
     if (previous?.level !== 'verified') return undefined;
     const isRecent = this.sessions.isTouchedWithin(RECENT_TOUCH.admin, previous);

@@ -13,11 +13,12 @@ export async function readKeyFile(path: string): Promise<string | undefined> {
 }
 
 /**
- * Writes a private key to a file that only its owner can read, if there is no file yet. The file is
- * never visible in part, and is on disk before the function returns. `link` never replaces a file.
- * So if two processes start at once, only the first writes its key.
+ * Creates the key file `path`, which only its owner can read, if it does not exist yet. A temporary
+ * file gets the whole text first, so that a crash leaves no half-written key file. `link` then
+ * gives the file its final name; unlike `rename`, it fails if that name exists. So if two processes
+ * start at once, both use the key of the first. The key is on disk before the function returns.
  *
- * @returns the text that is in the file now, from this process or the other one
+ * @returns the text that is in the file now, written by this process or by the other one
  */
 export async function createKeyFile(path: string, text: string): Promise<string> {
   const directory = dirname(path);

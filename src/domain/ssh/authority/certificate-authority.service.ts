@@ -20,10 +20,10 @@ import { withTransactionRetry } from '#platform/database/statements/transaction-
 export type UnsignedCertificate = Omit<UserCertificate, 'nonce'>;
 
 /**
- * The deployment's SSH certificate authority: one key that signs, and further keys that are
- * published because hosts must trust them, too: they signed before, or will sign later.
- * {@link CertificateAuthority.open} opens it once, at start. A key that this database does not know
- * never signs.
+ * The deployment's SSH certificate authority. One key signs the certificates. Hosts must also trust
+ * the keys that signed before or will sign later, so these public keys are published, too. {@link
+ * CertificateAuthority.open} opens the authority once, at start. A key that the database has not
+ * recorded never signs.
  */
 export class CertificateAuthority {
   readonly #signing: SigningKey;
@@ -91,16 +91,18 @@ export class CertificateAuthority {
   }
 
   /**
-   * Calls a function with the serial of each certificate that is signed, so that the process can
-   * remember the highest serial.
+   * Sets a function that is called with the serial of each certificate before the signature. The
+   * process remembers the highest serial, so that no serial is issued twice if another database
+   * takes over.
    */
   onSerial(listener: (serial: bigint) => void): void {
     this.#listener = listener;
   }
 
   /**
-   * Signs a certificate that the database has already recorded. The result is a line as
-   * {@link signUserCertificate} describes it.
+   * Signs a certificate that the database has already recorded.
+   *
+   * @returns the certificate as a line of a `-cert.pub` file
    */
   sign(certificate: UnsignedCertificate): Promise<string> {
     this.#listener?.(certificate.serial);
@@ -112,8 +114,9 @@ export class CertificateAuthority {
   }
 
   /**
-   * Logs a warning if certificates are still valid whose signing key is no longer published. A host
-   * that reads the present lines refuses these certificates.
+   * Logs a warning if certificates are still valid, but the key that signed them is no longer
+   * published. Hosts that trust only the published keys refuse these certificates. It also logs the
+   * first start with a new signing key.
    */
   async #warn(known: readonly RecordedAuthority[], tx: EntityManager): Promise<void> {
     const logger = new Logger('ssh-authority');

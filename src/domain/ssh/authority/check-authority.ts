@@ -8,6 +8,8 @@ import { knownAuthorities } from './ssh-authority.repository.js';
  * Compares the configured SSH authority with the keys in the database, for a check before the
  * service starts. It changes nothing, and makes no key file.
  *
+ * @returns the text for the report: the fingerprint of the signing key, or a note that the database
+ *   has recorded no key yet
  * @throws Error for a missing key, and for a key that this database does not know
  */
 export async function checkAuthority(

@@ -12,7 +12,10 @@ import {
   type SigningKey,
 } from './signing-key.js';
 
-/** The keys of the configuration: the key that signs, and the keys that are only published. */
+/**
+ * The configured keys of the SSH authority: the key that signs, and further keys that hosts are
+ * told to trust but that sign nothing now.
+ */
 export interface ConfiguredKeys {
   readonly signing: SigningKey;
   readonly published: readonly AuthorityKey[];
@@ -23,7 +26,9 @@ export interface ConfiguredKeys {
  * SVC_SSH_CA_KEY or of the file are only published. If the key file is missing, a key is generated
  * only if KMS has no key and the database knows none.
  *
- * @param known the fingerprints in the database
+ * @param comment the comment that a generated key gets in its file
+ * @param known the fingerprints of the keys that the database has recorded
+ * @param inKms the keys in KMS; the first one signs
  * @throws ConfigProblems, naming the variable and what is wrong with it, never the key
  */
 export async function configuredKeys(
@@ -58,8 +63,8 @@ export async function configuredKeys(
 }
 
 /**
- * Returns the name of the variable that holds the keys, or the path of their file, for an error
- * text.
+ * Returns the name of the environment variable from which the keys come, for an error text.
+ * `SVC_SSH_CA_KEY` holds the keys themselves, and `SVC_SSH_CA_KEY_PATH` the path of their file.
  */
 export function keyVariable(ssh: Config['ssh']): string {
   return ssh.caKey === undefined ? 'SVC_SSH_CA_KEY_PATH' : 'SVC_SSH_CA_KEY';

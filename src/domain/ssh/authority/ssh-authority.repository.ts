@@ -25,9 +25,9 @@ export interface LastCertificate {
 }
 
 /**
- * The number of newest certificates among which those of a key that is no longer published are
- * searched. A deployment issues fewer within the length of a session, so older certificates have
- * expired.
+ * The number of newest certificates in which {@link lastCertificates} searches, so that the query
+ * does not read the whole table. A deployment issues fewer in the longest validity of a
+ * certificate, so all older certificates have expired.
  */
 const NEWEST = 200_000;
 
@@ -55,8 +55,9 @@ export async function knownAuthorities(tx: EntityManager): Promise<RecordedAutho
 }
 
 /**
- * Records that a key is published. If the key is recorded already, its times stay the same. If an
- * earlier version recorded it without its public half, the public half is added.
+ * Records that a key is published, which means that hosts are told to trust it. If the key is
+ * recorded already, its times stay the same. If an earlier version recorded it without its public
+ * half, the public half is added.
  */
 export async function publishAuthority(
   tx: EntityManager,

@@ -17,9 +17,9 @@ const FORMAT = 'ssh-sk-attest-v01';
 const OLD_FORMAT = 'ssh-sk-attest-v00';
 
 /**
- * Reads the file that `ssh-keygen -O write-attestation=FILE` writes (OpenSSH PROTOCOL.u2f): the
- * name of the format, certificate, signature, authenticator data as a CBOR byte string, and two
- * reserved fields that are empty.
+ * Reads the file that `ssh-keygen -O write-attestation=FILE` writes (OpenSSH PROTOCOL.u2f). It has
+ * the name of the format, the certificate, the signature, the authenticator data as a CBOR byte
+ * string, and two empty reserved fields.
  *
  * @throws Refusal for any other bytes
  */

@@ -79,9 +79,9 @@ export function verifyKeyAttestation(
   const { aaguid, credentialId, publicKey } = credentialOf(data, key);
   checkFixedPart(data);
 
-  // The file does not name its format, so the AAGUID decides: that of a U2F key is all zeros. If a
-  // client forges it, the verification fails, because the signed data of the two formats never
-  // begin with the same byte.
+  // The file does not name its format, so the AAGUID (id of the model) decides: that of a U2F key
+  // is all zeros. A client gains nothing by a forged AAGUID. The signed data of the two formats
+  // begin with different bytes, so the signature would not verify.
   const format = aaguid.every((byte) => byte === 0) ? 'fido-u2f' : 'packed';
   const chain = completeChain(parseCertificate(certificate), trust.anchors);
   const model = verifyAttestation(
@@ -102,8 +102,8 @@ export function verifyKeyAttestation(
 }
 
 /**
- * Refuses an SSH key that was made for another application (relying party id), because another
- * server may have chosen the challenge of such a key.
+ * Refuses an SSH key that was made for another application (relying party id) than `ssh:`. Another
+ * service may have chosen the challenge for such a key, so its attestation proves nothing here.
  */
 function checkApplication(key: SshPublicKey): void {
   if (!isSecurityKey(key)) {

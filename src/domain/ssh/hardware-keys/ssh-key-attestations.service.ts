@@ -39,8 +39,9 @@ export interface PresentedAttestation {
 }
 
 /**
- * Verifies that SSH keys are inside security keys, by the same rules as the enrollment of a
- * security key: pinned vendor roots, and the models that the deployment allows.
+ * Verifies that SSH keys are inside security keys. The rules are those of the enrollment of a
+ * security key: the pinned root certificates of the vendor, and the models that the deployment
+ * allows.
  */
 @Injectable()
 export class SshKeyAttestations {

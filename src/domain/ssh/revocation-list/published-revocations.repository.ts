@@ -20,7 +20,8 @@ export interface Publication {
 export interface RevokedSerials {
   /**
    * The keys of the authority in the SSH wire encoding, each with its revoked serials, ascending. A
-   * key without revoked serials is left out, unless there are revoked ranges.
+   * key without revoked serials is in the list only if there are revoked ranges, which apply to
+   * every key.
    */
   readonly authorities: readonly { readonly authority: Buffer; readonly serials: Float64Array }[];
   /**
@@ -29,9 +30,9 @@ export interface RevokedSerials {
    */
   readonly ranges: SerialRuns;
   /**
-   * The SHA-256 over the whole set: the serials, each of which belongs to one key, then the ranges
-   * and the names of the keys. If the table `ssh_revocation_list` has the same digest, this set is
-   * already published.
+   * The SHA-256 of the whole set. If there are ranges, it also covers them and the fingerprints of
+   * the published keys. If the table `ssh_revocation_list` has the same digest, this set is already
+   * published.
    */
   readonly digest: Buffer;
 }
@@ -53,8 +54,8 @@ interface PublicationRow {
 
 /**
  * The bytes of serials in one row of the result. A single large row would take longer to receive,
- * because the driver copies its buffer each time the buffer grows. Such memory outside of the heap
- * also makes the garbage collector run over the whole heap.
+ * because the driver copies its buffer each time the buffer grows. Large buffers also make the
+ * garbage collector of Node run over the whole heap.
  */
 const BYTES_A_ROW = 16_384;
 
@@ -63,8 +64,8 @@ type RevokedRow = RevokedPart & { digest: Buffer } & (
   );
 
 /**
- * A part of the result: serials of one key, eight bytes each. If `is_range` is true, they are pairs
- * of the first and the last serial of revoked ranges.
+ * A row of the result, with some serials of one key, eight bytes each. If `is_range` is true, they
+ * are pairs of the first and the last serial of revoked ranges.
  */
 interface RevokedPart {
   readonly authority: Buffer | null;
@@ -78,13 +79,15 @@ interface RevokedPart {
  * eight bytes each, only if the digest differs from that of the caller's set.
  *
  * The statement sends all serials as those of the oldest key, and sends the serials of each later
- * key once more under that key. The revoked ranges are sent with the serials, once for each key.
- * The time is that of the statement and not of its transaction. So a transaction that waited for
- * {@link lockPublication} sees what the transactions before it saw.
+ * key once more under that key. {@link readAuthorities} sorts them out. The revoked ranges are sent
+ * with the serials, once for each key. The time is that of the statement and not of its
+ * transaction. So a transaction that waited for {@link lockPublication} sees what the transactions
+ * before it saw.
  *
- * The SQL uses arrays to keep the planner's estimate low. The planner assumes hundreds of rows for
- * a table of one row that was never analyzed, times a thousand for each set. PostgreSQL would then
- * compile the statement, which costs 0.3 s of CPU.
+ * The SQL turns sets into arrays (`unnest(ARRAY(…))`) to keep the planner's estimate of the number
+ * of rows low. The planner assumes hundreds of rows for a small table without statistics, and a
+ * thousand for each function that returns a set. With a high estimate PostgreSQL would compile the
+ * statement (JIT), which costs 0.3 s of CPU.
  *
  * @param known the set of the caller; the same object is returned if it has not changed
  */
@@ -139,7 +142,10 @@ export async function listRevoked(tx: EntityManager, known?: RevokedSerials): Pr
   return { revoked, publication: row.number === null ? undefined : publication(row) };
 }
 
-/** The serials whose signatures are refused for good, and the time of the last change. */
+/**
+ * The serials of the certificates with which no signature is accepted any more, and the time of the
+ * last change of this list.
+ */
 export type RevokedSignatures = Omit<RevokedSerials, 'digest'> & { readonly changedAt: Date };
 
 /**
@@ -169,8 +175,9 @@ export async function listRevokedSignatures(tx: EntityManager): Promise<RevokedS
 }
 
 /**
- * Returns a text that changes with the list of {@link listRevokedSignatures}. No row of it is
- * changed or deleted, so that the number of rows and the keys tell.
+ * Returns a text that changes whenever the list of {@link listRevokedSignatures} changes. No row of
+ * the list is ever deleted. So each change raises a count, a sum or a maximum in the text, or adds
+ * a key.
  */
 export async function versionOfSignatures(tx: EntityManager): Promise<string> {
   const [row] = await sql<{ version: string }>(tx)`
@@ -206,9 +213,10 @@ export async function publishList(tx: EntityManager, digest: Buffer): Promise<Pu
 }
 
 /**
- * Returns true for a serial whose certificate was ever revoked, or that is in a revoked range. Such
- * a range has serials whose certificates may have been issued although the database lost their
- * rows. Returns false for every other serial, even if it was never issued.
+ * Returns true for a serial if the certificate on record was revoked, or if it is in a revoked
+ * range. A revoked range has the serials of certificates that may have been issued although the
+ * database lost their rows. Returns false for every other serial. So it is false for a serial that
+ * was never issued, or if the clean-up has deleted the expired certificate.
  */
 export async function isRevokedSerial(tx: EntityManager, serial: bigint): Promise<boolean> {
   const [row] = await sql<{ revoked: boolean }>(tx)`
@@ -227,7 +235,8 @@ function publication(row: PublicationRow): Publication {
 
 /**
  * Reads the revoked serials of each key from the rows of the statement, and the ranges, which are
- * the same for every key.
+ * the same for every key. A key without revoked serials is in the result only because of the
+ * ranges.
  */
 function readRevoked(rows: readonly RevokedPart[]): Omit<RevokedSerials, 'digest'> {
   const listed = readAuthorities(rows.filter((row) => row.is_range === false));
@@ -255,7 +264,10 @@ function readAuthorities(rows: readonly RevokedPart[]): RevokedSerials['authorit
   return [{ ...oldest, serials: own }, ...later].filter(({ serials }) => serials.length > 0);
 }
 
-/** Joins the serials of each key, which are in several rows, in the order of the rows. */
+/**
+ * Joins the serials of each key, which come in several rows ({@link BYTES_A_ROW}), in the order of
+ * the rows.
+ */
 function joinParts(rows: readonly RevokedPart[]): { authority: Buffer; bytes: Buffer }[] {
   const found = new Map<string, { authority: Buffer; parts: Buffer[] }>();
   for (const { authority, serials } of rows) {

@@ -77,15 +77,18 @@ export class RevocationList {
   }
 
   /**
-   * Returns true for a revoked serial, even if its certificate has expired and is no longer in the
-   * list, by the rule of {@link isRevokedSerial}.
+   * Returns true for a revoked serial by the rule of {@link isRevokedSerial}. Unlike the list, the
+   * rule still knows certificates that expired more than an hour ago.
    */
   async isRevoked(serial: bigint): Promise<boolean> {
     if (serial > LARGEST_SERIAL) return false;
     return isRevokedSerial(this.dataSource.manager, serial);
   }
 
-  /** Encodes the list anew only if it has changed, because it grows for years. */
+  /**
+   * Encodes the list for git again only if it has changed. The list grows for years, so each
+   * encoding would cost more than the last.
+   */
   async #encodeSignatures(): Promise<Buffer> {
     const { manager } = this.dataSource;
     const version = await versionOfSignatures(manager);

@@ -1,9 +1,10 @@
 import { fragment, type SqlFragment } from '#platform/database/statements/sql.js';
 
 /**
- * Returns the SQL condition that a serial is in a revoked range. Hosts refuse the certificate with
- * such a serial, although its own row is not marked as revoked. PostgreSQL reads the ranges once
- * for each statement.
+ * Returns the SQL condition that a serial is in a revoked range. A failover can lose the rows of
+ * certificates, so the service revokes the whole range of serials in question. Hosts refuse every
+ * certificate in the range, even if its own row is not marked as revoked. PostgreSQL reads the
+ * ranges once for each statement.
  */
 export function isInRevokedRange(serial: SqlFragment): SqlFragment {
   return fragment`${serial} <@ (

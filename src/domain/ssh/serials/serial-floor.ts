@@ -26,9 +26,9 @@ export interface FloorFacts {
 const MARGIN = 60_000_000n;
 
 /**
- * The same distance if no process of this service saw the database before the change. It is longer,
- * because several changes just before may each have moved the serials 60 s ahead of the clock, and
- * the database may not know of them.
+ * The distance of {@link MARGIN} if no running process of this service saw the database before the
+ * change. It is longer, because the database may not know of several changes just before, each of
+ * which moved the serials 60 s ahead.
  */
 const MARGIN_WITHOUT_WITNESS = 600_000_000n;
 
@@ -37,8 +37,9 @@ const MARGIN_WITHOUT_WITNESS = 600_000_000n;
  * continues after it and no serial is issued twice.
  *
  * If the serials are ahead of the clock, half of the time since the last confirmed start is added
- * to the floor. So two databases with the same past, which know nothing of each other, get
- * different floors. The difference is more serials than the first database issues.
+ * to the floor. Two copies of one database, which know nothing of each other, then get different
+ * floors if they start at different times. The floors differ by half a serial for each microsecond
+ * between the starts, which is more than the first copy issues meanwhile.
  */
 export function floorAfterChange({ highest, confirmedAt, highestSeen, now }: FloorFacts): bigint {
   const since = confirmedAt === undefined ? 0n : larger(now - confirmedAt, 0n);

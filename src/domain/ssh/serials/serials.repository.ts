@@ -10,15 +10,17 @@ export interface SerialRange {
 }
 
 /**
- * The SQL of the highest serial, both of the sequence and of the rows, because in a copy of a
+ * The SQL of the highest serial, of the sequence or of a row. Both are read, because in a copy of a
  * database the sequence may be older than the rows.
  */
 const HIGHEST = fragment`greatest(
   (SELECT last_value FROM ssh_certificate_serial), (SELECT max(serial) FROM ssh_certificates))`;
 
 /**
- * The facts that decide how the serials continue after a start of PostgreSQL. `clock` is the time
- * of this process, in milliseconds since 1970.
+ * The facts that decide how the serials continue after a start of PostgreSQL. `same`: it is the
+ * database that the service used before. `another`: it may be a different database, or may have
+ * lost commits, for example after a failover. `clock` is the time of this process, in milliseconds
+ * since 1970.
  */
 export type SerialMove =
   | {
@@ -56,21 +58,21 @@ export type SerialMove =
 export interface MovedSerials {
   /** Every serial that is issued from now on is higher than this one. */
   readonly floor: bigint;
-  /** The revoked ranges, ascending; empty if the database is still the same. */
+  /** The ranges of serials that this move revokes, ascending; empty if it revokes none. */
   readonly ranges: readonly SerialRange[];
 }
 
 /**
- * The longest time in which two transactions may get their serials in another order than they
- * began. The time limits in `connection.ts` end a transaction that gets a serial after at most a
- * minute.
+ * If a certificate was issued this long ago, the transactions of all lower serials have ended, too.
+ * The time limits in `connection.ts` end a transaction that gets a serial after at most a minute.
  */
 const LONGEST_ISSUANCE = '2 minutes';
 
 /**
- * A SELECT of the highest serial before which no issuance is open: the row of a lower serial that
- * is missing was deleted, and the row of a higher one may have been lost. The clean-up keeps this
- * row and all later ones.
+ * The SQL query for the highest settled serial. The transactions that got this serial and all lower
+ * ones have ended. So if the row of a lower serial is missing, nothing is wrong. If the row of a
+ * higher serial is missing, a failover may have lost it. Therefore the clean-up keeps this row and
+ * all later ones.
  */
 export const SETTLED_SERIAL = `
   SELECT serial FROM ssh_certificates
@@ -82,10 +84,10 @@ const SETTLED = new SqlFragment([SETTLED_SERIAL], []);
  * Moves the sequence of serials forward after a start of PostgreSQL, in the transaction that
  * confirms the start. It never moves the sequence back.
  *
- * The ALTER changes nothing, and only takes a lock. It waits for every open `nextval`, and makes
- * others wait until the commit. The ranges are written before `setval`, because `setval` is not
- * undone by a rollback. So if the transaction is repeated, it finds the same serials without a
- * record.
+ * The ALTER SEQUENCE changes nothing, and only takes a lock. It waits for transactions that have
+ * called `nextval`, and makes others wait until the commit. The ranges are written before `setval`,
+ * because `setval` is not undone by a rollback. So if the transaction is repeated, it finds the
+ * same serials without a record.
  */
 export async function moveSerials(tx: EntityManager, move: SerialMove): Promise<MovedSerials> {
   await sql(tx)`SELECT pg_advisory_xact_lock(${ADVISORY_LOCKS.sshAuthority})`;
@@ -147,9 +149,10 @@ async function setSerial(tx: EntityManager, serial: bigint): Promise<void> {
 }
 
 /**
- * Finds the newest serials, up to the floor, that have no record. A lost certificate may have a
- * serial below the value of the sequence, because PostgreSQL logs the sequence 32 serials ahead,
- * and because transactions do not commit in the order of their serials.
+ * Finds the serials, from the settled serial ({@link SETTLED_SERIAL}) to the floor, that have no
+ * row. Their certificates may have been issued, and their rows lost. Such a serial may be below the
+ * value of the sequence. PostgreSQL logs the sequence 32 serials ahead, and transactions do not
+ * commit in the order of their serials.
  */
 async function unrecorded(tx: EntityManager, floor: bigint): Promise<SerialRange[]> {
   const rows = await sql<{ first: string; last: string }>(tx)`

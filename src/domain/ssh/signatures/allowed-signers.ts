@@ -1,13 +1,16 @@
 import type { SigningDomain } from './signing-domains.repository.js';
 
-/** A domain without the characters that separate patterns, or that match other names. */
+/**
+ * A domain of letters, digits, dots and hyphens. Other characters could separate patterns in the
+ * file, or match further names.
+ */
 const PLAIN_DOMAIN = /^[a-z0-9.-]+$/;
 
 /**
  * Writes the file by which git verifies the signatures of one organization (ALLOWED SIGNERS of
- * ssh-keygen(1)). One authority signs the certificates of all organizations, so each line trusts it
- * only for addresses in a domain of this organization, and only since the organization has owned
- * the domain: an earlier owner's signatures are refused.
+ * ssh-keygen(1)). One authority signs the certificates of all organizations. So each line trusts it
+ * only for addresses in a domain of this organization. It does so only from the time at which the
+ * organization got the domain, so that signatures of an earlier owner are refused.
  *
  * @param authorities the published keys of the authority, as lines of a `.pub` file
  */

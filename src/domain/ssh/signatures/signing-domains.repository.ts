@@ -11,8 +11,8 @@ export interface SigningDomain {
 }
 
 /**
- * Reads the domains that an organization owns now, by the rule of `address_ownership`: only
- * its members get certificates with addresses in them.
+ * Reads the domains that an organization owns now. Only its members get certificates with addresses
+ * in these domains; the SQL function `address_ownership` decides so at each issuance.
  *
  * @returns undefined if there is no such organization
  */

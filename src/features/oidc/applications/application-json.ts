@@ -24,8 +24,8 @@ const text = z.string().nullable();
 const truth = z.boolean();
 
 /**
- * An OAuth client in the JSON of the API: its registration, with the defaults of members that were
- * not set.
+ * An OAuth client in the JSON of the API. It contains the registration, with the default of each
+ * member that was not set.
  */
 const CLIENT_JSON = z
   .object({

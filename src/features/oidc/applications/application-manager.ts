@@ -19,17 +19,23 @@ export const APPLICATION_WRITES = {
   touchedWithinSeconds: RECENT_TOUCH.admin,
 } as const;
 
-/** The id of no user, for a program, which owns no application itself. */
+/**
+ * An id that belongs to no user. It stands for a program, which is a script with an API token and
+ * owns no application.
+ */
 const NO_USER = '00000000-0000-0000-0000-000000000000';
 
-/** Returns the manager as whom a program reads: it sees what the admins of the organization see. */
+/**
+ * Returns the application manager for a program, which is a script with an API token of an
+ * organization. A program sees what the admins of the organization see.
+ */
 export function managerOfProgram({ orgId }: Program): ApplicationManager {
   return { userId: NO_USER, orgId, isAdmin: true, isOrgAdmin: true, sessionId: NO_USER };
 }
 
 /**
- * Returns the user who manages applications by this request. If the request has an OAuth access
- * token, an admin counts as an admin only with the scope `svc:admin`.
+ * Returns the user who manages applications in a request. If the request has an OAuth access token,
+ * an admin has the rights of an admin only with the scope `svc:admin`.
  */
 export function managerOf({
   id: sessionId,

@@ -44,7 +44,7 @@ import { Applications } from './applications.service.js';
 import { Clusters } from './clusters.service.js';
 import { ManagedApplications } from '#domain/oauth/applications/managed-applications.service.js';
 
-/** The answer to the revocation of all tokens. */
+/** The JSON of the response after all tokens of an application were revoked. */
 const REVOKED_JSON = z
   .object({ revoked: z.int().describe('The number of revoked tokens.') })
   .describe('What was revoked.');

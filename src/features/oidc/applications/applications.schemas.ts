@@ -40,8 +40,8 @@ const addresses = (most: number) =>
   z.array(address).max(most, `must have at most ${most} addresses`).nullish();
 
 /**
- * The name in an update of an application. Invisible characters are not refused here, because the
- * application may already have that name.
+ * The name in an update of an application. Invisible characters are refused later, because the
+ * application may already have such a name and may keep it.
  */
 const knownName = z
   .string()
@@ -202,7 +202,10 @@ export const ROTATE = z
 /** The body of `POST /api/v1/applications/{id}/secrets` after validation. */
 export type SecretRotation = z.output<typeof ROTATE>;
 
-/** The path parameter of an application. An id in another format gets 404, and not 400. */
+/**
+ * The path parameter of an application. Any text is accepted, so that an id in another format gets
+ * 404, and not 400.
+ */
 export const APPLICATION_ID = z.object({
   id: z.string().describe('The `client_id` of the application.'),
 });

@@ -33,7 +33,10 @@ const MOST_APPLICATIONS = 50;
 /** The largest number of valid secrets that an application may have. */
 const MOST_SECRETS = 3;
 
-/** An application that was just registered, and its secret, which is shown only once. */
+/**
+ * An application that was just registered, and its secret, which is shown only once. The secret is
+ * undefined if the application authenticates without one.
+ */
 export interface RegisteredApplication {
   readonly application: ClientApplication;
   readonly secret: string | undefined;
@@ -56,7 +59,8 @@ export class Applications {
   ) {}
 
   /**
-   * Registers an application. @throws DomainError invalid_request, limit_reached, account_inactive
+   * Registers an application.
+   * @throws DomainError invalid_request, limit_reached, account_inactive
    */
   async register(
     manager: ApplicationManager,
@@ -121,7 +125,7 @@ export class Applications {
   /**
    * Removes an application with all its grants and tokens.
    *
-   * @returns the counts of what ended
+   * @returns the numbers of tokens, users and secrets that the application had
    * @throws DomainError not_found
    */
   async remove(
@@ -164,7 +168,10 @@ export class Applications {
     });
   }
 
-  /** Lists the valid secrets of an application, the newest first. @throws DomainError not_found */
+  /**
+   * Lists the valid secrets of an application, the newest first.
+   * @throws DomainError not_found
+   */
   async listSecrets(manager: ApplicationManager, id: string): Promise<ClientSecret[]> {
     const application = await this.managedApplications.find(manager, id);
     return this.managedApplications.read((tx) =>
@@ -219,7 +226,10 @@ export class Applications {
     });
   }
 
-  /** Revokes a secret. @throws DomainError not_found */
+  /**
+   * Revokes a secret of an application.
+   * @throws DomainError not_found
+   */
   async revokeSecret(
     manager: ApplicationManager,
     id: string,
@@ -239,11 +249,12 @@ export class Applications {
   }
 
   /**
-   * An admin approves an application together with its redirect URIs. If a change of the
-   * application removes redirect URIs, this method removes them from the approval. So an admin must
-   * approve such a URI again if it is added later.
+   * Limits an admin's approval of an application after a change. An approval covers redirect URIs,
+   * so that a URI that is removed must be approved again if it is added later. If the owner changes
+   * how the application authenticates, the whole approval ends.
    *
-   * @returns the details for the audit log
+   * @returns the details for the audit log; empty if there is no approval, or if it still covers
+   *   all URIs
    */
   async #limitApproval(
     tx: EntityManager,
@@ -260,7 +271,10 @@ export class Applications {
     return uris.length < changed.redirect_uris.length ? { approval: 'limited' } : {};
   }
 
-  /** Returns the metadata of an application after a change. @throws DomainError invalid_request */
+  /**
+   * Returns the metadata of an application after a change.
+   * @throws DomainError invalid_request
+   */
   async #changed(
     application: ClientApplication,
     update: ApplicationUpdate,
@@ -282,9 +296,9 @@ export class Applications {
   }
 
   /**
-   * Locks the row of the user who registers an application, so that the limit on applications is
-   * counted exactly.
-   * @returns the user's organization
+   * Locks the row of the user who registers an application. Without the lock, two registrations at
+   * the same time could exceed the limit on applications.
+   * @returns the id of the user's organization; null if the user has none
    */
   async #lockOwner(tx: EntityManager, { userId }: ApplicationManager): Promise<string | null> {
     const owner = await this.clientsRepository.lockOwner(tx, userId);
@@ -305,8 +319,8 @@ export class Applications {
 }
 
 /**
- * Describes a change of an application's secret. It is recorded, so that the change can be repeated
- * if the database loses it in a failover.
+ * Describes a change of an application's secret. The process keeps the description for an hour, and
+ * acts on it if a failover of the database loses the change.
  */
 function noted(
   kind: NotedSecret['kind'],
@@ -342,7 +356,8 @@ function assertUsesSecret(application: ClientApplication): void {
 
 /**
  * Refuses invisible characters in a new name. An application may keep a name that an earlier
- * version of the service accepted. @throws DomainError invalid_request
+ * version of the service accepted.
+ * @throws DomainError invalid_request
  */
 function assertNewName(name: string | undefined, known: string): void {
   if (name === undefined || name === known || isVisibleLine(name)) return;

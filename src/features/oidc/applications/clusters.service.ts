@@ -26,8 +26,8 @@ import {
 const MOST_CLUSTERS = 100;
 
 /**
- * Registers the Kubernetes clusters of organizations. The client `svc-cli` can then exchange its
- * token for a token that a registered cluster accepts.
+ * Registers the Kubernetes clusters of organizations. Our command-line client `svc-cli` can then
+ * exchange its token for a token that a registered cluster accepts.
  */
 @Injectable()
 export class Clusters {
@@ -44,8 +44,8 @@ export class Clusters {
   }
 
   /**
-   * Registers a cluster of the admin's organization. @throws DomainError invalid_request,
-   * admin_required, limit_reached, uniqueness
+   * Registers a cluster of the admin's organization.
+   * @throws DomainError invalid_request, admin_required, limit_reached, uniqueness
    */
   async register(
     manager: ApplicationManager,
@@ -79,8 +79,9 @@ export class Clusters {
   }
 
   /**
-   * Checks that an organization has proven that it owns the domain of an address. It removes the
-   * clusters that other organizations registered at that domain without a proof.
+   * Checks that an organization has proven that it owns the domain of a cluster's address. It
+   * removes the clusters that other organizations registered at that domain without a proof. A
+   * `urn:` has no domain and needs no proof.
    *
    * @throws DomainError invalid_request
    */

@@ -14,7 +14,10 @@ import { findPostedRequest, isReference, storePostedRequest } from './posted-req
 import { resolveRequestObject } from './request-object.js';
 import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 
-/** The largest number of characters of a query, because a proxy may refuse a longer address. */
+/**
+ * The largest number of characters of a query to which a POST is redirected, because a proxy may
+ * refuse a longer address.
+ */
 const LONGEST_QUERY = 2048;
 
 /**
@@ -61,9 +64,9 @@ export class AuthorizationController implements OnModuleInit {
   }
 
   /**
-   * Redirects a POST (OpenID Connect Core §3.1.2.1) to a GET with the same parameters, since a
-   * browser sends no cookie with `SameSite=Lax` with a POST from another site. A request that is
-   * too long for an address is stored, and the address refers to it.
+   * Redirects a POST (OpenID Connect Core §3.1.2.1) to a GET with the same parameters. In a POST
+   * from another site, a browser sends no cookie with `SameSite=Lax`. A request that is too long
+   * for an address is stored, and the address refers to it.
    */
   @Post('authorize')
   @Route({

@@ -47,7 +47,8 @@ export function consentTo({ params, iat }: Interaction): Consent {
 }
 
 /**
- * Returns the names of the claims that a request asks for one by one (OpenID Connect Core §5.5).
+ * Returns the names of the single claims that a request asks for in its parameter `claims` (OpenID
+ * Connect Core §5.5).
  */
 function claimsOf(claims: string | undefined): string[] {
   const { id_token: idToken, userinfo } = JSON.parse(claims ?? '{}') as Record<string, object>;
@@ -55,8 +56,8 @@ function claimsOf(claims: string | undefined): string[] {
 }
 
 /**
- * Returns the scopes that contain the claims which a request names one by one (OpenID Connect Core
- * §5.5).
+ * Returns the scopes to which the single claims of a request belong (OpenID Connect Core §5.5). The
+ * consent page shows access by scope.
  */
 function scopesOfClaims(claims: string | undefined): string[] {
   const names = new Set(claimsOf(claims));

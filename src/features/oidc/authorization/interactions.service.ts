@@ -86,7 +86,7 @@ export class Interactions extends PendingLogins {
   }
 
   /**
-   * Returns the page for a user whom the application does not admit, or the redirect to the login
+   * Returns the page for a user that the application does not admit, or the redirect to the login
    * page if another login can change that. Returns undefined if the application admits the user.
    * The decision is made again when the grant is written.
    */
@@ -110,8 +110,8 @@ export class Interactions extends PendingLogins {
   }
 
   /**
-   * Continues an authorization request after the login of a user. @returns the next address of the
-   * browser
+   * Continues an authorization request after the login of a user.
+   * @returns the address to which the browser goes next
    */
   async #logIn(
     request: Request,
@@ -124,7 +124,10 @@ export class Interactions extends PendingLogins {
     return finish(interaction, { ...earlier, login: { ...login, ts: loginTs } });
   }
 
-  /** Records the user's consent. @returns the next address of the browser */
+  /**
+   * Records the user's consent.
+   * @returns the address to which the browser goes next
+   */
   async consent(request: Request, response: Response, uid: string): Promise<string> {
     const interaction = await this.#find(request, response, uid);
     const resourceOwner = await this.resourceOwners.ofBrowser({ req: request });
@@ -138,7 +141,10 @@ export class Interactions extends PendingLogins {
     return finish(interaction, { ...interaction.lastSubmission, consent: {} });
   }
 
-  /** Ends an authorization request without consent. @returns the next address of the browser */
+  /**
+   * Ends an authorization request without consent: the client receives `access_denied`.
+   * @returns the address to which the browser goes next
+   */
   async refuse(request: Request, response: Response, uid: string): Promise<string> {
     const interaction = await this.#find(request, response, uid);
     const isRefused = isAboutReachOf(interaction);
@@ -148,7 +154,10 @@ export class Interactions extends PendingLogins {
     );
   }
 
-  /** Finds the application of an authorization request; undefined if the request is over. */
+  /**
+   * Finds the application of an authorization request; undefined if the request has expired, or if
+   * the client does not exist any more.
+   */
   override async applicationOf(uid: string): Promise<WaitingApplication | undefined> {
     const interaction = await this.oidcProvider.provider.Interaction.find(uid);
     return interaction && (await this.#application(interaction));
@@ -216,9 +225,9 @@ export class Interactions extends PendingLogins {
   }
 
   /**
-   * The OAuth library keeps a session of its own for each browser. If that session still has the
-   * account of another user, who has logged out of this service, this method removes the account,
-   * because the library rejects a session whose account changes.
+   * Removes the account of another user, who has logged out of this service, from the OAuth
+   * library's own session of the browser. Otherwise the library would refuse the login, because the
+   * account of its session may not change.
    */
   async #switchAccount(request: Request, { userId }: ResourceOwner): Promise<void> {
     const { provider } = this.oidcProvider;
@@ -284,7 +293,8 @@ function accessDenied(description: string): Interaction['result'] {
 }
 
 /**
- * Makes the error for an authorization request that is over, or that belongs to another browser.
+ * Makes the error for an authorization request that has expired or was completed, or that belongs
+ * to another browser.
  */
 export function interactionOver(): DomainError {
   return new DomainError(

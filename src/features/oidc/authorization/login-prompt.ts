@@ -10,8 +10,8 @@ import type { Provider } from '../protocol/library.js';
 export type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>;
 
 /**
- * A request for certain values of `acr`, the strength of the login, in the parameter `claims`. It
- * may be essential (OpenID Connect Core §5.5.1.1).
+ * A request for certain values of `acr`, the strength of the login, in the parameter `claims`
+ * (OpenID Connect Core §5.5.1.1). It has one value, or a list of accepted values.
  */
 interface AcrRequest {
   readonly value?: string;
@@ -20,9 +20,11 @@ interface AcrRequest {
 
 /**
  * Returns true if the login of the user satisfies what a waiting authorization request asks for. If
- * the request demands a new login, the user must have touched the key after the request. For
- * svc-cli that touch must also differ from the last one before the request (`touched_before`),
- * because times are compared in whole seconds and both may lie in the same second.
+ * the request demands a new login, the user must have touched the key after the request.
+ *
+ * For `svc-cli` that touch must also differ from the last one before the request
+ * (`touched_before`). Times are compared in whole seconds, so that both touches may lie in the same
+ * second.
  */
 export function isLoggedInFor({ prompt, iat }: Interaction, { authTime }: ResourceOwner): boolean {
   if (prompt.name !== 'login') return true;
@@ -32,9 +34,9 @@ export function isLoggedInFor({ prompt, iat }: Interaction, { authTime }: Resour
 }
 
 /**
- * Returns the error for an authorization request that this login cannot satisfy; undefined if it
- * can. The request may name another user (OpenID Connect Core §3.1.2.2, §5.5.1), or an `acr` that
- * the key does not give (§5.5.1.1).
+ * Returns the error for an authorization request that the user's login cannot satisfy; undefined if
+ * it can. The request may name another user (OpenID Connect Core §3.1.2.2, §5.5.1). Or it may
+ * demand an `acr` (a strength of the login) that the key does not give (§5.5.1.1).
  */
 export function loginErrorOf(
   { prompt, params }: Interaction,

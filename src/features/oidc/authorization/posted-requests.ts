@@ -3,21 +3,21 @@ import { systemRandom } from '#platform/clock/random.js';
 import type { Adapters } from '../storage/adapters.service.js';
 
 /**
- * The model under which a posted request is stored. A model is a kind of record of the OAuth
- * library.
+ * The model (the OAuth library's word for a kind of record) under which authorization requests that
+ * came by POST are stored.
  */
 const MODEL = 'PostedRequest';
 /**
- * The prefix of a reference to a stored request that came by POST. It differs from that of a pushed
- * request (RFC 9126 §2.2), because no client has authenticated.
+ * The prefix of the `request_uri` that refers to a stored request that came by POST. It differs
+ * from that of a pushed request (RFC 9126 §2.2), for which a client has authenticated.
  */
 const PREFIX = 'urn:svc:params:oauth:posted-request:';
 /**
- * The seconds for which a posted request is stored. The time is short, because the browser follows
- * the redirect at once.
+ * The seconds for which a request that came by POST is stored. The time is short, because the
+ * browser follows the redirect at once.
  */
 const LIFETIME = 60;
-/** The largest number of expired rows that one call removes. */
+/** The largest number of expired rows that the storage of one request removes. */
 const MOST_REMOVED = 20;
 /** The largest number of characters of a client's id. */
 const LONGEST_CLIENT_ID = 256;
@@ -73,8 +73,8 @@ function adapterOf(adapters: Adapters) {
 }
 
 /**
- * Returns the client that alone may use a stored request; undefined if the request names none, or
- * several.
+ * Returns the id of the client that alone may use a stored request. It is undefined if the request
+ * names no client, several clients, or an id that is too long.
  */
 function boundClient(request: URLSearchParams): string | undefined {
   const [clientId, ...others] = request.getAll('client_id');

@@ -11,7 +11,7 @@ export interface RefusalPage {
   readonly client: { readonly name: string };
   readonly user: { readonly email: string };
   /**
-   * The security key or login that the application demands, in words; undefined for a user who is
+   * The touch of a security key that the application demands, in words; undefined for a user who is
    * not assigned to the application.
    */
   readonly demand: string | undefined;
@@ -31,17 +31,17 @@ export function isAboutReachOf({ prompt }: Interaction): boolean {
 }
 
 /**
- * Returns in words the security key or login that an application demands; undefined for a user who
- * is not assigned to the application.
+ * Returns in words the touch of a security key that an application demands, such as one in the last
+ * minute. Returns undefined for a user who is not assigned to the application.
  */
 export function demandOfDenial({ denial, conditions = NO_CONDITIONS }: Denied): string | undefined {
   return denial === 'condition_unmet' ? demandOf(conditions) : undefined;
 }
 
 /**
- * Returns true if the user has already touched a key for an authorization request. If that touch
- * does not meet the conditions of the application, the page says which key does, because another
- * login with the same key would fail again.
+ * Returns true if the user has already touched a key for an authorization request. The page then
+ * says which key or login the application demands, because another login with the same key would
+ * fail again.
  */
 export function hasTouchedFor(
   { iat, lastSubmission }: Interaction,

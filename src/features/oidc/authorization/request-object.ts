@@ -14,8 +14,8 @@ const PUSHED = 'urn:ietf:params:oauth:request_uri:';
 
 /**
  * Fetches the request object at the `request_uri` of an authorization request and puts it in the
- * place of the address (RFC 9101 §5.2), since the OAuth library does not fetch it. The client must
- * have registered the address. The fragment of the address is the hash of the object (OpenID
+ * place of the address (RFC 9101 §5.2). The OAuth library does not fetch it. The client must have
+ * registered the address. The part after `#` in the address is the hash of the object (OpenID
  * Connect Core §6.2).
  */
 export async function resolveRequestObject(
@@ -34,7 +34,8 @@ export async function resolveRequestObject(
     ctx.query = { ...ctx.query, response_mode: UNSUPPORTED_RESPONSE_MODE };
   }
   if (typeof address !== 'string' || address.startsWith(PUSHED)) return;
-  // The OAuth library refuses a request without a client, or with a second request object.
+  // Such a request is left to the OAuth library, which refuses a missing client and a second
+  // request object.
   if (typeof clientId !== 'string' || ctx.query['request'] !== undefined) return;
   const client: (Client & OwnMetadata) | undefined = await provider.Client.find(clientId);
   const isAllowed =
@@ -65,8 +66,8 @@ async function fetchRequestObject(address: string, outboundHttp: OutboundHttp): 
 
 /**
  * Returns true if a client registered an address (OpenID Connect Registration §2), either exactly
- * or without its fragment. An address that was registered with a fragment is bound to the content
- * whose hash the fragment is.
+ * or without the part after `#`. That part is the hash of the content, so that a client can bind an
+ * address to one content.
  */
 function isRegisteredUri(address: string, registered: readonly string[]): boolean {
   const [location = ''] = address.split('#', 1);

@@ -95,8 +95,9 @@ function originOf(resource: string): string {
 
 /**
  * Returns the access that a user may give a device. A registered application gets what it
- * requested, except access to our own APIs. The client svc-cli gets {@link DEVICE_SCOPES} at most,
- * and no token for a resource, because an attacker may have sent the code to the user.
+ * requested, except access to our own APIs. Our command-line client `svc-cli` gets only a few
+ * scopes, and no token for a resource. The reason is that an attacker may have sent the code to the
+ * user.
  */
 export function deviceGrant(
   params: DeviceParameters,

@@ -53,7 +53,7 @@ export class DeviceController {
 
   /**
    * Shows the form for the code. A code in the address is filled in, and the user must compare it
-   * with the device and submit it (§3.3.1).
+   * with the device and submit it (RFC 8628 §3.3.1).
    */
   @Get()
   @Route({

@@ -50,15 +50,16 @@ import {
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
- * The session that the error of a denied request at `/device` describes. It is always a browser's
- * session, because a user approves a device in a browser. There, unlike on the device, the user can
- * touch the key again.
+ * The facts by which the error of a denied request at `/device` is chosen. The session is always
+ * that of a browser, because a user approves a device in a browser, and can touch the key again
+ * there.
  */
 const BROWSER: DeniedSession = { isOfDevice: false, challenge: { scheme: 'Bearer' } };
 
 /**
- * The error if an application is not allowed to sign devices in. {@link refusedIssuance} makes it
- * if the SQL statement of the approval gives the reason `withheld`.
+ * The code and text of the error if an application is not allowed to sign devices in. The function
+ * {@link refusedIssuance} uses them if the SQL statement of the approval refuses with the reason
+ * `withheld`.
  */
 const WITHHELD = ['issuance_refused', 'This application may not sign devices in.'] as const;
 
@@ -124,11 +125,11 @@ export class Devices {
   }
 
   /**
-   * Approves a device. A second approval of the same code fails. In the tokens of the client, the
-   * login time is the time of the user's last touch of the key, which must be less than a minute
-   * ago.
+   * Approves a device. A second approval of the same code fails. The user's last touch of the key
+   * must be less than a minute ago. Its time becomes the login time in the tokens of the client.
    *
-   * @param token the browser's session, hardware-verified or, in certification test mode, synthetic
+   * @param token the browser's session, which a security key verified, or the synthetic one of
+   *   certification test mode
    * @throws DomainError unauthenticated, insufficient_user_authentication, not_assigned, not_found,
    *   and the errors of {@link Devices.find}
    */
@@ -144,8 +145,8 @@ export class Devices {
   }
 
   /**
-   * Approves a device in a transaction. @throws NotReached if its application does not admit the
-   * user
+   * Approves a device in a transaction.
+   * @throws NotReached if its application does not admit the user
    */
   #approve(
     { userId, tokenHash, request }: { userId: string; tokenHash: Buffer; request: DeviceRequest },
@@ -196,8 +197,8 @@ export class Devices {
   }
 
   /**
-   * Refuses the device with a code, without checking the user. Outside of certification test mode
-   * the caller has checked the user.
+   * Refuses the device with a code, without checking the user. Only certification test mode calls
+   * it for a user that was not checked.
    * @returns false if no device waits with that code
    */
   refuseUnseen(typed: string): Promise<boolean> {
@@ -205,7 +206,11 @@ export class Devices {
     return refuseDevice(this.dataSource.manager, userCode);
   }
 
-  /** Finds the user of a browser's session, and the device whose code the user typed. */
+  /**
+   * Finds the user of a browser's session, and the device with the code that the user typed.
+   * @throws DomainError unauthenticated without a session, not_found for a wrong code, and the
+   *   errors of {@link Devices.find}
+   */
   async #findFor(token: string | undefined, typed: string) {
     const tokenHash = hashOpaqueToken(token ?? '');
     const { manager } = this.dataSource;
@@ -241,8 +246,8 @@ export class Devices {
   }
 
   /**
-   * Writes the grant to which the device's tokens belong. @returns the id of the grant in the OAuth
-   * library's records
+   * Writes the grant to which the device's tokens belong.
+   * @returns the id of the grant in the OAuth library's records
    */
   async #writeGrant(
     tx: EntityManager,
@@ -266,9 +271,9 @@ export class Devices {
   }
 
   /**
-   * Returns the session to which the grant of a device belongs: a new one for svc-cli, and that of
-   * the browser for any other client. The new session lasts an hour, survives the browser's logout
-   * and ends with the removal of the key.
+   * Returns the session to which the grant of a device belongs. For our command-line client it is a
+   * new session, and for any other client that of the browser. The new session lasts an hour,
+   * survives the browser's logout and ends with the removal of the key.
    */
   async #sessionOf(
     tx: EntityManager,

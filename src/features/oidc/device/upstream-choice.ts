@@ -29,9 +29,9 @@ export function providerChoices(services: LoginServices): readonly ProviderChoic
 }
 
 /**
- * Returns the address at which a browser without a session logs in: the chosen or only identity
- * provider, or the login page for the security key. Both lead back to the form of `/device` with
- * its code.
+ * Returns the address at which a browser without a session logs in. It is that of the chosen or
+ * only identity provider, or that of the login page for the security key. Both lead back to the
+ * form of `/device` with its code.
  *
  * @throws DomainError unknown_provider
  */

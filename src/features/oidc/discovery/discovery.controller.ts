@@ -31,7 +31,8 @@ export class DiscoveryController implements OnModuleInit {
     this.oidcProvider.after('discovery', (ctx) =>
       correctDiscovery(ctx.body as ServerMetadata, this.#http),
     );
-    // The published keys include retired ones, by which only earlier signatures are verified.
+    // The published keys include retired ones, which sign nothing more and only verify earlier
+    // signatures.
     this.oidcProvider.after('jwks', (ctx) => {
       ctx.body = this.tokenSigningKeys.publicJwks();
     });

@@ -35,7 +35,7 @@ export function correctDiscovery(document: ServerMetadata, http: Config['http'])
   document.grant_types_supported = document.grant_types_supported.filter(
     (grant) => grant !== 'refresh_token',
   );
-  document.scopes_supported = [...OIDC_SCOPES]; // the scopes of our own APIs are for svc-cli only
+  document.scopes_supported = [...OIDC_SCOPES]; // our other scopes are for svc-cli only
   document['backchannel_logout_supported'] = true;
   document['backchannel_logout_session_supported'] = true;
   for (const endpoint of ['introspection', 'revocation']) {

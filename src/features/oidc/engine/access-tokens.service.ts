@@ -23,8 +23,8 @@ export interface JwtClaims {
 }
 
 /**
- * The prefix of the id under which a JWT is recorded. No opaque token begins with it, so that the
- * two cannot be confused.
+ * The prefix of the id under which a JWT is recorded. No opaque token begins with it, so that no
+ * opaque token can be the id of a JWT.
  */
 const ID_PREFIX = 'jwt.';
 
@@ -50,8 +50,8 @@ const NO_TOKEN = 'none';
 export class AccessTokens {
   readonly #issuer: string;
   /**
-   * The keys of the MACs by which JWTs are recorded: first the key from the root secret, then the
-   * key from the previous root secret.
+   * The keys of the MACs that are the ids of recorded JWTs. The first key comes from the root
+   * secret. The second one, if there is one, comes from the previous root secret.
    */
   readonly #idKeys: readonly KeyObject[];
   readonly #keys: ReturnType<typeof createLocalJWKSet>;
@@ -71,8 +71,8 @@ export class AccessTokens {
   }
 
   /**
-   * Records a JWT that is about to be signed. @throws InvalidGrant if its session or its client
-   * does not exist any more
+   * Records a JWT that is about to be signed.
+   * @throws InvalidGrant if its session or its client does not exist any more
    */
   async record(ctx: KoaContextWithOIDC, token: Token, claims: JwtClaims): Promise<void> {
     const { jti, iat, exp } = claims;
@@ -98,8 +98,8 @@ export class AccessTokens {
   }
 
   /**
-   * Returns the id under which an access token is recorded: for an opaque token the token itself.
-   * Returns undefined for an expired JWT, or a JWT of another issuer.
+   * Returns the id under which an access token is recorded. For an opaque token it is the token
+   * itself. It is undefined for an expired JWT, or a JWT of another issuer.
    */
   async recordedIdOf(token: string): Promise<string | undefined> {
     if (!isJwt(token)) return token;
@@ -109,9 +109,9 @@ export class AccessTokens {
 
   /**
    * Replaces a JWT in the field `token` of a parsed form, in place, by the id under which the JWT
-   * is recorded, because the OAuth library finds tokens only by that id and refuses JWTs. An opaque
-   * token stays. For an expired JWT, or a JWT of another issuer, the field becomes a text that
-   * matches no token.
+   * is recorded. The OAuth library finds tokens only by that id and refuses JWTs. An opaque token
+   * stays. For an expired JWT, or a JWT of another issuer, the field becomes a text that matches no
+   * token.
    */
   async replaceJwt(body: unknown): Promise<void> {
     const fields = body as Record<string, unknown> | undefined;
@@ -149,8 +149,9 @@ export class AccessTokens {
   }
 
   /**
-   * Returns the id under which a JWT is recorded. After the root secret was replaced, that may be
-   * the id by the previous secret, so it looks for a record with that id.
+   * Returns the id under which a JWT is recorded. The id depends on the root secret. While that
+   * secret is being replaced, it may come from the other of the two secrets, so this method looks
+   * for such a record.
    */
   async #recordedId(jti: string): Promise<string | undefined> {
     const [id, previous] = this.#ids(jti);
@@ -169,8 +170,9 @@ export class AccessTokens {
 }
 
 /**
- * Returns true if a token has a dot, as every JWT has, and no opaque token. The id of a recorded
- * JWT also has a dot, so that a client that sends the id itself finds no token.
+ * Returns true if a token contains a dot. Every JWT contains one, and no opaque token does. The id
+ * of a recorded JWT also contains a dot, so that a client that sends this id as a token finds
+ * nothing.
  */
 function isJwt(token: string): boolean {
   return token.includes('.');

@@ -105,8 +105,8 @@ export class ErrorResponses {
   }
 
   /**
-   * Shows the page of an error, with a reference. The log has the same reference and the OAuth
-   * library's own text.
+   * Shows the page of an error with a reference, which is an id of the request. The log has the
+   * same reference and the OAuth library's own text.
    */
   async #showPage(ctx: KoaContextWithOIDC, code: string, error: Error): Promise<void> {
     const fault = code === 'server_error' ? asDomainError(error) : undefined;
@@ -165,8 +165,8 @@ export class ErrorResponses {
 }
 
 /**
- * Remembers, for {@link ErrorResponses.withholdRedirect}, the error that ends an authorization
- * request.
+ * Stores the error that ends an authorization request in the request context, so that
+ * `withholdRedirect` can read it there.
  */
 function noteAuthorizationError(ctx: KoaContextWithOIDC, error: Error): void {
   requestContextOf(ctx).authorizationError = error;

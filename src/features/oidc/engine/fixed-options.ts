@@ -50,12 +50,14 @@ export const FIXED: Configuration = {
   },
   // There are no refresh tokens, because a new session needs a touch of the security key.
   issueRefreshToken: () => false,
-  // Our own database ends tokens together with the browser's session, so the OAuth library need not
-  // do it.
+  // Our own database ends tokens together with the session of the browser, so the OAuth library
+  // need not do that.
   expiresWithSession: () => false,
-  // Revoking a token ends that token, and no other token of its grant.
+  // If a client revokes a token, that token ends, but no other token of its grant. In all other
+  // cases, such as the second use of a code, the whole grant ends.
   revokeGrantPolicy: ({ oidc }) => oidc.route !== 'revocation',
-  // The ID token also contains the claims of its scopes, for clients that never call userinfo.
+  // The ID token also contains the claims that its scopes select, for clients that never call
+  // userinfo.
   conformIdTokenClaims: false,
   clientBasedCORS: () => true,
   allowOmittingSingleRegisteredRedirectUri: false,

@@ -19,9 +19,9 @@ import { NOT_ASSIGNED, UNMET_CONDITION } from '../request/refused-reach.js';
 
 /**
  * The internal functions of the OAuth library's grant types. Reason: our own grant types need the
- * same rules for DPoP, mTLS, resources and responses. Upstream: #573 leads to `registerGrantType`
- * for own grant types, which gets no such functions. Tests: test/api/oauth/token-exchange.test.ts,
- * test/api/oauth/fido2-grant.test.ts.
+ * same rules for DPoP, mTLS, resources and responses. Upstream: #573 leads to `registerGrantType`,
+ * which registers our own grant types but does not give them these functions. Tests:
+ * test/api/oauth/token-exchange.test.ts, test/api/oauth/fido2-grant.test.ts.
  */
 export {
   buildTokenResponse,
@@ -34,27 +34,31 @@ export {
 } from 'oidc-provider/lib/helpers/grants.js';
 
 /**
- * Returns the OAuth library's context of the current request, from its AsyncLocalStorage. Reason:
- * the library calls adapters without the context. Upstream: #611, where the maintainer has no other
- * solution. Tests: test/api/oauth/once-only.test.ts, test/api/oauth/admin-scope.test.ts.
+ * Returns the OAuth library's context of the current request, which the library keeps in an
+ * AsyncLocalStorage. Reason: the library calls the storage adapters without the context. Upstream:
+ * #611, for which the maintainer has no other solution. Tests: test/api/oauth/once-only.test.ts,
+ * test/api/oauth/admin-scope.test.ts.
  */
 export function currentContext(): KoaContextWithOIDC | undefined {
   return Provider.ctx;
 }
 
 /**
- * Stores the id of a proof, so that each proof is accepted only once. Resolves to false for an id
- * that was stored before.
+ * Stores the id of a proof, so that each proof is accepted only once. A proof is a DPoP proof or a
+ * client assertion. Resolves to false for an id that was stored before.
  */
 export type SpendId = (issuer: string, jti: string, expiresAt: Date) => Promise<boolean>;
 
 /**
- * The seconds for which an id is stored after its proof expires, because a client's clock may be
- * ahead.
+ * The seconds for which the id of a proof is still stored after the proof expires. The clock of the
+ * client that made the proof may be ahead.
  */
 const REPLAY_MARGIN = 600;
 
-/** The part of the OAuth library's DPoP nonces by which a proof is checked. */
+/**
+ * The object in which the OAuth library makes and checks the nonces of DPoP proofs, with the only
+ * method that is used here.
+ */
 interface Nonces {
   checkChallenge(nonce: string): boolean;
 }
@@ -62,10 +66,10 @@ interface Nonces {
 const inside = instanceOf as (provider: Provider) => { readonly DPoPNonces: Nonces };
 
 /**
- * Makes a provider also accept the nonces of a second secret. Reason: the OAuth library knows one
- * `nonceSecret`, but while the root secret is being replaced, some replicas already give out nonces
- * of the next one. Upstream: searched 2026-11-25, none found. Tests:
- * test/api/root-secret-rotation.test.ts.
+ * Makes a provider also accept the nonces (for DPoP proofs) of a second secret. Reason: the OAuth
+ * library knows one `nonceSecret`. While the root secret is being replaced, some replicas make
+ * nonces with the old one and some with the new one. Upstream: searched 2026-11-25, none found.
+ * Tests: test/api/root-secret-rotation.test.ts.
  */
 export function acceptNoncesOf(provider: Provider, secret: Buffer): void {
   const { DPoPNonces: own } = inside(provider);
@@ -84,10 +88,10 @@ export function patchProvider(provider: Provider, endpointsOf: EndpointsOf, spen
 }
 
 /**
- * Replaces `ReplayDetection.unique`. Reason: the OAuth library first reads and then writes, so that
- * two concurrent requests could both pass. One statement prevents that. Upstream: searched
- * 2026-11-25, none found. Tests: test/api/oauth/once-only.test.ts (DPoP proofs and client
- * assertions).
+ * Replaces `ReplayDetection.unique`, which notices a proof that is used twice. Reason: the OAuth
+ * library first reads and then writes, so that two concurrent requests could both use one proof.
+ * Our function is one SQL statement, which only one of them passes. Upstream: searched 2026-11-25,
+ * none found. Tests: test/api/oauth/once-only.test.ts (DPoP proofs and client assertions).
  */
 function checkReplaysBy(provider: Provider, spend: SpendId): void {
   provider.ReplayDetection.unique = (issuer, jti, exp) =>
@@ -95,9 +99,10 @@ function checkReplaysBy(provider: Provider, spend: SpendId): void {
 }
 
 /**
- * Replaces `Client.prototype.compareClientSecret`. Reason: the database holds only hashes, and a
- * client may have several secrets. Upstream: #631, whose maintainer offers this method for it.
- * Tests: test/api/oauth/applications.test.ts (rotation of secrets).
+ * Replaces `Client.prototype.compareClientSecret`, which checks the secret of a client. Reason: the
+ * database holds only hashes, and a client may have several secrets. Upstream: #631, in which the
+ * maintainer offers this method for it. Tests: test/api/oauth/applications.test.ts (rotation of
+ * secrets).
  */
 function compareSecretsByHash({ Client }: Provider): void {
   Client.prototype.compareClientSecret = compareClientSecret;
@@ -120,10 +125,11 @@ interface NamedSession {
 }
 
 /**
- * Replaces `Session.prototype.sidFor`, so that the OAuth library puts no `sid` into tokens. Reason:
- * its `sid` belongs to a browser's cookie and one client, and devices have none. Our `sid` names
- * the session that a logout ends; the claims of the account contain it. Upstream: searched
- * 2026-11-26, none found. Tests: test/api/oauth/logout-notices.test.ts.
+ * Replaces `Session.prototype.sidFor`, so that the OAuth library puts no `sid` (session id) into
+ * tokens. Reason: the library's `sid` belongs to a browser's cookie and one client, and devices
+ * have none. Our own `sid` names the session that a logout ends, and the claims of the account
+ * contain it. Upstream: searched 2026-11-26, none found. Tests:
+ * test/api/oauth/logout-notices.test.ts.
  */
 function nameSessionsOurselves({ Session }: Provider): void {
   const session = Session.prototype as unknown as NamedSession;
@@ -174,8 +180,8 @@ interface TouchRule {
 }
 
 /**
- * The two rules that decide if a client admits its user: the user must be assigned to the client,
- * and the last touch of the key must meet the conditions of the client.
+ * The two rules that decide if a client admits its user. The user must be assigned to the client,
+ * and a touch of a security key in the session must meet the conditions of the client.
  */
 interface ReachRules {
   readonly isNotAssigned: PromptRule;
@@ -195,12 +201,13 @@ export const ASSIGNMENT_PROMPT = 'assignment';
 export const CONDITION_PROMPT = 'condition';
 
 /**
- * Returns the OAuth library's list of prompts with two changed rules for native clients, and two
- * prompts of our own about users whom a client does not admit. Reason: for a native client the
- * library asks for consent each time (RFC 8252 §8.6). For registered applications of the
- * organization that is too often, and for svc-cli the user touches the key instead. Upstream: #603
- * leads to the policy. Tests: test/api/oauth/own-applications.test.ts,
- * test/api/oauth/cli-authorization.test.ts, test/api/oauth/access-authorization.test.ts.
+ * Returns the OAuth library's list of prompts, which are the reasons to show a page to the user.
+ * Two rules for native clients are changed, and two prompts about users that a client does not
+ * admit are added. Reason: for a native client the library asks for consent each time (RFC 8252
+ * §8.6). For registered applications of the organization that is too often, and for `svc-cli` the
+ * user touches the key instead. Upstream: #603 leads to the policy. Tests:
+ * test/api/oauth/own-applications.test.ts, test/api/oauth/cli-authorization.test.ts,
+ * test/api/oauth/access-authorization.test.ts.
  */
 export function promptPolicy(needsNativeConsent: PromptRule, touch: TouchRule, reach: ReachRules) {
   const policy = interactionPolicy.base();
@@ -239,10 +246,11 @@ function promptOf(name: string, description: string, check: PromptRule) {
 }
 
 /**
- * Shows the login page if `acr_values` names AAL3 and the session does not have it. Reason: the
- * OAuth library never asks for a login because of `acr_values` (RFC 9470 §5). The values are
- * voluntary, so that after the login the request goes on even without AAL3. Upstream: searched
- * 2026-11-25, none found; the policy is the library's way. Tests: test/api/oauth/step-up.test.ts.
+ * Shows the login page if `acr_values` names AAL3, an assurance level of NIST SP 800-63B, and the
+ * session does not have it. Reason: the OAuth library never asks for a login because of
+ * `acr_values` (RFC 9470 §5). The values are voluntary, so that after the login the request goes on
+ * even without AAL3. Upstream: searched 2026-11-25, none found; the policy is the library's way.
+ * Tests: test/api/oauth/step-up.test.ts.
  */
 const AAL3_REQUESTED = new interactionPolicy.Check(
   'acr_values',
@@ -259,8 +267,8 @@ export type LibrarySession = NonNullable<KoaContextWithOIDC['oidc']['session']>;
 
 /**
  * Removes the account from the OAuth library's session, with the authorizations of clients in it.
- * Reason: the library rejects a session whose account changes. `touched` makes the library write
- * the session. Upstream: #752, where the library ends such a session. Tests:
+ * Reason: the library rejects a session whose account changes. `touched` makes the library save the
+ * session. Upstream: #752, where the library ends such a session. Tests:
  * test/api/oauth/login-requirements.test.ts.
  */
 export function removeAccount(session: LibrarySession): void {
@@ -272,9 +280,11 @@ export function removeAccount(session: LibrarySession): void {
 }
 
 /**
- * Replaces `invalid_request` by the error that RFC 6749 §5.2 demands, in two cases. Reason: the
- * OAuth library uses the wrong code, and only its English message tells the cases apart. Upstream:
- * #288 mended the same for other errors. Tests: test/unit/features/oidc/library-patches.test.ts.
+ * Replaces `invalid_request` by the error that RFC 6749 §5.2 demands. It is `unauthorized_client`
+ * for a grant type that the client may not use, and `invalid_client` for a client that does not
+ * authenticate. Reason: the OAuth library uses the wrong code, and only its English message tells
+ * the cases apart. Upstream: #288 mended the same for other errors. Tests:
+ * test/unit/features/oidc/library-patches.test.ts.
  */
 export function correctErrorCode(ctx: KoaContextWithOIDC): void {
   const body = ctx.body as { error?: string; error_description?: string };
@@ -287,9 +297,9 @@ export function correctErrorCode(ctx: KoaContextWithOIDC): void {
 }
 
 /**
- * A value that makes the OAuth library refuse a request with the right error. Reason: the library
- * ignores an unknown response mode and does not fetch request objects, so that it must get a value
- * that it refuses. Upstream: searched 2026-11-25, none found. Tests:
+ * Two values that make the OAuth library refuse a request with the right error. Reason: the library
+ * ignores an unknown response mode, and it does not fetch request objects. So it must get values in
+ * their place that it refuses. Upstream: searched 2026-11-25, none found. Tests:
  * test/api/oauth/oauth-edge.test.ts.
  */
 export const UNSUPPORTED_RESPONSE_MODE = 'unsupported';
@@ -299,8 +309,9 @@ const NOTICE = /^oidc-provider (?:NOTICE|WARNING): /;
 const CONSOLE_METHODS = ['info', 'warn'] as const;
 
 /**
- * The logger for the notices that the OAuth library prints. It is the logger of the newest
- * application of the process.
+ * The logger for the notices that the OAuth library prints; undefined until the first call of
+ * {@link logNotices}. If several applications run in this process, as in tests, it is that of the
+ * newest one.
  */
 let noticeLogger: Logger | undefined;
 

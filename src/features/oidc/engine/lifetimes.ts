@@ -22,11 +22,15 @@ export const LIFETIMES = {
 } as const;
 
 /**
- * The longest lifetime in seconds of an opaque token of a device, and of any client but svc-cli.
+ * The longest lifetime in seconds of an opaque token that was issued to a device, or to any client
+ * but our command-line client `svc-cli`.
  */
 const LONGEST = 3600;
 
-/** The longest lifetime in seconds of a token that administers an organization or applications. */
+/**
+ * The longest lifetime in seconds of a token that administers an organization or applications. It
+ * is short, because a stolen one could do much harm.
+ */
 const LONGEST_OF_BOUND = 900;
 
 /**
@@ -58,9 +62,9 @@ interface NewToken {
 
 /**
  * Returns the lifetime of an access token in seconds, never longer than its session. An opaque
- * token of svc-cli lives for the rest of the session. An opaque token of a device or of another
- * client lives for at most an hour. JWTs and tokens with `svc:admin` or `svc:applications` live for
- * minutes.
+ * token of our command-line client `svc-cli` lives for the rest of the session. An opaque token of
+ * a device or of another client lives for at most an hour. JWTs and tokens with `svc:admin` or
+ * `svc:applications` live for minutes.
  */
 export function accessTokenLifetime(ctx: KoaContextWithOIDC, token: NewToken, now: Date): number {
   const { resourceOwner } = requestContextOf(ctx);

@@ -64,7 +64,7 @@ function isAuthorized(
 }
 
 /**
- * Returns true if the subject of the client's certificate is the expected one.
+ * Returns true if the subject of the client's certificate is the one that the client registered.
  * @throws InvalidClientAuth `subject mismatch` for another subject
  */
 function matchesSubject(ctx: KoaContextWithOIDC, property: string, expected: string): boolean {

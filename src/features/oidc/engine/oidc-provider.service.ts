@@ -22,7 +22,10 @@ type Step = (ctx: KoaContextWithOIDC) => Promise<void> | void;
 @Injectable()
 export class OidcProvider {
   readonly provider: Provider;
-  /** True in certification test mode: limits are off, and no user is asked for consent. */
+  /**
+   * True in certification test mode, which is for the conformance suite of OpenID: limits are off,
+   * and no user is asked for consent.
+   */
   readonly isCertification: boolean;
   /** True if this server terminates TLS, so that clients can use certificates. */
   readonly hasMutualTls: boolean;
@@ -60,7 +63,7 @@ export class OidcProvider {
       jwks,
       renderError: (ctx, out, error) => errorResponses.render(ctx, out, error),
     });
-    this.provider.proxy = true; // `answer` sets the headers that it trusts
+    this.provider.proxy = true; // the library trusts the headers that `answer` sets
     patchProvider(
       this.provider,
       (route) => assertionEndpoints(route).map((name) => `${baseUrl}${ENDPOINT_PATHS[name]}`),

@@ -18,8 +18,8 @@ const RESOURCE_METADATA_PATH = '/.well-known/oauth-protected-resource';
 const REGISTRATION_ADDRESS = /^registration_client_uri$/;
 
 /**
- * Matches the members of a response that are addresses of endpoints, by the OAuth library's name of
- * the called endpoint.
+ * The endpoints, by the OAuth library's names, with responses that contain addresses of this
+ * server. Each expression matches the names of the members that are such addresses.
  */
 const OWN_ADDRESSES: Readonly<Record<string, RegExp>> = {
   discovery: /^jwks_uri$|_endpoint$/,
@@ -85,7 +85,7 @@ function noteClientAuthentication(ctx: KoaContextWithOIDC): void {
  * Replaces addresses of the mutual-TLS listener in a response by the published ones, which users
  * and other clients can reach.
  *
- * @param own matches the members that are such addresses
+ * @param own matches the names of the members that are addresses of this server
  */
 function publishAddresses(
   body: Record<string, unknown>,
@@ -111,9 +111,9 @@ function addAuthenticationScheme(ctx: KoaContextWithOIDC): void {
 }
 
 /**
- * Removes all `WWW-Authenticate` challenges but the one that fits the request's scheme, because the
- * OAuth library sends one for each scheme. It adds the address of the resource's metadata (RFC 9728
- * §5.1).
+ * Keeps only the `WWW-Authenticate` challenge that fits the scheme of the request (Bearer or DPoP),
+ * because the OAuth library sends one for each scheme. It adds the address of the resource's
+ * metadata (RFC 9728 §5.1).
  */
 export function keepOneChallenge(ctx: KoaContextWithOIDC, baseUrl: string): void {
   const challenges = [ctx.response.headers['www-authenticate'] ?? []].flat().map(String);

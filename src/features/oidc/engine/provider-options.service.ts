@@ -177,7 +177,7 @@ export class ProviderOptions {
       assertJwtClientAuthClaimsAndHeader: (ctx, claims, header, client) => {
         const endpoints = assertionEndpoints(ctx.oidc.route).flatMap((name) => [
           `${issuer}${ENDPOINT_PATHS[name]}`,
-          ctx.oidc.urlFor(name), // at the mutual-TLS listener, its own address
+          ctx.oidc.urlFor(name), // the address at the listener that was called
         ]);
         const assertion = { claims, header, issuer, endpoints };
         checkClientAssertion(assertion, client as OwnMetadata, this.clock.milliseconds());
@@ -216,8 +216,8 @@ export class ProviderOptions {
       IdToken: (ctx, _token, client) => idTokenLifetime(ctx, client, this.clock.now()),
       DeviceCode: this.config.oidc.deviceCode.expiresSeconds,
       Grant: this.#sessionSeconds,
-      // A session of the OAuth library without an account has only the state of a page, so it is
-      // kept for a short time.
+      // A session of the OAuth library without an account has only the state of a page, such as the
+      // logout page. So it is kept for a short time.
       Session: (_ctx, { accountId }) => (accountId ? this.#sessionSeconds : LIFETIMES.interaction),
       Interaction: LIFETIMES.interaction,
     };
@@ -277,8 +277,8 @@ export class ProviderOptions {
       },
       defaultResource: (ctx, client, several) => {
         if (several !== undefined) return undefined;
-        // Here the request still has every requested scope. Later the OAuth library drops the
-        // unknown ones, so that an unknown scope must be refused now.
+        // An unknown scope must be refused now. Here the request still has every requested scope,
+        // but later the OAuth library drops the unknown ones.
         checkRequestedScopes(ctx);
         if (!isForClientItself(ctx)) return undefined;
         if (asksForSignals(ctx)) return signals;

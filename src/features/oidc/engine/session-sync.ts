@@ -26,8 +26,9 @@ import type { ResourceOwners } from '../request/resource-owners.service.js';
 import { removeAccount, type LibrarySession } from './library-patches.js';
 
 /**
- * Updates the OAuth library's session of a browser from our own session, because only ours decides
- * who the user is. A pushed request and a device have no session to update.
+ * Updates the OAuth library's session of a browser from the session of this service, because only
+ * that session decides who the user is. Pushed requests and the requests of devices have no session
+ * to update.
  */
 export async function updateSession(
   ctx: KoaContextWithOIDC,
@@ -42,10 +43,10 @@ export async function updateSession(
 }
 
 /**
- * Finds the account of a subject for the OAuth library: by the grant of a code or token, or by the
- * browser's session.
+ * Finds the account of a subject, which is a user id, for the OAuth library. It is found by the
+ * grant of a code or token, or by the browser's session.
  *
- * @returns undefined for a code or token whose user may get no more tokens
+ * @returns undefined for a code or token if its user may get no more tokens
  * @throws LoginRequired when the browser's session has ended, or belongs to another user
  */
 export async function findAccount(
@@ -95,7 +96,8 @@ export async function createGrant(
   }
   const grant = newGrant(provider, resourceOwner, client.clientId);
   const granted = grantedScopes(requested.scopes, client, resourceOwner);
-  // The OAuth library asks the user for consent to a scope that is neither granted nor rejected.
+  // The scopes that the user may not get are rejected explicitly. The OAuth library asks the user
+  // for consent to a scope that is neither granted nor rejected.
   const rejected = requested.scopes.filter(
     (scope) => isOwnScope(scope) && !granted.includes(scope),
   );
@@ -111,8 +113,8 @@ export async function createGrant(
 
 /**
  * Looks up the reason why a client would not admit the user, and stores it in the request context.
- * A prompt of the OAuth library then shows the refusal, so that no user is asked for consent to an
- * application that does not admit the user.
+ * A prompt of the OAuth library (a reason to show a page) then shows the refusal. So no user is
+ * asked for consent to an application that does not admit the user.
  */
 async function expectDenial(
   ctx: KoaContextWithOIDC,
@@ -140,9 +142,9 @@ async function isSaved(ctx: KoaContextWithOIDC, grant: Grant): Promise<boolean> 
 }
 
 /**
- * Returns true if the client did not admit the user of an authorization request for the given
- * reason, and then records the refusal in the audit log. The OAuth library calls it once for each
- * request, after the login.
+ * Returns true if the client does not admit the user of an authorization request for the given
+ * reason. It then records the refusal in the audit log. The OAuth library calls it after the login,
+ * once for each reason, so that a refusal is recorded once.
  */
 export async function isDenied(
   ctx: KoaContextWithOIDC,
@@ -195,8 +197,8 @@ async function isUnknownToUser(
 
 /**
  * Returns true if the user must still touch the security key for an authorization request of
- * svc-cli, on the login page that this request opened. The existing session of the browser is not
- * enough: the code opens a new session, and is sent to a local port on which another program may
+ * `svc-cli`, on the login page that this request opened. The existing session of the browser is not
+ * enough. The code opens a new session, and it is sent to a local port on which another program may
  * listen (RFC 8252 §8.6).
  */
 export async function needsTouch(
@@ -212,9 +214,9 @@ export async function needsTouch(
 }
 
 /**
- * Returns the time of the last touch of the key in the browser, in milliseconds since 1970; null if
- * the user has not logged in there. It is stored with the authorization request, because svc-cli
- * needs a later touch.
+ * Returns the time of the last touch of the key in the browser, in milliseconds since 1970; null
+ * without a login. It is stored with the authorization request, so that only a later touch counts
+ * for `svc-cli`.
  */
 export async function touchBefore(
   ctx: KoaContextWithOIDC,

@@ -39,8 +39,9 @@ export class IntrospectionController {
 }
 
 /**
- * Returns the id of the client that a request probably authenticates: that of its Basic credentials
- * (RFC 6749 §2.3.1), or the field `client_id`. The OAuth library decides which client it is.
+ * Returns the client id that a request names in its Basic credentials (RFC 6749 §2.3.1) or in the
+ * field `client_id`; undefined if there is none. The id is used only to begin look-ups early,
+ * because the OAuth library authenticates the client later.
  */
 function clientIdOf(
   { headers }: Request,

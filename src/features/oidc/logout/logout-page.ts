@@ -31,9 +31,10 @@ interface OtherSession {
 
 /**
  * Builds the data of the logout page. The OAuth library knows only sessions in which an application
- * was used, so here any session cookie counts as a session. Without a session the page continues by
- * itself, unless the next address belongs to a client that registered itself: the page would then
- * redirect to any address (RFC 9700 §4.11.2).
+ * was used, so a session cookie of this service also counts as a login.
+ *
+ * Without a login the page continues by itself, but not to an address of a client that registered
+ * itself. Otherwise a link to this service could redirect users to any site (RFC 9700 §4.11.2).
  */
 export function logoutPage(
   { oidc }: KoaContextWithOIDC,

@@ -33,7 +33,7 @@ export class LogoutController implements OnModuleInit {
   }
 
   /**
-   * Renders our own pages. Those of the OAuth library contain a script that our
+   * Makes the endpoint show our own pages. Those of the OAuth library contain a script that our
    * Content-Security-Policy forbids.
    */
   onModuleInit(): void {
@@ -61,8 +61,8 @@ export class LogoutController implements OnModuleInit {
   }
 
   /**
-   * Redirects a POST to a GET with the same fields, since a browser sends no cookie with
-   * `SameSite=Lax` with a POST from another site (§2).
+   * Redirects a POST to a GET with the same fields (RP-Initiated Logout §2). In a POST from another
+   * site, a browser sends no cookie with `SameSite=Lax`.
    */
   @Post()
   @Route({ body: { kind: 'fields' }, summary: 'Asks whether to log out, by a form' })
@@ -99,8 +99,9 @@ export class LogoutController implements OnModuleInit {
   }
 
   /**
-   * Ends our own session of the browser, and the user's other sessions if the user chose that. If
-   * our session remained, the OAuth library's session would be made from it again.
+   * Ends the session of this service in the browser, and the user's other sessions if the user
+   * chose that. The OAuth library ends only its own session, which the next request would copy from
+   * ours again.
    */
   async #endSession(ctx: KoaContextWithOIDC): Promise<void> {
     const request = requestOf(ctx);
@@ -112,8 +113,8 @@ export class LogoutController implements OnModuleInit {
       }
       this.sessionCookies.clear(responseOf(ctx));
     }
-    // The script of the page goes to the location itself, because the Content-Security-Policy
-    // forbids that a form leads to a client's address.
+    // The script of the logout page gets the address as JSON and opens it itself. The
+    // Content-Security-Policy forbids that a form redirects to the address of a client.
     if (ctx.accepts('html', 'json') === 'json') {
       const location = ctx.response.get('location');
       ctx.remove('location');

@@ -11,8 +11,8 @@ export const CLAIMS_OF_SCOPES = {
 };
 
 /**
- * Returns the claims about the login of a session. For a session without a security key, which only
- * tests have, `hardware_verified` is false.
+ * Returns the claims about the login of a session. `hardware_verified` is false only in
+ * certification test mode, in which users log in without a security key.
  */
 export function proofClaims(resourceOwner: ResourceOwner) {
   return {
@@ -29,6 +29,8 @@ export function proofClaims(resourceOwner: ResourceOwner) {
 /**
  * Returns the claims that access tokens and introspection have in addition to the standard ones.
  * `org_id` lets a resource server tell the organizations of the service apart.
+ *
+ * @param hasEmail false if the client may not see the user's e-mail address
  */
 export function accessTokenClaims(resourceOwner: ResourceOwner, hasEmail = true) {
   const { email, orgId } = resourceOwner;

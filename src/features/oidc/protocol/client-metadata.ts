@@ -41,7 +41,7 @@ export const OWN_METADATA = [
 
 /**
  * The client metadata about logout tokens: those of OpenID Connect Back-Channel Logout §2.2, and
- * one that only this service defines.
+ * `backchannel_logout_at_session_end`, which only this service defines.
  */
 export const LOGOUT_METADATA = [
   'backchannel_logout_uri',
@@ -52,8 +52,8 @@ export const LOGOUT_METADATA = [
 /**
  * The client metadata that the OAuth library does not know. `request_uris` is defined by OpenID
  * Connect Registration. By `require_pkce` a client says that its requests always use PKCE (RFC 9700
- * §2.1.1). The library would know the metadata about logout only if it sent the logout tokens
- * itself.
+ * §2.1.1). The library knows the logout metadata only if it sends the logout tokens, but this
+ * service sends them itself.
  */
 export const EXTRA_METADATA = [
   ...OWN_METADATA,
@@ -62,7 +62,7 @@ export const EXTRA_METADATA = [
   'require_pkce',
 ] as const;
 
-/** The metadata of a client that only this service uses. */
+/** The metadata of a client that this service uses and the OAuth library does not know. */
 export interface OwnMetadata {
   /** The redirect URIs of the application that an admin has approved for the organization. */
   readonly svc_approved_uris?: readonly string[];
@@ -74,8 +74,9 @@ export interface OwnMetadata {
   readonly svc_profile?: 'fapi2';
   readonly svc_resource_scopes?: string;
   /**
-   * Set for an application that receives signals, which are security events about its users.
-   * `only`: it can get tokens of client credentials for nothing else.
+   * Set for an application that receives signals, which are security events about its users. With
+   * `only`, the application can get tokens of client credentials for signals alone. With `too`, it
+   * registered that grant type itself, also for other purposes.
    */
   readonly svc_signals?: 'only' | 'too';
   readonly request_uris?: readonly string[];
@@ -93,7 +94,10 @@ export function isFapi(client: OwnMetadata | undefined): boolean {
  */
 const SEPARATOR = '.';
 
-/** The default algorithms of FAPI clients. They replace RS256, the default of RFC 7591. */
+/**
+ * The default algorithms of FAPI clients. They replace RS256, which is the default for other
+ * clients and which FAPI does not allow.
+ */
 const FAPI_DEFAULTS = {
   id_token_signed_response_alg: 'ES256',
   authorization_signed_response_alg: 'ES256',
@@ -125,9 +129,9 @@ export function libraryMetadata(client: LiveClient): AdapterPayload {
 }
 
 /**
- * Adds the grant type client credentials to an application that receives signals, which are
- * security events about its users. If the application did not register this grant type, it can be
- * used for signals alone.
+ * Returns the metadata of an application that receives signals, which are security events about its
+ * users. It gets the grant type `client_credentials`. If it did not register this grant type
+ * itself, it can use it for signals alone.
  */
 function signalMetadata({ metadata }: LiveClient): AdapterPayload {
   const grants = (metadata['grant_types'] as readonly string[] | undefined) ?? [];
@@ -145,7 +149,7 @@ function withoutSecret(kind: ClientKind): { client_secret?: string } {
 
 /**
  * Returns the hashes of a client's valid secrets, which the OAuth library has in the place of one
- * secret.
+ * secret. The list is empty for a client without a secret.
  */
 export function secretHashesOf(clientSecret: string | undefined): Buffer[] {
   return (clientSecret ?? '')
@@ -155,8 +159,8 @@ export function secretHashesOf(clientSecret: string | undefined): Buffer[] {
 }
 
 /**
- * Returns the metadata of a client that are stored in one column: all but its id, its secret and
- * our own metadata.
+ * Returns the metadata of a client that are stored in one JSON column. Left out are those that have
+ * a column or table of their own, such as the id and the secrets.
  */
 export function storedMetadata(
   metadata: Readonly<Record<string, unknown>>,

@@ -14,9 +14,9 @@ export interface RequestedAccess {
 }
 
 /**
- * Returns true if a client needs the consent of a user: always if the client registered itself,
- * otherwise if it belongs to another organization or user. The synthetic user of certification test
- * mode is never asked for consent.
+ * Returns true if a client needs the consent of a user. A client that registered itself always
+ * needs it. Any other client needs it if it belongs to another organization or user. No consent is
+ * asked for our own clients, and none in certification test mode, in which the user is synthetic.
  */
 export function needsConsent(client: Client & OwnMetadata, resourceOwner: ResourceOwner): boolean {
   if (client.svc_kind === 'first-party' || !resourceOwner.hardwareVerified) return false;
@@ -60,9 +60,9 @@ export function coversRequest(
 }
 
 /**
- * Returns true if a redirect URI is in a list, or if there is none. The list has the URIs for which
- * an admin approved the application, or to which the user consented. The port of a native client's
- * loopback address is ignored, because the client chooses it.
+ * Returns true if the redirect URI of a request is in a list, or if the request has none. The list
+ * has the URIs for which an admin approved the application, or to which the user consented. The
+ * port of a native client's loopback address is ignored, because the client chooses it.
  */
 function isCoveredUri(
   { applicationType }: Client,

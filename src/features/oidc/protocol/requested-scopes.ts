@@ -43,8 +43,9 @@ export function checkRequestedScopes({ oidc }: KoaContextWithOIDC): void {
 }
 
 /**
- * Returns the resource of the tokens that a client gets for itself. It is a name and no address,
- * since only the client and other applications of its owner read these tokens.
+ * Returns the resource (RFC 8707) of the tokens that a client gets for itself by client
+ * credentials. It is a name and no address, because only the client and other applications of its
+ * owner introspect these tokens.
  */
 export function ownResourceOf({ clientId }: Pick<Client, 'clientId'>): string {
   return `urn:svc:client:${encodeURIComponent(clientId)}`;

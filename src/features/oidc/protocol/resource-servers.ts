@@ -39,10 +39,11 @@ export function isOwnOrigin(url: URL, { baseUrl, mtlsPort }: OwnAudiences): bool
 }
 
 /**
- * Returns the resource server of a resource indicator (RFC 8707 §2). Any address is accepted,
- * except for those of this server, whose APIs accept only svc-cli, and the audience of tokens for
- * AWS, which applications must not get. The scopes of the server are those that the client
- * registered.
+ * Returns the resource server of a resource indicator (RFC 8707 §2), with the scopes that the
+ * client registered. Any address with https, or with http to a loopback host, is accepted, with two
+ * exceptions. An address of this server is refused, because our APIs accept only tokens of
+ * `svc-cli`. The audience of tokens for AWS is refused, because applications must not get such
+ * tokens.
  *
  * @throws InvalidTarget
  */
@@ -85,8 +86,8 @@ function isLoopback({ protocol, hostname }: URL): boolean {
 
 /**
  * Makes the function that the OAuth library calls to learn about a resource server. A token of
- * client credentials without a resource is for the client itself. Such a token is opaque, since the
- * client introspects it.
+ * client credentials without a resource is for the client itself. Such a token is opaque, because
+ * the client introspects it.
  */
 export function resourceServerInfo(own: OwnAudiences) {
   return (ctx: KoaContextWithOIDC, resource: string, client: Client & OwnMetadata) =>

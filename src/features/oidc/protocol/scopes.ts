@@ -15,7 +15,7 @@ export const OIDC_SCOPES = ['openid', 'profile', 'email'] as const;
 /** The scope for issuing a user's credentials: SSH certificates and tokens for other services. */
 export const CREDENTIALS_SCOPE = 'svc:credentials';
 
-/** The scopes of this server's own APIs, which only svc-cli gets. */
+/** The scopes of this server's own APIs, which only `svc-cli`, our command-line client, gets. */
 export const OWN_SCOPES = [CREDENTIALS_SCOPE, APPLICATIONS_SCOPE, ADMIN_SCOPE] as const;
 
 /**
@@ -33,8 +33,8 @@ export function scopeWords(scope: string | undefined): string[] {
 }
 
 /**
- * Returns the requested scopes that a client gets without consent. Only svc-cli gets scopes of our
- * own APIs, and `svc:admin` needs an admin of an organization.
+ * Returns those requested scopes that a client may get for a user. Only `svc-cli`, our command-line
+ * client, gets scopes of our own APIs, and `svc:admin` needs an admin of an organization.
  */
 export function grantedScopes(
   requested: readonly string[],
@@ -49,15 +49,15 @@ export function grantedScopes(
 }
 
 /**
- * Removes `svc:admin` and `svc:applications` if the client sends no DPoP proof (RFC 9449). With a
- * stolen token of these scopes, an attacker could control the organization, or could make its
- * members sign in at an address of the attacker.
+ * Removes `svc:admin` and `svc:applications`, unless the client sends a DPoP proof (RFC 9449) that
+ * binds the token to a key. With a stolen token of these scopes, an attacker could control the
+ * organization, or could make its members sign in at an address of the attacker.
  */
 export function boundScopes(scopes: readonly string[], isDpopBound: boolean): string[] {
   return scopes.filter((scope) => isDpopBound || !isBoundScope(scope));
 }
 
-/** Removes the scopes that svc-cli does not get by a device code. */
+/** Removes the scopes that our command-line client `svc-cli` does not get by a device code. */
 export function deviceScopes(scopes: readonly string[]): string[] {
   return scopes.filter((scope) => DEVICE_SCOPES.has(scope));
 }

@@ -89,8 +89,9 @@ export class RegistrationController implements OnModuleInit {
 }
 
 /**
- * Removes from a response the hashes that the OAuth library has instead of a client's secret. A new
- * secret stays in the response, because the client sees it only then.
+ * Removes from a response the metadata that only this service defines, and the hashes that stand in
+ * the place of a client's secret. A new secret stays in the response, because no later response
+ * shows it.
  */
 function withholdSecrets(ctx: KoaContextWithOIDC): void {
   if (ctx.status !== 200) return;

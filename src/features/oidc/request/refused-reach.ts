@@ -17,7 +17,10 @@ import { requestContextOf, requestOf } from './request-context.js';
 /** The text of an OAuth error for a user who is not assigned to the client. */
 export const NOT_ASSIGNED = 'the user is not assigned to this application';
 
-/** The text of an OAuth error for a user whose touch does not meet the conditions of the client. */
+/**
+ * The text of an OAuth error for a user with no touch of a security key that meets the conditions
+ * of the client. A condition can be the greatest age of the touch, for example.
+ */
 export const UNMET_CONDITION = 'the login does not meet the conditions of this application';
 
 /** The error text for a cluster that is not registered, or that does not admit the user. */
@@ -25,8 +28,9 @@ const NO_SUCH_CLUSTER =
   'you are not assigned to a cluster of this resource; ask an admin of your organization';
 
 /**
- * The error of a grant that was denied because the client does not admit the user. At the
- * authorization endpoint the user sees a page instead.
+ * The error if a grant is not saved because the access rule of the client does not admit the user.
+ * The authorization endpoint and `/device` catch it, and the user sees a page or an error of our
+ * own.
  */
 export class NotReached extends errors.AccessDenied {
   constructor(readonly denied: Denied) {
@@ -34,7 +38,10 @@ export class NotReached extends errors.AccessDenied {
   }
 }
 
-/** A request whose client, or whose cluster, does not admit the user. */
+/**
+ * An OAuth request that is refused because its client, or the Kubernetes cluster that it names,
+ * does not admit the user.
+ */
 export interface RefusedRequest extends Pick<KoaContextWithOIDC, 'req'> {
   readonly oidc: Pick<KoaContextWithOIDC['oidc'], 'client' | 'params'>;
 }
@@ -67,9 +74,9 @@ export function refusedApplication(client: Pick<Client, 'clientId' | 'clientName
  * Records that a user gets no token, and returns the error of the token endpoint.
  *
  * For a code the error is `invalid_grant`, so that the client starts again at `/oauth/authorize`.
- * For a cluster it is `invalid_target` (RFC 8693 §2.2.2). For an exchanged token whose user the
- * client does not admit, it is `invalid_request` (same section). If another touch of the key can
- * meet the condition, the error is the challenge of RFC 9470.
+ * In a token exchange it is `invalid_target` for a Kubernetes cluster, and otherwise
+ * `invalid_request` (RFC 8693 §2.2.2). If a token exchange or the FIDO2 grant lacks only a suitable
+ * touch of the key, the error is the challenge of RFC 9470. It asks for a new touch.
  */
 export async function refusedToken(
   manager: EntityManager,
@@ -97,7 +104,7 @@ export function noSuchCluster(): Error {
 }
 
 /**
- * Returns the text of an OAuth error for a user whom the client does not admit. It is for the
+ * Returns the text of an OAuth error for a user that the client does not admit. The text is for the
  * developer of the client.
  */
 export function textOf({ denial }: Denied): string {
@@ -105,9 +112,9 @@ export function textOf({ denial }: Denied): string {
 }
 
 /**
- * Returns the error that asks for another touch of the key (RFC 9470 §3), and writes it into the
- * response. For the session of a device, in which no touch is possible, the error is
- * `access_denied`.
+ * Returns the error that asks for another touch of the key (RFC 9470 §3), and sets its challenge in
+ * the header `WWW-Authenticate`. For a session that a device code opened, in which no touch is
+ * possible, the error is `access_denied`.
  */
 function touchNeeded(
   ctx: KoaContextWithOIDC,

@@ -8,13 +8,19 @@ import type { KoaContextWithOIDC } from '../protocol/library.js';
 
 /** Facts about one OAuth request that the hooks and adapters of the OAuth library share. */
 export interface RequestContext {
-  /** The user of the grant or of the browser's session; null if the look-up found no user. */
+  /**
+   * The user of the grant or of the browser's session; null if a look-up found no user, and
+   * undefined before the look-up.
+   */
   resourceOwner?: ResourceOwner | null;
-  /** The grant that was looked up last. It is used again if the same request ends the grant. */
+  /**
+   * The grant that was looked up last, so that later steps need no second query. `found` is
+   * undefined if no tokens may be issued for the grant any more.
+   */
   grant?: { readonly id: string; readonly found: LiveGrant | undefined };
   /**
-   * The consent that the user gave to the client, if the client is an application of the user's
-   * organization.
+   * The look-up of the consent that the user gave to the client, if the client is an application of
+   * the user's organization. It is undefined until a step needs the consent.
    */
   consent?: Promise<RecordedConsent | undefined>;
   /**
@@ -28,8 +34,8 @@ export interface RequestContext {
    */
   cluster?: { readonly resource: string; readonly id: string | undefined };
   /**
-   * True if a code was redeemed a second time so soon that the first client may still wait for its
-   * response.
+   * True if a code was redeemed a second time so soon that the response to its first use may still
+   * be on its way.
    */
   isReusedAtOnce?: boolean;
   /**
@@ -38,22 +44,29 @@ export interface RequestContext {
    */
   codeAuthTime?: number;
   /**
-   * The look-ups that began before the OAuth library asked for them, each by the name of its model
-   * and the id of its row. Each is used once, so that a second look-up sees the present state.
+   * The look-ups that began before the OAuth library asked for them. The key is the model (the
+   * library's name for a kind of record) and the id. Each result is used once, so that a second
+   * look-up sees the present state.
    */
   ahead?: Map<string, Promise<unknown>>;
-  /** The code that this request has consumed. */
+  /**
+   * The code or pushed request that this request has marked as used. The mark is removed if the key
+   * service does not sign the tokens.
+   */
   consumed?: ArtifactKey;
-  /** The tokens that this request has stored. */
+  /**
+   * The tokens that this request has stored. They are revoked if the key service does not sign
+   * them.
+   */
   issued?: ArtifactKey[];
   /**
-   * The reason why the client does not admit the user of an authorization request. A reason from
-   * before the grant is saved is provisional, because the statement that saves the grant decides.
+   * The reason why the client does not admit the user of an authorization request. An early check
+   * may set it, but the statement that saves the grant makes the final decision.
    */
   refusedReach?: Denied | undefined;
   /**
-   * The error that ends an authorization request. It is set even if the client does not receive the
-   * error.
+   * The error that ends an authorization request, or a fault of the server in any OAuth request. It
+   * is set even if the client does not receive the error.
    */
   authorizationError?: Error;
 }
@@ -102,15 +115,19 @@ export function queryOf(fields: FormFields): URLSearchParams {
 }
 
 /**
- * Begins a look-up whose result the OAuth library will probably ask for in this request, so that a
- * database that is far away is waited for once.
+ * Stores a look-up that has already begun, because the OAuth library will probably need its result
+ * later in this request. Look-ups that run at the same time wait only once for a database that is
+ * far away.
  */
 export function lookAhead(request: HasRequest, model: string, id: string, found: Promise<unknown>) {
-  found.catch(() => undefined); // the one who asks for it sees the failure
+  found.catch(() => undefined); // the caller that takes the look-up sees its failure
   (requestContextOf(request).ahead ??= new Map()).set(`${model} ${id}`, found);
 }
 
-/** Takes a look-up that {@link lookAhead} began; undefined if there is none, or it was used. */
+/**
+ * Takes a look-up that {@link lookAhead} stored; undefined if there is none, or if it was already
+ * taken.
+ */
 export function takeAhead(
   request: HasRequest | undefined,
   model: string,

@@ -63,7 +63,8 @@ export class ResourceOwners {
 
   /**
    * Finds a grant and its user by the id of the grant in the OAuth library's records. The result is
-   * kept for the rest of the request, so that one query is enough.
+   * undefined if no tokens may be issued for the grant any more. It is kept for the rest of the
+   * request, so that one query is enough.
    */
   async findGrant(ctx: HasRequest, grantId: string): Promise<LiveGrant | undefined> {
     const context = requestContextOf(ctx);
@@ -95,7 +96,7 @@ export class ResourceOwners {
 
   /**
    * Finds the id of the Kubernetes cluster that the organization of a user or client registered
-   * under a resource.
+   * under a resource. The result is undefined if there is none.
    */
   async clusterOf(
     { orgId }: Pick<ResourceOwner, 'orgId'>,
@@ -107,7 +108,7 @@ export class ResourceOwners {
 
   /**
    * Finds the consent that a user gave to an application of the user's organization, once for each
-   * request.
+   * request. It resolves to undefined if there is none.
    */
   async consentOf(
     ctx: HasRequest,
@@ -120,8 +121,9 @@ export class ResourceOwners {
   }
 
   /**
-   * Refuses a resource that an organization registered as a Kubernetes cluster, because only
-   * svc-cli gets tokens for clusters. A request without a resource (undefined) is accepted.
+   * Refuses a resource that an organization registered as a Kubernetes cluster, because only our
+   * command-line client `svc-cli` gets tokens for clusters. A request without a resource
+   * (undefined) is accepted.
    *
    * @throws InvalidTarget
    */
@@ -133,7 +135,8 @@ export class ResourceOwners {
   }
 
   /**
-   * Returns the reason why a client would not admit the user's session now; undefined if it would.
+   * Returns the reason why a client would not admit the user of a session now; undefined if it
+   * would. The check is early, and the statement that saves the grant decides again.
    */
   expectedDenial(
     { sessionId }: Pick<ResourceOwner, 'sessionId'>,

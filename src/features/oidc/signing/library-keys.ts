@@ -2,7 +2,10 @@ import type { KeyObject } from 'node:crypto';
 import type { TokenKey } from '#domain/oauth/token-signing/token-key.js';
 import { ExternalSigningKey, type Configuration } from '../protocol/library.js';
 
-/** A key for the OAuth library whose private part is not in this process, but in a key service. */
+/**
+ * A key for the OAuth library without a private part in this process. Either the private part is in
+ * a key service (KMS), or the key signs nothing and is only published.
+ */
 class OutsideKey extends ExternalSigningKey {
   constructor(private readonly key: TokenKey) {
     super();
@@ -25,7 +28,10 @@ class OutsideKey extends ExternalSigningKey {
   }
 }
 
-/** The options of the OAuth library about keys. */
+/**
+ * The options of the OAuth library about keys: the keys, and the experimental feature that makes
+ * the library accept keys outside of this process.
+ */
 export interface LibraryKeys {
   readonly jwks: NonNullable<Configuration['jwks']>;
   readonly feature: { readonly enabled: boolean; readonly ack: 'experimental-01' };
@@ -33,8 +39,8 @@ export interface LibraryKeys {
 
 /**
  * Returns the keys for the OAuth library. The library signs with the first key that fits, and
- * accepts an `id_token_hint` that any of them signed. Its experimental feature for keys outside of
- * the process is on only if there is such a key.
+ * accepts an `id_token_hint` that any of them signed. The experimental feature is switched on only
+ * if some key has no private part in this process.
  */
 export function libraryKeys(keys: readonly TokenKey[]): LibraryKeys {
   const set = keys.map((key) => key.privateJwk ?? new OutsideKey(key));

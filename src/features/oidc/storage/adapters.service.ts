@@ -64,8 +64,8 @@ export class Adapters {
   }
 
   /**
-   * Returns the object by which the OAuth library reads and writes the records of one model, by the
-   * library's name of the model.
+   * Returns the object by which the OAuth library reads and writes the records of one model, such
+   * as `AccessToken`. A model is the library's word for a kind of record.
    */
   of(model: string, currentContext: CurrentContext): Adapter {
     const shared = this.#artifactAdapter(model, currentContext);
@@ -94,9 +94,9 @@ export class Adapters {
   }
 
   /**
-   * Begins to look up a client and an access token of either kind at once. The OAuth library looks
-   * them up one after another, and decides about the token only after it has authenticated the
-   * client.
+   * Begins to look up a client and an access token at the same time. The token may be one of a user
+   * or of a client. The OAuth library looks them up one after another, and decides about the token
+   * only after it has authenticated the client.
    */
   lookAhead(request: HasRequest, clientId: string | undefined, token: unknown): void {
     if (clientId === undefined || typeof token !== 'string') return;
@@ -117,8 +117,8 @@ export class Adapters {
 
   /**
    * Undoes a token request for which the key service did not sign the token. The tokens of the
-   * request are removed, and its code can be redeemed again, because the client has received none
-   * of them.
+   * request are revoked, and its code can be redeemed again, because the client has received no
+   * token.
    */
   async withdrawUnsigned(ctx: KoaContextWithOIDC): Promise<void> {
     const { authorizationError: error, consumed, issued = [] } = requestContextOf(ctx);
@@ -151,23 +151,23 @@ export class Adapters {
       consume: (id) => this.#consume(currentContext, model, id),
       destroy: (id) => destroyArtifact(this.manager, key(id)),
       revokeByGrantId: async (grantId) => {
-        // The grant ends soon, and this artifact (a code or token) with it.
+        // The grant ends a few seconds later, and this artifact (a code or token) ends with it.
         if (isReusedAtOnce(currentContext)) return;
         const id = artifactId(grantId);
         await destroyArtifactsOfGrant(this.manager, model, id);
       },
-      // Sessions of the OAuth library have no token by which to find them, and the page /device
-      // looks up device codes itself.
+      // The OAuth library needs neither of these look-ups here. Our tokens do not end with a
+      // session of the library, and the page /device finds device codes itself.
       findByUid: () => Promise.resolve(undefined),
       findByUserCode: () => Promise.resolve(undefined),
     };
   }
 
   /**
-   * Marks a code or a pushed request as used. If svc-cli redeems its code, the grant moves from the
-   * browser's session to a new session. If two requests use one code at the same moment, the code
-   * was stolen, and its grant ends (RFC 6749 §4.1.2). The OAuth library itself notices a code that
-   * was used earlier.
+   * Marks a code or a pushed request as used. If our command-line client `svc-cli` redeems its
+   * code, the grant moves from the browser's session to a new session. If two requests use one code
+   * at the same moment, the code was stolen, and its grant ends (RFC 6749 §4.1.2). The OAuth
+   * library itself notices a code that was used earlier.
    */
   async #consume(currentContext: CurrentContext, model: string, id: string): Promise<void> {
     const key = { model, id: artifactId(id) };
@@ -189,8 +189,9 @@ export class Adapters {
   }
 
   /**
-   * Counts a poll of a device (RFC 8628 §3.5). The interval between polls becomes longer if a poll
-   * came too soon. @throws SlowDown for such a poll
+   * Counts a poll, which is a device's question if its code is approved (RFC 8628 §3.5). The
+   * interval between polls becomes longer if a poll came too soon.
+   * @throws SlowDown for a poll that came too soon
    */
   async #countPoll(deviceCode: string): Promise<void> {
     const id = artifactId(deviceCode);
@@ -274,8 +275,8 @@ export class Adapters {
 }
 
 /**
- * Remembers the grant of a code or token that was found, because the OAuth library looks it up
- * next. Also remembers if the code was redeemed less than {@link AT_ONCE} seconds ago.
+ * Stores the grant of a found code or token in the request context, because the OAuth library looks
+ * the grant up next. Also stores if the code was redeemed less than {@link AT_ONCE} seconds ago.
  */
 function noteFound(
   currentContext: CurrentContext,

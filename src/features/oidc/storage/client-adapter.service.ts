@@ -63,9 +63,9 @@ export class ClientAdapter {
   }
 
   /**
-   * Replaces the secret in an update of a client (RFC 7592 §2.2) by the value that the OAuth
-   * library has for the client, because the library compares the two. An unknown secret is not
-   * replaced, and the library refuses it.
+   * Replaces the secret in an update of a client (RFC 7592 §2.2) by the joined hashes that the
+   * OAuth library has as the client's secret. The library compares the two texts. It refuses an
+   * unknown secret, which is not replaced.
    */
   async withSecretHashes(id: string, body: unknown): Promise<unknown> {
     if (typeof body !== 'object' || body === null) return body;
@@ -109,8 +109,8 @@ export class ClientAdapter {
 }
 
 /**
- * Returns the secret in a client's data if it is new. Returns undefined if the data have the hashes
- * of the client's present secrets in its place.
+ * Returns the secret in a client's data if it is new. Returns undefined if there is none, or if the
+ * data have the hashes of the client's present secrets in its place.
  */
 function newSecretOf(
   { client_secret: secret }: AdapterPayload,

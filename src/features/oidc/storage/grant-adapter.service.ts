@@ -57,8 +57,9 @@ export class GrantAdapter {
   }
 
   /**
-   * Refuses a resource that an organization registered as a Kubernetes cluster, because only
-   * svc-cli gets tokens for clusters. A request without a resource (undefined) is accepted.
+   * Refuses a resource that an organization registered as a Kubernetes cluster, because only our
+   * command-line client `svc-cli` gets tokens for clusters. A request without a resource
+   * (undefined) is accepted.
    * @throws InvalidTarget
    */
   assertFree(resource: string | undefined): Promise<void> {
@@ -71,8 +72,8 @@ export class GrantAdapter {
   }
 
   /**
-   * Moves a grant of svc-cli from the browser's session to a new session when its code is redeemed,
-   * so that a logout in the browser does not end the grant.
+   * Moves a grant of our command-line client `svc-cli` from the browser's session to a new session
+   * when its code is redeemed. A logout in the browser then does not end the grant.
    *
    * @throws InvalidGrant if the browser's session has already ended
    */
@@ -137,7 +138,7 @@ export class GrantAdapter {
   }
 
   /**
-   * Returns the error for a user whom the client does not admit. At the token endpoint the refusal
+   * Returns the error for a user that the client does not admit. At the token endpoint the refusal
    * is also recorded in the audit log. At any other endpoint the error is {@link NotReached}, so
    * that the user sees a page.
    */
@@ -159,8 +160,8 @@ export class GrantAdapter {
   }
 
   /**
-   * Ends a grant whose code was redeemed again, and the session that the client opened with the
-   * code.
+   * Ends a grant after its code was redeemed a second time, because the code may have been stolen.
+   * Also ends the session that the client opened with the code.
    */
   async #end(id: Buffer): Promise<void> {
     await endOwnSession(this.manager, id);
@@ -177,9 +178,9 @@ export class GrantAdapter {
 }
 
 /**
- * Limits the scopes of a grant for this request. At the token endpoint `svc:admin` and
- * `svc:applications` need a DPoP proof, which the OAuth library verifies. A device of svc-cli gets
- * only the scopes of devices, even if an earlier version of this service approved more.
+ * Limits the scopes of a grant for a request to the token endpoint. `svc:admin` and
+ * `svc:applications` need a DPoP proof, which the OAuth library verifies. A device of `svc-cli`
+ * gets only the scopes of devices, even if an earlier version of this service approved more.
  */
 function grantableNow(payload: AdapterPayload, currentContext: CurrentContext): AdapterPayload {
   const ctx = currentContext();

@@ -35,13 +35,13 @@ export interface SelfRegistration {
 @Injectable()
 export class SelfRegistrations {
   /**
-   * The largest number of clients to which no user has consented in all networks together. A test
-   * lowers the limit, so that it need not insert as many.
+   * The largest number of clients to which no user has consented, in all networks together. A test
+   * sets a lower limit, so that it need not insert so many clients.
    */
   mostInAll = 100_000;
   /**
-   * The largest number of registrations that may wait in a process. In a longer queue, requests
-   * would reach their deadline.
+   * The largest number of registrations that may wait in one process. If more could wait, the last
+   * ones would exceed the deadline of their requests.
    */
   mostWaiting = 500;
   readonly #isCertification: boolean;
@@ -61,7 +61,9 @@ export class SelfRegistrations {
     this.#isCertification = config.certification.token !== undefined;
   }
 
-  /** The number of registrations that wait in this process, with the one that is being stored. */
+  /**
+   * The number of registrations that wait in this process, including the one that is being stored.
+   */
   get waiting(): number {
     return this.#waiting;
   }
@@ -163,8 +165,8 @@ export class SelfRegistrations {
 }
 
 /**
- * Returns true if a client authenticates with a secret, according to its metadata. Without metadata
- * about it, a client does (RFC 7591 §2).
+ * Returns true if a client authenticates with a secret, according to its metadata. A client that
+ * registers no method authenticates with a secret (RFC 7591 §2).
  */
 function needsSecret(metadata: object): boolean {
   const { token_endpoint_auth_method: method = 'client_secret_basic' } = metadata as {

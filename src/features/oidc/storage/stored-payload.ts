@@ -7,8 +7,9 @@ const FOREIGN_KEY_VIOLATION = '23503';
 
 /**
  * Converts a record of the OAuth library to a row of the domain layer. A waiting authorization
- * request is stored without its grant: a login with the security key ends the grants of the
- * session, and the request must go on. Each step of the request looks the session up again.
+ * request (an interaction) is stored without its grant. The login for which it waits ends the
+ * grants of the session, and would end the request with them. Each step of the request looks the
+ * session up again.
  */
 export function artifactOf(
   model: string,
@@ -35,11 +36,11 @@ export function withoutId({ jti: _secret, ...payload }: AdapterPayload): Adapter
   return payload;
 }
 
-/** The outcome of a write that refers to a row that does not exist any more. */
+/** The outcome of a write that refers, by a foreign key, to a row that does not exist any more. */
 export const GONE = { denial: 'gone' } as const;
 
 /**
- * Returns `gone` if a write fails because the row that it refers to does not exist any more: the
+ * Returns `gone` if a write fails because a row to which it refers does not exist any more. The
  * account or client was just removed, or the grant was revoked.
  */
 export async function orIfGone<T, Gone>(written: Promise<T>, gone: Gone): Promise<T | Gone> {

@@ -24,9 +24,9 @@ import {
 const UNBOUND = { jkt: undefined, x5t: undefined };
 
 /**
- * Exchanges a DPoP-bound token of `svc-cli` for a JWT whose audience is a Kubernetes cluster of the
- * user's organization. The new grant ends with the grant of the exchanged token, and the JWT also
- * with the registration of the cluster.
+ * Exchanges a DPoP-bound token of our command-line client `svc-cli` for a JWT that a Kubernetes
+ * cluster of the user's organization accepts. The new grant ends with the grant of the exchanged
+ * token. The record of the JWT also ends with the registration of the cluster.
  *
  * @throws InvalidRequest, InvalidTarget, InvalidScope, InvalidDpopProof
  */
@@ -61,7 +61,7 @@ export async function exchangeForCluster(
 }
 
 /**
- * Returns the resource that a request names.
+ * Returns the resource that a request names, which stands for a Kubernetes cluster.
  * @throws InvalidTarget unless the request names exactly one resource, and no audience
  */
 function onlyResource({ resource, audience }: Readonly<Record<string, unknown>>): string {
@@ -82,9 +82,9 @@ function isResourceName(resource: string): boolean {
 }
 
 /**
- * Checks that the token to exchange (the subject token) belongs to `svc-cli`, has the scope for the
- * credentials of its user, is bound to the key that the request proves, and comes from a
- * hardware-verified session.
+ * Checks the token to exchange (the subject token). It must belong to `svc-cli`, have the scope for
+ * the credentials of its user, and be bound to the key that the request proves. A security key must
+ * have verified its session.
  *
  * @throws InvalidRequest
  */

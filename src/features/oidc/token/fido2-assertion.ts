@@ -10,8 +10,9 @@ import { errors } from '../protocol/library.js';
 const LONGEST_ASSERTION = 16_384;
 
 /**
- * Decodes base64url JSON; the ceremony checks its shape later. @throws DomainError
- * assertion_rejected for any other text, or a text that is too long
+ * Decodes the assertion of a security key, which is JSON in base64url. The ceremony, which verifies
+ * the assertion, checks its shape later.
+ * @throws DomainError assertion_rejected for any other text, or a text that is too long
  */
 export function readAssertion(text: string): unknown {
   try {
@@ -50,8 +51,8 @@ export async function asInvalidGrant<T>(attempt: Promise<T>): Promise<T> {
 }
 
 /**
- * Makes the error of a login that needs a browser. Its code differs from that of a wrong assertion,
- * so that a client can tell them apart.
+ * Makes the error of a login that is possible only in a browser. Its code differs from that of a
+ * wrong assertion, so that a client can tell the two apart.
  */
 function signInRequired({ code, detail }: DomainError): errors.InvalidGrant {
   const { oauth } = CATALOGUE[code];

@@ -33,7 +33,7 @@ import { issueToken, verifyPossession, type IssuedToken, type Possession } from 
 const PURPOSE = 'fido2-grant';
 
 /**
- * The content of the encrypted state that a client gets with a challenge and returns with the
+ * The content of the encrypted state that a client gets with a challenge and sends back with the
  * assertion.
  */
 interface ChallengeState {
@@ -87,8 +87,8 @@ export class Fido2Grant {
   }
 
   /**
-   * Responds to a token request. @throws InvalidRequest, InvalidGrant, InvalidScope, InvalidTarget,
-   * and the errors of DPoP
+   * Responds to a token request of the FIDO2 grant.
+   * @throws InvalidRequest, InvalidGrant, InvalidScope, InvalidTarget, and the errors of DPoP
    */
   async redeem(ctx: TokenEndpointGrantContext): Promise<void> {
     const { provider } = ctx.oidc;
@@ -113,8 +113,8 @@ export class Fido2Grant {
   }
 
   /**
-   * Issues the tokens of a login. If they are refused or not signed, the session of the login is
-   * ended, because the client received no token of it.
+   * Issues the tokens of a login. If they are refused, or if the key service does not sign them,
+   * the session of the login is ended. No client has received a token of it.
    */
   async #issueOrEnd(
     ctx: TokenEndpointGrantContext,
@@ -136,7 +136,7 @@ export class Fido2Grant {
   }
 
   /**
-   * Logs a user in by an assertion. The user becomes the user of the request.
+   * Logs a user in by an assertion, and stores the user in the request context.
    *
    * @throws InvalidGrant for a wrong state or assertion, or if this client may get no token for
    *   this user

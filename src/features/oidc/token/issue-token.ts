@@ -12,8 +12,9 @@ import { newGrant } from '../protocol/grant-id.js';
 import type { ResourceServerInstance, TokenEndpointGrantContext } from '../protocol/library.js';
 
 /**
- * The key (RFC 9449 §5) or certificate (RFC 8705 §3) whose possession a request proves. The token
- * is bound to it.
+ * The thumbprints of the key (RFC 9449 §5) and of the certificate (RFC 8705 §3) that a request
+ * proves to possess. The token is bound to them. Each is undefined if the request does not prove
+ * it.
  */
 export interface Possession {
   readonly jkt: string | undefined;
@@ -33,8 +34,8 @@ export interface TokenOrder {
    */
   readonly server: ResourceServerInstance | undefined;
   /**
-   * The latest end of the token in seconds since 1970: a token that was exchanged for another one
-   * ends no later than that one.
+   * The latest end of the token in seconds since 1970; undefined for no limit. In a token exchange
+   * it is the end of the exchanged token.
    */
   readonly endsBy?: number;
 }
@@ -100,8 +101,8 @@ export async function issueToken(
     jkt: possession.jkt,
     'x5t#S256': possession.x5t,
     expiresIn: Math.max(1, Math.min(left, lifetime)),
-    // The end is set explicitly, because the OAuth library may write the token a second later, and
-    // would add the lifetime to that time.
+    // The end of the token is set explicitly. The OAuth library may write the token a second later,
+    // and would add the lifetime to that time.
     ...(endsBy !== undefined && left < lifetime ? { exp: endsBy } : {}),
   });
   ctx.oidc.entity('AccessToken', token);

@@ -10,6 +10,7 @@ const OPENID_CONNECT: ReadonlySet<string> = new Set(OIDC_SCOPES);
  * contains.
  *
  * @param targets the targets that the client names
+ * @returns undefined for an opaque token without a resource server
  * @throws InvalidTarget
  */
 export function targetOf(
@@ -37,8 +38,8 @@ export interface Bounds {
  * Returns the scopes of the new token in an exchange: those of the exchanged token that the client
  * and the resource server allow.
  *
- * @param requested an empty list stands for all of them
- * @throws InvalidScope for any other requested scope
+ * @param requested the requested scopes; an empty list stands for all allowed scopes
+ * @throws InvalidScope for a requested scope that is not allowed
  */
 export function narrowedScopes(
   requested: readonly string[],

@@ -26,13 +26,15 @@ export interface SubjectToken {
   readonly expiresAt: number;
   /** The resource server of the token; undefined for an opaque token. */
   readonly audience: string | undefined;
-  /** The scopes of the token without those of our own APIs, which no client but svc-cli gets. */
+  /**
+   * The scopes of the token without those of our own APIs, which only our command-line client gets.
+   */
   readonly scopes: readonly string[];
   /** The scopes of the token for our own APIs. */
   readonly ownScopes: readonly string[];
   /** The thumbprint of the DPoP key to which the token is bound; undefined without a binding. */
   readonly jkt: string | undefined;
-  /** Returns the scopes at a resource server that the grant of the token contains. */
+  /** Returns the scopes that the grant of the token contains for a resource server. */
   readonly grantedAt: (resource: string) => readonly string[];
 }
 
@@ -43,9 +45,9 @@ export interface ExchangeServices {
 }
 
 /**
- * Finds the subject token of an exchange, which is the token to be exchanged (RFC 8693 §2.1): a
- * valid access token of a user, issued to this client or to another application of the same user or
- * organization. The token's user becomes the user of the request.
+ * Finds the subject token of an exchange, which is the token to be exchanged (RFC 8693 §2.1). It
+ * must be a valid access token of a user, issued to this client or to another application of the
+ * same user or organization. Its user is stored in the request context.
  *
  * @throws InvalidRequest, the same for every token that cannot be exchanged (RFC 8693 §2.2.2)
  */
@@ -80,8 +82,8 @@ export async function findSubjectToken(
 }
 
 /**
- * Returns true if a client may exchange a token. A missing consent makes it false, because the
- * token endpoint cannot ask the user.
+ * Returns true if a client may exchange a token. If the user would first have to consent, it
+ * returns false, because the token endpoint cannot ask the user.
  */
 async function mayExchange(
   ctx: TokenEndpointGrantContext,
@@ -98,9 +100,9 @@ async function mayExchange(
 }
 
 /**
- * Returns true if a client would need the user's consent, for which the token endpoint cannot ask:
- * the client belongs to another organization, or no admin has approved it and the user has not
- * consented to it.
+ * Returns true if a client lacks a consent of the user that it needs. The caller refuses such a
+ * request, because the token endpoint cannot ask the user. A consent is needed if the client
+ * belongs to another organization, or if no admin has approved it.
  */
 export async function lacksConsent(
   ctx: TokenEndpointGrantContext,

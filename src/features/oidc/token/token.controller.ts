@@ -43,8 +43,8 @@ export class TokenController implements OnModuleInit {
   ) {}
 
   /**
-   * Registers the grant types that the OAuth library does not have, and counts the tokens that the
-   * endpoint issues.
+   * Registers the two grant types that the OAuth library does not have: the FIDO2 grant and token
+   * exchange. Also counts the tokens that the endpoint issues.
    */
   onModuleInit(): void {
     const { oidcProvider, resourceOwners, accessTokens } = this;

@@ -41,8 +41,9 @@ export class UserinfoController implements OnModuleInit {
   onModuleInit(): void {
     this.oidcProvider.after('userinfo', (ctx) => {
       keepOneChallenge(ctx, this.#baseUrl);
-      // A JWT has this media type. A body of JSON is the error of a fault of the service, such as a
-      // key service that does not sign.
+      // A text is a signed response (a JWT), which has this media type. A JSON body keeps its own
+      // type. It has plain claims, or the error of a fault such as a key service that does not
+      // sign.
       if (ctx.status === 200 && typeof ctx.body === 'string') {
         ctx.set('content-type', 'application/jwt');
       }

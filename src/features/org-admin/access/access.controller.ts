@@ -103,9 +103,9 @@ export class AccessController {
   }
 
   /**
-   * Exports who can use which target. The request needs a recent touch of the key, because the
-   * export can show who is in a group: if a target has only one assigned group, its people are that
-   * group.
+   * Exports which people can use which target. The request needs a recent touch of the key, because
+   * the export can show who is in a group: if only one group is assigned to a target, the listed
+   * people are its members.
    */
   @Get('export')
   @Route({
@@ -158,8 +158,8 @@ export class AccessController {
   }
 
   /**
-   * Lists the people whom a target admits. Names are shown without a recent touch of the key,
-   * unless they show who is in a group.
+   * Lists the people that a target admits. Without a recent touch of the key, the names are left
+   * out if the list would show who is in a group.
    */
   @Get(':kind/:id/people')
   @Route({

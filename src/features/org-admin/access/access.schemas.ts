@@ -25,14 +25,17 @@ import { ENDED_JSON } from '../members/members.schemas.js';
 const TARGET_ID =
   'The `client_id` of an application, the number of an installation, or the id of the target.';
 
-/** The path parameters of a target. An unknown kind or id gets 404, and not 400. */
+/**
+ * The path parameters of a target. They are checked later, so that an unknown kind or id gets 404,
+ * and not 400.
+ */
 export const TARGET_PATH = z.object({
   kind: z
     .string()
     .describe(`The kind of the target: ${TARGET_KINDS.map((kind) => `\`${kind}\``).join(', ')}.`),
   id: z.string().describe(TARGET_ID),
 });
-/** The path parameter of a role of AWS or a group of hosts. */
+/** The path parameter of a target that admins make: a role of AWS or a group of hosts. */
 export const MADE_PATH = z.object({ id: z.string().describe('The id of the target.') });
 
 /**
@@ -237,7 +240,7 @@ export const TARGET_JSON = z
 /** The type of a target in a list of the API. */
 export type TargetJson = z.output<typeof TARGET_JSON>;
 
-/** A target with its whole rule, which says whom the target admits. */
+/** A target with its whole rule, which says which people the target admits. */
 export const TARGET_RULE_JSON = TARGET_JSON.extend({
   assignments: z.array(ASSIGNMENT).describe('The people and groups whom it admits.'),
 }).meta({ id: 'AccessRule', description: 'A target with its whole rule.' });
@@ -254,7 +257,7 @@ export const TARGETS_JSON = z
 /** The type of a page of targets in the JSON of the API. */
 export type TargetsJson = z.output<typeof TARGETS_JSON>;
 
-/** The answer to the question whether a person can use a target. */
+/** The answer to a request that asks if a person can use a target. */
 export const DECISION_JSON = z
   .object({
     allowed: z.boolean().describe('True if the member reaches the target.'),
@@ -281,7 +284,7 @@ const PERSON_JSON = z
   })
   .meta({ id: 'AdmittedPerson', description: 'A member whom a target admits.' });
 
-/** The people whom a target admits. */
+/** The people that a target admits, in the JSON of the API. */
 export const PEOPLE_JSON = z
   .object({
     count: z
@@ -294,7 +297,7 @@ export const PEOPLE_JSON = z
     next: NEXT,
   })
   .meta({ id: 'AdmittedPeople', description: 'A page of the people whom a target admits.' });
-/** The type of the people whom a target admits in the JSON of the API. */
+/** The type of the people that a target admits, in the JSON of the API. */
 export type PeopleJson = z.output<typeof PEOPLE_JSON>;
 
 const SIDE = PEOPLE_JSON.omit({ next: true }).meta({
@@ -366,12 +369,12 @@ export function targetsJson({ targets, next }: TargetPage): TargetsJson {
   return { targets: targets.map(targetJson), next };
 }
 
-/** Renders the answer to the question whether a person can use a target. */
+/** Renders the answer to a request that asks if a person can use a target. */
 export function decisionJson({ allowed, because }: ReachDecision): z.output<typeof DECISION_JSON> {
   return { allowed, because };
 }
 
-/** Renders the people whom a target admits as JSON. */
+/** Renders the people that a target admits as JSON. */
 export function peopleJson({ count, people, next }: AdmittedPage): PeopleJson {
   return { count, people: people && people.map((person) => ({ ...person })), next };
 }

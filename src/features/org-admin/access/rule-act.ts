@@ -10,9 +10,9 @@ import { assertNames } from '#platform/http/request/entity-tag.js';
 import { targetTag } from './access.schemas.js';
 
 /**
- * Gives a handler the admin, the origin (for the audit log) and the condition of a request that
- * changes a target. The target is changed only if `If-Match` names its present version. A new
- * target needs no version.
+ * Gives a handler the facts of a request that changes a target: the admin, the origin (for the
+ * audit log) and the condition `If-Match`. The target is changed only if `If-Match` names its
+ * present version. A new target needs no version.
  */
 export const OnTarget = createParamDecorator((_: unknown, context: ExecutionContext): RuleAct => {
   const request = context.switchToHttp().getRequest<AdmittedRequest>();

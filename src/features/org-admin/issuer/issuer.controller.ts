@@ -22,8 +22,8 @@ import {
 } from './issuer.schemas.js';
 
 /**
- * `/api/v1/org/issuer`: manages the issuer of the organization, which signs its tokens for AWS
- * under a host of its own.
+ * `/api/v1/org/issuer`: manages the issuer of the organization. The issuer has a host and keys of
+ * its own, and signs the tokens of the organization for AWS.
  */
 @Controller('api/v1/org/issuer')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })

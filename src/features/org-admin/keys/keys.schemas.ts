@@ -74,7 +74,7 @@ function listedKeyJson(key: ListedKey): ListedKeyJson {
   };
 }
 
-/** The keys as a file: one line has what a page of the API shows of a key. */
+/** The format of a file of keys. A line has the same facts about a key as a page of the API. */
 export const KEYS_FILE: ListFile<ListedKey, ListedKeyJson> = {
   name: 'keys',
   render: listedKeyJson,

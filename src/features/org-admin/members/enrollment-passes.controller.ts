@@ -19,8 +19,9 @@ import { MEMBER_ID } from './members.schemas.js';
 
 /**
  * `/api/v1/org/members/{id}/enrollment-passes`: makes and withdraws the re-enrollment pass of a
- * member, a secret for one use with which the member enrolls another key. A member has at most one
- * pass. `If-Match` names the state of the member, as for other changes of members.
+ * member. The pass is a secret for one use, with which a member who lost a key enrolls another one.
+ * A member has at most one pass. `If-Match` names the state of the member, as for other changes of
+ * members.
  */
 @Controller('api/v1/org/members/:id/enrollment-passes')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })

@@ -3,7 +3,7 @@ import type { DemandedPass } from '#domain/keys/enrollment-passes/enrollment-pas
 import type { Renewal } from '#domain/keys/enrollment-passes/give-pass.js';
 import { ENDED_JSON } from './members.schemas.js';
 
-/** The answer with a new pass. Only this answer contains the pass itself. */
+/** The answer with a new pass. No other answer contains the pass itself. */
 export const NEW_PASS_JSON = z
   .object({
     pass: z.string().describe('The pass. Only this answer has it.'),

@@ -8,8 +8,8 @@ import { originOf } from '#platform/http/request/client-origin.js';
 import { namesTag } from '#platform/http/request/entity-tag.js';
 
 /**
- * Returns the facts of a request that changes a member: the admin, the origin (for the audit log)
- * and the condition `If-Match` of the request.
+ * Returns the facts of a request that changes the member with this id: the admin, the origin (for
+ * the audit log) and the condition `If-Match` of the request.
  */
 export type ActOn = (memberId: string) => MemberAct;
 

@@ -29,13 +29,15 @@ export const MEMBERS_QUERY = MEMBER_QUERY.safeExtend(FORMAT_QUERY);
 /** The query of a list of members in the API after validation. */
 export type MembersQuery = z.output<typeof MEMBERS_QUERY>;
 
-/** The rules that the routes with a list of members share. */
+/** The answers and the errors that all routes with a list of members share. */
 export const MEMBERS_ANSWERS = {
   answers: { 200: inEveryFormat(MEMBERS_JSON) },
   refusals: ['too_many'],
 } as const satisfies PolicyChanges;
 
-/** The members as a file: one line has what a page of the API shows of a member. */
+/**
+ * The format of a file of members. A line has the same facts about a member as a page of the API.
+ */
 const MEMBERS_FILE: ListFile<ListedMember, ListedMemberJson> = {
   name: 'members',
   render: listedMemberJson,
@@ -53,8 +55,9 @@ interface MembersExchange {
  * Answers a request for the members of an organization, for an admin or a program: a page, or a
  * file with all members that match.
  *
- * @throws DomainError invalid_request for a file in another order than that of the accounts'
- *   creation, in which no member moves while the file is read
+ * @throws DomainError invalid_request for a file that is not sorted by the creation of the
+ *   accounts. In any other order a member could move while the file is read, and be missing or
+ *   occur twice
  */
 export async function answerMembers(
   records: MemberRecords,

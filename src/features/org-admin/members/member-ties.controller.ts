@@ -20,8 +20,8 @@ import {
 import { MEMBER_ID } from './members.schemas.js';
 
 /**
- * Lets admins readmit removed people, and decide about members whose address is also that of a SCIM
- * record. With `If-Match`, a change is refused if the member has changed meanwhile.
+ * Lets admins readmit removed people, and decide about members who share an e-mail address with a
+ * SCIM record. With `If-Match`, a change is refused if the member has changed meanwhile.
  */
 @Controller('api/v1/org/members')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })

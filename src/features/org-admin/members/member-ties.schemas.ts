@@ -8,7 +8,8 @@ import { parseEmailAddress } from '#domain/organizations/email-address.js';
 import { ENDED_MEMBER_JSON, endedMemberJson } from './members.schemas.js';
 
 /**
- * The body of a request that readmits a removed person by the address. The address is normalized.
+ * The body of a request that readmits a removed person by the e-mail address. The parsed address is
+ * in its normal form.
  */
 export const READMIT_BODY = z
   .strictObject({
@@ -25,7 +26,7 @@ export const READMIT_BODY = z
   })
   .describe('The person to readmit.');
 
-/** The answer for a removed person whose address an admin has readmitted. */
+/** The answer to a request that readmits a removed person by the e-mail address. */
 export const READMITTED_JSON = z
   .object({
     email: z.string().describe('The address.'),
@@ -38,12 +39,12 @@ export const READMITTED_JSON = z
       .describe('The id of the SCIM record that got the address; null if there is none.'),
   })
   .describe('A readmitted person.');
-/** The type of the answer for a removed person whose address an admin has readmitted. */
+/** The type of the answer to a request that readmits a removed person. */
 export type ReadmittedJson = z.output<typeof READMITTED_JSON>;
 
 /**
- * The answer to a request that separates a person from a SCIM record: the person, and the ids of
- * the records to which the person belonged.
+ * The answer to a request that separates a member from SCIM records: the member, and the ids of the
+ * records to which the member was tied.
  */
 export const PARTED_JSON = ENDED_MEMBER_JSON.extend({
   parted_from: z.array(z.guid()).describe('The ids of the records from which it was parted.'),
@@ -52,8 +53,8 @@ export const PARTED_JSON = ENDED_MEMBER_JSON.extend({
 export type PartedJson = z.output<typeof PARTED_JSON>;
 
 /**
- * The answer after an admin has given a SCIM record the address that is its userName. Until then
- * the record could not sign in with the address, because another member (`taken_from`) had it.
+ * The answer after an admin has given a SCIM record the e-mail address that is its userName. Until
+ * then the record could not sign in with the address, because another member (`taken_from`) had it.
  */
 export const GIVEN_ADDRESS_JSON = ENDED_MEMBER_JSON.extend({
   taken_from: z.guid().nullable().describe('The id of the member who had the address.'),

@@ -38,8 +38,8 @@ export class MembersController {
   }
 
   /**
-   * Shows a member. The entity tag is only for `If-Match`. The response is never 304, because it
-   * also shows the sessions of the member, and a change of the sessions does not change the tag.
+   * Shows a member. The response is never 304, because it also shows the sessions of the member,
+   * which the entity tag does not cover. The tag is only for `If-Match` in a later change.
    */
   @Get(':id')
   @Route({

@@ -15,9 +15,9 @@ import {
 } from './secrets.schemas.js';
 
 /**
- * `/api/v1/org/secrets-to-confirm`: SCIM tokens and client secrets whose creation or end the
- * database may have lost. For each of them, an admin confirms that it still exists, or that it has
- * ended, as it should.
+ * `/api/v1/org/secrets-to-confirm`: SCIM tokens, API tokens and client secrets whose creation or
+ * end the database may have lost in a failover. For each of them, an admin confirms that it is as
+ * it should be: it still exists, or it has ended.
  */
 @Controller('api/v1/org/secrets-to-confirm')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })

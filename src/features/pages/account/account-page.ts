@@ -7,23 +7,26 @@ import { deviceOfEvent } from '#platform/text/device-name.js';
 import type { EventLine } from '../shell/event-days.js';
 import { moment } from '../shell/moment.js';
 
-/** The query of a page with a list: the position after which the list begins. */
+/**
+ * The query of a page with a list. `after` is the cursor behind the last item of the page before;
+ * without it, the list begins with the newest item.
+ */
 export const PAGE_QUERY = z.object({ after: z.string().max(128).optional() });
 
 /** The largest number of items of a list on one page. */
 const PAGE_SIZE = 50;
 
 /**
- * Returns the range of a list that a page shows. If the position in the address is malformed, the
- * range is that of the newest items.
+ * Returns the range of a list that a page shows. If the cursor `after` in the URL is malformed, the
+ * range begins with the newest item.
  */
 export function rangeOf({ after }: z.output<typeof PAGE_QUERY>): EventRange {
   return { after: after === undefined ? undefined : readCursor(after), limit: PAGE_SIZE };
 }
 
 /**
- * Returns the addresses of the pages with the newest and with the older items of a list; undefined
- * for a link that is not needed.
+ * Returns the URLs of the first page and of the next page of a list. `newest` is undefined on the
+ * first page, and `older` on the last one.
  */
 export function pagingOf(path: string, range: EventRange, next: EventRange['after'] | null) {
   return {

@@ -1,4 +1,7 @@
-/** The shapes of security keys that differ in where the user touches them. */
+/**
+ * The shapes of security keys. The page draws the shape, so that the user sees where to touch the
+ * key.
+ */
 export type KeyForm = 'keychain' | 'compact' | 'nano' | 'lightning' | 'fingerprint' | 'unknown';
 
 /** The drawing of a security key for a page: its shape, and in words where to touch it. */
@@ -19,9 +22,9 @@ const TEXTS: Readonly<Record<KeyForm, string>> = {
 };
 
 /**
- * The shapes of keys by words in the names of their models. The first match counts, so the order
- * matters. Many names belong to a whole series of keys with different shapes, so that the shape of
- * some models is not known.
+ * The shapes of keys, by expressions that match words in the name of a model. The first match
+ * counts, so the order matters. Many names belong to a whole series of keys with different shapes,
+ * so the shape of some models is not known.
  */
 const FORMS: readonly (readonly [words: RegExp, form: KeyForm])[] = [
   [/\bBio\b/, 'fingerprint'],

@@ -4,8 +4,8 @@ import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
 
 /**
- * Redirects permanently from the addresses that the account pages had before version 0.9, because
- * users have bookmarks.
+ * Redirects permanently from the former URLs of two account pages, because users have bookmarked
+ * them.
  */
 @Controller()
 @Route({ tier: 'general', audience: 'ui', errors: 'html', auth: PUBLIC })

@@ -49,12 +49,13 @@ export class OverviewPageController {
       return {
         server: this.config.http.baseUrl,
         open,
-        // With one key, it is the key of this session.
+        // A user with one key logged in with that key. The cookie by which the user hid the warning
+        // names the key, so the key of this session is compared.
         isAtRisk: open.keys === 1 && !this.cookies.hasDismissed(request, session.authenticatorId),
         notices,
-        // True if the page loads the script of its forms. Only a user without an organization
-        // repeats undelivered notices on this page. The script is loaded even if no such notice is
-        // left, because it also shows the outcome of the last form.
+        // True if the page loads the script of the forms that send undelivered logout notices
+        // again. Only a user without an organization gets these forms. The script is loaded even if
+        // no such notice is left, because it also shows the outcome of the last form.
         hasOwn: session.user.orgId === null,
         letters: letters.map((letter) => ({
           ...letter,

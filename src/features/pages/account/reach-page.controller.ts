@@ -11,8 +11,8 @@ import { showToUser } from '../shell/show-page.js';
 import { reachedKinds } from './reach-words.js';
 
 /**
- * Serves `/account/reach`: the targets (hosts, roles, applications) that admit the user, the
- * conditions of each, and the reason.
+ * Serves `/account/reach`: the targets (hosts, roles, applications) that admit the user, with the
+ * conditions of each target and the reason why it admits the user.
  */
 @Controller('account/reach')
 @Route(PAGE_ROUTE)

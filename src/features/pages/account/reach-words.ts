@@ -80,14 +80,14 @@ export function reachedKinds(reach: OwnReach): ReachedKind[] {
   ];
 }
 
-/** Returns the first targets of a list, and the number of further ones. */
+/** Returns the first targets of a list, and the number of the targets that are left out. */
 function shown<Target>(list: readonly Target[]) {
   return { targets: list.slice(0, MOST_OF_KIND), more: Math.max(0, list.length - MOST_OF_KIND) };
 }
 
 /**
- * Returns the targets for the start page: the first ones of each kind, and the number of the
- * others.
+ * Returns the targets for the start page: of each kind the first ones, and the number of those that
+ * are left out.
  */
 export function launcherOf(reach: OwnReach) {
   const { applications, hosts, roles, clusters, owners } = reach;

@@ -11,7 +11,10 @@ import { deviceOf } from '#platform/text/device-name.js';
 import { moment } from '../shell/moment.js';
 import { showToUser } from '../shell/show-page.js';
 
-/** Serves `/account/sessions`, where users list their sessions and end one with all its tokens. */
+/**
+ * Serves `/account/sessions`, where users list their sessions, and end a session with all its
+ * tokens.
+ */
 @Controller('account/sessions')
 @Route(PAGE_ROUTE)
 export class SessionsPageController {
@@ -40,8 +43,8 @@ export class SessionsPageController {
 }
 
 /**
- * Returns the name of a client on one line, for the title of a session that the client has for
- * itself.
+ * Returns the name of a client on one line. It is the title of a session that belongs to the client
+ * and not to a browser.
  */
 function titleOf({ id, name }: { readonly id: string; readonly name: string | null }): string {
   return displayName({ clientId: id, clientName: name ?? undefined });

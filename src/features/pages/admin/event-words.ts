@@ -110,7 +110,7 @@ const BY_ANOTHER: Partial<Record<AuditType, string>> = {
   key_removed: '{actor} removed the key “{key}” of {subject}[, a {model}]',
 };
 
-/** The names in a sentence if the event lacks its own. */
+/** The words that stand in a sentence for a name that the event lacks. */
 const DEFAULTS: Readonly<Record<string, string>> = {
   actor: 'The service',
   subject: 'an unknown person',
@@ -184,8 +184,8 @@ const TARGETS: Readonly<Record<string, string>> = {
 };
 
 /**
- * The words for the reason why a person was refused or lost access, by the type of the event and
- * the rule.
+ * The words for the reason why a person was refused or lost access. A key consists of the type of
+ * the event and the value of its detail `rule`.
  */
 const REASONS: Readonly<Record<string, string>> = {
   'access_refused assignment': 'not assigned',
@@ -269,7 +269,7 @@ const WRITTEN: Readonly<Record<string, string>> = {
   org: 'organization',
 };
 
-/** Writes a type in words: `SCIM token created`. */
+/** Writes the type of an event in words: `scim_token_created` becomes `SCIM token created`. */
 export function labelOf(type: string): string {
   const text = type
     .split('_')
@@ -278,7 +278,10 @@ export function labelOf(type: string): string {
   return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 }
 
-/** Collects the names of an event. Each is cut to one line that is not too long. */
+/**
+ * Collects the names of an event by their placeholders in the sentences, such as `actor`. Each name
+ * is cut to one line that is not too long.
+ */
 function namesOf(row: EventFacts): Readonly<Record<string, string | undefined>> {
   const { details } = row;
   const texts = Object.entries(details).map(([key, value]) => [key, textOf(value)] as const);
@@ -295,7 +298,10 @@ function namesOf(row: EventFacts): Readonly<Record<string, string | undefined>> 
   };
 }
 
-/** Names the operator of the service, who is no user, by the account in the operating system. */
+/**
+ * Names the operator of the service by the account in the operating system, because the operator is
+ * no user; undefined if the operator did not act.
+ */
 function operatorOf({ by, os_user: user }: Readonly<Record<string, string | undefined>>) {
   return by === 'operator' ? `The operator ${user ?? ''}`.trimEnd() : undefined;
 }

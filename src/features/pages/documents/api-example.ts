@@ -4,24 +4,30 @@ import type {
   ResponseObject,
 } from '#platform/http/openapi/document-types.js';
 
-/** An example of an operation for a template: the lines of a terminal, and the answer. */
+/** An example of an operation for a template: the command lines, and the response. */
 export interface ShownExample {
   readonly curl: string;
-  /** The line of `svc api`; undefined if its token does not open the route. */
+  /**
+   * The command line of `svc api`; undefined if the route does not accept the token of this
+   * command.
+   */
   readonly svc: string | undefined;
-  /** The body of the answer; undefined if it has none. */
+  /** The body of the response; undefined if it has none. */
   readonly answer: string | undefined;
   readonly status: string;
 }
 
-/** An operation with its place in the document. */
+/** An operation of the API with its path and its HTTP method in the OpenAPI document. */
 interface Placed {
   readonly path: string;
   readonly method: string;
   readonly operation: OperationObject;
 }
 
-/** The variable of a shell that has the credential, by the scheme of the document. */
+/**
+ * The shell variable that contains the credential in an example, by the name of the security scheme
+ * in the OpenAPI document.
+ */
 const TOKENS: Readonly<Record<string, string>> = {
   bearer: 'TOKEN',
   scimToken: 'SCIM_TOKEN',
@@ -32,8 +38,8 @@ const TOKENS: Readonly<Record<string, string>> = {
 const FORM = 'application/x-www-form-urlencoded';
 
 /**
- * Makes the example of an operation: a line of `curl`, a line of `svc api` and the answer.
- * @param server the address of the service
+ * Makes the example of an operation: a line of `curl`, a line of `svc api` and the response.
+ * @param server the base URL of the service
  */
 export function exampleOf(placed: Placed, server: string): ShownExample {
   const { operation } = placed;
@@ -85,7 +91,10 @@ function svcLine({ method, path, operation }: Placed): string | undefined {
   return parts.join(' \\\n  ');
 }
 
-/** Returns the path and the query of the example. A value without an example keeps its name. */
+/**
+ * Returns the path and the query of the example. A path parameter without an example stays as
+ * `{name}`, and a query parameter without an example is left out.
+ */
 function targetOf(path: string, operation: OperationObject): string {
   const target = valuesIn('path', operation).reduce(
     (text, { name, example }) => text.replace(`{${name}}`, encodeURIComponent(String(example))),
@@ -118,7 +127,7 @@ function exampleBodies(response: ResponseObject | { readonly $ref: string }): un
   );
 }
 
-/** Quotes a word for the shell, so that it reads no character of the word as its own. */
+/** Quotes a word for the shell, so that no character of the word has a special meaning there. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -55,7 +55,7 @@ interface ShownOperation {
   readonly parameters: readonly (SchemaRow & { readonly place: string })[];
   readonly body: ShownBody | undefined;
   readonly answers: readonly ShownResponse[];
-  /** The errors of the operation beyond those of every operation of the group. */
+  /** The errors of the operation that are not errors of every operation of the group. */
   readonly refusals: readonly ShownRefusal[];
   readonly example: ShownExample;
 }
@@ -112,7 +112,7 @@ function listed(
 
 /**
  * Makes the data of the page of a group of operations; undefined if no group has the slug.
- * @param server the address of the service
+ * @param server the base URL of the service
  */
 export function groupPage(
   document: OpenApiDocument,
@@ -140,7 +140,10 @@ export function groupPage(
   return { ...tag, operations, shared: refusalsOf(placed[0]?.operation, shared), objects };
 }
 
-/** Returns the codes that every operation of a group can give. A group of one has none. */
+/**
+ * Returns a test that is true for an error code that every operation of a group can give. In a
+ * group with one operation no code counts as shared.
+ */
 function sharedCodes(placed: readonly Placed[]): (code: string) => boolean {
   const sets = placed.map(
     ({ operation }) => new Set(Object.values(operation['x-error-codes']).flat()),
@@ -148,7 +151,10 @@ function sharedCodes(placed: readonly Placed[]): (code: string) => boolean {
   return (code) => sets.length > 1 && sets.every((codes) => codes.has(code));
 }
 
-/** Returns the errors of an operation, by status, that fulfill a condition. */
+/**
+ * Returns the error codes of an operation that pass the test `isMeant`, grouped by their HTTP
+ * status.
+ */
 function refusalsOf(
   operation: OperationObject | undefined,
   isMeant: (code: string) => boolean,
@@ -164,7 +170,9 @@ function refusalsOf(
  */
 const ERRORS = new Set(['Problem', 'OAuthError', 'ScimError']);
 
-/** Describes an object. A schema that is a choice of objects gets one row. */
+/**
+ * Describes an object. A schema without properties, such as a choice between objects, gets one row.
+ */
 function objectOf(schema: JsonSchema): {
   readonly description: string;
   readonly rows: readonly SchemaRow[];

@@ -19,7 +19,7 @@ interface ErrorPage extends ListedError {
   readonly operations: readonly string[];
 }
 
-/** Lists every error code, by status. */
+/** Lists every error code, sorted by HTTP status. */
 export function errorList(): ListedError[] {
   const codes = Object.keys(CATALOGUE) as ErrorCode[];
   return codes

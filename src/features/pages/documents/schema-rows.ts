@@ -33,7 +33,7 @@ export function rowsOf(schema: JsonSchema, prefix = '', depth = 0): SchemaRow[] 
   });
 }
 
-/** Describes the type of a value in words, with its limits: `integer from 1 to 200`. */
+/** Describes the type of a value in words, with its limits: `integer, at least 1, at most 200`. */
 export function typeOf(schema: JsonSchema): string {
   const limits = limitsOf(schema);
   return [baseOf(schema), ...limits].join(', ');

@@ -37,18 +37,24 @@ const TEXTS: Readonly<Record<string, readonly [text: string, href: string]>> = {
   ],
 };
 
-/** The text of a receiver that is paused, because its {subject} is no admin any more. */
+/**
+ * The text of a notice about a paused event receiver. The service pauses a receiver if the member
+ * who set its address ({subject}) is no admin any more.
+ */
 const PAUSED = [
   'The event receiver “{name}” is paused, because {subject} lost the access of an admin',
   '/admin/event-receivers',
 ] as const;
 
-/** The text of a notice whose type an earlier version of this page does not know. */
+/**
+ * The text of a notice of an unknown type. During an upgrade, a newer version of the service may
+ * already have stored such a notice.
+ */
 const OTHER = ['Your account or your organization changed', '/account/activity'] as const;
 
 /**
- * Returns the notices that the user of a session has not read. Without a notice it reads nothing,
- * because the session already says so.
+ * Returns the notices that the user of a session has not read. The session says if there is any, so
+ * that no query is sent if there is none.
  */
 export async function noticesOf(
   account: Pick<OwnAccount, 'notices'>,

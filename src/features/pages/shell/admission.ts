@@ -4,8 +4,8 @@ import type { Admin } from '#domain/directory/users.repository.js';
 import type { LiveSession, VerifiedSession } from '#domain/sessions/session.js';
 
 /**
- * The rules that all pages of the account and of the admin console share. The page itself redirects
- * a visitor without a session to the login.
+ * The rules that all pages of the account and of the admin console share. The session is optional
+ * in these rules, because the page itself redirects a visitor without a session to the login.
  */
 export const PAGE_ROUTE = {
   tier: 'general',

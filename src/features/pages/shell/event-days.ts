@@ -1,6 +1,9 @@
 import type { Moment } from './moment.js';
 
-/** A part of a text: words of the product, or a name, which the page isolates (`<bdi>`). */
+/**
+ * A part of a text: fixed words of the product, or a name. The page isolates a name (`<bdi>`), so
+ * that letters from right to left do not reorder the words around it.
+ */
 export interface TextPart {
   readonly text: string;
   readonly isName: boolean;
@@ -13,7 +16,7 @@ export interface EventLine {
   readonly sentence: readonly TextPart[];
   /** The facts of the event: a label and a text each. A fact without a text is left out. */
   readonly facts: readonly (readonly [label: string, text: string | null | undefined])[];
-  /** The address of the event's own page, if it has one. */
+  /** The path of the page about the event alone, if it has one. */
   readonly href?: string;
 }
 

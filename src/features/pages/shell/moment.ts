@@ -6,7 +6,10 @@ export interface Moment {
    * converts it to local time.
    */
   readonly text: string;
-  /** The time of the day alone, in UTC: `10:28:05`. It is for a line below the name of its day. */
+  /**
+   * The time of the day without the date, in UTC: `10:28:05`. It is for a line below the name of
+   * its day.
+   */
   readonly clock: string;
 }
 

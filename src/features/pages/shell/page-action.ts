@@ -7,7 +7,7 @@ const START: PageAction = { href: '/', text: 'Go to the start page' };
 const GITHUB: PageAction = { href: '/admin/github', text: 'Back to GitHub' };
 const KEYS: PageAction = { href: '/account/keys', text: 'See your keys' };
 /**
- * The link that repeats the failed request. An empty `href` is the address of the page itself (RFC
+ * The link that repeats the failed request. An empty `href` means the URL of the page itself (RFC
  * 3986 §4.4).
  */
 const AGAIN: PageAction = { href: '', text: 'Try again' };
@@ -23,7 +23,7 @@ const ACTIONS: Partial<Record<ErrorCode, PageAction>> = {
   insufficient_user_authentication: USE_KEY,
 };
 
-/** The errors that may be gone if the same request is repeated. */
+/** The errors that may not occur again if the same request is repeated later. */
 const PASSING: ReadonlySet<ErrorCode> = new Set([
   'internal',
   'rate_limited',

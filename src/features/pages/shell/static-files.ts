@@ -4,7 +4,7 @@ import { basename, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { encodedDocument, type EncodedDocument } from '#platform/http/request/encoded-document.js';
 
-/** A file that pages load, such as a script, in memory. */
+/** A file that pages load, such as a script. Its content is kept in memory. */
 export interface StaticFile extends EncodedDocument {
   readonly type: string;
 }

@@ -72,7 +72,7 @@ export function onSubmit(form, { status, waiting, run, explain }) {
     } finally {
       turnOff(false);
     }
-    if (status.dataset.kind === 'error') button.focus(); // disabling it removed the focus
+    if (status.dataset.kind === 'error') button.focus(); // the disabled button had lost the focus
   });
 }
 

@@ -5,8 +5,8 @@ import { Refusal, say, sendJson } from './api.js';
 import { creationOptions, credentialJson, requestOptions } from './webauthn-json.js';
 
 /**
- * Asks the security key. `navigator.credentials` is read at each call, since a script of the demo
- * may replace it.
+ * Asks the security key. `navigator.credentials` is read at each call, because a script of the demo
+ * may have replaced it after this file was loaded.
  */
 const ASK = {
   enroll: async (json) => navigator.credentials.create({ publicKey: creationOptions(json) }),
@@ -26,8 +26,8 @@ const EXPLANATIONS = {
 };
 
 /**
- * The texts for error codes of a refused key. The service's own text for these codes is for
- * experts.
+ * The texts for error codes of a refused key. They replace the texts of the service for these
+ * codes, which are for experts.
  */
 const PLAIN = {
   attestation_rejected:
@@ -146,7 +146,8 @@ async function forget(rpId, credentialId) {
   try {
     await globalThis.PublicKeyCredential?.signalUnknownCredential?.({ rpId, credentialId });
   } catch {
-    // A browser that cannot do this is no fault: the user sees the refusal in any case.
+    // Nothing is lost if the browser cannot remove the credential: the user sees the refusal in any
+    // case.
   }
 }
 

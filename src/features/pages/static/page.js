@@ -1,8 +1,9 @@
 // The script of every page. It shows times in the user's language and time zone, and reloads a page
 // that the browser restored after "Back".
 
-// The first language of the browser that has a format decides the format. Some browsers name one
-// that is no language tag, such as `en-US@posix`, which a format would throw for.
+// Times are formatted in the first language of the browser that `Intl` supports. Some browsers list
+// a text that is no language tag, such as `en-US@posix`. Such texts are left out, because
+// `Intl.DateTimeFormat` would throw an error.
 const LANGUAGES = navigator.languages.filter(isTag);
 const format = (options) => new Intl.DateTimeFormat(LANGUAGES, options);
 const TIME = format({ dateStyle: 'medium', timeStyle: 'long' });
@@ -49,8 +50,8 @@ export function showLocally(time) {
 
 for (const time of document.querySelectorAll('time[datetime]')) showLocally(time);
 
-// On a narrow screen the tabs are one row that scrolls sideways. It is scrolled so that the tab of
-// this page is visible.
+// On a narrow screen the tabs are one row that scrolls sideways. The row is scrolled here so that
+// the tab of this page is visible.
 const tab = document.querySelector('.tabs [aria-current]');
 tab?.closest('ul').scrollTo({ left: tab.offsetLeft - 48, behavior: 'instant' });
 

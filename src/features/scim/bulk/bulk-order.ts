@@ -1,8 +1,8 @@
 import type { BulkOperation } from './bulk-request.js';
 
 /**
- * The bulkIds, which are names of resources inside one request, to which each operation of a bulk
- * request refers.
+ * The bulkIds to which each operation of a bulk request refers. A bulkId is the name of a new
+ * resource inside one request.
  */
 export type References = ReadonlyMap<BulkOperation, readonly string[]>;
 
@@ -31,16 +31,17 @@ export function withoutOwnId(operations: readonly BulkOperation[]): ReadonlySet<
 }
 
 /**
- * Returns true if an operation creates a user. Only for a user can the id be chosen before the user
- * is created.
+ * Returns true if an operation creates a user. A user, unlike a group, can get an id that was
+ * chosen before the creation.
  */
 const makesUser = (operation: BulkOperation): boolean =>
   madeAs(operation) !== undefined && /^\/users$/i.test(operation.path);
 
 /**
  * Returns the first waiting operation on a circle of references, such as one of two new users who
- * are each other's manager (RFC 7644 §3.7.1); undefined if there is none. It can run before the
- * users to which it refers are created, because their ids can be chosen in advance.
+ * are each other's manager (RFC 7644 §3.7.1); undefined if there is none. This operation can run
+ * before the users to which it refers are created, because the ids of users can be chosen in
+ * advance.
  */
 export function firstOfCircle(
   waiting: readonly BulkOperation[],
@@ -72,8 +73,8 @@ function inCircles(
    * Visits an operation and the operations to which it refers. Operations are numbered in the order
    * of their visits.
    *
-   * @returns the lowest number of an operation that can be reached from this one and whose visit
-   *   has not ended
+   * @returns the lowest number found among the operations that this one reaches and that belong to
+   *   no finished component yet
    */
   const visit = (operation: BulkOperation): number => {
     const place = visited.size;

@@ -70,8 +70,8 @@ function readOperation(raw: unknown): BulkOperation {
 }
 
 /**
- * Returns the data of an operation. If a list is around the data, it is removed, because the
- * examples of RFC 7644 §3.7.3 have a resource, or PATCH operations, in a list.
+ * Returns the data of an operation without a list around it. The examples of RFC 7644 §3.7.3 have a
+ * resource, or PATCH operations, in a list.
  */
 function dataOf(method: string, data: unknown): unknown {
   if (!Array.isArray(data)) return data;
@@ -83,7 +83,8 @@ function dataOf(method: string, data: unknown): unknown {
 }
 
 /**
- * Returns the version of the resource that an operation requires; undefined if it requires none.
+ * Returns the version that the resource must have before the operation; undefined if any version is
+ * accepted.
  *
  * @throws DomainError invalid_value for a version that is not a string. It is not ignored, because
  *   the operation would then run without its condition
@@ -109,8 +110,8 @@ function fieldsOf(raw: unknown): ReadonlyMap<string, unknown> {
 export const REFERENCE = 'bulkId:';
 
 /**
- * Lists the bulkIds to which an operation refers: in its path, in the members of a group, or as a
- * user's manager.
+ * Lists the bulkIds to which an operation refers: in its path, as members of a group, or as the
+ * manager of a user.
  */
 export function referencesOf(operation: BulkOperation): string[] {
   const found: string[] = [];
@@ -133,8 +134,8 @@ export function resolved(
 }
 
 /**
- * Replaces references for which no resource was created by a value that refers to nothing, so that
- * the attributes with these references are left out.
+ * Replaces each reference for which no resource was created by `false`. This value refers to
+ * nothing, so that the attributes with such references are left out.
  */
 export function withoutUnresolved(
   operation: BulkOperation,
@@ -181,8 +182,7 @@ function inPatchOperation(operation: unknown, replace: Replace): unknown {
 }
 
 /**
- * Replaces a reference: in a bare id, in an object with an id as its `value`, or in a list of
- * these.
+ * Replaces a reference that is a bare id, the `value` of an object, or an item of a list of these.
  */
 function inReference(value: unknown, replace: Replace): unknown {
   if (typeof value === 'string') return value.startsWith(REFERENCE) ? replace(value) : value;
@@ -203,7 +203,7 @@ function mapped(raw: unknown, change: (name: string, value: unknown) => unknown)
   );
 }
 
-/** The attributes whose values are ids of resources. */
+/** The attributes that contain ids of resources. */
 const REFERENCES: ReadonlySet<string | undefined> = new Set(['members', 'manager']);
 const RESOURCES = [USER_SCHEMA, GROUP_SCHEMA];
 

@@ -27,10 +27,10 @@ import {
 } from './bulk-request.js';
 
 /**
- * Runs the operations of a bulk request one after the other, each as a request of its own, so that
- * an operation keeps its effect if a later one fails. An operation that refers to a later one runs
- * after that one. Of users who are each other's managers, the first is created before its manager,
- * whose id is chosen in advance (RFC 7644 §3.7.1).
+ * Runs the operations of a bulk request one after the other. Each is a request of its own, so that
+ * an operation keeps its effect if a later one fails. An operation that refers to a resource of a
+ * later operation runs after that operation. If users are each other's managers, the first one is
+ * created before its manager, and the id of the manager is chosen in advance (RFC 7644 §3.7.1).
  *
  * @returns the outcomes in the order of the request, without the operations that failOnErrors
  *   skipped
@@ -102,9 +102,9 @@ class BulkRun {
   }
 
   /**
-   * Runs those operations of a list that wait for no other operation.
+   * Runs those operations of a list that refer to no operation that has still to run.
    *
-   * @param first an operation that runs although it waits for others
+   * @param first an operation that runs although it refers to such operations
    * @returns the operations that still wait
    */
   async #pass(
@@ -135,7 +135,7 @@ class BulkRun {
 
   /**
    * Runs an operation. An error becomes an outcome.
-   * @param missing the bulkIds to which the operation refers and whose users are created later
+   * @param missing the bulkIds of users that are created later, and to which the operation refers
    */
   async #try(unread: BulkOperation, missing: readonly string[]): Promise<BulkOutcome> {
     for (const id of missing) this.#promised.set(id, this.#promised.get(id) ?? newUuid());
@@ -154,7 +154,8 @@ class BulkRun {
 
   /**
    * Runs an operation with references for which no resource was created. A PATCH or PUT runs
-   * without these references, because it may end access. Any other operation is refused.
+   * without these references, because it may end the access of a user. Any other operation is
+   * refused.
    */
   async #unresolved(operation: BulkOperation): Promise<BulkOutcome> {
     const { method, path } = operation;

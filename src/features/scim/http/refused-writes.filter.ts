@@ -12,8 +12,8 @@ import { refusalOf } from '../resources/refused-writes.js';
 const WRITES: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 
 /**
- * Records refused SCIM writes before it renders their error, because admins must see that a change
- * in their directory had no effect here.
+ * Records refused SCIM writes before it renders their error. Admins must see that a change in the
+ * directory of their identity provider had no effect here.
  */
 @Catch()
 export class RefusedWrites implements ExceptionFilter {

@@ -20,7 +20,7 @@ export const SCIM = {
   auth: { session: 'provisioner', origin: 'any' },
 } as const satisfies PolicyChanges;
 
-/** A SCIM request of an identity provider, whose token the access guard has admitted. */
+/** A SCIM request of an identity provider. The access guard has already checked its SCIM token. */
 export interface ScimCall {
   readonly caller: ScimActor;
   /** The id in the path; empty for a route without an id. */
@@ -71,9 +71,10 @@ export async function listResources<Stored extends Tagged, Listed>(
 
 /**
  * Yields rendered resources, which are one text or already in pieces. At its end the generator
- * returns their number.
+ * returns the number of the resources.
  *
- * @param count the number of resources in a text; not used for pieces, which count themselves
+ * @param count the number of resources if they are one text; not used for pieces, which count
+ *   themselves
  */
 export async function* piecesOf(json: string | JsonPieces, count: number): JsonPieces {
   if (typeof json !== 'string') return yield* json;
@@ -110,8 +111,8 @@ export function replaceResource<Stored extends Tagged>(
 }
 
 /**
- * Changes a SCIM resource and sends it. For a large group it sends 204 without a body, unless the
- * client asks for certain attributes (RFC 7644 §3.5.2).
+ * Changes a SCIM resource by a PATCH and sends the resource. For a large group it sends 204 without
+ * a body if the client asks for no certain attributes (RFC 7644 §3.5.2).
  */
 export async function patchResource<Stored extends Tagged>(
   resource: ScimResource<Stored>,

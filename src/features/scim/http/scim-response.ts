@@ -100,8 +100,8 @@ function drained(response: Response): Promise<void> {
 }
 
 /**
- * Returns the media type of a response: `application/scim+json`, unless the client accepts only
- * plain JSON (RFC 7644 §3.1). Neither has a charset.
+ * Returns the media type of a response: `application/json` if the client accepts only plain JSON,
+ * else `application/scim+json` (RFC 7644 §3.1). Neither has the parameter `charset`.
  */
 function mediaType(request: Request): string {
   const accept = request.headers.accept ?? '*/*';

@@ -16,7 +16,7 @@ import { SCIM_ROUTES } from './scim.schemas.js';
 export class ScimSearchController {
   constructor(private readonly scimResources: ScimResources) {}
 
-  /** Searches users and groups by a query in the address (RFC 7644 §3.4.2.1). */
+  /** Searches users and groups by a query in the URL (RFC 7644 §3.4.2.1). */
   @Get()
   @Route({
     operation: 'listScimResources',

@@ -40,7 +40,10 @@ function schemaOf(attribute: Attribute, direction: Direction): z.ZodType {
   return required && direction === 'written' ? schema : schema.optional();
 }
 
-/** A client may write attributes that the service ignores. A response has only what is defined. */
+/**
+ * Makes the schema of an object. In a request, other attributes are allowed, because the service
+ * ignores them. A response has only the defined attributes.
+ */
 function objectOf(attributes: readonly Attribute[], direction: Direction): z.ZodType {
   const shape = shapeOf(attributes, direction);
   return direction === 'written' ? z.looseObject(shape) : z.object(shape);
@@ -172,7 +175,7 @@ const listOf = (resource: z.ZodType) =>
 
 /**
  * Returns the content of a response in both media types (RFC 7644 §8.1). Plain JSON is for clients
- * that accept only that.
+ * that do not accept `application/scim+json`.
  */
 const inBothTypes = (body: z.ZodType) => ({
   'application/scim+json': body,

@@ -6,7 +6,7 @@ import { MOST_RESULTS, USUAL_COUNT } from '../query/scim-query.js';
 /**
  * Describes the features of the service (RFC 7643 §5, RFC 9865 §4).
  *
- * @param base the address of the SCIM service
+ * @param base the base URL of the SCIM service
  */
 export function serviceProviderConfig(base: string): object {
   return {

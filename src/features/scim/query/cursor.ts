@@ -16,7 +16,8 @@ export const SEARCH_LENGTH = 12;
 /** The number of bytes of a resource id in a cursor. */
 const ID_LENGTH = 16;
 /**
- * The character in front of a value in a cursor. It makes an empty value differ from a missing one.
+ * The character before the value in a cursor. With it, a cursor with an empty value differs from a
+ * cursor without a value.
  */
 const VALUE = '=';
 

@@ -11,7 +11,7 @@ import {
 } from '../language/scim-language.js';
 import type { Field, FilterFields } from './filter-fields.js';
 
-/** An SQL condition with `$n` in the places of the values. */
+/** An SQL condition with the placeholders `$n`, and the values for them in their order. */
 export interface Condition {
   readonly text: string;
   readonly values: readonly string[];
@@ -22,9 +22,9 @@ export interface Condition {
  * schema table, and values are bound.
  *
  * The condition is true if the filter matches, and otherwise false or NULL, which `WHERE`, `AND`
- * and `OR` treat alike. A negation uses `IS NOT TRUE`, because a comparison with an absent
- * attribute is not true, and its negation is true. No `IS TRUE` is added to other conditions,
- * because an index serves `lower(user_name COLLATE "C") = $1` but not `(…) IS TRUE`.
+ * and `OR` treat alike. A negation uses `IS NOT TRUE`: a comparison with an absent attribute may be
+ * NULL, and its negation must be true. No `IS TRUE` is added to other conditions, because an index
+ * serves `lower(user_name COLLATE "C") = $1` but not `(…) IS TRUE`.
  *
  * @param first the number of the first placeholder
  * @throws DomainError `invalid_filter` for an attribute that the database does not store
@@ -35,8 +35,8 @@ export function conditionOf(filter: Filter, fields: FilterFields, first = 1): Co
 }
 
 /**
- * Says where the SQL finds the attributes of one level. A level is the resource itself, a JSON
- * element of it, or a related row.
+ * Finds the SQL of attributes on one level of a resource. A level is the resource itself, an
+ * element of an array in its JSON, or a related row of another table.
  */
 interface Level {
   /** The column of an attribute; undefined for an attribute in JSON. */
@@ -52,15 +52,16 @@ interface Leaf {
 }
 
 /**
- * The SQL name of an element of an array. Elements contain no arrays, so that one name is enough.
+ * The SQL name of an element of an array in JSON. One name is enough, because elements contain no
+ * arrays.
  */
 const ELEMENT = 'scim_element';
 /** The SQL name of a text that several comparisons use. */
 const TEXT = 'scim_text';
 
 /**
- * Matches texts that are spelled like a UUID. Any other value cannot equal an id, so it is not
- * compared.
+ * Matches texts that are spelled like a UUID. Any other text cannot equal an id, so the database
+ * does not compare it.
  */
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
@@ -102,8 +103,8 @@ class ConditionWriter {
   }
 
   /**
-   * Groups the comparisons of the same text in JSON, so that the text is extracted once. A group
-   * takes the place of its first comparison.
+   * Groups the comparisons of the same text in JSON, so that the text is extracted once for the
+   * whole group. A group stands at the position of its first comparison.
    */
   #byText(operands: readonly Filter[], level: Level): (Filter | Compare[])[] {
     const texts = new Map<string, Compare[]>();
@@ -233,7 +234,10 @@ class ConditionWriter {
     return `EXISTS (SELECT FROM (VALUES ${rows}) AS s (scim_schema) WHERE ${matches})`;
   }
 
-  /** Returns the condition that at least one element or related row meets a condition. */
+  /**
+   * Returns the SQL condition that at least one element (or related row) of a multi-valued
+   * attribute meets a condition.
+   */
   #exists(target: AttributeReference, where: (element: Level) => string): string {
     const field = own(this.#fields.columns, target.path);
     if (field?.kind === 'relation') {
@@ -253,8 +257,8 @@ class ConditionWriter {
   }
 
   /**
-   * Returns additional conditions for which the database has an index, so that it reads the JSON of
-   * only a few rows.
+   * Returns conditions that are implied by a filter on an element, and for which the database has
+   * an index. With them, the database reads the JSON of only a few rows.
    */
   #narrowed(where: Filter): string[] {
     if (where.kind === 'and') return where.operands.flatMap((operand) => this.#narrowed(operand));

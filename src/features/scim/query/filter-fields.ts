@@ -1,9 +1,9 @@
 import type { ResourceSchema } from '../language/scim-language.js';
 
 /**
- * Says where an attribute is stored if it is not in the JSON: in a column or in related rows, as
- * SQL expressions. These come from a repository and never from a client, so that they are safe to
- * execute.
+ * Tells where an attribute is stored that is not in the JSON: in a column or in related rows, as
+ * SQL expressions. The expressions come from a repository and never from a client, so that they are
+ * safe to execute.
  */
 export type Field =
   | {
@@ -21,7 +21,7 @@ export type Field =
       readonly fields: Readonly<Record<string, Field>>;
     };
 
-/** Says where each attribute of a resource is stored in the database. */
+/** Tells where each attribute of a resource is stored in the database. */
 export interface FilterFields {
   readonly resource: ResourceSchema;
   /**

@@ -47,8 +47,8 @@ const FIELDS: FilterFields = {
   },
 };
 /**
- * The SQL of the unique index for each attribute that is unique in an organization. `KEYS` are
- * further attributes with an index.
+ * The SQL of the unique index for each attribute that is unique in an organization; `id` needs
+ * none. `KEYS` are further attributes with an index.
  */
 const UNIQUE: UniqueKeys = {
   id: undefined,

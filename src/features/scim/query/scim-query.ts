@@ -10,7 +10,7 @@ import {
 } from '../language/scim-language.js';
 import type { ScimSearch } from './search-table.repository.js';
 
-/** The number of resources on a page if the request does not say it. */
+/** The number of resources on a page if the request states no `count`. */
 export const USUAL_COUNT = 100;
 /** The largest number of resources on a page. */
 export const MOST_RESULTS = 1000;
@@ -120,8 +120,8 @@ function integer(fields: Fields, name: string): number | undefined {
 }
 
 /**
- * Returns a list of names as a text with commas. In a query the list is such a text, and in a
- * search request an array. Returns undefined without the parameter.
+ * Returns a list of names as one text, separated by commas. The value is such a text in the query
+ * of a GET, and an array in the body of a search. Returns undefined if the parameter is missing.
  */
 function nameList(fields: Fields, name: string): string | undefined {
   const value = fields.get(name);

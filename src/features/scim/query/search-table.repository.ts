@@ -53,8 +53,9 @@ export interface SearchedTable<Row, Resource> {
    */
   readonly keys: ReadonlySet<string>;
   /**
-   * The statement that reads the resources of `listed (id, sort_value, place)` in the order of
-   * their places. `$1` is the organization.
+   * The statement that reads the resources of the page. The ids of the page are in the table
+   * expression `listed (id, sort_value, place)`, and the rows are returned by `place`. `$1` is the
+   * organization.
    */
   readonly show: string;
   /** The columns that a search for one resource reads directly from the table, without `show`. */
@@ -73,10 +74,12 @@ interface Within {
  * if the page does not show the total. Resources with equal sort values are in the order of their
  * ids, so that the order is the same on every page.
  *
- * The statements are written so that PostgreSQL's statistics cannot lead to a slow plan. A search
- * by a unique key has neither order nor limit. A search by another indexed key materializes its
- * matches before the sort. A plain list names its organization as a range, which only one index can
- * serve in order.
+ * The statements are written so that wrong statistics of PostgreSQL cannot lead to a slow plan:
+ *
+ * - A search by a unique key has neither order nor limit.
+ * - A search by another indexed key materializes its matches before they are sorted.
+ * - A list without filter and order compares the organization by a range (`BETWEEN $1 AND $1`).
+ *   Only the index by organization and id then delivers the rows in order.
  *
  * @throws DomainError invalid_filter; invalid_cursor for a cursor of another search or organization
  */
@@ -95,8 +98,8 @@ export async function searchTable<Row extends Position, Resource>(
   };
   const key = search.filter && keyOf(search.filter, (path) => Object.hasOwn(table.unique, path));
   if (key) return findOne(tx, orgId, search, table, withKey(within, key, table.unique));
-  // The ids of the page are found first, so that the database builds no resource of the pages
-  // before it.
+  // The page is found by the ids alone, so that the database builds no resource of the pages before
+  // it.
   const found = search.count === 0 ? [] : await findPage(tx, orgId, search, table, within);
   const rows = found.slice(0, search.count);
   const last = rows.at(-1);
@@ -117,7 +120,10 @@ function alsoShown({ shown }: { readonly shown?: string }): string {
   return shown === undefined ? '' : ` AND ${shown}`;
 }
 
-/** Puts the comparison with the unique key before the condition, so that its index is used. */
+/**
+ * Puts the comparison with the unique key before the condition, so that PostgreSQL uses the index
+ * of the key.
+ */
 function withKey(
   { text, values }: Within,
   { target, value }: Comparison,
@@ -140,7 +146,8 @@ async function findOne<Row extends Position, Resource>(
   within: Within,
 ): Promise<ScimPage<Resource>> {
   const { page } = search;
-  // This call throws if the attribute cannot be sorted by.
+  // This call throws an error if resources cannot be sorted by the attribute. Its result is not
+  // needed, because there is at most one resource.
   if (search.sort) sortExpression(search.sort.target, table.fields);
   const after =
     page.kind === 'cursor' && page.cursor !== ''
@@ -160,7 +167,10 @@ async function findOne<Row extends Position, Resource>(
   };
 }
 
-/** Reads the resources of a page, and one more if there is a next page. */
+/**
+ * Reads the resources of a page. One more is returned if there is a next page, so that the caller
+ * knows it.
+ */
 function findPage<Row extends Position>(
   tx: EntityManager,
   orgId: string,
@@ -206,8 +216,8 @@ function findPage<Row extends Position>(
 }
 
 /**
- * Returns the total number of matches if the rows of the page show it; undefined if a second
- * statement must count.
+ * Returns the total number of matches if it follows from the page, after which no further match
+ * exists; undefined if a second statement must count.
  */
 function totalAtEnd({ page, count }: ScimSearch, found: number): number | undefined {
   if (count === 0) return undefined;
@@ -229,8 +239,8 @@ interface Order {
 }
 
 /**
- * Returns the condition for resources after a position. If resources are deleted or added
- * meanwhile, no other resource is skipped or repeated.
+ * Returns the condition for resources after the position in a cursor. If resources are deleted or
+ * added between two pages, no other resource is skipped or repeated.
  */
 function afterPosition(position: Position, { sort, descending, bind }: Order): string {
   const later = `id > ${bind(position.id)}::uuid`;
@@ -242,8 +252,8 @@ function afterPosition(position: Position, { sort, descending, bind }: Order): s
   }
   const value = `${bind(position.sort_value)}::text COLLATE "C"`;
   if (sort.isRequired) {
-    // The first comparison lets an index scan start at the value, so that it does not read the
-    // pages before.
+    // The first comparison lets an index scan start at the value of the cursor, so that the scan
+    // does not read the pages before it.
     const [beyond, from] = descending ? ['<', '<='] : ['>', '>='];
     return `(sort_value ${from} ${value} AND (sort_value ${beyond} ${value} OR ${later}))`;
   }

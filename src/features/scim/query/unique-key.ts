@@ -1,9 +1,9 @@
 import type { Filter } from '../language/scim-language.js';
 
 /**
- * The attributes, by their paths, whose values are unique among the resources of an organization.
- * Each has the expression of its unique index, which has one column: the id of the organization and
- * the value in lower case. `id` needs no expression.
+ * The attributes, by their paths, that have unique values among the resources of an organization,
+ * each with the SQL expression of its unique index. The expression joins the id of the organization
+ * and the value in lower case to one text. `id` needs no expression.
  */
 export type UniqueKeys = Readonly<Record<string, string | undefined>>;
 

@@ -22,13 +22,16 @@ import {
 export interface ListedUser {
   readonly id: string;
   /**
-   * The user; undefined if the users before this one already have as much text as one statement may
-   * read. A later statement then reads this user.
+   * The user; undefined if the users before this one on the page already have as much text as one
+   * statement may read. A later statement then reads this user.
    */
   readonly user: DirectoryUser | undefined;
 }
 
-/** The parts of listed users that a response shows, so that the others need not be read. */
+/**
+ * Tells which costly parts of listed users (attributes, groups) a response shows. The other parts
+ * are not read.
+ */
 export type UserParts = Pick<ScimSearch, 'withAttributes' | 'withRelations'>;
 
 interface ListedRow extends Omit<UserRow, 'attributes'> {
@@ -43,8 +46,8 @@ interface ListedRow extends Omit<UserRow, 'attributes'> {
 export const MOST_TEXT = 1 << 20;
 export const MOST_AT_ONCE = 200;
 /**
- * The SQL of the attributes if a response shows none of them. It only says if the user has the
- * enterprise extension, for the attribute `schemas`.
+ * The SQL that replaces the attributes if a response shows none of them. It only tells if the user
+ * has the enterprise extension, which the attribute `schemas` lists.
  */
 const NO_ATTRIBUTES = `CASE WHEN u.attributes ? '${ENTERPRISE_URN}' THEN '{"${ENTERPRISE_URN}": {}}' ELSE '{}' END`;
 
@@ -59,7 +62,7 @@ function textsOf({ withAttributes, withRelations }: UserParts): {
   };
 }
 
-/** The columns of listed users whose values are never long. */
+/** The columns of listed users that never have long values. */
 const LISTED =
   'id, user_name, external_id, active, email, version, created_at, updated_at, sort_value';
 
@@ -92,8 +95,8 @@ function showUsers(parts: UserParts): string {
 }
 
 /**
- * The SQL of the unique index for each attribute that is unique in an organization. `KEYS` are
- * further attributes with an index.
+ * The SQL of the unique index for each attribute that is unique in an organization; `id` needs
+ * none. `KEYS` are further attributes with an index.
  */
 const UNIQUE: UniqueKeys = {
   id: undefined,
@@ -102,8 +105,8 @@ const UNIQUE: UniqueKeys = {
 const KEYS: ReadonlySet<string> = new Set(['externalId', 'emails.value', 'groups.value']);
 
 /**
- * The SQL of the e-mail addresses in ASCII lower case. It is the same as in the index
- * `users_email_values`.
+ * The SQL of the e-mail addresses in ASCII lower case. PostgreSQL uses the index
+ * `users_email_values` only if this expression is the same as in the index.
  */
 const EMAIL_VALUES = `lower(jsonb_path_query_array(u.attributes, '$.emails[*].value')::text COLLATE "C")::jsonb`;
 /**
@@ -147,8 +150,8 @@ export function isOfOneUser(search: ScimSearch): boolean {
 }
 
 /**
- * Reads a page of the users that a search finds. If the page is large, only its first users are
- * read with all parts.
+ * Reads a page of the users that a search finds. If the users have much text, only the first ones
+ * are read with all parts.
  */
 export function searchUsers(
   tx: EntityManager,

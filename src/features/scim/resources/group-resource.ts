@@ -137,7 +137,7 @@ function patchedGroup(
 /**
  * Returns the state of a group after a PUT, which replaces the members and the attributes of the
  * group. If the name or the `externalId` in the body cannot be applied, the group keeps its present
- * one.
+ * name or `externalId`.
  */
 function replacedGroup(current: DirectoryGroup, group: ReplacedGroup): NextGroup {
   const { members, leftOut } = group;

@@ -3,8 +3,8 @@ import type { DomainError } from '#platform/errors/domain-error.js';
 import { isUuid } from '#platform/text/single-line.js';
 
 /**
- * The statuses of writes that are recorded as refused. 401 is not among them, because a client that
- * is not admitted has no valid token, so that no organization could be shown the record.
+ * The statuses of writes that are recorded as refused. 401 is not among them: without a valid
+ * token, it is not known which organization should see the record.
  */
 const REFUSED: ReadonlySet<number> = new Set([400, 404, 409, 412, 413, 415]);
 

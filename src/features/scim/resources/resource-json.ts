@@ -32,7 +32,7 @@ export function entityTag({ tag }: Pick<Tagged, 'tag'>): string {
   return versionTag(tag);
 }
 
-/** Returns the address of a SCIM resource. */
+/** Returns the URL of a SCIM resource. */
 export function locationOf(base: string, type: 'Users' | 'Groups', id: string): string {
   return `${base}/${type}/${id}`;
 }
@@ -45,7 +45,7 @@ const ENTERPRISE_KEY = `"${ENTERPRISE_URN}":`;
  * Renders a user as JSON. The stored JSON text is copied and not parsed, because a list may have a
  * thousand users.
  *
- * @param base the address of the SCIM service
+ * @param base the base URL of the SCIM service
  */
 export function userJson(user: DirectoryUser, projection: Projection, base: string): string {
   const { id, userName, externalId, active, attributes, groups } = user;

@@ -9,8 +9,8 @@ import type { ScimPage, ScimSearch } from '../query/search-table.repository.js';
 import { entityTag, type Tagged } from './resource-json.js';
 
 /**
- * Computes the state of a resource after a write from its present state. It throws if the write
- * cannot be applied.
+ * Computes the state of a resource after a write from its present state. The function throws if the
+ * write cannot be applied.
  *
  * @param taken the error of an earlier attempt at this write, which failed because another resource
  *   has the same name
@@ -23,8 +23,9 @@ export interface NextState {
 }
 
 /**
- * Reports the parts of a write that were not applied. Most writes with such a part are refused as a
- * whole. A write that ends access is applied without the part, so that the access ends.
+ * Reports the parts of a write that were not applied. A write with a part that cannot be applied is
+ * normally refused as a whole. But a write that ends access is applied without this part, so that
+ * the access ends.
  */
 export type OnLeftOut = (
   actor: ScimActor,
@@ -46,8 +47,8 @@ interface Provisioning<Stored, Next> {
 }
 
 /**
- * Pieces of JSON, which together are resources with commas between them. The return value is the
- * number of the resources.
+ * Pieces of JSON that together are the resources of a list, with commas between them. The return
+ * value is the number of the resources.
  */
 export type JsonPieces = AsyncGenerator<string, number>;
 
@@ -91,13 +92,13 @@ export class ScimResource<
 > {
   constructor(
     private readonly tenantWork: TenantWork,
-    /** The address of the SCIM service. */
+    /** The base URL of the SCIM service. */
     private readonly base: string,
     readonly type: ResourceType<Stored, Next, Listed>,
     private readonly onLeftOut: OnLeftOut,
   ) {}
 
-  /** Returns the address of a resource. */
+  /** Returns the URL of a resource. */
   locationOf(id: string): string {
     return `${this.base}${this.type.schema.endpoint}/${id}`;
   }

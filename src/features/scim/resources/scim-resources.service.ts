@@ -16,7 +16,7 @@ import { UserResource } from './user-resource.js';
 /** The resources of `/scim/v2` by their two types, users and groups. */
 @Injectable()
 export class ScimResources {
-  /** The address of the SCIM service, without a slash at its end. */
+  /** The base URL of the SCIM service, without a slash at its end. */
   readonly base: string;
   readonly users;
   readonly groups;

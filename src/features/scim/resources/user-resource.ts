@@ -101,9 +101,8 @@ export class UserResource implements ResourceType<DirectoryUser, NextUser, Liste
       count += users.length;
       left = [...found.flatMap(({ id, user }) => (user ? [] : id)), ...left];
       if (left.length === 0) return count;
-      // The next statement asks for at most twice as many users as the last one read completely. So
-      // the text that the database reads but does not return is about as long as the text that is
-      // sent, at most.
+      // The next statement asks for at most twice as many users as the last statement read
+      // completely. So the database reads at most about as much text in vain as it returns.
       const most = Math.min(MOST_AT_ONCE, 2 * Math.max(users.length, 1));
       const next = left.slice(0, most);
       found = await this.tenantWork.costly(

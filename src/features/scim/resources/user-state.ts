@@ -26,7 +26,7 @@ export function storedUser(user: DirectoryUser): StoredUser {
   };
 }
 
-/** Returns the address with which the user signs in; null if the user has none. */
+/** Returns the e-mail address with which the user signs in; null if the user has none. */
 function signInAddress({ userName, attributes }: UserAttributes): string | null {
   return addressesOf(userName, attributes['emails']).has[0]?.address ?? null;
 }
@@ -45,8 +45,8 @@ export function nextUser(user: UserAttributes): NextUser {
 }
 
 /**
- * Computes the state of a user after a write. The address with which the user signs in changes only
- * by a write that names the new address, or that changes which address comes first. It never
+ * Computes the state of a user after a write. The e-mail address with which the user signs in
+ * changes only by a write that names the new address or changes which address comes first. It never
  * changes because another user gave up an address.
  */
 export function stateAfter(
@@ -58,8 +58,8 @@ export function stateAfter(
   const before = signInAddress(readStored(storedUser(current)));
   const { email } = next;
   const isTaken = email !== before || (email !== null && named.some((each) => holds(each, email)));
-  // A member whom a SCIM record took over keeps the old address only as long as the record names
-  // it.
+  // A SCIM record can take over a member who signed in before. The member then keeps the old
+  // address only as long as the record names this address.
   const isKept = current.email === null || namesAddress(next, current.email);
   return isTaken || !isKept ? next : { ...next, email: current.email };
 }
@@ -92,8 +92,8 @@ function fullName(name: unknown): string | undefined {
 }
 
 /**
- * Shortens a full name. It does not cut a surrogate pair into halves, because PostgreSQL does not
- * store a half.
+ * Shortens a full name. It does not cut between the two halves of a surrogate pair, because
+ * PostgreSQL does not store a half alone.
  */
 function cut(text: string): string {
   return text.length <= MAX_FULL_NAME

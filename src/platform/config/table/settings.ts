@@ -4,9 +4,9 @@ import * as s from './shapes.js';
 import { kmsKey, rowsOf, secret, variable, type Variable } from './variable.js';
 
 /**
- * Every variable of the service, apart from those of providers, at its place in the configuration.
- * Each has its name, the shape of its value, and its meaning for the reference. If the shape does
- * not say what happens without the variable, the row says it.
+ * Every variable of the service, apart from those of identity providers, nested as the
+ * configuration is. Each has its name, the shape of its value, and its meaning for the reference.
+ * If the shape has no default that says what happens without the variable, `whenUnset` says it.
  */
 export const TABLE = {
   http: {

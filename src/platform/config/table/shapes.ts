@@ -23,7 +23,7 @@ export {
 } from '#platform/text/url-shapes.js';
 export { tlsCertificates, tlsKey } from '#platform/tls/pem-shapes.js';
 
-/** The key models that may be enrolled: all with a valid chain, a built-in table, or AAGUIDs. */
+/** The key models that may enroll: all with a valid attestation, a built-in set, or by AAGUID. */
 export type AaguidPolicy =
   | { readonly kind: 'any' }
   | { readonly kind: 'fips-only' | 'yubikey-5' }
@@ -32,7 +32,7 @@ export type AaguidPolicy =
 /** The forms other than a string that a setting can have in a JSON document. */
 export type JsonForm = 'list' | 'pem' | 'number' | 'flag';
 
-/** The form in JSON of each shape. A shape that is not registered here is a string. */
+/** The form of each shape in a JSON document. A shape that is not registered here is a string. */
 export const JSON_FORMS = z.registry<{ readonly form: JsonForm }>();
 
 const text = (pattern: RegExp, message: string) => z.string().regex(pattern, message);

@@ -6,7 +6,10 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** The user id 65534. Nearly every system has the entry in /etc/passwd that initdb needs. */
+/**
+ * The user id 65534. initdb needs an entry in /etc/passwd for the user that runs it, and nearly
+ * every system has an entry for this id.
+ */
 const OVERFLOW_UID = 65534;
 
 /**
@@ -62,8 +65,9 @@ export async function accountForNewCluster(parent: string, postgres: string): Pr
 }
 
 /**
- * Chooses an unused user id for a cluster that initdb made as the user id 65534, if this process is
- * root. A cluster of any other user keeps its owner.
+ * Chooses an unused user id for a cluster that initdb made as the user id 65534, which other
+ * services may use too. It does so only if this process is root. A cluster of any other user keeps
+ * its owner.
  *
  * @returns undefined if the cluster keeps its owner
  */
@@ -114,13 +118,14 @@ async function unusedUid(): Promise<number | undefined> {
 }
 
 /**
- * Returns the name of this process's user for `peer` authentication. A server in a user namespace
- * sees every outside user as the user to whom the namespace maps them.
+ * Returns the name of this process's user for `peer` authentication: PostgreSQL asks the kernel for
+ * the user at the other end of a socket. A server in a user namespace sees every user outside of it
+ * as one and the same user.
  *
  * @throws Error when the system has no name for the user, which `peer` authentication needs
  */
 export function peerName({ prefix }: Account): string {
-  if (prefix.length > 0) return 'nobody'; // the mapped user of the namespace
+  if (prefix.length > 0) return 'nobody'; // the name of the user id 65534 in the namespace
   try {
     return userInfo().username;
   } catch (cause) {

@@ -62,7 +62,7 @@ async function make(dataDir: string, directory: string, binaries: Binaries): Pro
     '--locale=C',
     '--locale-provider=builtin',
     '--builtin-locale=C.UTF-8',
-    '--auth=reject', // until the first start writes the allowed users
+    '--auth=reject', // refuses all, until the first start writes the allowed users
   ]);
   try {
     await run(program, args, { ...account.credentials, cwd: dataDir, env: CHILD_ENVIRONMENT });
@@ -70,7 +70,7 @@ async function make(dataDir: string, directory: string, binaries: Binaries): Pro
     await flush(dataDir);
   } catch (cause) {
     await rm(unfinished, { recursive: true, force: true });
-    if (await exists(directory)) return; // another process was faster
+    if (await exists(directory)) return; // another process made the cluster first
     throw new Error(`The embedded PostgreSQL cannot be set up in ${dataDir}: ${lastWords(cause)}`, {
       cause,
     });

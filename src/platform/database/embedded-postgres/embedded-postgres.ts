@@ -30,8 +30,8 @@ export interface EmbeddedPostgresOptions {
   readonly dataDir: string;
   readonly log: Logger;
   /**
-   * Settings (`-c name=value`) that replace the defaults of PostgreSQL. The defaults keep every
-   * commit.
+   * Settings (`-c name=value`) that replace the defaults of PostgreSQL. With the defaults, no
+   * commit is lost in a crash.
    */
   readonly settings?: Readonly<Record<string, string>>;
   /** The milliseconds without a response after which the server is killed and started again. */
@@ -42,9 +42,10 @@ const PORT = 5432;
 const PATIENCE = 30_000;
 
 /**
- * Runs PostgreSQL as a child process until `stop` or the end of this process, also by `kill -9`. It
- * works as root and as an ordinary user. It stops a server of an earlier, killed run and keeps its
- * data, and restarts a server that ends by itself or stops responding, behind the same socket.
+ * Runs PostgreSQL as a child process until `stop` is called or this process ends, even by `kill
+ * -9`. It works as root and as an ordinary user. A server that an earlier, killed run left behind
+ * is stopped first, and its data is kept. If the server ends by itself or stops responding, it is
+ * started again behind the same socket.
  *
  * @throws Error with one line for the operator when the server cannot run
  */
@@ -78,8 +79,8 @@ export async function startEmbeddedPostgres(
 }
 
 /**
- * Finds or makes the cluster. If this process is root, the cluster also gets an owner with a user
- * id that no other service uses.
+ * Finds or makes the cluster, which is the data directory of PostgreSQL. If this process is root,
+ * the cluster also gets an owner with a user id that no other service uses.
  */
 async function prepareCluster(
   { dataDir, log }: EmbeddedPostgresOptions,

@@ -28,8 +28,8 @@ export async function readPostmasterPid(directory: string): Promise<Postmaster |
 
 /**
  * Returns true if the server of a pid file still runs on the directory. The process id alone proves
- * nothing, since another program may have it now. So if the system has /proc, the process must also
- * be a `postgres` whose working directory is this one.
+ * nothing, because another program may have the id now. So on Linux, which has /proc, the process
+ * must also be a `postgres` with this working directory.
  */
 export async function isLivePostmaster({ pid }: Postmaster, directory: string): Promise<boolean> {
   if (Number.isNaN(pid) || !isAlive(pid)) return false;

@@ -30,8 +30,8 @@ export interface ServerOptions {
   readonly cluster: Cluster;
   readonly address: SocketAddress;
   /**
-   * Settings (`-c name=value`) that replace the defaults of PostgreSQL. The defaults keep every
-   * commit.
+   * Settings (`-c name=value`) that replace the defaults of PostgreSQL. With the defaults, no
+   * commit is lost in a crash.
    */
   readonly settings: Readonly<Record<string, string>>;
   /** The milliseconds without a response after which the server is killed and started again. */
@@ -139,8 +139,8 @@ export class Supervisor {
       unix_socket_directories: address.socketDir,
       unix_socket_permissions: '0700',
       port: String(address.port),
-      log_line_prefix: '', // the log of this process has the time
-      log_min_messages: 'log', // the message of a refused statement quotes data
+      log_line_prefix: '', // the log of this process adds the time
+      log_min_messages: 'log', // no errors, because their messages quote data
       ...settings,
     };
     const switches = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
@@ -171,9 +171,10 @@ export class Supervisor {
   }
 
   /**
-   * Takes the lock again after the session that held it was lost: one killed backend makes
-   * PostgreSQL end all sessions. A postmaster whose children were killed during recovery may wait
-   * for them without end. Such a postmaster is ended, and the next one recovers the data.
+   * Takes the lock again after the session that held it was lost: if one process of PostgreSQL is
+   * killed, PostgreSQL ends all sessions. If its child processes are killed during recovery, the
+   * main process may wait for them without end. So a server that does not respond within `patience`
+   * is stopped, and the next one recovers the data.
    */
   async #regainLock(server: WatchedServer): Promise<void> {
     const { log, patience } = this.options;

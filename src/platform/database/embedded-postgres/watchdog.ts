@@ -72,7 +72,7 @@ export function startWatched(command: readonly string[], options: WatchOptions):
     stdio: ['pipe', 'ignore', 'pipe'],
     detached: true,
   });
-  child.stdin.on('error', () => undefined); // it ended first
+  child.stdin.on('error', () => undefined); // the child may end before its input is closed
   const lastLines: string[] = [];
   createInterface({ input: child.stderr }).on('line', (line) => {
     lastLines.push(line);

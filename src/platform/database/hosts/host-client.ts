@@ -9,8 +9,8 @@ import { isReadOnly } from '#platform/database/statements/faults.js';
 import { HostSearch, NoFittingHost } from './host-search.js';
 
 /**
- * The longest wait for one host of the URL, in milliseconds. The pool waits 5 s for a connection,
- * so that a second host can still be tried.
+ * The longest wait for one host of the URL, in milliseconds. It is less than half of the 5 s that
+ * the pool waits for a connection, so that a second host can still be tried.
  */
 const ANSWER_WITHIN = 2_000;
 
@@ -19,8 +19,8 @@ export interface UrlAddress {
   readonly connectionString: string;
   /**
    * The class of clients that connects to one of several hosts of the URL, or only to a server that
-   * takes writes. It is undefined if the URL names a single host in any state, because the driver's
-   * own client can connect to that.
+   * takes writes. It is undefined if the URL names one host and demands no state of it, because the
+   * driver's own client can then connect.
    */
   readonly Client?: typeof Client;
 }
@@ -87,7 +87,8 @@ async function assertFit(url: string, target: TargetSession = 'any'): Promise<vo
     connectionTimeoutMillis: ANSWER_WITHIN,
     query_timeout: ANSWER_WITHIN,
   });
-  // the promise of the connection or of the statement rejects as well
+  // The event is ignored, because the promise of the connection or of the statement rejects as
+  // well.
   client.on('error', () => undefined);
   try {
     await client.connect();

@@ -19,16 +19,16 @@ type Probe = (host: DatabaseHost) => Promise<void>;
 
 /**
  * The error if no host of the list can be used now. Its code is the SQLSTATE of a failed
- * connection, so that callers treat it as one and try again later.
+ * connection, so that callers treat the error as a failed connection and try again later.
  */
 export class NoFittingHost extends Error {
   readonly code = '08001';
 }
 
 /**
- * Finds the host that accepts writes, for new connections. It tries the host that was used last,
- * then the others in their order, and remembers the result for a second. All connections that are
- * made during a search wait for that search.
+ * Finds the host for new connections: the first one that passes the probe. It tries the host that
+ * was used last, then the others in their order, and remembers the result for a second. All
+ * connections that are made during a search wait for that search.
  */
 export class HostSearch {
   private last: DatabaseHost;

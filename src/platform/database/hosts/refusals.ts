@@ -80,8 +80,9 @@ export function isRefusal(error: unknown): boolean {
 }
 
 /**
- * Returns the fault of a database that may pass, such as a server that is still starting, so that
- * the start waits; undefined for any other fault. Both the error and its cause are examined.
+ * Returns the fault of the database that may end by itself, such as a server that is still
+ * starting. The service then waits with its start. Returns undefined for any other fault. Both the
+ * error and its cause are examined.
  */
 export function passingFault(error: unknown): unknown {
   const faults = faultsOf(error);

@@ -2,17 +2,17 @@ import type { ClientBase } from 'pg';
 import { UNCONFIRMED } from '#platform/database/statements/faults.js';
 
 /**
- * Refuses new connections to a PostgreSQL that this service has not confirmed since PostgreSQL
- * started. After a failover such a server may lack commits, for example the end of a session. One
- * check for each connection is enough, because a connection stays with its server, unless a pooler
- * is between them.
+ * Refuses new connections to a PostgreSQL that no service has checked for lost commits since
+ * PostgreSQL started. After a failover such a server may lack, for example, the end of a session.
+ * One check for each connection is enough, because a connection stays with its server. Behind a
+ * pooler it may not, so statements about credentials check the server too (`CONFIRMED`).
  */
 export class ConfirmationGate {
   readonly #listeners: (() => void)[] = [];
 
   /**
    * Registers a function that is called each time a connection was refused. The function should
-   * confirm the server without delay, so that the next connections are accepted.
+   * start the check for lost commits at once, so that the next connections are accepted.
    */
   onRefusal(listener: () => void): void {
     this.#listeners.push(listener);

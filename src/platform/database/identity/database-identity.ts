@@ -19,8 +19,9 @@ export interface DatabaseIdentity {
   readonly systemIdentifier: string | null;
   readonly databaseOid: string;
   /**
-   * The first 8 hexadecimal digits of the name of the present WAL file; null if the role of the
-   * service may not read that name.
+   * The timeline, a number that grows at each promotion of a standby: the first 8 hexadecimal
+   * digits of the name of the present WAL file. Null if the role of the service may not read that
+   * name.
    */
   readonly timeline: string | null;
 }
@@ -32,7 +33,8 @@ export interface DatabaseIdentity {
  * shows it only after a checkpoint.
  *
  * @param manager bound to one connection
- * @throws Error with the SQLSTATE of a read-only server for a standby; the driver's error
+ * @throws Error with the SQLSTATE `READ_ONLY` if the server is a standby; the driver's error if a
+ *   statement fails
  */
 export async function readIdentity(manager: EntityManager): Promise<DatabaseIdentity> {
   const [server] = await sql<{ started_at: string; database_oid: string; is_standby: boolean }>(
@@ -61,7 +63,8 @@ export async function readIdentity(manager: EntityManager): Promise<DatabaseIden
 
 /**
  * Returns the value that a statement reads; null if the server does not have the value, or the role
- * may not read it. Managed servers refuse functions by SQLSTATEs of their own.
+ * may not read it. Servers of cloud providers refuse a function with SQLSTATEs of their own, so
+ * most SQLSTATEs count as a refusal.
  *
  * @throws the driver's error if the server cannot be reached or is a standby
  */
@@ -105,10 +108,11 @@ export async function lockConfirmedIdentity(
 }
 
 /**
- * Records the identity of the server that the transaction runs on. From its commit on, the server
- * is confirmed, and the service uses it.
+ * Records the identity of the server that the transaction runs on. After the commit of the
+ * transaction the server counts as confirmed, and the service uses it.
  *
- * @param isReconciled true if all recorded access was ended before, because commits were lost
+ * @param isReconciled true if all recorded access was revoked before this call, because the server
+ *   has lost commits
  * @throws Error if the transaction runs on another server than the given one, or on the same server
  *   after a restart
  */

@@ -20,8 +20,8 @@ export interface Batches {
 }
 
 /**
- * The tables of a migration that gives a table another form: its rows are copied into a new table,
- * which gets its name at the end.
+ * The tables of a migration that gives a table another form. The rows are copied into a new table,
+ * which gets the name of the former table at the end.
  */
 export interface Move {
   readonly from: string;
@@ -57,21 +57,20 @@ export interface Migration {
  * each text to the same schema, which a test compares.
  */
 const EARLIER_TEXTS: Readonly<Record<string, readonly string[]>> = {
-  // Earlier texts locked rows of a large database for seconds, so that sign-ins and the issuing of
-  // credentials waited. In 0.10.0, one transaction locked the rows of all 100,000 users for 3.3 s,
-  // so that none of them could be de-provisioned.
+  // The earlier text locked the rows of all users in one transaction. With 100,000 users that took
+  // 3.3 s, in which sign-ins and issuances waited and no user could be de-provisioned.
   '1763790010100-addresses-of-records.sql': [
     '67f41ec5ad665325ada189839b79cfe36dbd69aaa5a663e4746b28ef3b012f67',
   ],
-  // Twins are members who signed in with an address of a SCIM user. In 0.10.0, one transaction
-  // locked the rows of all twins, so that none of 20,000 twins got a credential for 2.6 s.
+  // Twins are members who signed in with an address of a SCIM user. The earlier text locked the
+  // rows of all twins in one transaction. None of 20,000 twins got a credential for 2.6 s.
   '1763790010200-twins.sql': ['f4f50be0062cb430d93b9ff0415ed4e33bb9b5522bf9e8fec2c4d36433efdc38'],
-  // In 0.10.0, no statement could read `sessions` for 3.5 s, with 100,000 sessions and 300,000
-  // tokens.
+  // While the earlier text ran, no statement could read `sessions`: for 3.5 s, with 100,000
+  // sessions and 300,000 tokens.
   '1763790040000-device-sessions.sql': [
     'b5919454a92f495d97739ef9acc01eb2ff0cb827557082e9fb915736dc4099a1',
   ],
-  // In a build after 0.13.0, this file also made what 1764000020000-reach-of-hosts.sql makes now.
+  // The earlier text also made what 1764000020000-reach-of-hosts.sql makes now.
   '1763900010000-access-targets.sql': [
     '83e3ee16d08719221b0b5f76af3b5012f6d334c646f8379045c6ddba7c7088af',
   ],

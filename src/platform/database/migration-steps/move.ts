@@ -7,7 +7,8 @@ import type { Migration, Move } from './migration-files.js';
 import { withShortLocks } from './short-locks.js';
 
 /**
- * The parts of the file of a move, each below a line `-- name`, in their order:
+ * The parts of a migration file that moves the rows of a table into a new one. Each part is below a
+ * line `-- name`. Their order is:
  *
  * - `mirror` makes triggers, so that each transaction writes its rows into both tables.
  * - `batch` copies the rows of one batch that the new table lacks.
@@ -27,18 +28,19 @@ const HIGHEST = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 /** The number of rows that one statement compares. */
 const COMPARED = 5_000;
 
-/** The interval in which the transactions are looked at that must end first, in milliseconds. */
+/** The milliseconds between two checks if the transactions that must end first have ended. */
 const POLL = 200;
 
 /** The number of polls after which the log says why the migration waits. */
 const LOG_EVERY = 50;
 
 /**
- * Moves the rows of a table into a new one while the service uses the table, and exchanges the two.
- * A process that was killed leaves nothing that the next one must undo: each part can be repeated.
+ * Moves the rows of a table into a new one while the service uses the table, and exchanges the two
+ * tables. If the process is killed, the next process goes on, because each part can be repeated.
  *
- * Every row is in the new table once. A row of a transaction that wrote after the triggers were
- * made is mirrored. Every other row had been committed before, so that the copier sees it.
+ * Every row is in the new table once. If a row was written after the triggers were made, the
+ * triggers have written it to both tables. Every other row was committed before the triggers were
+ * made, so the copying transactions see it.
  */
 export async function runMove(
   manager: EntityManager,
@@ -79,8 +81,9 @@ async function exists(manager: EntityManager, table: string): Promise<boolean> {
 }
 
 /**
- * Copies the rows up to the largest key at this time. A row with a larger key is written after the
- * triggers were made, so that it is mirrored: the copier never runs after the writers.
+ * Copies the rows up to the largest key at this time. Rows with larger keys are written later, when
+ * the triggers already write each row to both tables. So the copying ends even if requests keep
+ * adding rows.
  */
 async function copy(
   manager: EntityManager,
@@ -105,7 +108,7 @@ async function copy(
 
 /**
  * Compares the rows of both tables, a range of keys in each statement.
- * @throws Error if they differ. The next attempt then copies all rows again that are missing.
+ * @throws Error if the tables differ. The next attempt then begins to copy at the first row again.
  */
 async function compare(
   manager: EntityManager,
@@ -141,8 +144,9 @@ async function databaseTime(manager: EntityManager): Promise<string> {
 }
 
 /**
- * Waits for the transactions that began before the last row was copied. A snapshot of such a
- * transaction may lack the row, and would see the new table after the exchange.
+ * Waits for the transactions that began before the last row was copied. Such a transaction may use
+ * a snapshot in which the new table lacks that row. After the exchange it would read the new table,
+ * and miss the row.
  */
 async function untilOthersEnded(
   manager: EntityManager,

@@ -35,7 +35,7 @@ const LOG_EVERY = 10;
  * but no other client.
  *
  * @param attempts the number of attempts; without end by default
- * @returns undefined if the locks were not to be had in so many attempts
+ * @returns the result of the part; undefined if no attempt got the locks
  */
 export async function withShortLocks<Result>(
   manager: EntityManager,
@@ -78,8 +78,9 @@ export interface Turn {
 
 /**
  * Runs an action while it has an advisory lock, on one connection without time limits of the server
- * or the role. It polls for the lock, because a session that waits inside `pg_advisory_lock` keeps
- * a snapshot open, for whose end CREATE INDEX CONCURRENTLY would wait.
+ * or the role. It polls for the lock and does not wait inside `pg_advisory_lock`. A session that
+ * waits there keeps a snapshot open, and CREATE INDEX CONCURRENTLY of another process would wait
+ * for the end of that snapshot.
  */
 export async function inTurn<Result>(
   dataSource: DataSource,

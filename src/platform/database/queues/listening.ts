@@ -20,8 +20,9 @@ const connections = new WeakMap<DataSource, ListeningConnection>();
  * have been lost. So use notifications only to shorten a wait: work that must happen is in a table,
  * which the caller also polls.
  *
- * @param channel a constant name, which one caller listens to
- * @throws TypeError if the pool is not of the version of pg that this project locks
+ * @param channel a constant name, because it becomes a part of an SQL statement. Only one caller
+ *   may listen to a channel
+ * @throws TypeError if the pool of the data source is not a `Pool` of the installed package `pg`
  */
 export function listenTo(
   dataSource: DataSource,
@@ -29,7 +30,7 @@ export function listenTo(
   act: () => void,
   clock: Clock = systemClock,
 ): Listening {
-  poolOf(dataSource); // a fault of the program must not look like a lost connection
+  poolOf(dataSource); // throws here, because later it would count as a lost connection
   const connection = connections.get(dataSource) ?? new ListeningConnection(dataSource, clock);
   connections.set(dataSource, connection);
   connection.add(channel, act);
@@ -117,8 +118,9 @@ function poolOf({ driver }: DataSource): Pool {
 }
 
 /**
- * Makes a client with the address of the pool, also if the address has several hosts. No pooler in
- * transaction mode is between the client and PostgreSQL.
+ * Makes a client that connects as the connections of the pool do, also to an address with several
+ * hosts. It bypasses a pooler in transaction mode, because a LISTEN belongs to a session, which
+ * such a pooler does not keep.
  */
 function newClient(dataSource: DataSource): Client {
   const { options } = poolOf(directPoolOf(dataSource));

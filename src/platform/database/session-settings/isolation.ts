@@ -5,15 +5,16 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
  * Sets the isolation level of a session's transactions to READ COMMITTED. The statements of this
- * service lock each row on which a decision depends, and read it again under the lock, as this
- * level does (manual of PostgreSQL, section 13.2.1). A stricter level would decide the same, and
- * refuse many of the requests that wait for one row.
+ * service lock each row on which a decision depends. At this level, PostgreSQL reads such a row
+ * again under the lock (manual of PostgreSQL, section 13.2.1). Under a stricter level the decisions
+ * would be the same, but PostgreSQL would abort many of the transactions that wait for one row.
  */
 export const READ_COMMITTED = "SET default_transaction_isolation = 'read committed'";
 
 /**
- * Warns if the database or the role has a stricter isolation level. The service sets its own for
- * its sessions, but a pooler in transaction mode hands out connections without that setting.
+ * Warns if the database or the role has a stricter isolation level. The service sets READ COMMITTED
+ * for its own sessions, but a pooler in transaction mode hands out connections without that
+ * setting.
  */
 export async function warnOfIsolation(manager: EntityManager, log: Logger): Promise<void> {
   const [row] = await sql<{ level: string }>(manager)`

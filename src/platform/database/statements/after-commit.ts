@@ -16,8 +16,8 @@ interface WaitingAct {
 const WAITING = 'svc acts after commit';
 
 /**
- * The data sources on which `watch` has already installed the calls at a commit, so that it
- * installs them once for each data source.
+ * The data sources to which `watch` has already added its subscriber, so that it adds only one to
+ * each.
  */
 const watched = new WeakSet<object>();
 

@@ -6,7 +6,10 @@ import { QueryFailedError, QueryRunnerAlreadyReleasedError } from './typeorm.js'
  */
 export const READ_ONLY = '25006';
 
-/** The SQLSTATE of a function that PostgreSQL does not run in the present state of the server. */
+/**
+ * The SQLSTATE of a function that PostgreSQL refuses in the present state of the server, such as on
+ * a standby.
+ */
 export const NOT_IN_STATE = '55000';
 /**
  * The names of functions of the write-ahead log. A standby refuses them with {@link NOT_IN_STATE},
@@ -29,8 +32,8 @@ export function isReadOnly(error: unknown): boolean {
 }
 
 /**
- * The SQLSTATE of a statement that fails because this service has not confirmed the server since
- * the server started (`database/identity`).
+ * The SQLSTATE of a statement that fails because no service has checked the server for lost commits
+ * since its start (`database/identity`).
  */
 export const UNCONFIRMED = 'SVC01';
 
@@ -38,8 +41,8 @@ export const UNCONFIRMED = 'SVC01';
  * The SQLSTATEs after which the same request may succeed later. They are connection exceptions
  * (08), insufficient resources such as too many connections (53), operator intervention (shutdown,
  * crash, start-up) and the statement timeout (57), the lock timeout, the end of an idle
- * transaction, and a server that is not confirmed. {@link isReadOnly} adds a server that takes no
- * writes, which is not the one that this service needs.
+ * transaction, and {@link UNCONFIRMED}. {@link isReadOnly} adds a server that takes no writes,
+ * which is not the one that this service needs.
  */
 const AWAY_STATES = /^(?:08...|53...|57P..|57014|55P03|25P03|SVC01)$/;
 

@@ -13,7 +13,8 @@ const AT_ONCE = 2;
 
 /**
  * The milliseconds after which a statement is overdue, and a second one may begin beside it. A
- * statement on a database nearby ends earlier, so that requests share few statements.
+ * statement on a database nearby ends earlier, so that a second one is rare and the requests share
+ * few statements.
  */
 const OVERDUE_AFTER = 4;
 
@@ -98,7 +99,8 @@ export class QueryBatcher<Key, Answer> {
 
   /**
    * Begins the next statement after the current turn of the event loop, so that it takes the keys
-   * of all requests of this turn. Beside a running statement, it begins when that one is overdue.
+   * of all requests of this turn. If a statement is running, the next one begins when the running
+   * one is overdue or has ended.
    */
   #beginSoon(): void {
     const { length: running, 0: oldest } = this.#underWay;

@@ -1,14 +1,14 @@
 import { afterCommit } from './after-commit.js';
 import type { DataSource, EntityManager } from './typeorm.js';
 
-/** A function that gets the ids of rows after their commit has returned. */
+/** A function that gets the ids of new audit rows after their commit has returned. */
 type Listener = (ids: readonly string[]) => void;
 
 const listeners = new WeakMap<DataSource, Listener[]>();
 
 /**
- * The column in which a statement returns the ids of the rows that it wrote: one id, or an array of
- * them.
+ * The column in which a statement returns the ids of the audit rows that it wrote. It has one id,
+ * an array of ids, or null for none.
  */
 export interface RecordedColumn {
   recorded?: string | readonly string[] | null;

@@ -176,8 +176,8 @@ function flatten({ strings, values }: SqlFragment, bound: unknown[]): string {
 const fixed = new Map<string, Statement>();
 
 /**
- * Runs one statement whose text was put together from constants alone. There are few such texts, so
- * each is prepared once for a connection, as the statements of {@link sql} are.
+ * Runs one statement with a text that was put together from constants alone. There are few such
+ * texts, so PostgreSQL prepares each of them once for a connection, as it does for {@link sql}.
  *
  * @param values the values of `$1`, `$2` …
  * @throws QueryFailedError as PostgreSQL reports it
@@ -240,8 +240,9 @@ async function onRunner<Answer>(
 }
 
 /**
- * Sorts the rows of a statement by its inputs: each row has in `n` the number of its input, from 1
- * (`WITH ORDINALITY`). An input without a row gets undefined.
+ * Returns one result for each of the `asked` inputs of a statement, in their order. Each row has in
+ * `n` the number of its input, from 1 (`WITH ORDINALITY`). The result of an input without a row is
+ * undefined.
  */
 export function inOrder<Row extends { readonly n: number }, Answer>(
   asked: number,

@@ -4,7 +4,8 @@ import { isLostRace } from './faults.js';
 
 /**
  * The largest number of attempts, and the longest pause between two of them in milliseconds. Twenty
- * transactions that all change one row, at the isolation level SERIALIZABLE, need about ten.
+ * transactions that all change one row, at the isolation level SERIALIZABLE, need about ten
+ * attempts.
  */
 const MOST_RUNS = 16;
 const LONGEST_WAIT = 50;
@@ -14,8 +15,8 @@ const LONGEST_WAIT = 50;
  * back (manual of PostgreSQL, section 13.5). Every transaction of the service runs by this
  * function. If `work` also has effects outside of the transaction, each attempt repeats them.
  *
- * @param parent the data source or its manager; if it is the manager of an open transaction, `work`
- *   runs in a savepoint once, because only the whole transaction can be repeated
+ * @param parent the data source or its manager. If it is the manager of an open transaction, `work`
+ *   runs only once, in a savepoint, because only the whole transaction can be repeated
  * @throws the error of `work`, or the fault of the last attempt
  */
 export function withTransactionRetry<Result>(

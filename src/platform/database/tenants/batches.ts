@@ -1,14 +1,17 @@
 import { PATIENCE_DURING_RESPONSE } from './tenant-work.js';
 
-/** A part of a list, with the position after which the list goes on; undefined at its end. */
+/**
+ * A part of a list. `next` is the position after which the next part begins; undefined at the end
+ * of the list.
+ */
 export interface PartOfList<Row, Place> {
   readonly rows: readonly Row[];
   readonly next: Place | undefined;
 }
 
 /**
- * Makes a part of a list from its rows, of which the database returned one more than the limit if
- * the list goes on.
+ * Makes a part of a list from the rows that a statement found. The statement must request one row
+ * more than `limit`: if it finds that row too, the list goes on after this part.
  */
 export function partOf<Row, Place>(
   found: readonly Row[],

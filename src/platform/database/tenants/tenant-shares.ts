@@ -7,16 +7,19 @@ const LONGEST_REST = 100;
 
 /**
  * Limits the concurrent work of each tenant, and of all tenants together, in this process. A tenant
- * is an organization. It waits for its own limit before the limit of all, so that a long queue of
- * one tenant never delays other tenants.
+ * is an organization. Work of a tenant first waits for the limit of the tenant, and then for the
+ * limit of all tenants. So a long queue of one tenant never delays other tenants.
  */
 export class TenantShares {
   readonly #all: Semaphore;
   readonly #byTenant = new Map<string, Semaphore>();
 
   /**
+   * @param ofAll the largest number of pieces of work that run at the same time, of all tenants
+   *   together
+   * @param ofOne the largest number of pieces of work of one tenant that run at the same time
    * @param rest the pause after a piece of work, as a multiple of its duration. During the pause
-   *   the tenant has its permit but does no work, so that other tenants can work
+   *   the tenant keeps its permit but does no work, so that other tenants can work
    */
   constructor(
     ofAll: number,

@@ -20,12 +20,15 @@ export const PATIENCE_DURING_RESPONSE = 30_000;
 export const COSTLY_STATEMENT = 3_000;
 
 /**
- * The largest number of pieces of work of one tenant that run at the same time in a process. The
- * number is smaller if there are too few connections.
+ * The largest number of pieces of work of one tenant that run at the same time in a process, by
+ * kind ({@link TenantWork}). The number is smaller if there are too few connections.
  */
 const OF_ONE = { costly: 2, bounded: 4 } as const;
 
-/** The pause of a tenant after a piece of work, as a multiple of the duration of the work. */
+/**
+ * The pause of a tenant after a piece of work, as a multiple of the duration of the work. During
+ * the pause, other tenants can use the database.
+ */
 const REST = { costly: 3, bounded: 1 } as const;
 
 /** The number of connections of each kind in a process. */
@@ -112,7 +115,8 @@ export class TenantWork {
    * Runs short work, which reads or changes a few rows by their keys. An organization gets only a
    * share of the connections for it, so that the others are not kept waiting.
    *
-   * @throws DomainError rate_limited if the share stays in use, unavailable if all connections do
+   * @throws DomainError rate_limited if the share of the organization stays in use for 10 s;
+   *   unavailable if the connections for bounded work of all organizations do
    */
   async bounded<Done>(tenant: string, work: (tx: EntityManager) => Promise<Done>): Promise<Done> {
     const leave = await this.#bounded.take(tenant, PATIENCE);
@@ -138,8 +142,9 @@ export class TenantWork {
 }
 
 /**
- * Returns the largest number of connections that one tenant may use. If all tenants together have
- * more than one, one tenant cannot use all of them.
+ * Returns the largest number of connections that one tenant may use. It is less than the number for
+ * all tenants together, so that one tenant cannot use all connections. It is 1 if all tenants
+ * together have only one.
  */
 function ofOneTenant(most: number, share: number): number {
   return Math.max(1, Math.min(most, share - 1));

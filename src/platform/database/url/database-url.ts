@@ -123,8 +123,8 @@ function urlOf(login: string, path: string, host: string, port: number, rest: UR
 }
 
 /**
- * Returns true if a URL can be parsed. As the driver does, it accepts a URL with an empty host, for
- * which it tries a placeholder.
+ * Returns true if a URL can be parsed. Like the driver, it also accepts a URL with an empty host,
+ * and then parses the URL with a placeholder as the host.
  */
 function isParsed(url: string): boolean {
   return URL.canParse(url) || URL.canParse(url.replace('@/', '@host/'));

@@ -22,7 +22,7 @@ export interface PresentedToken {
   readonly address: string | undefined;
 }
 
-/** The caller of a request for the log, also if the request was refused. */
+/** The facts about the caller of a request that the log shows, even if the request was refused. */
 export interface CallerFacts {
   readonly userId?: string | undefined;
   readonly orgId?: string | undefined;
@@ -47,19 +47,23 @@ export interface VerifiedRequest {
   readonly path: string;
   /**
    * The id of the session for which the sending page was rendered, from the request header
-   * `svc-session`; undefined without the header. It shows if the user has changed since.
+   * `svc-session`; undefined without the header. If it is not the id of the current session,
+   * another login took place in this browser since.
    */
   readonly pageSession: string | undefined;
-  /** Returns the client's address and program, as audit rows keep them. */
+  /** Returns the id of the request, the client address and the user agent, for an audit row. */
   readonly origin: () => ReturnType<typeof originOf>;
 }
 
 /**
- * The look-up of the caller of a request, which began while the rate limit of the request was being
- * decided, so that a database that is far away is waited for once.
+ * A look-up of the caller of a request that began before the rate limit of the request was decided.
+ * The request then waits for both answers of the database at the same time.
  */
 export interface BegunLookUp {
-  /** The token that is looked up. What was found, only the policy that began the look-up knows. */
+  /**
+   * The token that is looked up. The implementation of {@link AccessPolicy} adds the result in
+   * fields of its own.
+   */
   readonly token: string;
 }
 
@@ -71,10 +75,10 @@ export interface BegunLookUp {
  */
 export abstract class AccessPolicy<Session = unknown> {
   /**
-   * Begins to look up the caller of a request whose rate limit is not decided yet. The look-up
-   * changes nothing, because the request may still be refused.
+   * Begins to look up the caller of a request before its rate limit is decided. The look-up changes
+   * nothing, because the request may still be refused.
    *
-   * @returns undefined if {@link find} will begin the look-up
+   * @returns undefined if nothing was begun, so that {@link find} does the whole look-up
    */
   abstract begin(presented: PresentedToken, rule: AuthRule): BegunLookUp | undefined;
 
@@ -99,7 +103,7 @@ export abstract class AccessPolicy<Session = unknown> {
    */
   abstract verify(session: Session, rule: AuthRule, request: VerifiedRequest): Promise<void>;
 
-  /** Returns the headers of every response to a caller beside those of the route. */
+  /** Returns headers that every response to a caller has in addition to those of its route. */
   abstract headersFor(session: Session): Readonly<Record<string, string>>;
 
   /** Returns the facts about the caller that the log shows. */

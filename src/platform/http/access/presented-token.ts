@@ -10,17 +10,18 @@ import type { PresentedToken } from './access-policy.js';
 import type { SessionCookies } from './session-cookies.service.js';
 
 /**
- * Returns the secret of an `Authorization: Bearer` header, whatever its characters; undefined if
- * there is none.
+ * Returns the secret of an `Authorization: Bearer` header, which may have any characters; undefined
+ * if there is none.
  */
 export function bearerSecret({ headers }: Pick<IncomingMessage, 'headers'>): string | undefined {
   return /^bearer +(.+)$/i.exec(headers.authorization ?? '')?.[1];
 }
 
 /**
- * Returns the access token of a request for a route, whose rule may exclude the session cookie.
+ * Returns the access token of a request. The session cookie is ignored if the rule of the route
+ * excludes it; undefined if there is no token.
  *
- * @throws DomainError unauthenticated as {@link presentedToken} does
+ * @throws DomainError unauthenticated for an Authorization header without a Bearer or DPoP token
  */
 export function tokenFor(
   request: Request,

@@ -8,8 +8,8 @@ import { readCookie, readCookieValues, setCookie } from './cookies.js';
 /** The name of the cookie with the access token of a session. */
 const SESSION = 'svc_session';
 /**
- * The name of the cookie that recognizes the browser in which a sign-in or a login began. It is
- * needed because no session exists yet at that time.
+ * The name of the cookie that recognizes the browser in which a login began, at an identity
+ * provider or with a security key. It is needed because no session exists yet at that time.
  */
 const BROWSER = 'svc_browser';
 /**
@@ -35,8 +35,8 @@ const DISMISSED = { name: 'svc_dismissed', path: '/account' } as const;
 const RETURNING_SECONDS = 400 * 86_400;
 
 /**
- * The start of the names of cookies with the encrypted state of a sign-in. Each sign-in has its
- * own, so that sign-ins in two tabs do not disturb each other.
+ * The start of the names of cookies with the encrypted state of a sign-in at an identity provider.
+ * Each sign-in has its own cookie, so that sign-ins in two tabs do not disturb each other.
  */
 const SIGN_IN = 'svc_sign_in_';
 
@@ -46,10 +46,10 @@ const BROWSER_SECRET = /^[\w-]{43}$/; // 256 bits, base64url
  * Sets and reads the cookies of the service: HttpOnly, SameSite=Lax, Path=/, and Secure if the base
  * URL is https.
  *
- * Under https a session has two cookies of the same value. A sibling host can plant `svc_session`,
- * but not `__Host-svc_session`; if the request has `__Host-svc_session`, that cookie alone is read.
- * `svc_session` alone is for programs, which send no `Sec-Fetch-Site`. Every browser sends that
- * header over https, and then `svc_session` alone is ignored.
+ * Under https a session has two cookies of the same value. Another host of the same domain can
+ * plant `svc_session`, but not `__Host-svc_session`; if the request has `__Host-svc_session`, that
+ * cookie alone is read. `svc_session` alone is for programs, which send no `Sec-Fetch-Site`. Every
+ * browser sends that header over https, and then `svc_session` alone is ignored.
  */
 @Injectable()
 export class SessionCookies {
@@ -117,7 +117,7 @@ export class SessionCookies {
 
   /**
    * Returns true if a security key was used in this browser before. A page uses it to choose what
-   * it shows first. It proves nothing.
+   * it shows first. It proves nothing, because a client can send any cookie.
    */
   hasUsedKey(request: Request): boolean {
     return readCookie(request, RETURNING) === '1';
@@ -130,7 +130,10 @@ export class SessionCookies {
     setCookie(response, name, hint, options);
   }
 
-  /** Returns true if the user of this browser has dismissed a hint. It proves nothing. */
+  /**
+   * Returns true if the user of this browser has dismissed a hint. It proves nothing, because a
+   * client can send any cookie.
+   */
   hasDismissed(request: Request, hint: string): boolean {
     return readCookie(request, DISMISSED.name) === hint;
   }
@@ -154,8 +157,8 @@ export class SessionCookies {
   }
 
   /**
-   * Stores the encrypted state of a sign-in in a cookie, which the browser sends only to the paths
-   * below `path`.
+   * Stores the encrypted state of a sign-in at an identity provider in a cookie, which the browser
+   * sends only to the paths below `path`.
    */
   keepSignIn(
     response: Response,
@@ -167,8 +170,8 @@ export class SessionCookies {
   }
 
   /**
-   * Returns the encrypted state of a sign-in from its cookie, and removes the cookie; undefined if
-   * there is none.
+   * Returns the encrypted state of a sign-in at an identity provider from its cookie, and removes
+   * the cookie; undefined if there is none.
    */
   takeSignIn(
     request: Request,

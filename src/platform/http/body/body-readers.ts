@@ -27,7 +27,7 @@ const FORM = {
 /** The reader of each kind of request body. */
 export const BODY_READERS = {
   json: JSON_READER,
-  /** JSON under the media types of RFC 7644 §3.1. */
+  /** JSON of SCIM, with one of the two media types of RFC 7644 §3.1. */
   scim: { ...JSON_READER, name: 'application/scim+json or application/json' },
   form: { ...FORM, parse: parseForm },
   /**
@@ -124,11 +124,11 @@ function fieldsOf(text: string): URLSearchParams {
 }
 
 /**
- * Returns true for JSON whose characters a database can store: neither U+0000 nor half of a
- * surrogate pair.
+ * Returns true if a database can store all characters of a JSON text: it cannot store U+0000, or
+ * one half of a surrogate pair.
  *
- * @param json as JSON.stringify writes it: it escapes those characters, and control characters, by
- *   number
+ * @param json a text that JSON.stringify wrote, because that writes such characters only as escapes
+ *   (`\u0000`)
  */
 function isText(json: string): boolean {
   return !/\\u(?:0000|d[89a-f])/.test(json.replaceAll('\\\\', ''));

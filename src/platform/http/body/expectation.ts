@@ -24,8 +24,8 @@ export function expectsContinue(request: IncomingMessage): boolean {
 }
 
 /**
- * Returns the value of the header `Expect`; undefined without the header, and for HTTP/1.0, in
- * which a server must not answer it.
+ * Returns the value of the header `Expect`; undefined without the header, and for a request of
+ * HTTP/1.0, for which a server must ignore the header.
  */
 function expectationOf({ headers, httpVersion }: IncomingMessage): string | undefined {
   return httpVersion === '1.0' ? undefined : headers.expect;

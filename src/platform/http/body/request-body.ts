@@ -91,8 +91,8 @@ function decode(body: Buffer): string {
 }
 
 /**
- * Returns false for the parameter `charset` with another charset than UTF-8, and true for any other
- * parameter.
+ * Returns false for a parameter of `Content-Type` that sets a charset other than UTF-8, and true
+ * for any other parameter.
  */
 function leavesUtf8(parameter: string): boolean {
   const [name = '', value = ''] = parameter.toLowerCase().split('=', 2);

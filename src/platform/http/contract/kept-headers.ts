@@ -8,8 +8,8 @@ const KEPT = Symbol('kept headers');
 type KeepingResponse = ServerResponse & { [KEPT]?: HeaderLine[] };
 
 /**
- * Sets a header of a response that no handler and no error path of a library can remove, because it
- * is written only together with the head.
+ * Sets a header of a response that no handler and no library can remove. It is stored apart from
+ * the other headers, and written at the last moment, together with the head of the response.
  */
 export function keepHeader(response: KeepingResponse, name: string, value: string): void {
   (response[KEPT] ??= []).push([name, value]);

@@ -19,7 +19,7 @@ export function targetAuthority(url: string): string | undefined {
  * resolved to `/b`, because the router does not do that either. A target without a path becomes
  * `*`.
  *
- * @param bases see {@link originForm}
+ * @param bases base addresses behind which a second slash is dropped, see {@link originForm}
  */
 export function requestPath(
   { url = '' }: Pick<IncomingMessage, 'url'>,

@@ -15,8 +15,8 @@ const OWN_ORIGIN_ONLY = [
 /**
  * Makes the security headers of every response.
  *
- * @param formActionOrigins the origins other than our own to which forms may lead: those of the
- *   upstream identity providers
+ * @param formActionOrigins the origins of the upstream identity providers, to which forms may lead
+ *   in addition to our own origin
  */
 export function securityHeaders(formActionOrigins: readonly string[]) {
   const self = "'self'";

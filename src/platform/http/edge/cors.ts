@@ -46,7 +46,7 @@ const RESPONSE_HEADERS = [
  * script of another origin may read the routes to which a browser navigates (RFC 9700 §2.6).
  * Preflights are answered here, before any rate limit, since a browser sends them by itself.
  *
- * @param origins those of SVC_CORS_ORIGINS
+ * @param origins the origins that SVC_CORS_ORIGINS names
  */
 export function corsByAudience(routePolicies: RoutePolicies, origins: readonly string[]): EdgeStep {
   const shared: CorsOptions = {

@@ -43,8 +43,8 @@ export function ownAuthorities({ baseUrl, tls, mtls }: Config['http']): OwnAutho
 }
 
 /**
- * Makes the check that accepts the host of the base URL with any port. It is for a listener whose
- * port is not that of the base URL.
+ * Makes the check that accepts the host of the base URL with any port. It is for the plain listener
+ * beside TLS, because the base URL does not have the port of that listener.
  */
 export function ownHost({ baseUrl }: Config['http']): OwnAuthority {
   const { hostname } = new URL(baseUrl);
@@ -63,7 +63,10 @@ export interface HostRuleOptions {
  * Refuses a request for another host with 421 (RFC 9110 §7.4), and logs it under `security`: an
  * attacker may have made a name of theirs resolve to our address (DNS rebinding). The response
  * names the configured address. A request without a `Host`, with two or with a malformed one gets
- * 400 (RFC 9112 §3.2). At the host of a tenant, only the routes with `tenantHosts` exist.
+ * 400 (RFC 9112 §3.2).
+ *
+ * A tenant is an organization with a host of its own. At such a host, only the routes with
+ * `tenantHosts` exist.
  */
 export function hostRule(isOwn: OwnAuthority, options: HostRuleOptions): EdgeStep {
   const { routePolicies, tenantHosts } = options;
@@ -137,8 +140,8 @@ function hostRefusal({ baseUrl, errorRenderer }: HostRuleOptions) {
 }
 
 /**
- * Returns the label in front of our own authority; undefined for an authority that cannot be that
- * of a tenant.
+ * Returns the label in front of our own authority, such as `acme` of `acme.svc.example`; undefined
+ * for an authority that cannot be that of a tenant.
  */
 function tenantLabel(
   host: string | undefined,

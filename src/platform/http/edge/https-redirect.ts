@@ -4,10 +4,11 @@ import type { RoutePolicies } from '#platform/http/routing/route-policies.js';
 
 /**
  * Redirects every request of the plain HTTP listener to https, except for routes that also serve
- * plain HTTP. The origin of the redirect comes from the configuration, and never from the request,
- * so that a forged `Host` leads nowhere. At the host of a tenant it is the origin of that host.
+ * plain HTTP. The redirect uses the configured origin and never the `Host` of the request, so that
+ * a forged `Host` leads nowhere. A request to the host of a tenant is redirected to the origin of
+ * that tenant.
  *
- * @param baseUrl the public origin, https
+ * @param baseUrl the public origin of the service, https
  */
 export function httpsRedirect(routePolicies: RoutePolicies, baseUrl: string): EdgeStep {
   return (request, response, next) => {

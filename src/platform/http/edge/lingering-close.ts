@@ -13,7 +13,7 @@ const MOST_DISCARDED = 1024 * 1024;
  * reset the connection, and the client would lose the response. This function closes our side,
  * drops incoming bytes up to a bound, and cuts the connection after some time.
  *
- * @param ms the time that the client has to read the response and close its side
+ * @param ms the milliseconds that the client has to read the response and close its side
  * @param request the request that is still arriving; undefined if it could not be read
  */
 export function closeLingeringly(socket: Socket, ms: number, request?: IncomingMessage): void {

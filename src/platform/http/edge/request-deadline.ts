@@ -5,12 +5,15 @@ import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 import type { EdgeTimeouts } from './edge-timeouts.js';
 import { swallowLateWrites } from './late-writes.js';
 
-/** The functions that move the deadline of a response that has not ended. */
+/**
+ * For each response that has not ended, the function that moves its deadline to a number of
+ * milliseconds from now.
+ */
 const EXTENSIONS = new WeakMap<ServerResponse, (milliseconds: number) => void>();
 
 /**
- * Gives a response more time, counted from now. A route needs it whose answers are too large for a
- * slow connection.
+ * Gives a response more time, counted from now. It is for routes with responses so large that a
+ * slow connection cannot receive them within the normal time.
  */
 export function extendDeadline(response: ServerResponse, milliseconds: number): void {
   EXTENSIONS.get(response)?.(milliseconds);
@@ -19,8 +22,8 @@ export function extendDeadline(response: ServerResponse, milliseconds: number): 
 /**
  * Limits the time of every request, counted from its head. A request without a response at the end
  * of that time gets 408, and its connection is closed (RFC 9110 §15.5.9). A response that has begun
- * is cut off with its connection. Later writes of the handler are ignored; the time limits of the
- * database end its statements.
+ * is cut off with its connection. Later writes of the handler are ignored, and the time limits of
+ * the database end the statements of the handler.
  */
 export function requestDeadline(errorRenderer: ErrorRenderer, timeouts: EdgeTimeouts): EdgeStep {
   const expire = (request: IncomingMessage, response: ServerResponse) => {

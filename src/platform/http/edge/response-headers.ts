@@ -36,8 +36,8 @@ export type EdgeHeaders = (destination: Destination) => readonly HeaderLine[];
 /**
  * Makes the function that returns the headers of every response, so that they have one source.
  *
- * @param formActionOrigins the origins other than our own to which forms may lead: those of the
- *   upstream identity providers
+ * @param formActionOrigins the origins of the upstream identity providers, to which forms may lead
+ *   in addition to our own origin
  */
 export function edgeHeadersFor(formActionOrigins: readonly string[]): EdgeHeaders {
   const always = securityHeaders(formActionOrigins);

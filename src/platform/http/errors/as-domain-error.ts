@@ -39,9 +39,8 @@ function unavailable(detail: string, cause: unknown): DomainError {
 }
 
 /**
- * Returns the HTTP status of a thrown error; undefined if it has none, because the fault is then
- * the service's own. Express sets a status below 500 on an error that the client caused, such as a
- * malformed percent-encoding.
+ * Returns the HTTP status of an error that the client caused, such as a malformed percent-encoding;
+ * undefined for any other error. Express sets a status below 500 on the errors of clients.
  */
 function statusOf(thrown: unknown): number | undefined {
   if (!(thrown instanceof Error) || !('status' in thrown)) return undefined;

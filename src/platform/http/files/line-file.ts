@@ -6,7 +6,7 @@ import { csvTable, type CsvColumns } from '#platform/text/csv.js';
 import type { MediaTypes } from '#platform/http/routing/route-policy.js';
 import { cutOff } from '#platform/http/errors/cut-off.js';
 
-/** The media types of a list by the value of `format`. */
+/** The media types in which a list can be sent, by the value of the query parameter `format`. */
 export const LIST_FORMATS = {
   json: 'application/json',
   ndjson: 'application/x-ndjson',
@@ -30,7 +30,10 @@ export const FORMAT_QUERY = {
     .describe('The format of the response, in place of the header `Accept`.'),
 } as const;
 
-/** Describes the responses of a list: a page as JSON, and files. */
+/**
+ * Describes the response bodies of a list for `/openapi.json`: a page as JSON, or a file of NDJSON
+ * or CSV.
+ */
 export function inEveryFormat(page: ZodType): MediaTypes {
   return {
     [LIST_FORMATS.json]: page,
@@ -39,12 +42,12 @@ export function inEveryFormat(page: ZodType): MediaTypes {
   };
 }
 
-/** The batches of a list, which are read while the list is sent. */
+/** The rows of a list in batches, which are read one after another while the list is sent. */
 export type RowBatches<Row> = AsyncIterable<readonly Row[]>;
 
 /**
  * Returns the format that a client prefers by its header `Accept`; JSON if it accepts none of them.
- * The response varies by the header from then on.
+ * It also adds `Accept` to the header `Vary` of the response.
  */
 export function preferredFormat(request: Request, response: Response): ListFormat {
   response.vary('Accept');
@@ -53,7 +56,7 @@ export function preferredFormat(request: Request, response: Response): ListForma
 }
 
 /**
- * Answers with lines as a file. If a line cannot be read any more, the error is logged and the
+ * Makes a response that sends lines as a file. If reading a line fails, the error is logged and the
  * connection is closed.
  *
  * @param name the name of the file without its extension, which is the format
@@ -99,7 +102,7 @@ export interface ListFile<Row, Json extends object> {
   readonly columns: CsvColumns<Json>;
 }
 
-/** Answers with a list as a file of NDJSON or CSV. */
+/** Makes a response that sends a list as a file of NDJSON or CSV. */
 export function fileOfList<Row, Json extends object>(
   format: Exclude<ListFormat, 'json'>,
   batches: RowBatches<Row>,

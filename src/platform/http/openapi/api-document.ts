@@ -11,7 +11,8 @@ import { RESPONSE_HEADERS } from './responses.js';
 /**
  * Makes the OpenAPI document. It has the routes that belong to a group and declare their responses.
  *
- * @param examples an exchange for each operation, by the name of the operation
+ * @param examples a recorded request with its response for each operation, by the name of the
+ *   operation
  * @param baseUrl the address of the service
  */
 export function apiDocument(
@@ -61,7 +62,7 @@ export function apiDocument(
 }
 
 /**
- * Describes the server of the document. A service of this machine alone has a relative address
+ * Describes the server of the document. A service on a loopback host has a relative address
  * (OpenAPI 3.1 §4.8.5), because its absolute address means nothing on another machine.
  */
 function serverAt(baseUrl: string): OpenApiDocument['servers'][number] {

@@ -6,7 +6,9 @@ import type { JsonSchema, Reference, ResponseObject } from './document-types.js'
 export class Components {
   readonly schemas: Record<string, JsonSchema> = {};
   readonly responses: Record<string, ResponseObject> = {};
-  /** The names of schemas, by their ids and their whole texts. */
+  /**
+   * The component names of schemas. Each key has the id of the schema and its text with all parts.
+   */
   readonly #names = new Map<string, string>();
 
   /**
@@ -39,8 +41,9 @@ export class Components {
   }
 
   /**
-   * Returns the name of a schema. A schema whose input and output differ gets a name for each.
-   * @param text the schema with its parts, which tells equal schemas
+   * Returns the component name of a schema. If requests and responses have different forms of the
+   * schema, each form gets a name.
+   * @param text the schema with all its parts, by which equal schemas are recognized
    */
   #nameOf(id: string, text: string, io: Direction): string {
     const known = this.#names.get(`${id} ${text}`);
@@ -52,7 +55,10 @@ export class Components {
   }
 }
 
-/** Returns a schema as a text in which its parts stand in place of the references to them. */
+/**
+ * Returns a schema as a text in which its parts stand in place of the references to them. Two
+ * schemas are equal if these texts are equal.
+ */
 function expanded(id: string, defs: Readonly<Record<string, JsonSchema>>, depth = 0): string {
   const text = JSON.stringify(defs[id] ?? {});
   if (depth > DEEPEST) return text;
@@ -65,8 +71,8 @@ function expanded(id: string, defs: Readonly<Record<string, JsonSchema>>, depth 
 const DEEPEST = 8;
 
 /**
- * Copies a schema. References into `$defs` become references to components, and the ids of Zod are
- * left out.
+ * Copies a schema. Each reference into `$defs` becomes a reference to the component with that
+ * schema.
  */
 function renamed(value: unknown, names: ReadonlyMap<string, string>): unknown {
   if (Array.isArray(value)) return value.map((one) => renamed(one, names));

@@ -15,7 +15,7 @@ export interface ParameterObject {
   readonly schema: JsonSchema;
   /** The value in the example of the operation. */
   readonly example?: unknown;
-  /** A value of a request of its own, if the example of the operation lacks the parameter. */
+  /** The value in a further request, if the example of the operation lacks the parameter. */
   readonly examples?: NamedExamples;
 }
 
@@ -56,13 +56,16 @@ export interface OperationObject {
   readonly tags: readonly string[];
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   /**
-   * The scope that a token needs. The schemes of HTTP have none (OpenAPI 3.1 §4.8.30).
+   * The scope that a token needs. It is a field of our own, because OpenAPI defines scopes only for
+   * the types `oauth2` and `openIdConnect` (§4.8.30), which no scheme here has.
    */
   readonly 'x-scope'?: string;
   readonly parameters?: readonly ParameterObject[];
   readonly requestBody?: RequestBodyObject;
   readonly responses: Readonly<Record<string, ResponseObject | Reference>>;
-  /** The codes of its errors, by status. Each code has a page at `/errors/{code}`. */
+  /**
+   * The codes of the errors of the operation, by status. Each code has a page at `/errors/{code}`.
+   */
   readonly 'x-error-codes': Readonly<Record<string, readonly string[]>>;
 }
 

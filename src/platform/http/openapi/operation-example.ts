@@ -7,11 +7,12 @@ import type {
 } from './document-types.js';
 
 /**
- * The origin of the service in examples. The document has its own address in place of it.
+ * The origin of the service in recorded examples. The OpenAPI document has the real origin in place
+ * of it.
  */
 export const SAMPLE_ORIGIN = 'https://svc.example';
 
-/** An exchange that shows what an operation does: one request with its response. */
+/** An example that shows what an operation does: one request with its response. */
 export interface OperationExample {
   /** The values of the parameters of the path, the query and the headers, by their names. */
   readonly parameters?: Readonly<Record<string, unknown>>;
@@ -24,13 +25,18 @@ export interface OperationExample {
     /** The body: JSON, or text. A body of bytes has no example. */
     readonly body?: unknown;
   };
-  /** The values of the other parameters, from further requests. */
+  /**
+   * The values of parameters that the request of this example does not have, from further requests.
+   */
   readonly others?: Readonly<Record<string, unknown>>;
-  /** The texts of the answers to further requests, by their media types. */
+  /** The response bodies of further requests that had other media types, as text, by media type. */
   readonly texts?: Readonly<Record<string, string>>;
 }
 
-/** Returns an operation with the values of its example. */
+/**
+ * Returns an operation with the parameters and bodies of its example. Without an example, the
+ * operation is returned as it is.
+ */
 export function withExample(
   operation: OperationObject,
   example: OperationExample | undefined,
@@ -62,7 +68,7 @@ function withValue(
     : parameter;
 }
 
-/** Adds the texts of further answers to the response of the example. */
+/** Adds the bodies of further responses in other media types to the response of the example. */
 function withTexts(
   responses: OperationObject['responses'],
   { answer: { status }, texts = {} }: OperationExample,

@@ -5,14 +5,15 @@ export type Direction = 'input' | 'output';
 type OpenSchema = Record<string, unknown>;
 
 /**
- * Makes a JSON Schema of Zod plain for readers and for generators of clients: it drops what repeats
- * the type, and joins a type with null.
+ * Simplifies a JSON Schema that Zod made, for readers and for generators of clients. It drops
+ * keywords that repeat the type, and joins a type with null. The schema is changed in place.
  */
 export function plainSchema(schema: OpenSchema, io: Direction): void {
   // Zod writes `readOnly` for values that our code must not change. For clients of the API that
   // word has another meaning.
   delete schema['readOnly'];
-  // A response may gain members within a version of the API.
+  // A response may gain members within a version of the API, so clients must accept unknown
+  // members.
   if (io === 'output' && schema['additionalProperties'] === false) {
     delete schema['additionalProperties'];
   }
@@ -20,7 +21,7 @@ export function plainSchema(schema: OpenSchema, io: Direction): void {
   joinNull(schema);
 }
 
-/** The formats that say what the pattern of Zod repeats. */
+/** The formats for which Zod also writes a `pattern` that says the same. */
 const FORMATS = new Set<unknown>(['date-time', 'uuid', 'uri']);
 
 function withoutRepetition(schema: OpenSchema): void {
@@ -28,14 +29,16 @@ function withoutRepetition(schema: OpenSchema): void {
   if (FORMATS.has(format)) delete schema['pattern'];
   if (schema['minimum'] === Number.MIN_SAFE_INTEGER) delete schema['minimum'];
   if (schema['maximum'] === Number.MAX_SAFE_INTEGER) delete schema['maximum'];
-  // A number or a truth value that a query has as text has the keywords of that text.
+  // A query has numbers and booleans as text. Zod then adds the keywords of that text, which do not
+  // fit the type.
   if (type === 'integer' || type === 'boolean') {
     for (const keyword of ['pattern', 'enum', 'minLength', 'maxLength']) delete schema[keyword];
   }
 }
 
 /**
- * Joins the choice between null and one type that is no component: `{"type": ["string", "null"]}`.
+ * Writes a choice between null and one type as one type: `{"type": ["string", "null"]}`. A
+ * reference to a component is left as it is.
  */
 function joinNull(schema: OpenSchema): void {
   const choices = schema['anyOf'];

@@ -4,10 +4,7 @@ import type { AuthRule, RoutePolicy } from '#platform/http/routing/route-policy.
 
 const SAFE_METHODS = new Set(['GET', 'HEAD']);
 
-/**
- * The errors of the steps that run before the router, so that any request can get them, with any
- * path.
- */
+/** The errors of the steps that run before the router. Any request can get them, with any path. */
 const OF_EVERY_REQUEST = [
   'invalid_request',
   'body_too_large',

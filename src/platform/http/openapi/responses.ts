@@ -18,8 +18,8 @@ import { errorTypesOf, refusalsOf } from './refusals.js';
 type Responses = Record<string, ResponseObject | Reference>;
 
 /**
- * Describes every response of a route. The routes share one response for each status of an error,
- * so that it does not say which error codes a route can answer: {@link errorCodesOf} does.
+ * Describes every response of a route. All routes share the response of an error status, so that
+ * response cannot list the error codes of one route: {@link errorCodesOf} lists them.
  */
 export function responsesOf(route: CompiledRoute, components: Components): Responses {
   const { policy } = route;
@@ -70,7 +70,7 @@ function contentOf(
 /** The schema of a body that is not JSON. OpenAPI 3.1 gives bytes an empty schema. */
 const RAW = { text: { type: 'string' }, binary: {} } as const satisfies Record<string, JsonSchema>;
 
-/** The word before the name of a response, by the format of its error. */
+/** The first word of the name of an error response, by the format of the error. */
 const FORMATS = {
   problem: '',
   oauth: 'OAuth',
@@ -112,8 +112,9 @@ function errorBody(
 const header = (name: string): Reference => ({ $ref: `#/components/headers/${name}` });
 
 /**
- * The headers of a response that tell a client what to do. Those of every response are in the text
- * of the document, because a generator of clients writes code for each header of each response.
+ * The headers that tell a client what to do after an error, by status. The headers that every
+ * response has are described only in the text of the document, because a generator of clients
+ * writes code for each header of each response.
  */
 const HEADERS: Readonly<Record<number, ResponseObject['headers']>> = {
   401: { 'www-authenticate': header('www-authenticate') },

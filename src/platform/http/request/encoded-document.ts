@@ -33,7 +33,7 @@ export function encodedDocument(content: Buffer, etag = entityTag(content)): Enc
  * Sends a document in the coding that the client prefers. Sends 304 if the client already has the
  * document in any coding, because all codings change together.
  *
- * @param type the media type, or the extension of one
+ * @param type the media type, or a file extension that stands for it, such as `json`
  */
 export function sendEncoded(
   request: Request,

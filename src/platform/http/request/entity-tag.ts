@@ -14,12 +14,16 @@ export function jsonTag(value: unknown): string {
   return entityTag(JSON.stringify(value));
 }
 
-/** The header of a route that calls {@link assertMatches}, for `/openapi.json`. */
+/**
+ * Describes the header `If-Match` of a route that calls {@link assertMatches}, for `/openapi.json`.
+ */
 export const IF_MATCH = {
   'if-match': 'The `ETag` that was read before. If another request has changed it since, 412.',
 } as const;
 
-/** The header of a route that calls {@link assertNames}, for `/openapi.json`. */
+/**
+ * Describes the header `If-Match` of a route that calls {@link assertNames}, for `/openapi.json`.
+ */
 export const MUST_MATCH = {
   'if-match': 'The `ETag` that was read before: 428 without it, 412 after another change.',
 } as const;
@@ -49,12 +53,12 @@ export function assertNames(ifMatch: string | undefined, tag: string): void {
 }
 
 /**
- * Returns true if `If-None-Match` or `If-Match` names an entity tag (RFC 9110 §13.1), by weak
- * comparison.
+ * Returns true if `If-None-Match` or `If-Match` names an entity tag (RFC 9110 §13.1). The
+ * comparison is weak: it ignores the prefix `W/`.
  *
- * `If-None-Match` requires that comparison, and clients send our weak tags in `If-Match` too.
- * Unlike Express' `request.fresh`, this function ignores `Cache-Control`, which addresses caches:
- * `fetch` sends `no-cache` with every `If-None-Match`.
+ * `If-None-Match` requires the weak comparison, and clients send our weak tags in `If-Match` too.
+ * Express' `request.fresh` also looks at `Cache-Control`, but that header is for caches: `fetch`
+ * sends `no-cache` with every `If-None-Match`. So this function ignores it.
  */
 export function namesTag(condition: string | undefined, tag: string): boolean {
   if (condition === undefined) return false;

@@ -4,8 +4,8 @@ import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 import { keepHeader } from '#platform/http/contract/kept-headers.js';
 
 /**
- * The request header of FAPI by which a client numbers its requests. The service returns it, and
- * writes its value on every log line and audit row of the request.
+ * The header of FAPI (a security profile of OAuth) by which a client names each of its requests.
+ * The service returns it, and writes its value on every log line and audit row of the request.
  */
 export const INTERACTION_ID = 'x-fapi-interaction-id';
 

@@ -4,12 +4,12 @@ import { z } from 'zod';
 /** Matches a `Prefer` header that requests a body instead of an empty response (RFC 7240 §4.2). */
 const REPRESENTATION = /(?:^|[\s,])return\s*=\s*"?representation"?\s*(?:$|[;,])/i;
 
-/** The header of a route that calls {@link sendDeleted}, for `/openapi.json`. */
+/** Describes the header `Prefer` of a route that calls {@link sendDeleted}, for `/openapi.json`. */
 export const PREFER = {
   prefer: '`return=representation` asks for 200 with the numbers of what ended, in place of 204.',
 } as const;
 
-/** The body after a deletion that ended access. */
+/** The schema of the response body after a deletion that ended access, such as sessions. */
 export const DELETED_JSON = z
   .object({
     ended: z.record(z.string(), z.int()).describe('The numbers of what ended, by their kind.'),

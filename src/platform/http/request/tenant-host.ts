@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-/** A tenant, which is an organization, that has a host of its own. */
+/** A tenant (an organization) that has a host of its own. */
 export interface HostedTenant {
   /**
    * The origin of the tenant's host. It comes from the configuration and a stored label, and never

@@ -29,7 +29,9 @@ export function handlerSchemas(controller: object, name: string): HandlerSchemas
   return Object.fromEntries(parts);
 }
 
-/** Returns the names of the members of an object that a schema allows. */
+/**
+ * Returns the names of the members of the object that a schema describes; none without a schema.
+ */
 export function namesOf(schema: ZodType | undefined): readonly string[] {
   if (schema === undefined) return [];
   const { properties } = toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });

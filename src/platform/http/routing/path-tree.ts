@@ -75,6 +75,9 @@ export function segmentsOf(template: string): readonly string[] {
 /**
  * Returns true if the segments of a template match those of a path, or those of another template. A
  * parameter of that other template is compared like a fixed text.
+ *
+ * @param wanted the segments of the template
+ * @param segments the segments of the path, or of the other template
  */
 export function matchesSegments(wanted: readonly string[], segments: readonly string[]): boolean {
   return (

@@ -78,8 +78,8 @@ export class RoutePolicies {
 
   /**
    * Returns the path that serves the metadata of the protected resource to which a path belongs;
-   * undefined if there is none. The path of the metadata of one resource begins with that of the
-   * whole service (RFC 9728 §3.1).
+   * undefined if there is none. The metadata of the paths below `/x` has the metadata path of the
+   * whole service, with `/x` at its end (RFC 9728 §3.1).
    */
   resourceMetadataOf(path: string): string | undefined {
     const whole = this.#resourceMetadata.at(-1) ?? '';
@@ -105,7 +105,8 @@ export class RoutePolicies {
   }
 
   /**
-   * Makes a request count as one whose path has no route. Its errors have the format for programs.
+   * Makes a request count as one for a path that no route has. Its errors are then problem
+   * documents for programs, and never HTML.
    */
   ofNothing(request: Classified): void {
     request[POLICY] = { ...UNMATCHED_POLICY, errors: 'problem' };
@@ -165,8 +166,9 @@ function entryOf(template: string, routes: readonly SplitRoute[]): PathEntry {
 }
 
 /**
- * Returns the rules of a path that the steps before the router apply whatever the method, as a
- * text, so that two policies can be compared.
+ * Returns the rules that all routes of one path must share, because the steps before the router
+ * apply them without regard to the method. They are joined to one text, so that two policies can be
+ * compared.
  */
 function sharedRules(policy: RoutePolicy): string {
   const { audience, hosts, tenantHosts, plainHttp, errors, body } = policy;

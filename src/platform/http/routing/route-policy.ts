@@ -2,8 +2,9 @@ import type { ZodType } from 'zod';
 import type { ErrorCode } from '#platform/errors/catalogue.js';
 
 /**
- * The ways to read a body. `raw` keeps the bytes of a JSON text, because a signature covers them;
- * `none` reads no body at all.
+ * The ways to read a body. `json` and `scim` read JSON; `form` and `fields` read a form, in which
+ * only `fields` allows a name to occur twice. `raw` keeps the bytes of a JSON text, because a
+ * signature covers them. `none` reads no body at all.
  */
 export type BodyKind = 'json' | 'scim' | 'form' | 'fields' | 'raw' | 'none';
 
@@ -148,8 +149,9 @@ export interface RoutePolicy {
    */
   readonly head: boolean;
   /**
-   * True if requests of the route go before others after the client's address has used up its
-   * limit. It is for routes that remove access, because access lasts while such a request waits.
+   * True if a rate-limited request of the route gets the earliest free moment to try again, and not
+   * the moment after all other waiting requests. It is for routes that remove access, because
+   * access lasts while such a request waits.
    */
   readonly goesFirst: boolean;
   /**

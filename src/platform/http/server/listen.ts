@@ -16,11 +16,12 @@ export class CannotListen extends Error {
 }
 
 /**
- * The option by which every worker binds the same port for itself, and the kernel chooses the
- * worker of a connection (SO_REUSEPORT). On Linux the kernel spreads the connections evenly. On
- * other systems the primary process accepts the connections, and passes them on (node:cluster). If
- * a worker is killed in the moment in which it gets a connection, the primary process keeps this
- * connection open for ever, and nothing answers it.
+ * The option by which every worker binds the same port for itself (SO_REUSEPORT). On Linux the
+ * kernel then spreads the connections evenly over the workers.
+ *
+ * Other systems do not use the option: the primary process accepts the connections, and passes them
+ * on (node:cluster). If a worker is killed in the moment in which it gets a connection, the primary
+ * process keeps this connection open for ever, and nothing answers it.
  */
 export const SHARED_PORT: ListenOptions = process.platform === 'linux' ? { reusePort: true } : {};
 

@@ -15,7 +15,10 @@ import { isEncrypted, type HeaderLine } from '#platform/http/contract/kept-heade
 import { UNMATCHED_POLICY } from '#platform/http/routing/route-policy.js';
 import { rawResponse } from './raw-response.js';
 
-/** The errors for those codes of Node that do not mean malformed bytes. */
+/**
+ * The error and its text for each code of Node that does not mean malformed bytes. All other codes
+ * that begin with `HPE_` mean malformed bytes.
+ */
 const FAULTS: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['timed_out', 'The request arrived too slowly. Send it again.'],
   HPE_HEADER_OVERFLOW: ['headers_too_large', 'The headers are too large.'],
@@ -65,12 +68,12 @@ export class ParseErrorResponder {
   constructor(private readonly options: ParseErrorOptions) {}
 
   /**
-   * Remembers the response of each request of a connection until it is finished. Bytes that cannot
-   * be read as a request may be the rest of the body of that request.
+   * Remembers the response of each request of a connection until it is finished. If unreadable
+   * bytes arrive later, they may be the rest of the body of such a request.
    *
-   * @returns false for a request that follows the last response of its connection and is not served
-   *   (RFC 9112 §9.6). The response is made the last one if too many wait already, since a client
-   *   that sends without reading would fill the memory.
+   * @returns false for a request that must not be served, because an earlier response closes the
+   *   connection (RFC 9112 §9.6). If too many responses wait already, this response will close it:
+   *   a client that sends requests without reading responses would fill the memory.
    */
   follow(response: ServerResponse): boolean {
     const { socket } = response.req as { readonly socket: Connection };
@@ -151,9 +154,9 @@ const TUNNEL: RawRefusal = {
 };
 
 /**
- * Handles the errors of a connection after CONNECT, when Node does not handle them any more: an
- * unhandled error would end the process. It also ends the responses of the connection that still
- * wait.
+ * Handles the errors of a connection after CONNECT. Node does not handle them any more, and an
+ * unhandled error would end the process. When the connection closes, its responses that still wait
+ * are ended too.
  */
 function takeOver(socket: Connection): void {
   socket.on('error', () => undefined); // 'close' follows

@@ -11,21 +11,20 @@ export interface Hit {
   readonly tier: string;
   readonly rate: Rate;
   /**
-   * Returns the text that names this request as the holder of a booking, which reserves the moment
-   * at which a refused client may try again. The text has hashes of the credential, and of the
-   * method and path.
+   * Returns the text that identifies this request in a booking: a hash of the credential, and a
+   * hash of the method and path. A booking reserves the moment at which a refused client may try
+   * again.
    */
   readonly holder: () => string;
   /**
-   * Is called when the database is asked for the decision. It may begin work that only reads, so
-   * that a database that is far away is waited for once.
+   * Is called right after the database was asked for the decision. It may begin other reads of the
+   * database, so that the request waits for both at the same time.
    */
   readonly whileAsked?: () => void;
 }
 
 /**
- * Takes the place of the credential in the text of a booking's holder, for requests without a
- * credential.
+ * Stands for the credential of a request without a credential, in the text of {@link Hit.holder}.
  */
 export const NO_CREDENTIAL = '';
 
@@ -42,14 +41,14 @@ export abstract class Buckets implements ThrottlerStorage {
 
   /**
    * Returns the decision that a request would get at this moment, from what this process knows. It
-   * counts and books nothing, and sends no statement to the database. `remaining` includes that
-   * request.
+   * counts and books nothing, and sends no statement to the database. `remaining` includes the
+   * request itself.
    */
   abstract peek(hit: Hit): Decision;
 
   /**
-   * Counts a request that was allowed without asking this bucket. The debt of the bucket never
-   * becomes larger than its burst allows.
+   * Counts a request that was allowed without a decision of this bucket. The debt of a bucket is
+   * the time until it is equal to an unused one; it never exceeds what the burst allows.
    */
   abstract charge(hit: Hit): void;
 

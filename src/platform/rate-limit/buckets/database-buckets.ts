@@ -18,8 +18,8 @@ const PATIENCE = 2000;
 const ASK_AGAIN_AFTER = 1000;
 
 /**
- * Buckets without a debt are deleted every `CLEAR_EVERY` milliseconds. One statement deletes at
- * most `CLEAR_AT_ONCE` of them, so that it is short.
+ * Buckets without a debt, which are equal to new ones, are deleted every `CLEAR_EVERY`
+ * milliseconds. One statement deletes at most `CLEAR_AT_ONCE` of them, so that it is short.
  */
 const CLEAR_EVERY = 60_000;
 const CLEAR_AT_ONCE = 10_000;
@@ -30,8 +30,8 @@ const CLEAR_AT_ONCE = 10_000;
  *
  * A flood of requests must cost the database nothing. So a denial is cached until it is over, and
  * the number of concurrent statements for one bucket is at most its burst. While the database
- * cannot be reached, this process's own buckets decide, beginning with the database's last answers,
- * so that a limit is never off.
+ * cannot be reached, buckets in the memory of this process decide, so that a limit is never off.
+ * They begin with the last states that the database returned.
  */
 export class DatabaseBuckets extends Buckets {
   readonly #local: LocalBuckets;

@@ -10,15 +10,16 @@ import { LONGEST_STATE } from './tiers.js';
 const MOST = 100_000;
 
 /**
- * The milliseconds for which the cache refuses a client without a booking, if all bookings of its
- * bucket are taken. A booking that another replica makes in this time is not due before the end of
- * this time, because no response states a wait of less than a second.
+ * The shortest time, in milliseconds, for which the cache refuses clients without a booking after
+ * all bookings of a bucket are taken. Another replica may give such a client a booking meanwhile.
+ * That booking is not due within this time, because no response states a wait of less than a
+ * second.
  */
 const HOLD = 990;
 
 /**
  * The state of a bucket after a decision of the database. Times are in milliseconds from the moment
- * of that decision.
+ * of that decision. The debt is the time until the bucket is equal to an unused one.
  */
 export interface DeniedBucket {
   readonly debt: number;
@@ -27,8 +28,8 @@ export interface DeniedBucket {
 }
 
 /**
- * A denied bucket, with the times at which the database was asked and had answered. The database
- * decided between these two.
+ * A denied bucket, with the times at which the database was asked and at which it had answered. The
+ * database decided between these two times.
  */
 interface Refusal extends DeniedBucket {
   readonly asked: number;
@@ -36,14 +37,14 @@ interface Refusal extends DeniedBucket {
 }
 
 /**
- * Caches denials of the database for as long as the database would certainly deny again. A cached
- * denial is for a client whose booking is not due yet, and for any client without a booking if all
- * bookings of the bucket are taken.
+ * Caches denials of the database for as long as the database would certainly deny again. A denial
+ * is cached for each client with a booking that is not due yet. If all bookings of a bucket are
+ * taken, it is cached for all other clients as well.
  *
- * The database decided between the question and its answer. The end of a denial is counted from the
- * question, so that it ends here no later than in the database: a client that waited as long as any
- * replica stated is not refused from this cache. The wait that a client is told is counted from the
- * answer, so that it is long enough.
+ * The exact moment of the decision is unknown: it is between the question to the database and its
+ * answer. The end of a denial is counted from the question, so that a client that waited as long as
+ * it was told is not refused here. The wait in a response is counted from the answer, so that it is
+ * long enough.
  */
 export class DenialCache {
   readonly #known = new GenerationalMap(LONGEST_STATE, () => new Map<string, Refusal>());
@@ -70,8 +71,8 @@ export class DenialCache {
   /**
    * Caches a denial of the database.
    *
-   * @param asked when the database was asked
-   * @param answered when it had answered
+   * @param asked when the database was asked, in milliseconds of the monotonic clock
+   * @param answered when it had answered, by the same clock
    */
   remember(bucket: string, refused: DeniedBucket, asked: number, answered: number): void {
     if (this.#known.size >= MOST && this.#known.get(bucket, answered) === undefined) return;

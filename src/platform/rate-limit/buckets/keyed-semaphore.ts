@@ -1,4 +1,4 @@
-/** The work of one key: the number of running pieces, and the callers that wait. */
+/** The work of one key: the number of pieces of work that run, and the callers that wait. */
 interface Turns {
   running: number;
   readonly waiting: (() => void)[];

@@ -9,8 +9,8 @@ import { GenerationalMap } from '#platform/gcra/generational-map.js';
 import { LONGEST_STATE } from './tiers.js';
 
 /**
- * The largest number of buckets in this process that belong to one client each. An entry takes at
- * most 32 bytes in each of two generations.
+ * The largest number of buckets in this process that belong to a single client each. A bucket takes
+ * at most 32 bytes in each of the two generations of the map.
  */
 const MOST_BUCKETS = 1_000_000;
 
@@ -21,8 +21,8 @@ const MOST_BUCKETS = 1_000_000;
 const OVERFLOW_BUCKETS = 4096;
 
 /**
- * The largest number of buckets with bookings. In any further bucket, a refused client books
- * nothing, and is told to wait until the end of the queue.
+ * The largest number of buckets with bookings. In any further bucket, a refused client is told how
+ * long to wait, but no moment is reserved for it.
  */
 const MOST_BOOKED = 100_000;
 
@@ -31,13 +31,16 @@ const NO_BOOKINGS: readonly Booking[] = [];
 /**
  * The buckets of the rate limits of one process, in its memory.
  *
- * A bucket is dropped only if it has no debt, so that a flood of other clients does not clear the
- * debt of a client. If a million clients come within a minute, further clients share the overflow
- * buckets at random. That refuses too many requests rather than too few, and a client that has a
- * bucket of its own keeps it.
+ * A bucket is dropped only when it is equal to an unused one, so that a flood of other clients does
+ * not clear the state of a client. If a million clients come within a minute, further clients share
+ * the overflow buckets at random. That refuses too many requests rather than too few, and a client
+ * that has a bucket of its own keeps it.
  */
 export class LocalBuckets extends Buckets {
-  /** The theoretical arrival time of each bucket (GCRA), by 48 bits of the hash of its key. */
+  /**
+   * The state of each bucket: its theoretical arrival time (TAT) in the rate-limit algorithm GCRA,
+   * in milliseconds. The keys of the map are 48 bits of a hash of the bucket's key.
+   */
   readonly #tats = new GenerationalMap(LONGEST_STATE, () => new Float64Map());
   /** The bookings of the buckets that have any. */
   readonly #bookings = new GenerationalMap(
@@ -87,6 +90,8 @@ export class LocalBuckets extends Buckets {
   /**
    * Raises the debt of a bucket to its debt in the database, if that is larger. A smaller debt is
    * ignored, because the database may not know the latest requests yet.
+   *
+   * @param tat the theoretical arrival time in the database, converted to this process's clock
    */
   owe(hit: Hit, tat: number): void {
     const now = Math.floor(this.clock.monotonic());

@@ -5,8 +5,8 @@ import { GRACE, longestDebt, type Rate } from '#platform/gcra/gcra.js';
 import { TIERS } from './tiers.js';
 
 /**
- * A bucket's last booking may expire later than the bucket's debt ends. This is the longest time in
- * seconds between the two.
+ * The longest time, in seconds, for which a bucket can still have a booking after its debt has
+ * ended. Until then the bucket must not be deleted.
  */
 const LONGEST_LAPSE = Math.max(
   ...Object.values(TIERS).map(({ interval }) => (LAPSE_INTERVALS * interval) / 1000),
@@ -14,7 +14,7 @@ const LONGEST_LAPSE = Math.max(
 
 /**
  * A decision of the database, and the state of the bucket after it. Times are in milliseconds from
- * the moment of the decision.
+ * the moment of the decision. The debt is the time until the bucket is equal to an unused one.
  */
 export interface DecidedRow {
   readonly admitted: boolean;
@@ -29,13 +29,14 @@ export interface DecidedRow {
  */
 export class RateLimitsRepository {
   /**
-   * Decides about one request, as `takeOrBook` does, in one statement. The lock of the row
-   * serializes the requests of one bucket, so that each decision sees the one before it. A request
-   * that waited for the lock is decided by the time at which it came.
+   * Decides about one request in one statement, by the same rules as `takeOrBook` in
+   * `platform/gcra/bookings.ts`. The lock of the row serializes the requests of one bucket, so that
+   * each decision sees the one before it. A request that waited for the lock is decided by the time
+   * at which it came.
    *
-   * A refused request also writes the row, since PostgreSQL returns the current row only of a
-   * write. Such a write leaves the debt as it is, unless the debt is impossible because the
-   * server's clock was set back.
+   * A refused request also writes the row, because PostgreSQL returns the current row only of a
+   * write. The debt is then written back as it is. Only a debt that is impossible, because the
+   * server's clock was set back, is reduced to the largest possible one.
    */
   async take(tx: EntityManager, bucket: string, holder: string, rate: Rate): Promise<DecidedRow> {
     const { burst, interval, most, lapse, grace } = inSeconds(rate);
@@ -89,10 +90,10 @@ export class RateLimitsRepository {
   }
 
   /**
-   * Counts a request that was allowed without a decision of this bucket. The debt never exceeds the
-   * burst.
+   * Counts a request that was allowed without a decision of this bucket. The debt never exceeds
+   * what the burst allows.
    *
-   * @returns the debt after it, in milliseconds
+   * @returns the debt of the bucket after the request, in milliseconds
    */
   async charge(tx: EntityManager, bucket: string, rate: Rate): Promise<number> {
     const interval = rate.interval / 1000;

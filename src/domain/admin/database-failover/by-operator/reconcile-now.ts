@@ -20,7 +20,7 @@ import { withTransactionRetry } from '#platform/database/statements/transaction-
 const LONGEST_SESSION_HOURS = 12;
 
 /**
- * Ends all access, because the operator commands it, as the service itself does after a proven loss
+ * Ends all access on the order of the operator, as the service does by itself after a proven loss
  * of commits. All certificates so far are revoked, and the next login of each user needs both the
  * identity provider and the security key.
  *

@@ -3,8 +3,8 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { commitTime, findWitness } from './witness.repository.js';
 
 /**
- * The longest wait for a heartbeat of the service, and the pause between two reads of the
- * heartbeats, in milliseconds.
+ * The longest wait for a heartbeat, and the pause between two reads, in milliseconds. A heartbeat
+ * is the time that each process of the service regularly writes into the database.
  */
 const PATIENCE = 3_000;
 const POLL = 50;

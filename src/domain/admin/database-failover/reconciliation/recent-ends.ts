@@ -46,7 +46,7 @@ export class RecentEnds implements OnModuleInit {
     this.auditLog.onCommittedActs((committed) => this.note(committed));
   }
 
-  /** Remembers an act whose commit has returned. */
+  /** Remembers the acts of an audit event after their transaction has committed. */
   note(committed: CommittedActs): void {
     const now = this.clock.monotonic();
     this.#forgetBefore(now - REMEMBERED);

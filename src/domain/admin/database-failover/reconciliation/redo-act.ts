@@ -67,9 +67,9 @@ export async function redoAct(
 }
 
 /**
- * Ends a user again, together with the accounts that end with the user: the members who signed in
- * with an address of the SCIM record (twins), and linked records. It locks in the same order as the
- * first act: the directory, then users by id.
+ * Ends a user again. Linked records end with the user, and so do members who signed in with an
+ * address of this SCIM record (twins). The locks have the same order as in the lost act: the
+ * directory of the organization, then users by id.
  */
 async function endUser(
   tx: EntityManager,
@@ -223,8 +223,8 @@ async function removeReceiver(
 }
 
 /**
- * Ends a secret again that is valid on the server, because the server lost its end. A secret that
- * was to stay valid for a while gets the time of its end again.
+ * Ends a secret again that is valid on the server, because the server lost its end. If the secret
+ * was to stay valid until a later time, that time becomes its expiry again.
  */
 async function endSecret(
   tx: EntityManager,

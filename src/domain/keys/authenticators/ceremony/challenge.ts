@@ -4,9 +4,9 @@ import { systemRandom, type Random } from '#platform/clock/random.js';
 export const CEREMONY_SECONDS = 300;
 
 /**
- * The seconds for which a client waits for the user to touch the key. They are fewer than the
- * lifetime of the state, so that the client can still report the end of its wait with the same
- * state.
+ * The seconds for which a client waits for the user to touch the key. They are fewer than {@link
+ * CEREMONY_SECONDS}, so that the sealed state is still valid when the client reports that it has
+ * waited in vain.
  */
 export const TOUCH_SECONDS = 270;
 

@@ -4,7 +4,7 @@ import type { AuthenticationResponse } from './webauthn-json.js';
 import type { ClientData } from './client-data.js';
 
 /**
- * The positions of the flags and of the counter in authenticator data, after the hash of the
+ * The byte offsets of the flags and of the counter in authenticator data, after the SHA-256 of the
  * relying party id (WebAuthn §6.1).
  */
 const FLAGS_AT = 32;
@@ -36,8 +36,8 @@ export function nativeOrigin(clientId: string): string {
 
 /**
  * Verifies an assertion of a native client such as a command line (WebAuthn §7.2), because
- * `fido2-lib` accepts https origins only. The caller has already checked that the client data is
- * JSON and not of a frame in another site, and that the authenticator data is complete.
+ * `fido2-lib` accepts https origins only. The caller has already checked that the authenticator
+ * data is complete, and that the client data is JSON and not from a frame of another site.
  *
  * @returns the signature counter, which the caller compares, and whether the key verified its user
  * @throws Refusal with the first reason found; Error for a stored key that is not on P-256
@@ -63,8 +63,8 @@ export function verifyNativeAssertion(
 }
 
 /**
- * Checks steps 10 to 13 of WebAuthn §7.2: the type, the challenge and the origin, and that no token
- * binding is used, because the service does not support it.
+ * Checks steps 10 to 13 of WebAuthn §7.2: the type, the challenge and the origin. It refuses the
+ * use of token binding, because the service does not support it.
  */
 function checkClientData(
   { type, challenge, origin, tokenBinding }: ClientData,

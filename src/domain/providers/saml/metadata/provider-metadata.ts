@@ -6,15 +6,15 @@ import { fetchFault, type UpstreamHttp } from '#platform/outbound/upstream-http.
 import { unavailable } from '../../openid/sign-in-failure.js';
 
 /**
- * The shortest time, in milliseconds, between two fetches because of an unknown key. Without this
- * limit, any client could cause fetches by responses with such a key.
+ * The shortest time, in milliseconds, between two fetches for responses that are signed by an
+ * unknown key. Without this limit, any client could cause many fetches by such responses.
  */
 const RENEWAL_INTERVAL = 60_000;
-/** Milliseconds after which a failed read of metadata is repeated. */
+/** The milliseconds after which metadata that could not be read is requested again. */
 const RETRY_INTERVAL = 300_000;
 /**
- * The most requests that wait at once for a fetch because of an unknown key. The number is small
- * because each request holds its message in memory.
+ * The most requests that wait at once for a fetch because their response is signed by an unknown
+ * key. The number is small, because each request holds its message in memory.
  */
 const MOST_WAITING = 64;
 
@@ -42,8 +42,8 @@ export class SamlMetadata {
   #fetching: Promise<void> | undefined;
   #fetchedAt: number;
   /**
-   * The time of the last fetch after the one at the start. The fetch at the start is not counted,
-   * so that it does not delay a fetch because of an unknown key.
+   * The time of the last fetch after the one at the start. The fetch at the start is not counted.
+   * Otherwise a response with an unknown key in the first minute could not cause a fetch.
    */
   #fetchedAgainAt = Number.NEGATIVE_INFINITY;
   #hasFailed = false;
@@ -70,8 +70,8 @@ export class SamlMetadata {
   }
 
   /**
-   * Returns the metadata, and reads it again before if that is due. @throws DomainError
-   * upstream_unavailable if it has expired
+   * Returns the metadata. If its cacheDuration is over, it is read again first. @throws DomainError
+   * upstream_unavailable if the metadata has expired
    */
   async fresh(): Promise<IdpMetadata> {
     // After a failed read, sign-ins do not wait for another read, because it may take as long to
@@ -82,7 +82,7 @@ export class SamlMetadata {
 
   /**
    * Returns the metadata without a fetch, unless it has expired. @throws DomainError
-   * upstream_unavailable if it has expired and cannot be fetched
+   * upstream_unavailable if the metadata has expired and cannot be fetched
    */
   async valid(): Promise<IdpMetadata> {
     if (this.#hasEnded()) await this.#ask();

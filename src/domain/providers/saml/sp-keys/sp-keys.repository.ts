@@ -4,6 +4,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 /** A stored key with which this service signs SAML requests. */
 export interface StoredKey {
   readonly number: number;
+  /** The private key, encrypted under the root secret. */
   readonly sealed: string;
   /** The certificate in DER. */
   readonly certificate: Buffer;

@@ -24,8 +24,8 @@ interface OpenedKey extends StoredKey {
 
 /**
  * The keys with which this service signs SAML requests. The service makes them itself and stores
- * them encrypted, so that all replicas and restarts use the same ones. Which key signs depends only
- * on the time, so that replicas need not tell each other.
+ * them encrypted, so that all replicas and restarts use the same ones. The time alone decides which
+ * key signs, so that replicas need no coordination.
  */
 export class SpKeys {
   private constructor(

@@ -30,8 +30,8 @@ export function resourceProblem(
   }
   if (resource.includes('#')) return 'resource: must have no fragment';
   if (url.username !== '' || url.password !== '') return 'resource: must have no user information';
-  // An organization may have an issuer of its own, whose host is a subdomain of the service's host.
-  // Such an issuer is no cluster.
+  // A subdomain of this service's host can be the issuer of an organization, which signs tokens for
+  // AWS. It belongs to this service, and is no cluster.
   const isIssuer = url.hostname.endsWith(`.${new URL(own.baseUrl).hostname}`);
   if (isIssuer || isOwnOrigin(url, own)) return 'resource: must not be this service';
   const key = resourceKey(resource);

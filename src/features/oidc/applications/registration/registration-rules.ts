@@ -49,8 +49,8 @@ function addressProblem(registration: Registration): string | undefined {
 }
 
 /**
- * Finds the fault of the start address, which members follow as a link. It must have the origin of
- * a redirect URI, so that the link leads to the application.
+ * Finds the fault of the start address (`initiate_login_uri`), which members follow as a link. It
+ * must have the origin of a redirect URI, so that the link leads to the application.
  */
 function startProblem(registration: Registration): string | undefined {
   const { initiate_login_uri: start, redirect_uris: redirects } = registration;

@@ -1,6 +1,7 @@
 /**
- * The object identifiers of attribute types by their names in lower case. The names are those of
- * RFC 4514 §3 and RFC 4519, and those that OpenSSL and Java print.
+ * The object identifiers of the attribute types in a distinguished name, such as `cn`, by their
+ * names in lower case. The names are those of RFC 4514 §3 and RFC 4519, and those that OpenSSL and
+ * Java print.
  */
 const TYPES: ReadonlyMap<string, string> = new Map([
   ['cn', '2.5.4.3'],
@@ -47,8 +48,9 @@ const TYPES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Returns the object identifier of an attribute type, which may be written as a name, as dotted
- * numbers, or as dotted numbers after `OID.`. The case of letters does not matter.
+ * Returns the object identifier of an attribute type of a distinguished name. The type may be
+ * written as a name, as dotted numbers, or as dotted numbers after `OID.`. The case of letters does
+ * not matter.
  *
  * @returns undefined for an unknown name
  */

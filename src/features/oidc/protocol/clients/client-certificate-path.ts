@@ -2,8 +2,8 @@ import { X509Certificate } from 'node:crypto';
 import { BasicConstraints, Certificate } from 'pkijs';
 
 /**
- * The most certificates that a client may present, which limits the signatures verified for one
- * request.
+ * The largest number of issuer certificates that a client may send, and of certificates below the
+ * trusted authority. It limits the signatures that are verified for one request.
  */
 const LONGEST_CHAIN = 5;
 
@@ -17,8 +17,9 @@ const EXTENDED_KEY_USAGE = '2.5.29.37';
  */
 const NAME_CONSTRAINTS = '2.5.29.30';
 /**
- * The extensions that this file or `checkIssued` evaluates. A certificate with any other critical
- * extension is refused (RFC 5280 §4.2).
+ * The extensions that may be critical: those that this file or Node's `checkIssued` evaluates, and
+ * the subject alternative name (2.5.29.17), which restricts nothing. A certificate with any other
+ * critical extension is refused (RFC 5280 §4.2).
  */
 const UNDERSTOOD = new Set([BASIC_CONSTRAINTS, KEY_USAGE, EXTENDED_KEY_USAGE, '2.5.29.17']);
 
@@ -46,13 +47,16 @@ const DIGITAL_SIGNATURE = 0x80;
 
 /**
  * Returns true if a chain of certificates leads from a client certificate to an authority that the
- * operator trusts (RFC 5280 §6.1). OpenSSL cannot check that in the handshake: it would send the
- * authorities' names, and clients on JSSE, SChannel and NSS would then not send a self-signed
- * certificate.
+ * operator trusts (RFC 5280 §6.1).
+ *
+ * OpenSSL cannot check that in the TLS handshake, because it would then send the names of the
+ * authorities to the client. Clients on JSSE (Java), SChannel (Windows) and NSS (Firefox) would
+ * then send no self-signed certificate, which `self_signed_tls_client_auth` needs.
  *
  * @param leaf the certificate from the TLS layer, with the client's other certificates in
  *   `issuerCertificate`
- * @param authorities self-signed ones are trusted, others only help to build the path
+ * @param authorities the configured certificates: self-signed ones are trusted, others only help to
+ *   build the path
  */
 export function leadsToAuthority(
   leaf: X509Certificate,
@@ -120,7 +124,7 @@ function hasWeakSignature({ raw }: X509Certificate): boolean {
 }
 
 /**
- * Returns true if a certificate may issue the next certificate of the chain.
+ * Returns true if a certificate may issue the certificate below it in the chain.
  * @param below the number of certificates between this issuer and the leaf (RFC 5280 §4.2.1.9)
  */
 function mayIssue(issuer: X509Certificate, below: number): boolean {
@@ -142,8 +146,8 @@ function isForClients(leaf: X509Certificate): boolean {
 }
 
 /**
- * Checks that the extended key usages allow clients. As in OpenSSL, the usages of an authority also
- * limit the certificates that it issues.
+ * Returns true if the extended key usages of a certificate allow clients, or if it has none. As in
+ * OpenSSL, the usages of an authority also limit the certificates that it issues.
  */
 function isPurposeOfClients(certificate: X509Certificate): boolean {
   // In Node, the member `keyUsage` has the extended key usages.

@@ -35,8 +35,9 @@ const KEYS_OF_ALGORITHMS: Readonly<Record<string, readonly [kty: string, crv?: s
 };
 
 /**
- * Finds the fault of a client's keys: no key fits any algorithm with which the client may sign.
- * Keys behind `jwks_uri` are not checked, since they change.
+ * Returns a text for the developer if none of a client's keys fits an algorithm with which the
+ * client may sign. Keys behind `jwks_uri` are not checked, because the client can change them at
+ * any time.
  *
  * @returns undefined for keys without a fault
  */

@@ -24,8 +24,8 @@ interface Claims {
 
 /**
  * Returns true if a client must use PKCE, which protects its codes: a public client, a FAPI client,
- * and a client that registered `require_pkce`. For others PKCE is optional, as the nonce is in the
- * code flow (OpenID Connect Core §3.1.2.1).
+ * and a client that registered `require_pkce`. For other clients PKCE is optional, because OpenID
+ * Connect Core does not demand it.
  */
 export function requiresPkce(_ctx: unknown, client: Client & OwnMetadata): boolean {
   return client.clientAuthMethod === 'none' || isFapi(client) || client.require_pkce === true;
@@ -45,7 +45,8 @@ export interface ClientAssertion {
   readonly header: Header;
   readonly issuer: string;
   /**
-   * Every address of the token endpoint. In a pushed request, the addresses of the called endpoint
+   * The addresses of the token endpoint: the published one, and the one at the listener that
+   * received the request. In a pushed request, both addresses of the endpoint for pushed requests
    * are also listed.
    */
   readonly endpoints: readonly string[];
@@ -53,11 +54,11 @@ export interface ClientAssertion {
 
 /**
  * Checks a client assertion, by which a client authenticates. It must be short-lived, and its only
- * audience must be the issuer (FAPI 2.0 Security Profile §5.3.2.1). For a client without that
- * profile, the audience may also be the token endpoint (RFC 7523 §3), and in a pushed request the
- * endpoint of pushed requests (RFC 9126 §2).
+ * audience must be the issuer (FAPI 2.0 Security Profile §5.3.2.1). For a client without the FAPI
+ * profile, the audience may also be the token endpoint (RFC 7523 §3). In a pushed request it may be
+ * the endpoint of pushed requests (RFC 9126 §2).
  *
- * @param milliseconds the time since 1970
+ * @param milliseconds the present time in milliseconds since 1970
  * @throws InvalidClientAuth
  */
 export function checkClientAssertion(
@@ -100,12 +101,11 @@ interface RequestObject {
 }
 
 /**
- * Checks a request object of a FAPI client: its algorithm must be one of FAPI, and its lifetime at
- * most an hour (FAPI 2.0 Message Signing §5.3.1). The signature of a pushed request object was
- * checked when it was pushed, and its header is not stored, so that its algorithm is not checked
- * again.
+ * Checks a request object of a FAPI client. FAPI must allow its algorithm, and its lifetime must be
+ * at most an hour (FAPI 2.0 Message Signing §5.3.1). The algorithm of a pushed request object is
+ * not checked, because its header is not stored. Its signature was checked when it was pushed.
  *
- * @param milliseconds the time since 1970
+ * @param milliseconds the present time in milliseconds since 1970
  * @throws InvalidRequestObject
  */
 export function checkRequestObject(
@@ -157,7 +157,10 @@ function checkLogoutAddress(value: unknown): void {
 }
 
 /**
- * Checks one member of a client's metadata. The OAuth library calls this function for each member.
+ * Checks one member of a client's metadata that the OAuth library does not know. The library calls
+ * this function for each such member.
+ *
+ * @throws InvalidClientMetadata
  */
 export function checkMetadata(
   _ctx: unknown,

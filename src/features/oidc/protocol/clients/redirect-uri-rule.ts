@@ -29,8 +29,8 @@ export function addressProblem(uri: string): string | undefined {
 
 /**
  * Finds the fault of an address to which users are redirected after a login or a logout (RFC 8252
- * §7, RFC 9700 §2.1). Codes are sent to it, so http is only for a loopback host, and another scheme
- * must be named after a domain (RFC 8252 §7.1).
+ * §7, RFC 9700 §2.1). Codes are sent to it, so http is only for a loopback host. Another scheme
+ * must be named after a domain, such as `com.example.app` (RFC 8252 §7.1).
  *
  * @returns undefined for an address without a fault
  */

@@ -9,7 +9,10 @@ import {
 import { Certificate } from 'pkijs';
 import { attributeType } from './attribute-types.js';
 
-/** The result of a comparison of a registered subject with the subject of a certificate. */
+/**
+ * The result of a comparison of a registered subject with the subject of a certificate. It is
+ * `reversed` if they are equal with their parts in the opposite order.
+ */
 export type SubjectComparison = 'match' | 'reversed' | 'mismatch';
 
 /**
@@ -23,7 +26,10 @@ type Attribute = string;
  */
 type Rdn = readonly Attribute[];
 
-/** The tags of the text types (X.680 §8.6). ASN.1.js treats dates as strings too. */
+/**
+ * The ASN.1 tags of the text types, such as UTF8String (X.680 §8.6). They are listed because
+ * ASN.1.js treats dates as strings too.
+ */
 const TEXT_TAGS: ReadonlySet<number> = new Set([12, 18, 19, 20, 22, 26, 28, 30]);
 
 /**
@@ -130,7 +136,10 @@ function split(text: string, separator: RegExp): string[] {
   return parts;
 }
 
-/** Parses a value of `#` and hexadecimal digits: the BER of one value (RFC 4514 §2.4). */
+/**
+ * Parses the hexadecimal digits that follow `#` in a value: they are the BER encoding of one value
+ * (RFC 4514 §2.4). Returns undefined for any other text.
+ */
 function parseHex(hex: string): BaseBlock | undefined {
   if (!/^(?:[\da-f]{2})+$/i.test(hex)) return undefined;
   const ber = Uint8Array.from(Buffer.from(hex, 'hex'));
@@ -155,7 +164,8 @@ function unescapeValue(raw: string): string | undefined {
 
 /**
  * Decodes bytes as UTF-8.
- * @returns undefined for invalid bytes. A replacement by U+FFFD would make different bytes equal
+ * @returns undefined for invalid bytes, because a decoder that replaces them by U+FFFD would make
+ *   different bytes equal
  */
 function decodeUtf8(bytes: Uint8Array): string | undefined {
   try {

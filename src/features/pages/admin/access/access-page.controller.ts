@@ -22,8 +22,8 @@ import { targetAddress } from './target-path.js';
 const PAGE_SIZE = '50';
 
 /**
- * The query of the page, which is that of the API. An empty field is left out, because a form also
- * sends fields that the user did not fill.
+ * The query of the page has the same parameters as the list of targets in the API. An empty field
+ * is left out, because a form also sends fields that the user did not fill.
  */
 const PAGE_QUERY = z.preprocess((query) => {
   const filled = Object.entries(query ?? {}).filter(([, value]) => value !== '');
@@ -32,7 +32,7 @@ const PAGE_QUERY = z.preprocess((query) => {
 
 /**
  * Serves `/admin/access`: lists the targets of the organization (applications, roles, hosts), and
- * whom each admits.
+ * the rule by which each target admits people.
  */
 @Controller('admin/access')
 @Route(PAGE_ROUTE)

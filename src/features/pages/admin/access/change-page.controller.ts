@@ -19,8 +19,8 @@ import { shownTarget } from './shown-target.js';
 import { pageTarget, TARGET_PAGE, targetAddress, type TargetPath } from './target-path.js';
 
 /**
- * Serves `/admin/access/{kind}/{id}/change` and `/delete`. Before an admin confirms the change of a
- * target, these pages show who would gain and lose it, and which credentials would end.
+ * Serves `/admin/access/{kind}/{id}/change` and `/delete`. Before an admin confirms the change,
+ * these pages show which people would gain or lose access, and which credentials would end.
  */
 @Controller('admin/access/:kind/:id')
 @Route(PAGE_ROUTE)
@@ -32,7 +32,7 @@ export class ChangePageController {
   ) {}
 
   /**
-   * Shows an admin who would gain and lose a target by a proposed rule.
+   * Shows an admin which people would gain or lose access to a target by a proposed rule.
    * @throws DomainError admin_required, invalid_request, not_found
    */
   @Get('change')
@@ -60,7 +60,7 @@ export class ChangePageController {
   }
 
   /**
-   * Shows an admin who would lose a target by its deletion.
+   * Shows an admin which people would lose access to a target by its deletion.
    * @throws DomainError admin_required, not_found
    */
   @Get('delete')
@@ -97,12 +97,12 @@ export class ChangePageController {
   }
 }
 
-/** The largest number of characters of an address to which the login page can lead back. */
+/** The largest number of characters of a URL to which the login page can lead back. */
 const LONGEST_RETURN = 2048;
 
 /**
- * Returns the address that opens after a touch of the key: this page, or the page of the target if
- * this address is too long.
+ * Returns the URL that opens after the admin has touched the key: this page, or the page of the
+ * target if the URL of this page is too long.
  */
 function afterTouch({ req }: Response, ref: TargetRef): string {
   return req.originalUrl.length > LONGEST_RETURN ? targetAddress(ref) : req.originalUrl;
@@ -112,8 +112,8 @@ function afterTouch({ req }: Response, ref: TargetRef): string {
 const HIDDEN = 'shown after a touch';
 
 /**
- * Prepares the forecast of a change for the template, with a link by which the admin touches the
- * key.
+ * Prepares the forecast of a change for the template. Its link `touch` leads to the login page, on
+ * which the admin touches the key again.
  */
 function shownPreview(preview: RulePreview | HiddenPreview, address: string) {
   const touch = `/login?again=true&redirect_to=${encodeURIComponent(address)}`;

@@ -15,7 +15,7 @@ const ids = z
   .pipe(z.array(z.string().refine(isUuid, 'must be an id')).max(MOST_ASSIGNMENTS));
 
 /**
- * The largest number of characters of one text of the form. The address of the page has three of
+ * The largest number of characters of one text of the form. The URL of the page contains three of
  * these texts, and must fit into the headers of a request.
  */
 const LONGEST_TEXT = 2000;
@@ -29,8 +29,8 @@ const lines = z
   .pipe(z.array(z.string().max(256)).max(MOST_ASSIGNMENTS));
 
 /**
- * The fields of the form that proposes a rule. It names only the people and groups to add and to
- * remove, so that the address stays short for a target with many assignments.
+ * The fields of the form that proposes a rule. The form names only the people and groups to add and
+ * to remove, so that the URL stays short for a target with many assignments.
  */
 export const PROPOSAL = z.strictObject({
   access: z.enum(['everyone', 'assigned']),
@@ -57,7 +57,7 @@ export interface FoundNames {
   readonly removed: Pick<Named, 'people'>;
 }
 
-/** Returns the rule that results if a proposal changes the present assignments of a target. */
+/** Returns the rule of a target after a proposal is applied to the present assignments. */
 export function proposedRule(
   { access, minutes, fips, verification, ...proposal }: Proposal,
   assignments: readonly Assignment[],
@@ -87,8 +87,8 @@ export function proposedRule(
 }
 
 /**
- * Returns the body of the request that sets a rule. Each member is a text, because the page puts it
- * into a hidden field.
+ * Returns the body of the request that sets a rule. Each member is a text (JSON for objects and
+ * lists), because the page puts it into a hidden field.
  */
 export function bodyOf({ access, conditions, users, groups }: WantedRule) {
   const { touchWithinSeconds: seconds, models, userVerification } = conditions;

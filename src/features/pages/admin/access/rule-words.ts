@@ -43,7 +43,10 @@ export function wantedWords({ access, users, groups }: WantedRule): string {
   return ruleWords({ access, assignedUsers: users.length, assignedGroups: groups.length });
 }
 
-/** Returns in words the touch of a key that a target demands; undefined if it has no condition. */
+/**
+ * Returns in words which touch of a key the conditions of a target demand; undefined if it has no
+ * condition.
+ */
 export function conditionWords(conditions: Conditions): string | undefined {
   return hasConditions(conditions) ? `Needs ${demandOf(conditions)}` : undefined;
 }
@@ -75,7 +78,7 @@ const NOT_RECALLED: Readonly<Record<NotRecalled['what'], (time: string) => strin
   ssh_connection: () => 'A connection to a host that is open stays open. A new one is refused.',
 };
 
-/** Returns in words for how long a credential stays valid that the service cannot revoke. */
+/** Returns in words how long a credential stays valid although the service cannot revoke it. */
 export function notRecalledWords({ what, seconds }: NotRecalled): string {
   return NOT_RECALLED[what](minutes(seconds));
 }
@@ -101,8 +104,8 @@ function counted(n: number, one: string, many: string): string {
 }
 
 /**
- * Prepares the targets that admit one person, each with the kind of rule that does so, for a
- * template.
+ * Prepares for a template the targets that admit one person, each with the reason why it admits the
+ * person.
  */
 export function reachWords(page: ReachPage, userId: string) {
   return page.reached.map(({ target, decision }) => ({

@@ -16,7 +16,8 @@ export function shownTarget(target: Target, ref: TargetRef) {
     isMade: ref.kind === 'aws_role' || ref.kind === 'host_group',
     rule: ruleWords(target),
     conditions: conditionWords(conditions),
-    // Four decimal places are enough, because the form rounds to whole seconds.
+    // The minutes are cut to four decimal places. That is exact enough, because the form rounds
+    // them to whole seconds.
     minutes: seconds === null ? '' : String(Math.floor((seconds / 60) * 10_000) / 10_000),
   };
 }

@@ -26,8 +26,8 @@ const MOST_CHECKBOXES = 100;
 const PAGE_SIZE = 50;
 
 /**
- * The query of the page: the position in the list of people, and the person, by id or by address,
- * about whom the admin asks why the target admits them.
+ * The query of the page. `after` is the position in the list of people. `user` (an id) or `address`
+ * (an e-mail address) names the person about whom the admin asks why the target admits the person.
  */
 const PAGE_QUERY = z.strictObject({
   after: z.string().refine(isUuid, 'must be the next of a page before').optional(),
@@ -36,7 +36,7 @@ const PAGE_QUERY = z.strictObject({
 });
 type PageQuery = z.output<typeof PAGE_QUERY>;
 
-/** Serves `/admin/access/{kind}/{id}`: one target, its rule, and the people whom it admits. */
+/** Serves `/admin/access/{kind}/{id}`: one target, its rule, and the people that it admits. */
 @Controller('admin/access/:kind/:id')
 @Route(PAGE_ROUTE)
 export class TargetPageController {
@@ -86,7 +86,8 @@ export class TargetPageController {
 
   /**
    * Explains to an admin why a target does or does not admit a person; undefined if the query names
-   * no person. A person of another organization gets the same answer as a text that is no person.
+   * no person. A person of another organization gets the same answer as an unknown person, so that
+   * the answer does not reveal the person.
    */
   async #why(admin: Admin, ref: TargetRef, { user, address }: Pick<PageQuery, 'user' | 'address'>) {
     const asked = user ?? address ?? '';
@@ -103,7 +104,7 @@ export class TargetPageController {
     }
   }
 
-  /** Returns the id of the member with an address; the empty string if there is none. */
+  /** Returns the id of the member with an e-mail address; the empty string if there is none. */
   async #idOf(admin: Admin, address: string): Promise<string> {
     const { people } = await this.accessRules.findNamed(admin, [address], []);
     return people[0]?.id ?? '';

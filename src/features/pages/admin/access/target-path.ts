@@ -2,7 +2,10 @@ import { z } from 'zod';
 import { targetKind, type TargetRef } from '#domain/admin/access-rules/target.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The path parameters of the page of a target. An unknown kind or id gets 404, and not 400. */
+/**
+ * The path parameters of the page of a target. They are checked later, so that an unknown kind or
+ * id gets 404, and not 400.
+ */
 export const TARGET_PAGE = z.object({ kind: z.string(), id: z.string() });
 /** The path parameters of the page of a target after validation. */
 export type TargetPath = z.output<typeof TARGET_PAGE>;
@@ -14,7 +17,7 @@ export function pageTarget({ kind, id }: TargetPath): TargetRef {
   throw new DomainError('not_found', 'Your organization has no such target.');
 }
 
-/** Returns the address of the page of a target. */
+/** Returns the path of the page of a target. */
 export function targetAddress({ kind, id }: TargetRef): string {
   return `/admin/access/${kind}/${encodeURIComponent(id)}`;
 }

@@ -165,7 +165,7 @@ export class ApplicationsPageController {
 }
 
 /**
- * Returns the admin of a cookie session, who manages every application of the organization.
+ * Returns the admin of a browser session. An admin manages every application of the organization.
  * @throws DomainError admin_required
  */
 function managerOf({ id: sessionId, user }: VerifiedSession): ApplicationManager {
@@ -199,8 +199,8 @@ function shown(application: ClientApplication) {
 }
 
 /**
- * Prepares the approval of an application for a template, with the redirect URIs that it does not
- * cover.
+ * Prepares the approval of an application for a template. `open` lists the redirect URIs that the
+ * approval does not cover.
  */
 function approvalOf(
   { approvedAt, approvedUris }: ClientApplication,
@@ -210,7 +210,10 @@ function approvalOf(
   return { at: approvedAt && moment(approvedAt), open };
 }
 
-/** Prepares the logout notices of an application for a template. */
+/**
+ * Prepares the logout notices of an application for a template, with those that the application did
+ * not accept (dead letters).
+ */
 function shownNotices(notices: NoticesOfClient) {
   return {
     ...notices,
@@ -222,14 +225,16 @@ function shownNotices(notices: NoticesOfClient) {
   };
 }
 
-/** The stream of signals of an application for a template. */
+/**
+ * Prepares the stream of signals (security events about users) of an application for a template.
+ */
 function shownSignals({ receiver, stream, waiting, oldest, deadLetters }: ApplicationSignalsState) {
   return {
     format: receiver?.subjectFormat,
     stream: stream && {
       isPushed: stream.method === 'push',
       status: stream.status,
-      // A query may carry a secret of the receiver.
+      // The query of the URL is not shown, because it may contain a secret of the receiver.
       place: stream.endpointUrl?.replace(/\?.*$/, ''),
     },
     waiting,

@@ -10,7 +10,7 @@ import {
   type Registration,
 } from '#domain/oauth/applications/registration.js';
 
-/** A choice of a field: its value, its text, and `chosen`, which is true if it is selected. */
+/** A choice of a field: its value, its text, and whether it is selected (`chosen`). */
 interface Choice {
   readonly value: string;
   readonly text: string;
@@ -63,8 +63,8 @@ const METHOD_WORDS: Readonly<Record<(typeof AUTH_METHODS)[number], string>> = {
 };
 
 /**
- * Returns the words of a setting with its name in the specifications, which is the name that the
- * settings and the documents of other products use.
+ * Returns the words of a setting, followed by its name in the specifications in brackets. Other
+ * products use this name in their settings and documents.
  */
 function named(text: string | undefined, value: string): string {
   return text === undefined ? value : `${text} (${value})`;
@@ -86,8 +86,8 @@ export function clusterFields(name: string, isNew: boolean): FormField[] {
 }
 
 /**
- * Returns the fields of the form of an application. Their values are those of a registration, or
- * the defaults if it is undefined.
+ * Returns the fields of the form of an application. Their values are those of the registration
+ * `current`; for a new application, which has none, they are the defaults.
  */
 export function fieldsOf(type: ApplicationType, current: Registration | undefined): FormField[] {
   const { isPublic, grantTypes } = TYPES[type];
@@ -143,7 +143,10 @@ function addressFields(current: Registration | undefined): FormField[] {
   ];
 }
 
-/** The default of a new application: what `completed` fills in. */
+/**
+ * The text of the choice that leaves the method to the server. The function `completed` fills in
+ * this default at the registration.
+ */
 const DEFAULT_METHOD = 'The default: client_secret_basic, with FAPI 2.0 private_key_jwt';
 
 const PUBLIC_METHOD: FormField = {

@@ -135,8 +135,8 @@ export class AuditPageController {
   }
 
   /**
-   * Searches the events of a valid question. If the search is too costly, the page says so above
-   * the form.
+   * Searches the events that match the filters of the form. An invalid filter starts no search. If
+   * the search is too costly, `failure` is the text that the page shows above the form.
    */
   async #answer(admin: Admin, { question, problems }: AskedQuestion, after: string | undefined) {
     const place = after === undefined ? undefined : readCursor(after);

@@ -23,7 +23,7 @@ import { labelOf, shortened } from '../event-words.js';
 /** The path of the page that shows the audit log. */
 const PAGE = '/admin/audit';
 
-/** The filters of the form, with the reasons why some of them cannot be used. */
+/** The filters of the form, and for each filter that cannot be used the reason why. */
 export interface AskedQuestion {
   readonly question: AuditQuestion;
   readonly problems: Readonly<Partial<Record<QuestionField, string>>>;
@@ -44,7 +44,8 @@ export function readQuestion(query: Readonly<Record<string, string | undefined>>
 }
 
 /**
- * Returns the address of the page for a search of the audit log, and for a position in its events.
+ * Returns the URL of the page that shows the events of a search.
+ * @param after the cursor after which the events begin; undefined for the first page
  */
 export function hrefOf(question: AuditQuestion, after?: string): string {
   const query = queryOf(question);
@@ -53,7 +54,7 @@ export function hrefOf(question: AuditQuestion, after?: string): string {
   return all === '' ? PAGE : `${PAGE}?${all}`;
 }
 
-/** Returns the addresses at which the events of a search can be downloaded. */
+/** Returns the URLs at which the events of a search can be downloaded, one for each format. */
 export function exportsOf(question: AuditQuestion) {
   const { from, to } = searchOf(question);
   const { from: _, to: __, ...others } = question;
@@ -67,8 +68,8 @@ export function exportsOf(question: AuditQuestion) {
 }
 
 /**
- * Returns the links to ready-made searches: those that every organization has, those about the
- * person in the form, and those that admins saved.
+ * Returns the links to ready-made searches (questions): those that every organization has, those
+ * about the person in the form, and those that admins saved.
  */
 export function questionLinks(
   { person }: AuditQuestion,
@@ -83,7 +84,10 @@ export function questionLinks(
   }));
 }
 
-/** The choices of the filter by type of event: groups of types, then each type under its kind. */
+/**
+ * The choices of the filter by type of event: first the groups of types, then every single type
+ * under the name of its kind.
+ */
 export const TYPE_CHOICES = {
   groups: [
     { value: 'access', text: 'Who got in to what' },
@@ -154,8 +158,8 @@ export function factsOf(row: AuditRow, members: ReadonlySet<string>) {
 }
 
 /**
- * Prepares one detail of an audit event for the page. A known detail is also explained in words.
- * The value as it is in the log is always shown.
+ * Prepares one detail of an audit event for the page. The raw value from the log is always shown. A
+ * known detail also gets a label and an explanation in words.
  */
 function detailOf(name: string, value: unknown, { details }: AuditRow) {
   const text = typeof value === 'string' ? value : JSON.stringify(value);

@@ -5,7 +5,10 @@ import { moment, type Moment } from '../../shell/moment.js';
 /** The size of the timeline's drawing in units of SVG. */
 const SIZE = { width: 720, height: 120 } as const;
 
-/** A part of a bar in the timeline: the events of one kind in one section of time. */
+/**
+ * A part of a bar in the timeline: the events of one kind in one section of time. Positions and
+ * sizes are in units of SVG.
+ */
 interface Bar {
   readonly kind: AuditKind;
   readonly x: number;

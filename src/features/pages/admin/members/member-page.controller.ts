@@ -85,7 +85,7 @@ export class MemberPageController {
   }
 }
 
-/** The words for how another account is related to the member whose page is shown. */
+/** The words for the relation between another account and the member of the page. */
 const RELATIONS = {
   twin_of: 'The record of your identity provider. When it ends, the member on this page ends.',
   twin: 'A twin: this account signed in itself, and ends when the member on this page ends.',

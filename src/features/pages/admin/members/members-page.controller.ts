@@ -23,8 +23,8 @@ import { showToAdmin } from '../../shell/show-page.js';
 const PAGE_SIZE = '50';
 
 /**
- * The query of the page, which is that of the API. An empty field is left out, because a form also
- * sends fields that the user did not fill.
+ * The query of the page has the same parameters as the list of members in the API. An empty field
+ * is left out, because a form also sends fields that the user did not fill.
  */
 const PAGE_QUERY = z.preprocess((query) => {
   const filled = Object.entries(query ?? {}).filter(([, value]) => value !== '');
@@ -70,8 +70,8 @@ export class MembersPageController {
 }
 
 /**
- * Returns the parameters that the visitor chose, as texts, for the links to other pages. The schema
- * of the query has already checked them.
+ * Returns the query parameters of the visitor as texts, for the links to other pages. They need no
+ * check here, because the schema of the query has already checked them.
  */
 function choicesOf(query: Request['query']): Readonly<Record<string, string>> {
   const texts = Object.entries(query).filter(
@@ -80,7 +80,10 @@ function choicesOf(query: Request['query']): Readonly<Record<string, string>> {
   return Object.fromEntries(texts);
 }
 
-/** Returns the address of a page with the same filters that begins after a position in the list. */
+/**
+ * Returns the URL of a page with the same filters. `after` is the position in the list after which
+ * the page begins; undefined for the first page.
+ */
 function linkTo(chosen: Readonly<Record<string, string>>, after: string | undefined): string {
   const { after: _, ...filters } = chosen;
   const query = new URLSearchParams({ ...filters, ...(after !== undefined && { after }) });
@@ -88,8 +91,8 @@ function linkTo(chosen: Readonly<Record<string, string>>, after: string | undefi
 }
 
 /**
- * Returns the choices of the filter by model: the models that someone has, and the chosen one, with
- * the texts that the page shows.
+ * Returns the choices of the filter by model: the models of the members' keys, and the chosen
+ * model, even if no member has such a key.
  */
 function modelChoices({ names, hasUnknown }: HeldModels, chosen: string | undefined) {
   const isUnknown = chosen === UNKNOWN_MODEL;
@@ -103,12 +106,15 @@ function modelChoices({ names, hasUnknown }: HeldModels, chosen: string | undefi
   ];
 }
 
-/** The parameters of a page of the list, which a file does not have. */
+/**
+ * The parameters that choose a page of the list and its order. The links to files leave them out,
+ * because a file contains all members in a fixed order.
+ */
 const OF_PAGES: ReadonlySet<string> = new Set(['after', 'limit', 'sort']);
 
 /**
- * Returns the files that can be downloaded of a search: its members, and their keys. A file has no
- * pages, and an order of its own.
+ * Returns the links by which an admin downloads all results of a search as files: the members, and
+ * their security keys.
  */
 function filesOf(query: Readonly<Record<string, string>>) {
   const filters = Object.entries(query).filter(([name]) => !OF_PAGES.has(name));
@@ -142,8 +148,8 @@ function shown(member: ListedMember) {
 }
 
 /**
- * Lists in words how a member is tied to other accounts. If no account can sign in with the
- * member's address, it says so.
+ * Lists in words how a member is tied to other accounts, and whether an e-mail address of the
+ * member cannot be used to sign in.
  */
 function tiedWords({ email, ties }: ListedMember): string[] {
   const words: [boolean, string][] = [

@@ -18,7 +18,7 @@ const KIND_WORDS: Readonly<Record<EventReceiver['kind'], string>> = {
   otlp: 'OTLP logs over HTTP',
 };
 
-/** The groups of events that the page offers, beside every event. */
+/** The groups of events that a receiver can get. The page also offers the choice of all events. */
 const TYPE_CHOICES = [
   ...Object.entries(AUDIT_KINDS).map(([value, text]) => ({ value, text })),
   { value: 'notices', text: 'What people are told of: new keys, passes, admins and tokens' },

@@ -18,7 +18,7 @@ import { PAGE_ROUTE } from '../../shell/admission.js';
 import { moment } from '../../shell/moment.js';
 import { showToAdmin } from '../../shell/show-page.js';
 
-/** The words for what each scope opens. */
+/** The words for what a token may do with each scope. */
 const SCOPE_WORDS: Readonly<Record<ApiScope, string>> = {
   'audit:read': 'Read the audit log',
   'members:read': 'Read the members',

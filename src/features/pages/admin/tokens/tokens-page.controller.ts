@@ -114,8 +114,8 @@ function shownSecret({
 }
 
 /**
- * Returns in words whether the database has kept the creation or the end of a secret, or has lost
- * it.
+ * Returns in words whether the database has kept the creation or the end of a secret. After a
+ * failover, the database may have lost it.
  */
 function outcomeOf(act: ListedSecret['act'], isLost: boolean): string {
   if (!isLost) return 'The database has kept this.';

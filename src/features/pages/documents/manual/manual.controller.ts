@@ -17,7 +17,7 @@ const SEARCH_QUERY = z.object({
   q: z.string().max(200).default('').describe('The words to search for'),
 });
 
-/** The segments of the address of a page below `/docs`. */
+/** The segments of the path of a page below `/docs`. */
 type Segments = Readonly<Record<string, string>>;
 
 /** Serves the documents of `docs/` below `/docs`, with a menu and a search. */

@@ -9,13 +9,13 @@ interface MenuLink {
   readonly text: string;
 }
 
-/** A group of links of the menu, as `docs/README.md` has it. */
+/** A group of links of the menu. The file `docs/README.md` defines the groups. */
 interface MenuGroup {
   readonly name: string;
   readonly links: readonly MenuLink[];
 }
 
-/** A page as the index has it. */
+/** A page in the index of all pages. */
 interface IndexedPage {
   readonly title: string;
   /** The name of the file below `pages/` with the HTML of the page. */
@@ -39,15 +39,16 @@ interface ManualPage extends IndexedPage {
 const MOST_FOUND = 10;
 
 /**
- * The folder into which the build renders the documents (`scripts/documents`). It is found from the
- * top of the project, because a source and its compiled module are equally deep below it.
+ * The folder into which the build renders the documents (`scripts/documents`). The path goes up to
+ * the root of the project. It is the same for a source in `src` and for its compiled module in
+ * `dist`, because both are equally deep below the root.
  */
 const BUILT = new URL('../../../../../dist/documents/', import.meta.url);
 
 /**
- * The documents of `docs/`, as the build rendered them. The index of the pages,
- * the index of the search and the images are read at their first use and stay in memory. The HTML
- * of a page is read for each request.
+ * The documents of `docs/`, as the build rendered them. The index of the pages, the index of the
+ * search and the images are read at their first use and stay in memory. The HTML of a page is read
+ * for each request.
  */
 export class Manual {
   #index: ManualIndex | undefined;
@@ -62,7 +63,7 @@ export class Manual {
   }
 
   /**
-   * Returns a page by its address, such as `/docs/guides/backup`.
+   * Returns a page by its path, such as `/docs/guides/backup`.
    * @returns undefined if there is no such page
    */
   async page(address: string): Promise<ManualPage | undefined> {

@@ -2,7 +2,7 @@ import { termsOf } from './terms.js';
 
 /** A part of a page below one heading, as the search shows it. */
 interface IndexedSection {
-  /** The address of the page, such as `/docs/guides/backup`. */
+  /** The path of the page, such as `/docs/guides/backup`. */
   readonly page: string;
   /** The id of the heading in the page; empty for the text below the title. */
   readonly anchor: string;
@@ -16,8 +16,8 @@ interface IndexedSection {
 export interface SearchIndex {
   readonly sections: readonly IndexedSection[];
   /**
-   * For each term the sections that have it, as pairs in one list: the position of a section in
-   * `sections`, and the weight of the term in it.
+   * The sections that have each term. A value is a flat list of pairs: the position of a section in
+   * `sections`, and the weight of the term in this section.
    */
   readonly terms: Readonly<Record<string, readonly number[]>>;
 }
@@ -27,7 +27,10 @@ export interface FoundPage extends Omit<IndexedSection, 'page' | 'anchor'> {
   readonly href: string;
 }
 
-/** The part of the score of a page that its second-best section adds. */
+/**
+ * The weight of the second-best section of a page in the score of the page. The best section has
+ * the weight 1.
+ */
 const SECOND = 0.25;
 
 /** The most terms of a question that are looked up. */
@@ -57,8 +60,8 @@ export function searchPages(index: SearchIndex, question: string, limit: number)
 }
 
 /**
- * Returns the terms of a question. A name that the index knows, such as `SVC_DATABASE_URL`, is not
- * divided into its parts.
+ * Returns the terms of a question. A name with underscores that the index knows, such as
+ * `SVC_DATABASE_URL`, stays one term.
  */
 function wantedTerms({ terms }: SearchIndex, question: string): string[] {
   const names = question.match(/\w+_\w+/g) ?? [];
@@ -69,8 +72,9 @@ function wantedTerms({ terms }: SearchIndex, question: string): string[] {
 }
 
 /**
- * Returns the scores of the sections that have at least one of the terms, by position. A section
- * with all terms of a question goes before one that has a single term often.
+ * Returns the score of each section that has at least one of the terms, by the position of the
+ * section in the index. A section with all terms of a question goes before one that has a single
+ * term often.
  */
 function scoresOf({ terms }: SearchIndex, wanted: readonly string[]): Map<number, number> {
   const sums = new Map<number, { weight: number; count: number }>();

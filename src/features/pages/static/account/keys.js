@@ -75,8 +75,8 @@ function removeKey(key, status) {
 }
 
 /**
- * Opens the page again with a notice about what was done, because its list and its counts have
- * changed.
+ * Opens the page again with a notice about what was done. The page must load again, because the
+ * list of keys and the counts have changed.
  */
 function showAgain(text, address) {
   openWithNotice(text, address);

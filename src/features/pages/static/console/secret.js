@@ -1,5 +1,5 @@
-// Shows a secret once, in the `[data-result]` of its form. It is in no address and in no storage,
-// and is gone when the page is left.
+// Shows a secret once, in the `[data-result]` of its form. The secret is in no URL and in no
+// storage of the browser, and is gone when the user leaves the page.
 //
 // data-value         takes the secret, and gets the focus
 // data-fill="name"   takes another member of the response
