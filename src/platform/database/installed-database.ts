@@ -24,7 +24,7 @@ import {
 const CONNECTIONS = 2;
 
 const UNCONFIRMED_SERVER =
-  'PostgreSQL has was restarted or replaced, and no service has confirmed it yet. A running service does so within seconds: ' +
+  'PostgreSQL was restarted or replaced, and no service has confirmed it yet. A running service does so within seconds: ' +
   'try again. Otherwise start the service, or run node dist/admin.js reconcile. See docs/operations/failover.md.';
 
 /**

@@ -1,6 +1,6 @@
-import { generateKeyPairSync, sign, X509Certificate } from 'node:crypto';
+import { constants, generateKeyPairSync, sign, X509Certificate } from 'node:crypto';
 import { BitString, Null } from 'asn1js';
-import { AlgorithmIdentifier, Certificate } from 'pkijs';
+import { AlgorithmIdentifier, Certificate, RSASSAPSSParams } from 'pkijs';
 import { expect, it } from 'vitest';
 import { leadsToAuthority } from '../../../../src/features/oidc/protocol/clients/client-certificate-path.js';
 import {
@@ -30,16 +30,45 @@ function leafOf(issuer: GeneratedCertificate, bits: number): GeneratedCertificat
   return issueCertificate({ ...validity, subject: [['CN', 'leaf']], extensions: [], keys }, issuer);
 }
 
-/** Returns the same certificate, signed over SHA-1. */
-function signedOverSha1({ der }: GeneratedCertificate, issuer: GeneratedCertificate): Buffer {
+/** Returns the same certificate with another signature. */
+function signedAgain(
+  { der }: GeneratedCertificate,
+  { privateKey }: GeneratedCertificate,
+  { algorithm, hash, padding }: { algorithm: object; hash: string; padding: number },
+): Buffer {
   const certificate = Certificate.fromBER(der);
-  const algorithm = () =>
-    new AlgorithmIdentifier({ algorithmId: '1.2.840.113549.1.1.5', algorithmParams: new Null() });
-  certificate.signature = algorithm();
-  certificate.signatureAlgorithm = algorithm();
-  const signature = sign('sha1', Buffer.from(certificate.encodeTBS().toBER()), issuer.privateKey);
+  certificate.signature = new AlgorithmIdentifier(algorithm);
+  certificate.signatureAlgorithm = new AlgorithmIdentifier(algorithm);
+  const content = Buffer.from(certificate.encodeTBS().toBER());
+  const signature = sign(hash, content, { key: privateKey, padding, saltLength: 20 });
   certificate.signatureValue = new BitString({ valueHex: signature });
   return Buffer.from(certificate.toSchema(true).toBER());
+}
+
+const { RSA_PKCS1_PADDING, RSA_PKCS1_PSS_PADDING } = constants;
+const OVER_SHA1 = {
+  algorithm: { algorithmId: '1.2.840.113549.1.1.5', algorithmParams: new Null() },
+  hash: 'sha1',
+  padding: RSA_PKCS1_PADDING,
+};
+
+/** RSASSA-PSS over a hash; SHA-1 is the default of its parameters. */
+function pss(hash: string, hashId?: string) {
+  const identifier = (id: string, parameters: object = {}) =>
+    new AlgorithmIdentifier({ algorithmId: id, ...parameters });
+  const chosen = hashId === undefined ? {} : { hashAlgorithm: identifier(hashId) };
+  const maskGenAlgorithm = identifier('1.2.840.113549.1.1.8', {
+    algorithmParams: identifier(hashId ?? '1.3.14.3.2.26').toSchema(),
+  });
+  const parameters = new RSASSAPSSParams({ ...chosen, maskGenAlgorithm });
+  return {
+    algorithm: {
+      algorithmId: '1.2.840.113549.1.1.10',
+      algorithmParams: parameters.toSchema(),
+    },
+    hash,
+    padding: RSA_PKCS1_PSS_PADDING,
+  };
 }
 
 const isGood = (leaf: Buffer, { der }: GeneratedCertificate) =>
@@ -53,7 +82,15 @@ it('10.14 accepts a chain of RSA keys of 2,048 bits, signed over SHA-256', () =>
 });
 
 it('10.14 refuses a certificate that is signed over SHA-1', () => {
-  expect(isGood(signedOverSha1(leaf, root), root)).toBe(false);
+  expect(isGood(signedAgain(leaf, root, OVER_SHA1), root)).toBe(false);
+});
+
+it('reads the hash of RSASSA-PSS from its parameters, and refuses SHA-1', () => {
+  const overSha256 = pss('sha256', '2.16.840.1.101.3.4.2.1');
+  expect(isGood(signedAgain(leaf, root, overSha256), root)).toBe(true);
+  const overSha1 = signedAgain(leaf, root, pss('sha1'));
+  expect(new X509Certificate(overSha1).verify(new X509Certificate(root.der).publicKey)).toBe(true);
+  expect(isGood(overSha1, root)).toBe(false);
 });
 
 it('10.14 refuses RSA keys of less than 2,048 bits, of a client and of an authority', () => {

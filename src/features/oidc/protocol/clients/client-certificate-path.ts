@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto';
-import { BasicConstraints, Certificate } from 'pkijs';
+import { BasicConstraints, Certificate, RSASSAPSSParams } from 'pkijs';
 
 /**
  * The largest number of issuer certificates that a client may send, and of certificates below the
@@ -30,14 +30,19 @@ const UNDERSTOOD = new Set([BASIC_CONSTRAINTS, KEY_USAGE, EXTENDED_KEY_USAGE, '2
 const FOR_CLIENTS = ['1.3.6.1.5.5.7.3.2', '2.5.29.37.0'];
 
 /**
- * The algorithms of signatures over MD2, MD4, MD5 and SHA-1 with RSA, DSA and ECDSA, which an
- * attacker can forge (RFC 9325 §4.5).
+ * The algorithms of signatures that are accepted: RSA (PKCS #1 version 1.5) and ECDSA over SHA-256,
+ * SHA-384 and SHA-512, Ed25519 and Ed448. Every other one is refused, because an attacker can forge
+ * signatures over MD5 and SHA-1 (RFC 9325 §4.5). RSASSA-PSS names its hash in its parameters.
  */
-const WEAK_SIGNATURES = new Set([
-  ...['2', '3', '4', '5'].map((hash) => `1.2.840.113549.1.1.${hash}`),
-  '1.2.840.10040.4.3',
-  '1.2.840.10045.4.1',
+const STRONG_SIGNATURES = new Set([
+  ...['11', '12', '13'].map((hash) => `1.2.840.113549.1.1.${hash}`),
+  ...['2', '3', '4'].map((hash) => `1.2.840.10045.4.3.${hash}`),
+  '1.3.101.112',
+  '1.3.101.113',
 ]);
+const RSASSA_PSS = '1.2.840.113549.1.1.10';
+/** SHA-256, SHA-384 and SHA-512. */
+const STRONG_HASHES = new Set(['1', '2', '3'].map((hash) => `2.16.840.1.101.3.4.2.${hash}`));
 
 /** The size of the smallest RSA key in bits (RFC 9325 §4.5). */
 const SHORTEST_RSA = 2048;
@@ -70,7 +75,7 @@ export function leadsToAuthority(
   const trusted = ({ raw }: X509Certificate) => roots.some((root) => root.raw.equals(raw));
   let current = leaf;
   for (let below = 0; below < LONGEST_CHAIN; below += 1) {
-    if (!isUsable(current, now) || hasWeakSignature(current)) return false;
+    if (!isUsable(current, now) || !hasStrongSignature(current)) return false;
     const child = current;
     const signers = issuers.filter((issuer) => hasSigned(issuer, child) && mayIssue(issuer, below));
     const issuer = signers.find(trusted) ?? signers[0];
@@ -116,11 +121,16 @@ function isUsable(certificate: X509Certificate, now: Date): boolean {
 }
 
 /**
- * Returns true if a certificate was signed by a weak algorithm. A trusted authority is not checked,
- * because its own signature proves nothing.
+ * Returns true if a certificate was signed by a strong algorithm. A trusted authority is not
+ * checked, because its own signature proves nothing. Without parameters, RSASSA-PSS hashes by SHA-1
+ * (RFC 4055 §3.1).
  */
-function hasWeakSignature({ raw }: X509Certificate): boolean {
-  return WEAK_SIGNATURES.has(Certificate.fromBER(raw).signatureAlgorithm.algorithmId);
+function hasStrongSignature({ raw }: X509Certificate): boolean {
+  const { algorithmId, algorithmParams } = Certificate.fromBER(raw).signatureAlgorithm;
+  if (algorithmId !== RSASSA_PSS) return STRONG_SIGNATURES.has(algorithmId);
+  if (!algorithmParams) return false;
+  const { hashAlgorithm } = new RSASSAPSSParams({ schema: algorithmParams });
+  return STRONG_HASHES.has(hashAlgorithm.algorithmId);
 }
 
 /**
