@@ -1,8 +1,6 @@
 import { createHash } from 'node:crypto';
 import { open, readFile, rename, stat, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { createInterface } from 'node:readline';
-import { Readable } from 'node:stream';
 import { FIRST_PLACE, type FeedPlace } from '#domain/audit/feed/audit-feed.repository.js';
 
 /** The number of bytes that are read at once, in the search for the last newline of a file. */
@@ -97,8 +95,7 @@ export async function compare(
 ): Promise<Summary | number> {
   const hash = createHash('sha256');
   const seen = { bytes: 0 };
-  const input = Readable.from(counted(content, seen));
-  const inCopy = createInterface({ input, crlfDelay: Infinity })[Symbol.asyncIterator]();
+  const inCopy = linesOf(counted(content, seen));
   let [rows, bytes] = [0, 0];
   try {
     for await (const line of lines) {
@@ -111,12 +108,30 @@ export async function compare(
     }
     if ((await inCopy.next()).done !== true) return rows + 1;
   } finally {
-    input.destroy();
+    await inCopy.return(undefined);
   }
-  // Equal lines can still have different bytes: the copy may lack the last newline, or may end
-  // lines with CR LF. Then the number of bytes differs.
+  // The copy has as many bytes, unless it lacks its last newline.
   if (seen.bytes !== bytes) return rows;
   return { rows, bytes, sha256: hash.digest('hex') };
+}
+
+/**
+ * Splits bytes into lines, at newlines alone. The module `node:readline` would also split at U+2028
+ * and U+2029, which JSON may contain as they are (RFC 8259 §7).
+ */
+async function* linesOf(content: AsyncIterable<Buffer>): AsyncGenerator<string, undefined> {
+  let rest: Buffer = Buffer.alloc(0);
+  for await (const chunk of content) {
+    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    let begin = 0;
+    for (let end = bytes.indexOf('\n'); end !== -1; end = bytes.indexOf('\n', begin)) {
+      yield bytes.toString('utf8', begin, end);
+      begin = end + 1;
+    }
+    rest = bytes.subarray(begin);
+  }
+  if (rest.length > 0) yield rest.toString();
+  return undefined;
 }
 
 async function* counted(content: AsyncIterable<Buffer>, seen: { bytes: number }) {

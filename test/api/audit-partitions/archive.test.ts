@@ -10,6 +10,7 @@ import { makeTemporaryDirectory, removeDirectory } from '../../support/temporary
 
 const EVENTS = 2_345;
 
+/** Each event has a newline, a quotation mark and U+2028, at which some programs end a line. */
 describe('node dist/admin.js archive', () => {
   let database: TestDatabase;
   let app: TestApp;
@@ -23,7 +24,7 @@ describe('node dist/admin.js archive', () => {
     await rows(
       app.dataSource,
       `INSERT INTO audit_events (id, type, class, org_id, details, created_at, epoch, xid)
-       SELECT gen_random_uuid(), 'type ' || n, (ARRAY['oauth', 'auth'])[1 + n % 2], gen_random_uuid(), jsonb_build_object('text', E'line\\n"' || n),
+       SELECT gen_random_uuid(), 'type ' || n, (ARRAY['oauth', 'auth'])[1 + n % 2], gen_random_uuid(), jsonb_build_object('text', E'line\\n"' || chr(8232) || n),
               '2026-01-01 00:00:00+00'::timestamptz + n * interval '571.132765 seconds', n % 2, (n % 50)::text::xid8
        FROM generate_series(0, ${2 * EVENTS - 1}) n`,
     );
