@@ -11,7 +11,8 @@ await runOrExit(isWorker ? work : begin);
 /** Starts the service in this process, or its workers if the configuration has several. */
 async function begin(): Promise<void> {
   const { readConfiguration } = await import('#entry/read-configuration.js');
-  // reports a wrong configuration before any other module is loaded
+  // The configuration is read first, so that its errors are reported before other modules are
+  // loaded.
   const read = await readConfiguration(given);
   if (read.config.workers === 1) return serve(read);
   const { runWorkers } = await import('#entry/primary.js');
@@ -27,8 +28,8 @@ async function work(): Promise<void> {
 
 async function serve(read: ReadConfiguration, worker?: Worker): Promise<void> {
   const { startTracing } = await import('#entry/tracing.js');
-  // instruments the modules that are loaded after it
-  const tracing = await startTracing(read.config.tracing);
+  // Tracing starts first, because only modules that are loaded after this call can be traced.
+  const tracing = await startTracing(read.config.tracing, worker?.number);
   const { startProduction } = await import('#entry/production.js');
   await startProduction(read, tracing, worker);
 }

@@ -67,6 +67,25 @@ describe('an exporter that cannot be built', () => {
   });
 });
 
+describe('two workers', () => {
+  it('send gauges of two instances, so that none replaces the other’s', async () => {
+    const collector = await startSpanCollector();
+    const server = await startProductionServer({
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,
+      OTEL_RESOURCE_ATTRIBUTES: 'k8s.pod.name=svc-1,service.instance.id=svc-1',
+      SVC_WORKERS: '2',
+    });
+    await server.process.printed(/2 workers serve/);
+    await server.client().get('/v1/keys');
+    await server.stop();
+    const instances = collector.resources().map((resource) => resource['service.instance.id']);
+    expect(new Set(instances)).toEqual(new Set(['svc-1-1', 'svc-1-2']));
+    expect(collector.resource()['k8s.pod.name']).toBe('svc-1');
+    expect(collector.spans().map(({ name }) => name)).toContain('GET /v1/keys');
+    await collector.close();
+  });
+});
+
 describe('a traced request', () => {
   const INTERACTION = '01890000-0000-7000-8000-0000000000aa';
   const TRACE = '0af7651916cd43dd8448eb211c80319c';

@@ -25,6 +25,8 @@ export interface SpanCollector {
   metrics(): string[];
   /** Returns the attributes of the resource of the last metrics, such as the name of the pod. */
   resource(): Readonly<Record<string, string>>;
+  /** Returns the resources of all received metrics, as {@link resource} does of the last ones. */
+  resources(): Readonly<Record<string, string>>[];
   close(): Promise<void>;
 }
 
@@ -51,6 +53,7 @@ export async function startSpanCollector(): Promise<SpanCollector> {
     spans: () => bodies.flatMap(spansOf),
     metrics: () => metrics.flatMap(metricsOf),
     resource: () => Object.fromEntries(metrics.flatMap(resourceOf)),
+    resources: () => metrics.map((body) => Object.fromEntries(resourceOf(body))),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

@@ -1,6 +1,6 @@
 import { isSingleLine, withoutControls } from '#platform/text/single-line.js';
 
-/** The greatest depth of an object in a log line. Deeper values are dropped. */
+/** The greatest depth of an object in a log line. A deeper object is replaced by `…`. */
 const DEEPEST = 6;
 
 /**

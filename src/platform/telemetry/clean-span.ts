@@ -28,9 +28,10 @@ const EXPORTED: Readonly<Record<SpanKind, ReadonlySet<string>>> = {
 };
 
 /**
- * Returns a copy of a span without secrets. Instrumentations record queries of URLs, headers and
- * error messages, so only listed attributes are kept. The SQL of a query is kept, because its
- * values are parameters, which it does not contain. Events, links and status messages are dropped.
+ * Returns a copy of a span (one step of a trace) without secrets. Instrumentations record queries
+ * of URLs, headers and error messages, so only listed attributes are kept. The SQL text of a query
+ * is kept, because it has placeholders instead of values. Events, links and status messages are
+ * dropped.
  */
 export function cleanSpan(span: ReadableSpan): ReadableSpan {
   const { name, kind, parentSpanContext, resource, instrumentationScope } = span;
@@ -61,7 +62,8 @@ function pick(attributes: Attributes, names: ReadonlySet<string>): Attributes {
 }
 
 /**
- * Returns the context of a span without the trace state, because that is a header of the client.
+ * Returns the context of a span without the trace state, a text that a client sends in the header
+ * `tracestate`.
  */
 function withoutState({ traceId, spanId, traceFlags, isRemote }: SpanContext): SpanContext {
   return { traceId, spanId, traceFlags, ...(isRemote === undefined ? {} : { isRemote }) };

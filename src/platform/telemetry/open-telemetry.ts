@@ -1,5 +1,6 @@
 import { IncomingMessage, type ClientRequest } from 'node:http';
 import { createRequire } from 'node:module';
+import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   diag,
@@ -13,7 +14,12 @@ import { getNodeAutoInstrumentations } from '@opentelemetry/auto-instrumentation
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-proto';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
-import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  detectResources,
+  envDetector,
+  resourceFromAttributes,
+  type Resource,
+} from '@opentelemetry/resources';
 import { MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
 import { NodeSDK } from '@opentelemetry/sdk-node';
 import {
@@ -36,9 +42,13 @@ import { observeEventLoopDelay } from './gauges/event-loop-delay.js';
  * variable.
  */
 const INSTRUMENTATIONS = 'http,pg,undici';
+/** The attribute by which the semantic conventions of OpenTelemetry tell instances apart. */
+const INSTANCE = 'service.instance.id';
 /** The milliseconds between two exports of metrics. */
 const METRICS_INTERVAL_MS = 60_000;
-/** The milliseconds for delivering the last spans when the application stops. */
+/**
+ * The longest wait, in milliseconds, for the delivery of the last spans when the application stops.
+ */
 const LAST_DELIVERY_MS = 3000;
 
 /**
@@ -73,9 +83,10 @@ class InteractionIdProcessor extends NoopSpanProcessor {
  * Loads OpenTelemetry and starts tracing. It sends traces and the gauges of `gauges/` to the
  * collector. The other metrics are read at `/metrics`, and logs go to standard output.
  *
+ * @param worker the number of the worker; undefined in a process without workers
  * @throws Error naming OTEL_EXPORTER_OTLP_ENDPOINT if the exporter cannot be built
  */
-export function traceTo({ endpoint, serviceName }: TracingConfig): Tracing {
+export function traceTo({ endpoint, serviceName }: TracingConfig, worker?: number): Tracing {
   setProcessVariable('OTEL_NODE_ENABLED_INSTRUMENTATIONS', INSTRUMENTATIONS);
   const address = endpoint.replace(/\/+$/, '');
   const exporter = new CleanSpanExporter(otlpExporter(`${address}/v1/traces`));
@@ -102,7 +113,7 @@ export function traceTo({ endpoint, serviceName }: TracingConfig): Tracing {
   });
   diag.disable(); // with OTEL_LOG_LEVEL it would print data, queries included
   sdk.start();
-  const gauges = exportGauges(address, serviceName);
+  const gauges = exportGauges(address, resourceOf(serviceName, worker));
   // OpenTelemetry changes only modules that are loaded by `require`, so these two are loaded by it
   // once.
   const require = createRequire(import.meta.url);
@@ -118,15 +129,12 @@ export function traceTo({ endpoint, serviceName }: TracingConfig): Tracing {
 }
 
 /**
- * Exports the gauges of `gauges/`, and no other metrics: the instrumentations measure more, but
- * have no provider of metrics to export it. OTEL_RESOURCE_ATTRIBUTES says whose they are, such as
- * the name of the pod, because an autoscaler asks for the value of each pod.
+ * Exports the gauges of `gauges/`. The other metrics of the instrumentations are not exported,
+ * because the instrumentations get no meter provider.
  */
-function exportGauges(address: string, serviceName: string): MeterProvider {
+function exportGauges(address: string, resource: Resource): MeterProvider {
   const provider = new MeterProvider({
-    resource: detectResources({ detectors: [envDetector] }).merge(
-      resourceFromAttributes({ 'service.name': serviceName }),
-    ),
+    resource,
     readers: [
       new PeriodicExportingMetricReader({
         exporter: new OTLPMetricExporter({ url: `${address}/v1/metrics` }),
@@ -137,6 +145,21 @@ function exportGauges(address: string, serviceName: string): MeterProvider {
   metrics.setGlobalMeterProvider(provider);
   observeEventLoopDelay();
   return provider;
+}
+
+/**
+ * Says to which process the gauges belong. OTEL_RESOURCE_ATTRIBUTES names for example the pod,
+ * because an autoscaler asks for the value of each pod. Workers share these variables, so each
+ * worker gets an instance of its own. Otherwise one worker's gauges would replace another's.
+ */
+function resourceOf(serviceName: string, worker: number | undefined): Resource {
+  const detected = detectResources({ detectors: [envDetector] });
+  const own: Record<string, string> = { 'service.name': serviceName };
+  if (worker !== undefined) {
+    const given = detected.attributes[INSTANCE];
+    own[INSTANCE] = `${typeof given === 'string' ? given : hostname()}-${worker}`;
+  }
+  return detected.merge(resourceFromAttributes(own));
 }
 
 function otlpExporter(url: string): OTLPTraceExporter {

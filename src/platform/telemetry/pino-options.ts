@@ -18,7 +18,7 @@ export const servedRequest = new AsyncLocalStorage<IncomingMessage>();
  * Makes the logger of the process, filtered by target (RUST_LOG) and in the format that the
  * operator chose.
  *
- * @param destination a file descriptor, or a stream, which takes JSON in every format
+ * @param destination a file descriptor, or a stream, which always gets JSON
  */
 export function createLogger(
   log: Config['log'],

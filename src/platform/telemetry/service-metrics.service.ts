@@ -57,7 +57,7 @@ export type ExportedMetrics = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 /** The injection token of the function {@link GatherMetrics}. Only workers provide it. */
 export const GATHER_METRICS = Symbol('GatherMetrics');
 
-/** Returns the metrics of every worker of this service, of ended ones too. */
+/** Returns the metrics of every worker of this service, including those that have ended. */
 export type GatherMetrics = () => Promise<readonly ExportedMetrics[]>;
 
 /** Returns the sum of the metrics of several processes. */

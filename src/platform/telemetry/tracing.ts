@@ -8,12 +8,16 @@ let tracing: Tracing | undefined;
  * loaded, which prom-client needs. The entry point calls this function before it imports other
  * modules, because a module that is already loaded cannot be traced.
  *
+ * @param worker the number of the worker; undefined in a process without workers
  * @returns undefined if tracing is off
  */
-export async function startTracing(config: Config['tracing']): Promise<Tracing | undefined> {
+export async function startTracing(
+  config: Config['tracing'],
+  worker?: number,
+): Promise<Tracing | undefined> {
   if (!config) return undefined;
   const { traceTo } = await import('./open-telemetry.js');
-  tracing = traceTo(config);
+  tracing = traceTo(config, worker);
   return tracing;
 }
 

@@ -16,17 +16,22 @@ const LEVELS: Readonly<Record<string, number>> = {
  * writes them.
  */
 export interface LogFilter {
-  /** The lowest level that any rule allows, by the name of the level in pino. */
+  /**
+   * The lowest level that any rule allows, by the name of the level in pino; `silent` if every rule
+   * is `off`.
+   */
   readonly level: string;
   /** Returns true if a line with this level (a number of pino) and this target is written. */
   allows(level: number, target: string): boolean;
 }
 
 /**
- * Parses the directives of RUST_LOG, such as `info,security=warn,svc_server::scim=debug`. A bare
- * level is the default, a bare target means trace, and the longest matching target wins. A target
- * is the context of a logger; the leading `svc_server::` may be left out, and `svc_server` alone
- * means all targets.
+ * Parses the directives of RUST_LOG, such as `info,security=warn,svc_server::scim=debug`. A level
+ * without a target is the default. A target without a level writes all its lines. If several
+ * targets match, the longest one decides.
+ *
+ * A target is the context of a logger. The leading `svc_server::` may be left out, and `svc_server`
+ * alone means all targets.
  *
  * @throws Error naming RUST_LOG for a level that does not exist
  */
