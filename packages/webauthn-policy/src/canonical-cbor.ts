@@ -1,4 +1,4 @@
-import { Encoder } from 'cbor-x';
+import { Encoder, Tag } from 'cbor-x';
 import { Refusal } from './refusal.js';
 
 const codec = new Encoder({
@@ -23,9 +23,26 @@ export function readCanonicalCbor(bytes: Buffer): unknown[] {
   try {
     const items: unknown[] = [];
     if (bytes.length > 0) codec.decodeMultiple(bytes, (item) => void items.push(item));
-    if (Buffer.concat(items.map((item) => codec.encode(item))).equals(bytes)) return items;
+    const isSame = Buffer.concat(items.map((item) => codec.encode(item))).equals(bytes);
+    if (isSame && items.every(hasShortIntegers)) return items;
   } catch (cause) {
     throw new Refusal('The response contains malformed CBOR.', { cause });
   }
   throw new Refusal('The response contains CBOR that is not in its canonical form.');
+}
+
+/** The smallest integer that takes 8 bytes in its shortest encoding. */
+const EIGHT_BYTES = 2n ** 32n;
+
+/**
+ * Returns true if no integer in a value had 8 bytes without a need for them. cbor-x reads such an
+ * integer as a `bigint` and writes 8 bytes again. So a map could have the keys `1` and `1n`, which
+ * other parsers take for the same key.
+ */
+function hasShortIntegers(value: unknown): boolean {
+  if (typeof value === 'bigint') return value >= EIGHT_BYTES || value < -EIGHT_BYTES;
+  if (Array.isArray(value)) return value.every(hasShortIntegers);
+  if (value instanceof Map) return [...value].flat().every(hasShortIntegers);
+  if (value instanceof Set) return [...value].every(hasShortIntegers);
+  return !(value instanceof Tag) || hasShortIntegers(value.value);
 }

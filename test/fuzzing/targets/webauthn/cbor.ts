@@ -20,9 +20,15 @@ export const target: FuzzTarget = {
       'fb3ff199999999999a',
       'c074323032362d30312d31355431323a30303a30305a',
     ].map((hex) => Buffer.from(hex, 'hex')),
-    ...['d8404100', 'd81c8100', 'd81d00', 'd9dff8820000', '1bffffffffffffffff', '3903e7'].map(
-      (hex) => Buffer.from(hex, 'hex'),
-    ),
+    ...[
+      'd8404100',
+      'd81c8100',
+      'd81d00',
+      'd9dff8820000',
+      '1bffffffffffffffff',
+      '3903e7',
+      '1b0000000000000000',
+    ].map((hex) => Buffer.from(hex, 'hex')),
   ],
   dictionary: [
     'fmt',
