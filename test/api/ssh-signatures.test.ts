@@ -98,6 +98,13 @@ describe('the files by which git verifies signatures', () => {
       'SELECT serial FROM ssh_revoked_signatures WHERE serial < 100',
     );
     expect(kept).toEqual([{ serial: '11' }]);
+    const isRevoked = async (serial: number) =>
+      (await app.client().get(`/v1/credentials/ssh/krl/${serial}`)).json.revoked;
+    expect([await isRevoked(11), await isRevoked(12), await isRevoked(13)]).toEqual([
+      true,
+      false,
+      false,
+    ]);
     const list = await app.client().get('/v1/credentials/ssh/krl/signatures');
     expect(list.headers.get('content-type')).toBe('application/octet-stream');
     const tag = list.headers.get('etag') ?? '';

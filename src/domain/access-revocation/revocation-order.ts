@@ -4,6 +4,8 @@
  * in different orders could wait for each other forever.
  */
 export const REVOCATION_ORDER = {
+  /** Security events come first, because triggers of later ends read their cause. */
+  signals: 3,
   /**
    * The notices that tell applications of a logout are queued before the sessions end, because a
    * notice names its session.

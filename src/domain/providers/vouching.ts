@@ -78,13 +78,14 @@ export function vouchingWarnings(providers: readonly VouchingProvider[]): string
 
 /**
  * Returns true if the service believes a provider for the domain of an e-mail address. A provider
- * without a list of domains is believed for every domain.
+ * without a list of domains is believed for every domain; one that is not configured, for none.
  */
 export function mayVouchFor(
   providers: readonly VouchingProvider[],
   slug: string,
   address: string,
 ): boolean {
-  const domains = providers.find((provider) => provider.slug === slug)?.domains;
-  return domains === undefined || namesDomain(domains, domainOfEmail(address));
+  const provider = providers.find((one) => one.slug === slug);
+  if (!provider) return false;
+  return provider.domains === undefined || namesDomain(provider.domains, domainOfEmail(address));
 }

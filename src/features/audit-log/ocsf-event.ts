@@ -25,14 +25,30 @@ const AUTHENTICATIONS: Readonly<Record<string, number>> = {
 };
 
 /**
- * The activities of the class API Activity, by the last word of an event type: 1 is Create, 3 is
+ * The activities of the class API Activity, by the words of an event type: 1 is Create, 3 is
  * Update, 4 is Delete. Any other type is an activity of the kind Other (99).
  */
-const ACTIVITIES: readonly (readonly [end: RegExp, activity: number])[] = [
-  [/_(created|registered|added|issued|credential|bound|saved|linked|claimed)$/, 1],
-  [/_(updated|renamed|changed|rotated|activated|deactivated|promote|demote|approved)$/, 3],
-  [/_(removed|deleted|revoked|ended|unbound|unlinked|released|withdrawn|remove_user)$/, 4],
+const ACTIVITIES: readonly (readonly [words: RegExp, activity: number])[] = [
+  [
+    /^(enrollment|token_exchange)$|_(created|registered|added|issued|credential|bound|saved|linked|claimed|allowed|assigned|withheld)$/,
+    1,
+  ],
+  [
+    /_(updated|renamed|changed|rotated|activated?|deactivated?|promote|demote|approved|verified|unverified|waived|readmitted|parted|given|taken_over)$/,
+    3,
+  ],
+  [
+    /_(removed|deleted|revoked|ended|unbound|unlinked|released|withdrawn|remove_user|revoke_credentials|revocation_failed)$/,
+    4,
+  ],
 ];
+
+/** The activity of a SCIM request, by the operation in the details of its event. */
+const SCIM_ACTIVITIES = new Map<unknown, number>([
+  ['create', 1],
+  ['update', 3],
+  ['delete', 4],
+]);
 
 /**
  * Renders an event as a document of the Open Cybersecurity Schema Framework: the class
@@ -82,7 +98,7 @@ function authentication(row: AuditRow, activity: number) {
 }
 
 function apiActivity(row: AuditRow) {
-  const [, activity = OTHER] = ACTIVITIES.find(([end]) => end.test(row.type)) ?? [];
+  const activity = activityOf(row);
   const user = userOf(row.actorId, row.actorEmail);
   return {
     category_uid: CATEGORY.application,
@@ -94,6 +110,11 @@ function apiActivity(row: AuditRow) {
     // An event without an IP address is an act of the service itself.
     src_endpoint: row.ip === null ? { svc_name: PRODUCT.name } : { ip: row.ip },
   };
+}
+
+function activityOf({ type, details }: AuditRow): number {
+  if (type === 'scim_operation') return SCIM_ACTIVITIES.get(details['operation']) ?? OTHER;
+  return ACTIVITIES.find(([words]) => words.test(type))?.[1] ?? OTHER;
 }
 
 function userOf(id: string | null, email: string | null) {

@@ -46,6 +46,14 @@ export function admit(circuit: Circuit, now: number, { firstOpening }: CircuitLi
 }
 
 /**
+ * Returns the state of the circuit after KMS answered a call. If the circuit has opened since the
+ * call was sent, it stays open, because only the probe closes it.
+ */
+export function afterAnswer(circuit: Circuit, isProbe: boolean): Circuit {
+  return isProbe || circuit.state === 'closed' ? CLOSED : circuit;
+}
+
+/**
  * Returns the state of the circuit after a call failed. The failure of a call that was sent before
  * the circuit opened does not count. If the probe failed, the circuit opens again, for twice the
  * time.

@@ -1,7 +1,7 @@
 import type { Clock } from '#platform/clock/clock.js';
 import type { Random } from '#platform/clock/random.js';
 import { pauseBeforeRetry, timeForAttempt, type KmsLimits } from './call-policy.js';
-import { admit, afterFailure, CLOSED, type Circuit } from './circuit.js';
+import { admit, afterAnswer, afterFailure, CLOSED, type Circuit } from './circuit.js';
 import { faultOf, KmsFault, suspended, timedOut } from './kms-fault.js';
 
 /** One attempt of a call. The signal is aborted when the time of the attempt is over. */
@@ -32,12 +32,12 @@ export class KmsCalls {
     this.#circuits.set(keyId, circuit);
     try {
       const result = await this.#withRetries(keyId, attempt);
-      this.#circuits.set(keyId, CLOSED);
+      this.#circuits.set(keyId, afterAnswer(this.#of(keyId), isProbe));
       return result;
     } catch (error) {
       const after =
         error instanceof KmsFault && error.kind === 'input'
-          ? CLOSED // KMS answered, so KMS works: the request is wrong
+          ? afterAnswer(this.#of(keyId), isProbe) // KMS works: the request is wrong
           : afterFailure(this.#of(keyId), isProbe, this.clock.monotonic(), this.limits);
       this.#circuits.set(keyId, after);
       throw error;

@@ -129,6 +129,19 @@ describe('a search of the audit log', () => {
     expect(await found(ada, 'key=no%20such%20model')).toEqual([]);
   });
 
+  it('finds the events of a member whose name is longer than the index has of it', async () => {
+    const [id, name] = [randomUUID(), `${'Long '.repeat(15)}Name`];
+    await rows(
+      app.dataSource,
+      `INSERT INTO users (id, org_id, email, name) VALUES ($1, $2, 'long@search.example', $3)`,
+      [id, org, name],
+    );
+    const own = await write(org, { subjectId: id, subject: 'long@search.example' });
+    for (const person of [name.slice(0, 64), name.slice(0, 70), name]) {
+      expect(await found(ada, `person=${encodeURIComponent(person)}`), person).toEqual([own]);
+    }
+  });
+
   it('finds the events of a member by the beginning of the name, also after a change of the address', async () => {
     const id = randomUUID();
     await rows(

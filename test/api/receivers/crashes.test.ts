@@ -31,9 +31,17 @@ describe('of two replicas, of which one is killed with SIGKILL', () => {
     argument = { database: { url: database.url }, environment };
     await rows(
       app.dataSource,
-      `INSERT INTO event_receivers (id, org_id, kind, name, url, created_by, address_by, epoch, xid, event_id)
-       SELECT gen_random_uuid(), gen_random_uuid(), 'otlp', 'SIEM', $1, gen_random_uuid(), gen_random_uuid(), 0, '0', '00000000-0000-0000-0000-000000000000'
-       FROM generate_series(1, $2::int)`,
+      `WITH organization AS (
+         INSERT INTO organizations (id, name, provisioned)
+         SELECT gen_random_uuid(), 'crash-' || n || '.example', true FROM generate_series(1, $2::int) n RETURNING id, name
+       ), domain AS (
+         INSERT INTO organization_domains (org_id, domain, is_primary, verified_at) SELECT id, name, true, now() FROM organization
+       ), admin AS (
+         INSERT INTO users (id, org_id, email, is_org_admin)
+         SELECT gen_random_uuid(), id, 'admin@' || name, true FROM organization RETURNING id, org_id
+       )
+       INSERT INTO event_receivers (id, org_id, kind, name, url, created_by, address_by, epoch, xid, event_id)
+       SELECT gen_random_uuid(), org_id, 'otlp', 'SIEM', $1, id, id, 0, '0', '00000000-0000-0000-0000-000000000000' FROM admin`,
       [server.uri, RECEIVERS],
     );
   });

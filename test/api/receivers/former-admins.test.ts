@@ -131,9 +131,12 @@ describe('a receiver of an admin who loses access', () => {
     await receiverApi(ada, 'DELETE', receiver);
   });
 
-  it('gets nothing even if only the row of the user tells', async () => {
-    const { maker, server } = await ground('of a row');
-    await rows(app.dataSource, 'UPDATE users SET active = false WHERE id = $1', [maker.id]);
+  it.each([
+    ['tells', 'UPDATE users SET active = false WHERE id = $1'],
+    ['is gone', 'DELETE FROM users WHERE id = $1'],
+  ])('gets nothing even if only the row of the user %s', async (how, change) => {
+    const { maker, server } = await ground(`whose row ${how}`);
+    await rows(app.dataSource, change, [maker.id]);
     const seen = server.received.length;
     const other = await startEventServer();
     servers.push(other);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { KMS_LIMITS, pauseBeforeRetry, timeForAttempt } from '#platform/kms/call-policy.js';
-import { admit, afterFailure, CLOSED, type Circuit } from '#platform/kms/circuit.js';
+import { admit, afterAnswer, afterFailure, CLOSED, type Circuit } from '#platform/kms/circuit.js';
 import { faultOf, KmsFault } from '#platform/kms/kms-fault.js';
 import { keyProblem } from '#platform/kms/key-check.js';
 
@@ -74,6 +74,9 @@ describe('the circuit of a key', () => {
     expect(afterFailure(open, false, 500, KMS_LIMITS)).toEqual(open);
     const probing: Circuit = { state: 'probing', opening: 2000 };
     expect(afterFailure(probing, false, 500, KMS_LIMITS)).toEqual(probing);
+    expect(afterAnswer(open, false)).toEqual(open);
+    expect(afterAnswer(probing, false)).toEqual(probing);
+    expect(afterAnswer(probing, true)).toEqual(CLOSED);
   });
 });
 

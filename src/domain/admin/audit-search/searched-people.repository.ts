@@ -1,5 +1,5 @@
 import type { AuditPeople } from '#domain/audit/audit-filter.js';
-import { sql } from '#platform/database/statements/sql.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /** The most users that the text of a search can name by the beginning of their names. */
@@ -20,6 +20,9 @@ export async function withPresentUsers(
   return { ids: [...ids, ...found.map(({ id }) => id)], addresses };
 }
 
+/** The last character: a text with it at its end sorts behind every text with the same beginning. */
+const LAST = '\u{10FFFF}';
+
 /**
  * Finds members by the beginning of a name, of the last word of a name, or of an address. It
  * returns one more than {@link MOST_PEOPLE} at most, so that the caller sees if there are too many.
@@ -30,19 +33,21 @@ export async function peopleNamed(
   text: string,
 ): Promise<string[]> {
   const most = MOST_PEOPLE + 1;
-  const end = `${text}\u{10FFFF}`;
+  // The indexes of names have 64 characters. A longer text finds the names that begin like it.
+  const from = fragment`lower(left(${text}::text, 64))`;
+  const to = fragment`lower(left(${text}::text, 64) || ${LAST}::text)`;
   const found = await sql<{ id: string }>(tx)`
     (SELECT id FROM users WHERE org_id = ${orgId}
-       AND lower(left(name, 64)) COLLATE "C" >= lower(${text}::text) AND lower(left(name, 64)) COLLATE "C" < lower(${end}::text)
+       AND lower(left(name, 64)) COLLATE "C" >= ${from} AND lower(left(name, 64)) COLLATE "C" < ${to}
      LIMIT ${most})
     UNION
     (SELECT id FROM users WHERE org_id = ${orgId}
-       AND lower(left(substring(name FROM '[^ ]+$'), 64)) COLLATE "C" >= lower(${text}::text)
-       AND lower(left(substring(name FROM '[^ ]+$'), 64)) COLLATE "C" < lower(${end}::text)
+       AND lower(left(substring(name FROM '[^ ]+$'), 64)) COLLATE "C" >= ${from}
+       AND lower(left(substring(name FROM '[^ ]+$'), 64)) COLLATE "C" < ${to}
      LIMIT ${most})
     UNION
     (SELECT id FROM users WHERE org_id = ${orgId}
-       AND email_key COLLATE "C" >= lower(${text}::text) AND email_key COLLATE "C" < lower(${end}::text)
+       AND email_key COLLATE "C" >= lower(${text}::text) AND email_key COLLATE "C" < lower(${text + LAST}::text)
      LIMIT ${most})
     LIMIT ${most}`;
   return found.map(({ id }) => id);

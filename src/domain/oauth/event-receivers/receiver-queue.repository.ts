@@ -128,8 +128,8 @@ export interface TakenEvents extends TakenRow {
  * in case the receiver was not paused.
  */
 const IS_VOUCHED = fragment`
-  NOT EXISTS (SELECT FROM users v WHERE v.id = r.address_by
-              AND (v.org_id IS DISTINCT FROM r.org_id OR NOT is_acting_admin(v.org_id, v.email, v.is_org_admin, v.active)))`;
+  EXISTS (SELECT FROM users v WHERE v.id = r.address_by AND v.org_id = r.org_id
+          AND is_acting_admin(v.org_id, v.email, v.is_org_admin, v.active))`;
 
 /**
  * The SQL query for the repeated dead letter of a receiver `r` that is to be sent next. It finds

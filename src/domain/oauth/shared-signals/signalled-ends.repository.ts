@@ -7,6 +7,7 @@ import {
   type RevocationCause,
   type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
+import { REVOCATION_ORDER } from '#domain/access-revocation/revocation-order.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { isUuid } from '#platform/text/single-line.js';
@@ -23,7 +24,7 @@ const LOST =
  * in the transaction. So it runs before any kind of access ends.
  */
 export class SignalledEnds implements Revocable {
-  readonly revocationOrder = 3;
+  readonly revocationOrder = REVOCATION_ORDER.signals;
   readonly revocationScopes = EVERY_SCOPE;
 
   /**

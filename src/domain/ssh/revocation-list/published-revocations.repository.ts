@@ -213,15 +213,17 @@ export async function publishList(tx: EntityManager, digest: Buffer): Promise<Pu
 }
 
 /**
- * Returns true for a serial if the certificate on record was revoked, or if it is in a revoked
- * range. A revoked range has the serials of certificates that may have been issued although the
- * database lost their rows. Returns false for every other serial. So it is false for a serial that
- * was never issued, or if the clean-up has deleted the expired certificate.
+ * Returns true for a serial if its certificate was revoked, also if the clean-up has deleted the
+ * expired certificate, or if it is in a revoked range. A revoked range has the serials of
+ * certificates that may have been issued although the database lost their rows. Returns false for
+ * every other serial, such as one that was never issued.
  */
 export async function isRevokedSerial(tx: EntityManager, serial: bigint): Promise<boolean> {
   const [row] = await sql<{ revoked: boolean }>(tx)`
     SELECT EXISTS (
       SELECT FROM ssh_certificates WHERE serial = ${serial.toString()}::bigint AND revoked_at IS NOT NULL
+    ) OR EXISTS (
+      SELECT FROM ssh_revoked_signatures WHERE serial = ${serial.toString()}::bigint
     ) OR EXISTS (
       SELECT FROM ssh_revoked_ranges WHERE ${serial.toString()}::bigint BETWEEN first_serial AND last_serial
     ) AS revoked

@@ -91,6 +91,10 @@ it('reads the hash of RSASSA-PSS from its parameters, and refuses SHA-1', () => 
   const overSha1 = signedAgain(leaf, root, pss('sha1'));
   expect(new X509Certificate(overSha1).verify(new X509Certificate(root.der).publicKey)).toBe(true);
   expect(isGood(overSha1, root)).toBe(false);
+  const malformed = { algorithmId: '1.2.840.113549.1.1.10', algorithmParams: new Null() };
+  expect(isGood(signedAgain(leaf, root, { ...overSha256, algorithm: malformed }), root)).toBe(
+    false,
+  );
 });
 
 it('10.14 refuses RSA keys of less than 2,048 bits, of a client and of an authority', () => {
