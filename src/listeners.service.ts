@@ -98,6 +98,9 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
   readonly #servers: Server[] = [];
   readonly #tlsServers: { readonly server: TlsServer; readonly options: TlsOptions }[] = [];
   readonly #logger = new Logger('listeners');
+  /** True once all ports are bound. Until then SIGHUP is noted, and handled after it. */
+  #isOpen = false;
+  #wasHungUp = false;
   /** The certificate and key that are in use; undefined without TLS. */
   #tls: TlsSource | undefined;
 
@@ -115,14 +118,17 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
    * @throws Error with one line if a required port cannot be bound
    */
   async open(edges: Edges): Promise<void> {
+    process.on('SIGHUP', this.#reload);
     try {
       if (this.#tls) await this.#openWithTls(edges, this.#tls);
       else await this.#openPlain(edges);
     } catch (error) {
+      process.off('SIGHUP', this.#reload);
       for (const server of this.#servers) server.close();
       throw error;
     }
-    process.on('SIGHUP', this.#reload);
+    this.#isOpen = true;
+    if (this.#wasHungUp) this.#reload();
   }
 
   /**
@@ -208,6 +214,10 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
    * Reads certificate and key again on SIGHUP, for new connections. Open connections keep theirs.
    */
   readonly #reload = (): void => {
+    if (!this.#isOpen) {
+      this.#wasHungUp = true;
+      return;
+    }
     if (!this.#tls) {
       this.#logger.log('SIGHUP: without TLS there is nothing to read again');
       return;

@@ -1,9 +1,10 @@
 import type { ReadConfiguration } from '#entry/read-configuration.js';
 import { argumentsOfService, requireNode } from './node-version.js';
-import { isWorker, keepCompiledCode, runOrExit } from './start.js';
+import { isWorker, keepCompiledCode, outliveHangUps, runOrExit } from './start.js';
 import type { Worker } from '#entry/worker.js';
 
 requireNode();
+outliveHangUps();
 const given = argumentsOfService('main.js');
 keepCompiledCode();
 await runOrExit(isWorker ? work : begin);

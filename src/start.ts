@@ -20,6 +20,14 @@ export async function runOrExit(start: () => Promise<void>): Promise<void> {
 }
 
 /**
+ * Lets the process outlive SIGHUP, which would end it until its listeners are open. A reload of the
+ * unit must not stop a service that still migrates. The listeners read the certificate later.
+ */
+export function outliveHangUps(): void {
+  process.on('SIGHUP', () => undefined);
+}
+
+/**
  * Makes Node store the compiled code of the bundle in `dist/bundle/cache`, so that the next start
  * is faster. Only the user of the process may write there, because the stored code is run. A
  * process that cannot create the folder, such as one in the container image, runs without it. If

@@ -40,7 +40,7 @@ export async function runWorkers(
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => pool.stop(signal));
   }
-  process.on('SIGHUP', () => pool.signal('SIGHUP'));
+  process.on('SIGHUP', () => pool.reload());
   void pool.start();
   const status = await pool.ended;
   await database.stop();

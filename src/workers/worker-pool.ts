@@ -18,6 +18,8 @@ const KILL_MS = 30_000;
 interface Place {
   readonly number: number;
   process: ClusterWorker | undefined;
+  /** True if the process has asked for its task, so that it handles signals by now. */
+  isRunning: boolean;
   /** When the process began to serve, in milliseconds of the monotonic clock; undefined before. */
   servesSince: number | undefined;
   /**
@@ -38,6 +40,9 @@ export class WorkerPool {
   readonly #places: readonly Place[];
   readonly #metrics = new MetricsOfWorkers();
   readonly #ended = Promise.withResolvers<number>();
+  /** True once the first worker has served. The others are started only then. */
+  #hasBegun = false;
+  /** True once all workers have served. */
   #hasServed = false;
   #stop: { readonly signal: NodeJS.Signals; status: number } | undefined;
   #whenServing: (() => void) | undefined;
@@ -47,10 +52,12 @@ export class WorkerPool {
     private readonly taskOf: TaskOf,
     private readonly log: Pick<LoggerService, 'log' | 'warn' | 'error'>,
     private readonly clock: Clock = systemClock,
+    private readonly fork: () => ClusterWorker = () => cluster.fork(),
   ) {
     this.#places = Array.from({ length: count }, (_, index) => ({
       number: index + 1,
       process: undefined,
+      isRunning: false,
       servesSince: undefined,
       ends: 0,
     }));
@@ -74,9 +81,14 @@ export class WorkerPool {
     this.log.log(`${this.#places.length} workers serve`);
   }
 
-  /** Passes a signal on to every worker. */
-  signal(signal: NodeJS.Signals): void {
-    for (const { process } of this.#places) process?.process.kill(signal);
+  /**
+   * Makes the workers read their certificate again, by SIGHUP. A worker that has just been started
+   * is left out, because it reads the certificate later, and the signal would end it.
+   */
+  reload(): void {
+    for (const { process, isRunning } of this.#places) {
+      if (isRunning) process?.process.kill('SIGHUP');
+    }
   }
 
   /**
@@ -87,9 +99,13 @@ export class WorkerPool {
   stop(signal: NodeJS.Signals, status = 0): void {
     if (this.#stop) return;
     this.#stop = { signal, status };
-    this.signal(signal);
-    setTimeout(() => this.signal('SIGKILL'), KILL_MS).unref();
+    this.#signal(signal);
+    setTimeout(() => this.#signal('SIGKILL'), KILL_MS).unref();
     this.#endIfAllEnded();
+  }
+
+  #signal(signal: NodeJS.Signals): void {
+    for (const { process } of this.#places) process?.process.kill(signal);
   }
 
   async #untilServing(places: readonly Place[]): Promise<void> {
@@ -103,24 +119,42 @@ export class WorkerPool {
   }
 
   #fork(place: Place): void {
-    const worker = cluster.fork();
+    let worker: ClusterWorker;
+    try {
+      worker = this.fork();
+    } catch (error) {
+      this.#leaveUnstarted(place, error);
+      return;
+    }
     place.process = worker;
     worker.on('message', (message: FromWorker) => void this.#receive(place, worker, message));
-    worker.on('error', (error) => this.log.error(`worker ${place.number}: ${error.message}`));
-    worker.once('exit', (code: number | null, signal: NodeJS.Signals | null) => {
-      this.#leave(place, worker, code, signal);
+    // Some errors of the system are thrown above, such as ENOMEM. Others, such as EAGAIN, are an
+    // event without a process, and no `exit` follows.
+    worker.on('error', (fault) => {
+      if (worker.process.pid === undefined) this.#leaveUnstarted(place, fault);
+      else this.log.error(`worker ${place.number}: ${fault.message}`);
     });
+    worker.once('exit', (code: number | null, signal: NodeJS.Signals | null) => {
+      this.#metrics.retire(worker.id);
+      const how = signal ? `by ${signal}` : `with status ${code}`;
+      this.#leave(place, `(process ${worker.process.pid}) ended ${how}`, code, signal);
+    });
+  }
+
+  /** Handles a worker that the system did not start, for example because it has no process left. */
+  #leaveUnstarted(place: Place, error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error);
+    this.#leave(place, `was not started (${reason}) and ended`, 1, null);
   }
 
   async #receive(place: Place, worker: ClusterWorker, message: FromWorker): Promise<void> {
     switch (message.kind) {
       case 'awaits-task':
-        send(worker, {
-          kind: 'task',
-          task: this.taskOf(place.number, !this.#hasServed && place.number === 1),
-        });
+        place.isRunning = true;
+        send(worker, { kind: 'task', task: this.taskOf(place.number, !this.#hasBegun) });
         return;
       case 'serves':
+        this.#hasBegun = true;
         place.servesSince = this.clock.monotonic();
         this.#whenServing?.();
         return;
@@ -142,15 +176,10 @@ export class WorkerPool {
     });
   }
 
-  #leave(
-    place: Place,
-    worker: ClusterWorker,
-    code: number | null,
-    signal: NodeJS.Signals | null,
-  ): void {
+  #leave(place: Place, how: string, code: number | null, signal: NodeJS.Signals | null): void {
     const { number, servesSince } = place;
-    this.#metrics.retire(worker.id);
     place.process = undefined;
+    place.isRunning = false;
     place.servesSince = undefined;
     if (this.#stop) {
       const isAsked = code === 0 || signal === this.#stop.signal;
@@ -158,8 +187,7 @@ export class WorkerPool {
       this.#endIfAllEnded();
       return;
     }
-    const how = signal ? `by ${signal}` : `with status ${code}`;
-    const what = `worker ${number} (process ${worker.process.pid}) ended ${how}`;
+    const what = `worker ${number} ${how}`;
     const servedMs = servesSince === undefined ? 0 : this.clock.monotonic() - servesSince;
     if (servesSince === undefined && !this.#canServe()) {
       this.log.error(`${what} before it served; the service stops`);

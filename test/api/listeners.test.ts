@@ -1,7 +1,11 @@
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import type { IncomingMessage, RequestListener } from 'node:http';
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type RequestListener,
+} from 'node:http';
 import { request, type RequestOptions } from 'node:https';
 import { connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
@@ -486,6 +490,30 @@ describe.skipIf(!realPorts)(`node dist/main.js${skipped}`, () => {
     server.signal('SIGHUP');
     await server.printed(/SIGHUP: without TLS there is nothing to read again/);
     expect((await fetch(`${origin}/health`)).status).toBe(200);
+  });
+
+  it.each([
+    ['one process', '1'],
+    ['two workers', '2'],
+  ])('a SIGHUP to %s during the start ends nothing', async (_, n) => {
+    const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const port = await freePort();
+    const issuer = `http://127.0.0.1:${port}`;
+    const endpoints = { authorization_endpoint: issuer, token_endpoint: issuer, jwks_uri: issuer };
+    const slow = createHttpServer((_request, response) => {
+      asked.resolve();
+      response.setHeader('content-type', 'application/json');
+      void answered.promise.then(() => response.end(JSON.stringify({ issuer, ...endpoints })));
+    });
+    occupied.push(slow.listen(port, '127.0.0.1'));
+    await once(slow, 'listening');
+    const server = start({ SVC_IDP_DEMO_ISSUER: issuer, SVC_WORKERS: n });
+    await asked.promise;
+    server.signal('SIGHUP');
+    answered.resolve();
+    const served = n === '1' ? /is served on port 443/ : /2 workers serve/;
+    await server.printed(served);
+    expect(server.output()).toMatch(served);
   });
 
   it.each([

@@ -1,0 +1,132 @@
+import type { Worker as ClusterWorker } from 'node:cluster';
+import { EventEmitter } from 'node:events';
+import { describe, expect, it } from 'vitest';
+import { WorkerPool } from '../../../src/workers/worker-pool.js';
+import type { WorkerTask } from '../../../src/workers/messages.js';
+import { TestClock } from '../../support/test-clock.js';
+
+/** A worker of `node:cluster` without a process, which the test makes do what a worker does. */
+class FakeWorker extends EventEmitter {
+  readonly signals: string[] = [];
+  readonly process: { readonly pid: number | undefined; kill: (signal: string) => void };
+
+  constructor(
+    readonly id: number,
+    pid: number | undefined,
+  ) {
+    super();
+    this.process = { pid, kill: (signal) => void this.signals.push(signal) };
+  }
+
+  isConnected(): boolean {
+    return false;
+  }
+
+  begin(): void {
+    this.emit('message', { kind: 'awaits-task' });
+  }
+
+  serve(): void {
+    this.begin();
+    this.emit('message', { kind: 'serves' });
+  }
+}
+
+function poolOf(count: number) {
+  const lines: string[] = [];
+  const forks: FakeWorker[] = [];
+  const firsts: boolean[] = [];
+  const next: { pid: number | undefined; error?: Error } = { pid: 1 };
+  const clock = new TestClock();
+  const note = (line: string) => void lines.push(line);
+  const pool = new WorkerPool(
+    count,
+    (_, isFirst) => {
+      firsts.push(isFirst);
+      return {} as WorkerTask;
+    },
+    { log: note, warn: note, error: note },
+    clock,
+    () => {
+      if (next.error) throw next.error;
+      const worker = new FakeWorker(forks.length + 1, next.pid);
+      forks.push(worker);
+      return worker as unknown as ClusterWorker;
+    },
+  );
+  return { pool, lines, forks, firsts, next, clock };
+}
+
+/** Starts a pool of two workers, both of which serve. */
+async function serving() {
+  const made = poolOf(2);
+  const started = made.pool.start();
+  made.forks[0]?.serve();
+  await expect.poll(() => made.forks.length).toBe(2);
+  made.forks[1]?.serve();
+  await started;
+  return made;
+}
+
+describe('a worker that the system does not start', () => {
+  it.each(['thrown', 'event'])(
+    'is tried again, as one that ended: the error is %s',
+    async (how) => {
+      const { lines, forks, next, clock } = await serving();
+      if (how === 'thrown') next.error = new Error('spawn ENOMEM');
+      else next.pid = undefined;
+      forks[0]?.emit('exit', null, 'SIGKILL');
+      clock.advance(1000);
+      if (how === 'event') {
+        await expect.poll(() => forks.length).toBe(3);
+        forks[2]?.emit('error', new Error('spawn EAGAIN'));
+      }
+      await expect
+        .poll(() => lines.at(-1))
+        .toMatch(
+          /worker 1 was not started \(spawn E\w+\) and ended; it is started again in 500 ms/,
+        );
+      Object.assign(next, { pid: 1, error: undefined });
+      const before = forks.length;
+      clock.advance(1000);
+      await expect.poll(() => forks.length).toBe(before + 1);
+    },
+  );
+
+  it('ends a service of which no worker serves', async () => {
+    const { pool, next } = poolOf(2);
+    next.error = new Error('spawn ENOMEM');
+    void pool.start();
+    expect(await pool.ended).toBe(1);
+  });
+});
+
+describe('SIGHUP', () => {
+  it('reaches the workers that run, and none that would be ended by it', async () => {
+    const { pool, forks, clock } = await serving();
+    forks[0]?.emit('exit', null, 'SIGKILL');
+    clock.advance(1000);
+    await expect.poll(() => forks.length).toBe(3);
+    pool.reload();
+    expect(forks.map(({ signals }) => signals)).toEqual([[], ['SIGHUP'], []]);
+    forks[2]?.begin();
+    pool.reload();
+    expect(forks[2]?.signals).toEqual(['SIGHUP']);
+  });
+});
+
+describe('the first worker of a start', () => {
+  it('is one alone, also if it ends before the others serve', async () => {
+    const { pool, forks, firsts, clock } = poolOf(3);
+    void pool.start();
+    forks[0]?.serve();
+    await expect.poll(() => forks.length).toBe(3);
+    forks[1]?.serve();
+    expect(firsts).toEqual([true, false]);
+    forks[0]?.emit('exit', null, 'SIGKILL');
+    clock.advance(1000);
+    await expect.poll(() => forks.length).toBe(4);
+    forks[3]?.begin();
+    expect(firsts).toEqual([true, false, false]);
+  });
+});
