@@ -61,6 +61,12 @@ function explain(error: unknown): string {
   return error instanceof DirectoryInUse ? inUse(error) : reasonOf(error);
 }
 
+/**
+ * The milliseconds for which the command `archive` waits for an answer: PostgreSQL first sorts a
+ * whole month, which has no limit on the server. Only a server that vanished takes so long.
+ */
+const ANSWER_OF_ARCHIVE = 6 * 3_600_000;
+
 async function run(
   command: Exclude<GlassCommand, { readonly name: 'help' | 'init' }>,
   { readEnvironment, terminal, openLog }: Surroundings,
@@ -80,6 +86,7 @@ async function run(
   const log = openLog(logging);
   const opened = await openInstalledDatabase(database, 'production', {
     isGated: command.name !== 'reconcile',
+    answerWithin: command.name === 'archive' ? ANSWER_OF_ARCHIVE : undefined,
   });
   const recorded: string[] = [];
   onRecorded(opened.dataSource, (ids) => recorded.push(...ids));

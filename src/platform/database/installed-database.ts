@@ -7,7 +7,7 @@ import { reasonOf, sqlStateOf, UNCONFIRMED } from '#platform/database/statements
 import { sql } from '#platform/database/statements/sql.js';
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { refuseForeignDatabase, type Composition } from './composition.js';
-import { openPool } from './connection.js';
+import { openPool, TIMEOUTS } from './connection.js';
 import { compareMigrations } from './migrations.js';
 import {
   checkVersion,
@@ -41,6 +41,13 @@ export interface InstalledDatabase {
   close(): Promise<void>;
 }
 
+/** How an operator's command opens the database. */
+interface CommandOptions {
+  readonly isGated: boolean;
+  /** The milliseconds for which a statement waits for its answer; by default as in the service. */
+  readonly answerWithin?: number | undefined;
+}
+
 /**
  * Opens the database of an installed service for an operator's command that runs beside the
  * service. It starts the embedded server if the service is down.
@@ -55,9 +62,9 @@ export interface InstalledDatabase {
 export async function openInstalledDatabase(
   config: Config['database'],
   composition: Composition,
-  { isGated }: { readonly isGated: boolean },
+  { isGated, answerWithin }: CommandOptions,
 ): Promise<InstalledDatabase> {
-  const opened = await connectToInstalled(config);
+  const opened = await connectToInstalled(config, { answerWithin });
   try {
     await refuseForeignDatabase(opened.dataSource, composition);
     const later = await assertInstalled(opened.dataSource.manager);
@@ -68,31 +75,35 @@ export async function openInstalledDatabase(
     throw error;
   }
   await opened.close();
-  return connectToInstalled(config, new ConfirmationGate());
+  return connectToInstalled(config, { gate: new ConfirmationGate(), answerWithin });
 }
 
 /**
  * Connects to the database of an installed service, without checking its content.
  *
- * @param gate refuses connections to a server that no service has checked for lost commits since
- *   its start; by default no connection is refused
+ * @param options `gate` refuses connections to a server that no service has checked for lost
+ *   commits since its start; by default no connection is refused. `answerWithin` is the number of
+ *   milliseconds for which a statement waits for its answer.
  * @throws Error for a database that cannot be reached
  */
 export async function connectToInstalled(
   config: Config['database'],
-  gate?: ConfirmationGate,
+  {
+    gate,
+    answerWithin = TIMEOUTS.query_timeout,
+  }: Pick<CommandOptions, 'answerWithin'> & { readonly gate?: ConfirmationGate } = {},
 ): Promise<InstalledDatabase> {
   await assertEmbeddedExists(config);
   const log = new Logger('database');
   const server = await locateServer(config, log);
   try {
-    const dataSource = await openPool(server.address, log, CONNECTIONS, { gate }).catch(
-      (error: unknown) => {
-        throw sqlStateOf(error) === UNCONFIRMED
-          ? new Error(UNCONFIRMED_SERVER, { cause: error })
-          : unreachable(server.address, error);
-      },
-    );
+    const timeouts = { ...TIMEOUTS, query_timeout: answerWithin };
+    const opening = openPool(server.address, log, CONNECTIONS, { gate, timeouts });
+    const dataSource = await opening.catch((error: unknown) => {
+      throw sqlStateOf(error) === UNCONFIRMED
+        ? new Error(UNCONFIRMED_SERVER, { cause: error })
+        : unreachable(server.address, error);
+    });
     const unchecked = uncheckedDatabase(config, server, log);
     return { dataSource, unchecked, close: () => closeBoth(dataSource, server) };
   } catch (error) {

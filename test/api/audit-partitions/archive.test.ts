@@ -1,10 +1,15 @@
 import { createHash } from 'node:crypto';
 import { access, readFile, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readMonth } from '#domain/audit/archive/archived-events.repository.js';
+import { FIRST_PLACE } from '#domain/audit/feed/audit-feed.repository.js';
+import { openPool, TIMEOUTS } from '#platform/database/connection.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { adminCommand, handTo } from '../../support/break-glass.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { RecordingLog } from '../../support/recording-log.js';
 import { count, rows } from '../../support/rows.js';
 import { makeTemporaryDirectory, removeDirectory } from '../../support/temporary-directory.js';
 
@@ -51,6 +56,30 @@ describe('node dist/admin.js archive', () => {
       () => false,
       () => true,
     );
+
+  it('waits for a slow object store, beyond the limits of the service’s own statements', async () => {
+    const timeouts = {
+      ...TIMEOUTS,
+      statement_timeout: 20,
+      idle_in_transaction_session_timeout: 20,
+    };
+    const address = { connectionString: database.url };
+    const dataSource = await openPool(address, new RecordingLog(), 1, { timeouts });
+    try {
+      const read = await dataSource.transaction(async (tx) => {
+        const lines = readMonth(tx, { class: 'oauth', month: '2026-01' }, FIRST_PLACE);
+        let found = 0;
+        for await (const line of lines) {
+          found += line.length > 0 ? 1 : 0;
+          if (found === 1 || found === 1001) await delay(50);
+        }
+        return found;
+      });
+      expect(read).toBe(EVENTS);
+    } finally {
+      await dataSource.destroy();
+    }
+  });
 
   it('copies a month in the order of the places, with a manifest', async () => {
     const to = newFile();

@@ -20,7 +20,7 @@ export async function withPresentUsers(
   return { ids: [...ids, ...found.map(({ id }) => id)], addresses };
 }
 
-/** The last character: a text with it at its end sorts behind every text with the same beginning. */
+/** The last character of Unicode: a text and this character sort behind all texts that begin so. */
 const LAST = '\u{10FFFF}';
 
 /**

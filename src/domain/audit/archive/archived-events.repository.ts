@@ -50,6 +50,8 @@ export async function* readMonth(
   { epoch, xid, id }: FeedPlace,
 ): AsyncGenerator<string> {
   await tx.query('SET LOCAL statement_timeout = 0');
+  // Between two readings the transaction is idle, for as long as the object store takes for a part.
+  await tx.query('SET LOCAL idle_in_transaction_session_timeout = 0');
   await tx.query(
     `DECLARE archived NO SCROLL CURSOR FOR SELECT ${EVENT} AS line FROM audit_events e
      WHERE e.class = $1 AND e.created_at >= $2::date::timestamp AT TIME ZONE 'UTC'
