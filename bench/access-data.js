@@ -11,9 +11,9 @@ export const TARGETS = {
   github_installation: 10,
 };
 /**
- * The number of groups of hosts that admit the group of all people. Each certificate of one of
- * these people then has the principals of so many groups of hosts. The variable BENCH_HOST_GROUPS
- * sets another number.
+ * The number of groups of hosts that admit the group of all people. An SSH certificate of one of
+ * these people then has principals for so many groups of hosts. The environment variable
+ * BENCH_HOST_GROUPS sets another number.
  */
 const OWN_HOST_GROUPS = Number(process.env.BENCH_HOST_GROUPS ?? 20);
 const DOMAIN = 'access.bench.example';
@@ -44,8 +44,9 @@ INSERT INTO group_members (group_id, user_id) SELECT '${ALL}', id FROM users WHE
 INSERT INTO group_members (group_id, user_id) SELECT '${OTHERS}', ${PERSON} FROM generate_series(0, 9) n`;
 
 /**
- * Returns the statements that make 1,000 targets. Most groups of hosts do not admit the group of
- * all people, because a certificate has 256 principals at most.
+ * Returns the statements that make 1,000 targets: applications, roles of AWS, groups of hosts and
+ * GitHub installations. Most groups of hosts do not admit the group of all people, because a
+ * certificate has 256 principals at most.
  * @param org the id of the organization
  */
 const fillTargets = (org) => `
@@ -69,8 +70,8 @@ const ANALYZE_TARGETS = ['access_targets', 'access_assignments'];
 
 /**
  * Gives the organization of the bench's logged-in people 100,000 more people, a group of all of
- * them and 1,000 targets that admit that group. A release without targets gets only the people and
- * the group.
+ * them and 1,000 targets that admit that group. An older release, which has no table of targets,
+ * gets only the people and the group.
  *
  * @returns true if the release has targets
  */

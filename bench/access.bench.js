@@ -18,13 +18,14 @@ import { startBenchServer } from './server.js';
 
 /**
  * The most MiB by which the memory of the server may grow while it writes the table of who can
- * reach what.
+ * reach what (`/api/v1/org/access/export`).
  */
 const MOST_GROWTH_MIB = 150;
 
 /**
- * The measured pages and lists. Each function returns the address for the n-th request. It names
- * another person or target each time.
+ * The measured pages and lists: a name, a function that returns the address for the n-th request,
+ * and bounds other than the usual ones. An address of one person names another person in each
+ * request.
  */
 const PAGES = [
   ['targets', () => '/admin/access'],
@@ -52,10 +53,10 @@ const PAGES = [
 ];
 
 /**
- * Measures three things on an organization of 100,000 people, a group of all of them and 1,000
- * targets: the pages and lists of who may reach what; the memory of the server while it writes the
- * whole table; and how much this work delays another organization. The exit status is 1 if a bound
- * is missed. The cost of issuing credentials on such data is measured by `npm run bench -- compare
+ * Measures an organization of 100,000 people, a group of all of them and 1,000 targets. First, the
+ * pages and lists of who may reach what. Second, the memory of the server while it writes the whole
+ * table. Third, how much this work delays another organization. The exit status is 1 if a bound is
+ * missed. The cost of issuing credentials on such data is measured by `npm run bench -- compare
  * BASE_DIR ssh aws oauth --reach`.
  *
  * @param only a part of the names of the pages to be measured
@@ -102,7 +103,8 @@ const LOADS = [
       `/api/v1/org/access/application/${APPLICATION}/people`,
     ],
   },
-  // The table has 72,000,000 lines, so that the end of the load cuts its downloads off (`leaves`).
+  // The table has 72,000,000 lines. Its downloads are therefore cut off when the load ends
+  // (`leaves`).
   { what: 'tables of who can reach what', paths: ['/api/v1/org/access/export'], leaves: true },
 ];
 
@@ -111,7 +113,8 @@ const LONGEST_READING = 10_000;
 
 /**
  * Reads the table of who can reach what for ten seconds, or to its end. Compares the highest memory
- * of the server meanwhile with its memory before.
+ * of the server during that time with its memory before. Returns the bound that is missed, in a
+ * list.
  */
 async function measureExport(server, token) {
   const before = memoryOf(server.pid);

@@ -17,18 +17,25 @@ const WARM_UP_SECONDS = 3;
 /** The longest time of a request while a month is dropped, in milliseconds. */
 const LONGEST = 1_000;
 
-/** The largest ratio of the CPU time of a certificate to that of the other version. */
+/**
+ * The largest accepted ratio of the CPU time of a certificate in this tree to that in the other
+ * version.
+ */
 const MOST_RATIO = 1.1;
 
-/** Drops the oldest month of a class, as the clean-up does: it waits 200 ms for its locks. */
+/**
+ * Drops one month of the audit log, as the clean-up does. `$1` is the number of older months that
+ * are skipped.
+ */
 const DROP = `SELECT drop_audit_month(m.class, m.month, 0) AS done
   FROM (SELECT class, month FROM audit_months() WHERE class = 'oauth' ORDER BY month OFFSET $1 LIMIT 1) m`;
 
 /**
- * Measures an SSH certificate, which writes an audit row, with an empty audit log and with a large
- * one: the CPU time, and the WAL of the database after a checkpoint, with the pages that it writes
- * whole. Then a month is dropped while 32 clients ask for certificates. The exit status is 1 if a
- * bound is missed.
+ * Measures the CPU time and the bytes of write-ahead log (WAL) of an SSH certificate, with an empty
+ * audit log and with a large one. Each certificate writes an audit row. Each measurement begins
+ * after a checkpoint, so that the WAL includes the pages that PostgreSQL then writes whole. Then a
+ * month is dropped while 32 clients ask for certificates. The exit status is 1 if a bound is
+ * missed.
  *
  * @param events the number of audit events
  * @param base a built checkout of another version, with which the certificate is compared
@@ -47,7 +54,10 @@ export async function run(events = '5000000', base) {
   if (Math.max(0, ...ratios) > MOST_RATIO || own.after.longest > LONGEST) process.exitCode = 1;
 }
 
-/** Measures a tree without events and with many, and what a further function measures then. */
+/**
+ * Measures the server of a checkout with an empty audit log, and then with many events. A function
+ * in `further` measures something else on the full log.
+ */
 async function measureTree(tree, { events, what }, further) {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
   const server = await startBenchServer(folder, {}, tree);
@@ -66,7 +76,7 @@ async function measureTree(tree, { events, what }, further) {
   }
 }
 
-/** Measures one client and 32 clients. */
+/** Measures SSH certificates with one client, and then with 32 clients. */
 async function measureAll(server, client, what) {
   const measured = [];
   for (const scenario of SSH_SCENARIOS) {
@@ -90,7 +100,10 @@ async function measureAll(server, client, what) {
   return measured;
 }
 
-/** Returns the place at which the WAL ends, in bytes. */
+/**
+ * Returns the position at which the write-ahead log ends, in bytes. It grows by the bytes that are
+ * written.
+ */
 async function wal(client) {
   const { rows } = await client.query(
     `SELECT (pg_current_wal_insert_lsn() - '0/0')::float8 AS bytes`,
@@ -98,7 +111,10 @@ async function wal(client) {
   return rows[0].bytes;
 }
 
-/** Drops the month before the last one, which is full, while 32 clients ask for certificates. */
+/**
+ * Drops a month of events while 32 clients ask for certificates. It is the second oldest month,
+ * because the oldest one is not full.
+ */
 async function measureDrop(server, client) {
   const [, { open }] = SSH_SCENARIOS;
   const { rows: months } = await client.query(

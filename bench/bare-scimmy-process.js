@@ -1,6 +1,6 @@
 /**
- * The server with which our SCIM server is compared: `scimmy-routers` on Express, with users in
- * memory that are found by id and by userName without a search. It has no database, no audit, no
+ * The server with which our SCIM server is compared: `scimmy-routers` on Express. Its users are in
+ * memory, and are found by id and by userName without a search. It has no database, no audit, no
  * rate limits and no versions.
  */
 import { randomUUID } from 'node:crypto';
@@ -58,7 +58,8 @@ Resources.declare(Resources.User)
   .degress(({ id }) => void users.delete(id));
 
 const app = express();
-// The library writes numbers into the query, which Express 5 parses again at every access.
+// The library writes numbers into the query. Express 5 would lose them, because it parses the query
+// again at every access. So the parsed query is stored once.
 app.use((request, _response, next) => {
   Object.defineProperty(request, 'query', { value: request.query });
   next();

@@ -50,7 +50,10 @@ function writeLogin(home) {
   writeFileSync(join(home, 'config.json'), JSON.stringify({ server: SERVER }), { mode: 0o600 });
 }
 
-/** Returns the program of each version of Node. */
+/**
+ * Returns the paths of the programs of Node: those in the folder SVC_TEST_NODES, and the one that
+ * runs this script.
+ */
 function nodes() {
   const pattern = `${process.env.SVC_TEST_NODES ?? '/nonexistent'}/*/node_modules/node-*/bin/node`;
   return [...globSync(pattern), process.execPath];

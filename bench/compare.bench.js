@@ -36,17 +36,18 @@ const WORKS = {
 };
 
 /**
- * Compares this tree with another checkout, whose `dist` is built. Both servers run at the same
- * time, each with a PostgreSQL of its own, and are measured alternately: before, after, after,
- * before in one pair, and the reverse in the next pair, so that slow changes of the machine's speed
- * cancel out. Both servers start several times, since no two processes are equally fast.
+ * Compares this tree (after) with another built checkout (before). Both servers run at the same
+ * time, each with a PostgreSQL of its own, and are measured alternately. The order is before,
+ * after, after, before in one pair, and the reverse in the next pair. So slow changes of the
+ * machine's speed cancel out. Both servers start several times, since no two processes are equally
+ * fast.
  *
  * @param args `BASE_DIR [WORK…] [--only=ROW…] [--reach] [--events=0] [--pairs=12] [--seconds=2]
- *   [--starts=2] [--after=D]`; `--only` names a row of the table, and may be given again; `seconds`
- *   is the time for each tree in a pair; `--reach` gives both servers 100,000 people in one group,
- *   and also 1,000 targets that admit the group if the tree has targets; `--events` fills both
- *   audit logs with as many events of three months; `--after` names another tree to compare in
- *   place of this one, such as `BASE_DIR` itself, which shows how exact the measurement is
+ *   [--starts=2] [--after=D]`; `--only` names a row of the table, and may be given again.
+ *   `--seconds` is the time for each tree in a pair. `--reach` gives both servers 100,000 people in
+ *   one group, and 1,000 targets that admit the group if the tree has targets. `--events` fills
+ *   both audit logs with so many events of three months. `--after` names another tree to compare in
+ *   place of this one. If it is `BASE_DIR` itself, the result shows how exact the measurement is
  */
 export async function run(...args) {
   const options = optionsOf(args);

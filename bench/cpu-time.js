@@ -14,7 +14,7 @@ export function cpuSecondsOf(pid) {
   for (const entry of readdirSync('/proc')) {
     if (!/^\d+$/.test(entry)) continue;
     const stat = statOf(entry);
-    // the process has ended meanwhile; its time is counted with the parent's ended children
+    // The process has just ended. Its time is now in the time of the ended children of its parent.
     if (stat === undefined) continue;
     children.set(stat.parent, [...(children.get(stat.parent) ?? []), entry]);
   }
@@ -79,7 +79,8 @@ function ownSeconds(pid) {
 }
 
 /**
- * Returns the CPU seconds of the children of a process that have ended and for which it has waited.
+ * Returns the CPU seconds of the ended children of a process. The kernel counts a child when the
+ * process has read its exit status (wait).
  */
 function reapedSeconds(pid) {
   return statOf(pid)?.reaped ?? 0;

@@ -44,12 +44,13 @@ export const AWS_SCENARIOS = [1, 32].map((clients) => ({
 }));
 
 /**
- * Measures the three kinds of credentials over HTTP, each with its durable rows, with 1 client and
- * with 64. For comparison it measures bare signatures of RS256 (with a key of 3072 bits, as the
- * service has) and Ed25519. They are measured before and after each kind of credential, because the
- * speed of the machine changes. A second server, which has the keys of SSH and AWS in KMS, is
- * measured alternately with the first one. The time of GitHub and of KMS does not count: GitHub is
- * a stand-in in this process, and KMS is a stand-in in a process of its own.
+ * Measures the three kinds of credentials over HTTP, with 1 client and with 64. The server stores
+ * the rows of each credential in its database. For comparison it measures bare signatures of RS256
+ * (with a key of 3072 bits, as the service has) and Ed25519. They are measured before and after
+ * each kind of credential, because the speed of the machine changes. A second server, which has the
+ * keys of SSH and AWS in KMS, is measured alternately with the first one. The CPU time of GitHub
+ * and of KMS does not count. Both are stand-ins: GitHub in this process, and KMS in a process of
+ * its own.
  *
  * @param args `[KIND] [--seconds=8] [--round-trip=5]`: the kind to measure, such as `aws` (all
  *   three by default), the seconds of each measurement, and the milliseconds by which the stand-in
@@ -224,12 +225,15 @@ const BARE = {
   ed25519: { digest: null, rounds: 10_000, key: generateKeyPairSync('ed25519') },
 };
 /**
- * A token for AWS has about as many bytes before its signature. An SSH certificate has a third of
- * that.
+ * The bytes that a bare signature signs. A token for AWS has about as many bytes before its
+ * signature, and an SSH certificate has a third of that.
  */
 const MESSAGE = Buffer.alloc(1000, 7);
 
-/** Returns the CPU microseconds of one signature in this process. */
+/**
+ * Returns the CPU microseconds of one signature in this process; 0 for a credential without a
+ * comparable signature.
+ */
 function bareMicroseconds(peer) {
   if (peer === undefined) return 0;
   const { digest, rounds, key } = BARE[peer];
@@ -239,7 +243,9 @@ function bareMicroseconds(peer) {
   return (user + system) / rounds;
 }
 
-/** Links the organization of the clients to an installation, as an admin would do. */
+/**
+ * Links the organization of the clients to an installation of the GitHub App, as an admin would do.
+ */
 async function linkInstallation(github, { database }) {
   const { id, account } = github.state.install(OWNER, { repositories: ['hello'] });
   const postgres = new Client(database);

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createConnection, createServer } from 'node:net';
 
 /**
- * Starts a TCP proxy that delays every byte by half of a round trip in each direction, so that the
- * server behind it seems to be far away. A connection costs its round trip, too.
+ * Starts a TCP proxy that makes the server behind it seem far away. It delays every byte by half of
+ * a round trip in each direction. The TCP handshake of a new connection takes no extra time.
  *
  * @param port the port of the server behind it, on loopback
  * @returns `setRoundTrip` sets the milliseconds of a round trip, which are 0 at first

@@ -85,7 +85,10 @@ function resolve(packages, inside, name) {
   }
 }
 
-/** Counts the blocks of a folder's files as `du` does, without those of packages inside it. */
+/**
+ * Returns the bytes of all blocks of a folder's files on the disk, as `du` does. Packages in a
+ * `node_modules` inside the folder do not count.
+ */
 function bytesOf(folder) {
   return readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.name !== 'node_modules')

@@ -9,10 +9,10 @@ const REQUESTS = 20;
 const WARM_UP = 6;
 
 /**
- * Measures how many round trips to PostgreSQL a request waits for, by a proxy that delays each by
- * 80 ms: an SSH certificate, an introspection, and SCIM GET of a user. One client sends one request
- * after another, each from an address of its own, so that the limiter asks the database. On a busy
- * machine a longer distance shows the number of round trips more clearly.
+ * Measures for how many round trips to PostgreSQL a request waits: an SSH certificate, an
+ * introspection, and SCIM GET of a user. A proxy delays each round trip by 80 ms. One client sends
+ * one request after another, each from an address of its own, so that the rate limiter asks the
+ * database. On a busy machine a longer delay shows the number of round trips more clearly.
  *
  * @param distance the milliseconds of a round trip
  */
@@ -46,7 +46,10 @@ export async function run(distance = '80') {
   );
 }
 
-/** The requests that are measured. Each function opens a client for the first person. */
+/**
+ * The requests that are measured. Each function opens a client that sends them for the first
+ * person.
+ */
 const PATHS = {
   'SSH certificate': async (server) => clientsOf(server)[0],
   introspection: async (server) => (await introspection(await prepareOAuth(server)))[0],

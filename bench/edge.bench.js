@@ -13,7 +13,10 @@ const SECONDS = 5;
 const WARM_UP_SECONDS = 2;
 const ROUNDS = 2;
 
-/** The routes that are measured: one without a limit and a session, and one with both. */
+/**
+ * The routes that are measured: one that has neither a rate limit nor a session, and one that has
+ * both.
+ */
 export const EDGE_SCENARIOS = [
   { what: 'GET /health', open: ({ baseUrl }) => clientsOf(`${baseUrl}/health`) },
   {

@@ -38,7 +38,10 @@ export async function enroll({ baseUrl, key, person }) {
   return cookies.get('svc_session');
 }
 
-/** Makes a new Ed25519 key, as a line of `authorized_keys` (RFC 8709 §4). */
+/**
+ * Makes a new Ed25519 key pair, and returns its public key as a line of `authorized_keys` (RFC 8709
+ * §4).
+ */
 export function publicKeyLine() {
   const { x } = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' });
   const field = (bytes) => Buffer.concat([Buffer.from([0, 0, 0, bytes.length]), bytes]);

@@ -27,9 +27,10 @@ const clock = (seconds) => ({
 });
 
 /**
- * The setups. Each has a PostgreSQL cluster and two replicas of the service of its own, and a list
- * of rounds. If a setup has `promotions`, it promotes a standby that lags behind that many times in
- * one round.
+ * The setups. Each has its own PostgreSQL cluster, its own two replicas of the service, and a list
+ * of rounds. In a round with `lag`, a standby that lacks the commits of at least so many
+ * milliseconds becomes the primary. `promotions` is the number of such promotions in the round, 1
+ * by default.
  */
 const SETUPS = [
   {

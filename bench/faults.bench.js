@@ -8,10 +8,16 @@ const { runLaggingRound, startAsynchronous } =
   await import('../test/support/high-availability/lagging-leader.ts');
 const { PATRONI_TIMES } = await import('../test/support/high-availability/patroni-node.ts');
 
-/** The times that the leader is killed while its standbys lag behind. */
+/**
+ * The number of times that the leader (the primary PostgreSQL) is killed while its standbys lag
+ * behind.
+ */
 const LAGGING_ROUNDS = 2;
 
-/** The seconds by which an outage may be longer than the lease of the leader. */
+/**
+ * The seconds by which an outage may be longer than the lease of the leader, which is the `ttl` of
+ * Patroni.
+ */
 const MORE_THAN_TTL = 2;
 
 /**

@@ -45,7 +45,9 @@ export async function run() {
   }
 }
 
-/** Reads the whole feed. */
+/**
+ * Reads the whole feed. Returns the ids of all events in their order, and the number of responses.
+ */
 async function drain(baseUrl, token) {
   const ids = [];
   let after = '';
@@ -61,7 +63,8 @@ async function drain(baseUrl, token) {
     if (response.status !== 200) throw new Error(`status ${response.status}`);
     try {
       for await (const line of linesOf(response.body)) {
-        // The cursor is the last member of the JSON object in each line.
+        // Each line is a JSON object. Its first member is the id, with 36 characters, and its last
+        // member is the cursor.
         ids.push(line.slice(7, 43));
         after = line.slice(line.lastIndexOf('"cursor":"') + 10, -2);
       }

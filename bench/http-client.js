@@ -18,7 +18,10 @@ export class HttpClient {
     return [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; ');
   }
 
-  /** Opens an address as a browser does, but does not follow redirects. */
+  /**
+   * Sends a GET with the cookies, and keeps the cookies of the answer, as a browser does. It does
+   * not follow redirects.
+   */
   async open(path, headers = {}) {
     const answer = await this.#send('GET', path, { ...headers, cookie: this.cookie });
     for (const line of answer.headers['set-cookie'] ?? []) {
@@ -29,7 +32,7 @@ export class HttpClient {
     return answer;
   }
 
-  /** Sends a form by POST, as a program does. */
+  /** Sends a form by POST without cookies, as a program does. */
   post(path, fields, headers = {}) {
     const type = { 'content-type': 'application/x-www-form-urlencoded' };
     return this.#send(
@@ -78,9 +81,9 @@ export class HttpClient {
 let addresses = 0;
 
 /**
- * Returns a client address that no request has used yet. The rate limits hold for an address and
- * are never switched off, so that a reused address could be refused. RawClient uses a different
- * range of addresses.
+ * Returns a client address that no request has used yet. The rate limits count the requests of each
+ * address and are never switched off, so that a reused address could be refused. RawClient uses a
+ * different range of addresses.
  */
 function newAddress() {
   const number = (addresses += 1);

@@ -1,6 +1,6 @@
 /**
- * The stand-in for AWS KMS in a process of its own, so that the CPU time of its signatures counts
- * neither for the server nor for the clients.
+ * The stand-in for AWS KMS. It has a process of its own, so that the CPU time of its signatures
+ * counts neither for the server nor for the clients.
  */
 import { startKmsStandIn } from '../test/support/kms-stand-in.ts';
 

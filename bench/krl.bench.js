@@ -12,8 +12,8 @@ const DOWNLOADS = 50;
 const MOST = 20;
 
 /**
- * Measures the download of the list of revoked certificates on a PostgreSQL that compiles
- * statements and has never analyzed its tables.
+ * Measures the download of the list of revoked certificates on a PostgreSQL that may compile
+ * statements (JIT) and has never analyzed its tables.
  */
 export async function run() {
   await onDebianPostgres(async ({ server, postgres, ask }) => {

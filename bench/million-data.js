@@ -18,8 +18,9 @@ export function sizesOf(users) {
 }
 
 /**
- * The number of users who are removed while the removal is measured. Their certificates are still
- * valid; all other credentials have ended. Their ids are greater than those of all other users.
+ * The number of users who are removed while the removal is measured. Only their certificates are
+ * still valid: those of all other users have expired or are revoked. Their ids are greater than
+ * those of all other users.
  */
 export const LEAVERS = 200;
 const REVOKED = 1000;
@@ -108,8 +109,8 @@ function leaversOf() {
   const leaver = idOf('8005', 'n');
   const all = `generate_series(0, ${LEAVERS - 1}) n`;
   return [
-    // Without the certificates that an earlier measurement revoked, the list of revoked serials has
-    // the same length at every size.
+    // Removes the certificates that an earlier measurement revoked, so that the list of revoked
+    // serials has the same length at every size.
     `DELETE FROM ssh_certificates WHERE revoked_by = 'scim'`,
     // The admin's requests need a touch of the security key within the last five minutes.
     `UPDATE sessions SET auth_time = now() WHERE id = '${ADMIN}'`,
@@ -154,8 +155,8 @@ export class MillionData {
   }
 
   /**
-   * Fills the tables up to a size. If a table becomes large, its indexes are dropped first and made
-   * afterwards.
+   * Fills the tables up to a number of users. The indexes of the large tables are dropped first and
+   * made again afterwards, which is faster.
    */
   async grow(users) {
     const to = sizesOf(users);

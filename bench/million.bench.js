@@ -12,7 +12,8 @@ import { makeCaKey } from './ssh.bench.js';
 
 const SMALL = 10_000;
 const LARGE = 1_000_000;
-// PostgreSQL may keep one plan of a prepared statement after five uses, so there must be more
+// The number of requests for each path. After five uses, PostgreSQL may keep one plan of a prepared
+// statement for good, so that more requests than that must be measured.
 const TIMES = 60;
 const MOST = 2;
 
@@ -21,8 +22,8 @@ const AUDIT = '/api/v1/org/audit-events';
 const JSON_TYPE = { 'content-type': 'application/json' };
 
 /**
- * Measures the latency of every path of the service for a single client, first on an organization
- * of 10,000 users and then on one of a million. Each user has 20 audit events, 6 memberships and 5
+ * Measures the latency of every path of the service for a single client. The organization has
+ * 10,000 users at first, and then a million. Each user has 20 audit events, 6 memberships and 5
  * certificates.
  *
  * @param large the number of users of the large organization; a smaller one suits a small machine
@@ -119,8 +120,8 @@ async function timesOf(pid, { what, act }) {
 }
 
 /**
- * Returns numbers from 0 to 1 that look random. After a restart they come again in the same order
- * (mulberry32).
+ * Returns numbers from 0 to 1 that look random. After a restart they come again in the same order.
+ * The algorithm is mulberry32.
  */
 const chance = {
   state: 0,

@@ -25,11 +25,11 @@ const MOST = 3;
 const SCIM_JSON = { 'content-type': 'application/scim+json' };
 const LARGEST = `/scim/v2/Groups/${groupId(0)}`;
 
-/**
- * The requests of the tenant with the heavy load, which it repeats. Each kind is a list of
- * `[method, path, body]`.
- */
 const AUDIT = '/api/v1/org/audit-events';
+/**
+ * The kinds of heavy load that an admin of the tenant can cause. One tenant repeats the requests of
+ * a kind, each written as `[method, path, body]`.
+ */
 const OF_ADMIN = [
   { what: 'audit search, an unknown address', requests: [['GET', `${AUDIT}?email=a@b.example`]] },
   {
@@ -45,6 +45,7 @@ const OF_ADMIN = [
   },
   { what: 'list of members', requests: [['GET', '/api/v1/org/members?limit=200']] },
 ];
+/** The kinds of heavy load that the identity provider of the tenant can cause by SCIM. */
 const OF_PROVIDER = [
   { what: 'SCIM filter without an index', requests: [['GET', filtered('title co "zzz"')]] },
   {
@@ -65,7 +66,7 @@ const OF_PROVIDER = [
 ];
 
 /**
- * Measures how much a tenant is delayed by the heavy load of another tenant: the times of `GET
+ * Measures how much a tenant is delayed by the heavy load of another tenant. The tenant sends `GET
  * /v1/keys`, without load and during 40 concurrent requests of one kind. Measurements without load
  * and with load alternate, because the speed of the machine changes.
  *

@@ -4,7 +4,10 @@ import { HttpClient } from './http-client.js';
 const CALLBACK = 'https://client.example/callback';
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 
-/** The keys of every FAPI client. One pair signs client assertions, the other DPoP proofs. */
+/**
+ * The keys of every client with the profile FAPI 2.0. One pair signs client assertions, the other
+ * DPoP proofs.
+ */
 const CLIENT_KEYS = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const DPOP_KEYS = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const DPOP_JWK = DPOP_KEYS.publicKey.export({ format: 'jwk' });
@@ -78,7 +81,9 @@ export class OAuthPerson {
     this.#applications = applications;
   }
 
-  /** Signs the person in to the web application. Returns the bearer token that it gets. */
+  /**
+   * Signs the person in to the web application. Returns the bearer token that the application gets.
+   */
   async bearerToken() {
     const { web } = this.#applications;
     const { verifier, challenge } = newPkce();
@@ -94,7 +99,8 @@ export class OAuthPerson {
 
   /**
    * Runs an authorization of FAPI 2.0: it pushes a request, opens it in the browser, and redeems
-   * the code. A browser that is logged in is redirected to the client at once.
+   * the code. A browser that is logged in is redirected to the client at once, so that one redirect
+   * (`hops`) is enough.
    */
   async fapiCycle({ hops = 1 } = {}) {
     const { id } = this.#applications.fapi;
@@ -155,7 +161,10 @@ export class OAuthPerson {
     };
   }
 
-  /** Returns a DPoP proof (RFC 9449 §4.2). */
+  /**
+   * Returns a DPoP proof for a POST to a path (RFC 9449 §4.2). It shows that the client has the
+   * private key.
+   */
   #proof(path) {
     const header = { alg: 'ES256', typ: 'dpop+jwt', jwk: DPOP_JWK };
     const htu = this.#http.baseUrl + path;

@@ -17,7 +17,10 @@ const WARM_UP_SECONDS = 2;
 const ROUNDS = 3;
 const RESOURCE = 'https://api.bench.example';
 
-/** The scenarios. `open` connects a client for each person before each measurement. */
+/**
+ * The scenarios. `open` connects a client for each person before each measurement. `aim` is the
+ * wanted ratio of our speed to that of the bare `oidc-provider`.
+ */
 const SCENARIOS = [
   { what: 'client_credentials, ES256 JWT', aim: 0.8, open: clientCredentials },
   { what: 'introspection', aim: 0.7, open: introspection },
@@ -153,7 +156,10 @@ function isEs256AccessToken(body) {
   return alg === 'ES256' && typ === 'at+jwt';
 }
 
-/** Introspects opaque tokens of people, each by its client. */
+/**
+ * Opens a client for each person. It introspects an opaque access token, as the application to
+ * which the token was issued.
+ */
 export function introspection(people) {
   return withTokens(people, ({ baseUrl, applications: { web } }, token) =>
     repeated(
@@ -190,8 +196,8 @@ function fapiCycles(people) {
 }
 
 /**
- * Gets a token for each person. Each measurement needs new tokens, because the store in memory
- * drops the oldest entry beyond a thousand.
+ * Gets a token for each person. Each measurement needs new tokens, because the bare `oidc-provider`
+ * keeps at most a thousand entries in memory, and drops the oldest.
  */
 function withTokens(people, open) {
   return Promise.all(

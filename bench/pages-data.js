@@ -7,27 +7,28 @@ export const DOMAIN = 'pages.bench.example';
 
 const ORG = '01900000-0000-7000-a000-000000000000';
 const ADMIN = '01900000-0000-7000-a001-000000000000';
-/** The AAGUID of a model that is certified by FIPS 140. */
+/** The AAGUID (the id of a model) of a security key that is certified by FIPS 140. */
 const AAGUID = '73bb0cd4-e502-49b8-9c6f-b59445bf720b';
 
 const idOf = (kind, n) => `('01900000-0000-7000-${kind}-' || lpad(to_hex(${n}), 12, '0'))::uuid`;
 const member = (n) => idOf('a002', n);
 
-/** These functions return the id of a member and the id of an event. */
+/** These functions return the id of the n-th member and the id of the n-th event. */
 export const memberId = (n) => `01900000-0000-7000-a002-${n.toString(16).padStart(12, '0')}`;
 export const eventId = (n) => `01900000-0000-7000-a004-${n.toString(16).padStart(12, '0')}`;
 
 /** The seconds between the first event and the last one: 89 days. */
 const SPAN = 7_700_000;
 
-/** The time between two rounds of the sealer, in milliseconds. */
+/** The time between two rounds of the sealer, which signs the audit log, in milliseconds. */
 const ROUND = 60_000;
 
 /** The tables that become large. Their indexes are made after their rows. */
 const LARGE = ['users', 'authenticators', 'audit_events'];
 
 /**
- * The types of events, in a cycle of 20. One event in 1,000 is an admin's promotion of a member.
+ * The SQL expression for the type of event `n`. The types repeat in a cycle of 20. One event in
+ * 1,000 is an admin's promotion of a member.
  */
 const TYPE = `CASE WHEN n % 1000 = 0 THEN 'admin_promote' WHEN n % 20 < 8 THEN 'oauth_token_issued' WHEN n % 20 < 13 THEN 'login_success'
   WHEN n % 20 < 16 THEN 'ssh_credential' WHEN n % 20 < 18 THEN 'upstream_login' WHEN n % 20 < 19 THEN 'login_failed' ELSE 'logout' END`;
@@ -48,7 +49,10 @@ export function organizationRows({ org, admin, domain, hash }) {
   ];
 }
 
-/** Returns the statement that makes the audit events. */
+/**
+ * Returns the statement that makes the audit events. Their times are evenly spread over the last 89
+ * days.
+ */
 function eventRows(events) {
   return `INSERT INTO audit_events (id, type, class, actor_id, subject_id, org_id, actor_email, subject_email, request_id, ip, user_agent,
                            client_name, details, created_at)
@@ -140,8 +144,9 @@ async function load(database, large, statements) {
 }
 
 /**
- * Keeps the sealer of the server from sealing the new events while the benchmark measures: it takes
- * each round in its place, until the database stops.
+ * Keeps the server from sealing (signing) the new events while the benchmark measures. It sets the
+ * time of the last round again and again, so that the server believes that another process has just
+ * begun one. It ends when the database stops.
  */
 async function holdSealer(database) {
   const client = new Client(database);

@@ -13,8 +13,9 @@ import { DOMAIN, eventId, EVENTS, fillPages, memberId, MEMBERS } from './pages-d
 import { startBenchServer } from './server.js';
 
 /**
- * The bounds: the CPU time of the server and of PostgreSQL for a page, the bytes of a page with its
- * files, and the ratio by which the p99 of another tenant may grow.
+ * The bounds. `milliseconds` is the CPU time of the server and of PostgreSQL for a page, and
+ * `bytes` the size of a page with its files. `ratio` is the factor by which the p99 of another
+ * tenant may grow.
  */
 const MOST = { milliseconds: 50, bytes: 100 * 1024, ratio: 3 };
 
@@ -32,8 +33,8 @@ const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/go
 const MODEL = 'YubiKey 5 FIPS Series';
 
 /**
- * The measured pages. Each function returns the address for the n-th request. It names another
- * member, event or day each time.
+ * The measured pages: a name, and a function that returns the address for the n-th request. An
+ * address of one member or one event names another one in each request.
  */
 const PAGES = [
   ['overview', () => '/admin'],
@@ -106,11 +107,11 @@ const PAGES = [
   ['GitHub', () => '/admin/github'],
 ];
 
+const AUDIT = '/api/v1/org/audit-events';
 /**
  * The requests that the large organization repeats while the delay of the other organization is
  * measured.
  */
-const AUDIT = '/api/v1/org/audit-events';
 const LOADS = [
   { what: 'exports as CSV', paths: [`${AUDIT}?format=csv`] },
   {

@@ -9,7 +9,10 @@ const SECONDS = 10;
 const WARM_UP_SECONDS = 3;
 const CLIENTS = 8;
 
-/** The ways from the service to PostgreSQL. Each returns the settings, and the pid of a pooler. */
+/**
+ * The ways from the service to PostgreSQL. Each returns the settings of the service, and the
+ * process id of the pooler if there is one.
+ */
 const WAYS = {
   'PostgreSQL itself, named statements': () => ({ settings: {} }),
   'PostgreSQL itself, statements without a name': (postgres) => {
@@ -32,8 +35,9 @@ function pooled(kind, url, direct) {
 }
 
 /**
- * Measures the CPU time of an SSH certificate behind PgBouncer in transaction mode, and that of
- * statements without a name alone, as ratios to the service on PostgreSQL itself.
+ * Measures the CPU time of an SSH certificate in three ways: on PostgreSQL itself, with statements
+ * without a name, and behind PgBouncer in transaction mode. The second and the third are printed as
+ * ratios to the first one.
  */
 export async function run() {
   const rows = [];

@@ -1,4 +1,7 @@
-/** Quantiles of Student's t distribution for 97.5 %, by the degrees of freedom from 1. */
+/**
+ * The quantiles of Student's t distribution for 97.5 %, for 1, 2, 3 and more degrees of freedom.
+ * They give the width of a 95 % interval.
+ */
 const T = [
   12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145,
   2.131, 2.12, 2.11, 2.101, 2.093, 2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048,

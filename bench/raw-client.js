@@ -36,8 +36,8 @@ export class RawClient {
   }
 
   /**
-   * Sends the request. It resolves with the body of the answer, and rejects unless the status is
-   * 200.
+   * Sends the request. The promise resolves with the body of the answer. It rejects for any status
+   * other than 200.
    */
   send() {
     return new Promise((resolve, reject) => {
@@ -52,9 +52,9 @@ export class RawClient {
   }
 
   /**
-   * Changes the client address in the request. The rate limits hold for an address and are not
-   * switched off, so that a reused address could be refused. An address is used again only after a
-   * long time.
+   * Changes the client address in the request. The rate limits count the requests of each address
+   * and are never switched off, so that a reused address could be refused. An address is used again
+   * only after a long time.
    */
   #changeAddress() {
     let number = (RawClient.#addresses += 1);

@@ -18,7 +18,9 @@ const READ = 'keys';
 
 /**
  * Makes PostgreSQL read-only during a load of certificates, tokens, changes by SCIM and reads, and
- * records the answers and the readiness.
+ * records the answers and the readiness. It fails if a write succeeds in that time, or if an error
+ * is anything but a 503 with `retry-after`. It also fails if the service does not recover within 2
+ * s.
  */
 export async function run(seconds = String(READ_ONLY_SECONDS)) {
   await onDebianPostgres(async ({ server, ask }) => {

@@ -80,8 +80,8 @@ const END_OF_HEAD = '\r\n\r\n';
 const LAST_CHUNK = Buffer.from('\r\n0\r\n\r\n');
 
 /**
- * Returns the answer once all of it has arrived; undefined before. The chunks of a body are not
- * decoded.
+ * Returns the answer once all of it has arrived; undefined before. A body in chunked encoding is
+ * not decoded.
  */
 function wholeAnswer(chunks) {
   const [first] = chunks;
@@ -110,7 +110,8 @@ function wholeAnswer(chunks) {
 }
 
 /**
- * Joins the pieces of a head that came in several chunks, so that the next search finds its end.
+ * Joins the pieces of an answer if the end of its head is not in the first piece. Returns the
+ * answer if it is whole; undefined otherwise.
  */
 function merged(chunks) {
   if (chunks.length === 1) return undefined;
@@ -128,8 +129,8 @@ function tailOf(chunks) {
 let addresses = 0;
 
 /**
- * Returns a new client address for each request. The rate limits hold for an address and are not
- * switched off, so that a reused address could be refused.
+ * Returns a new client address for each request. The rate limits count the requests of each address
+ * and are never switched off, so that a reused address could be refused.
  */
 function newAddress() {
   const number = (addresses += 1);

@@ -12,7 +12,10 @@ export const MEMBERSHIPS = 1_100_000;
 export const LEAVERS = 1000;
 export const REVOKED = 100_000;
 
-/** Group 0 has all users, group 1 has ten, and the other groups share the remaining memberships. */
+/**
+ * Group 0 has all users, group 1 has ten, and the other groups share the remaining memberships.
+ * SHARED is the number of these.
+ */
 const SMALL_GROUP = 10;
 const SHARED = MEMBERSHIPS - USERS - SMALL_GROUP;
 
@@ -45,7 +48,8 @@ export function benchUser(n) {
 }
 
 /**
- * The attributes of the same users in SQL, for all users at once; `n` is the number of the user.
+ * The SQL expression for the attributes that {@link benchUser} gives a user; `n` is the number of
+ * the user.
  */
 const ATTRIBUTES = `jsonb_build_object(
   'displayName', 'Given' || n || ' Family',
@@ -123,7 +127,7 @@ export class ScimData {
 
   /**
    * Makes an organization with all its users and groups.
-   * @returns the token of its identity provider
+   * @returns the SCIM token of its identity provider
    */
   async fill() {
     const token = await this.#organization();
@@ -133,7 +137,7 @@ export class ScimData {
 
   /**
    * Makes an organization with a number of users.
-   * @returns the token of its identity provider
+   * @returns the SCIM token of its identity provider
    */
   async fillUsers(users) {
     const token = await this.#organization();
@@ -179,7 +183,10 @@ export class ScimData {
     return token;
   }
 
-  /** Revokes as many certificates as the longest key revocation list has. */
+  /**
+   * Revokes 100,000 certificates, so that the download of a long key revocation list can be
+   * measured.
+   */
   revoke() {
     return this.#run(REVOKE);
   }

@@ -37,7 +37,11 @@ const [LARGEST, TEN] = [0, 1].map(groupId);
 /** The number of users that no scenario deletes: they are at the beginning of the list. */
 const STAYING = USERS - LEAVERS;
 
-/** The requests that are measured on both servers. `act` sends one request of a client. */
+/**
+ * The requests that are measured on both servers. `act` sends one request of a client. `aim` is the
+ * wanted number of requests for each second of CPU time, and `aimMs` the wanted milliseconds of one
+ * request.
+ */
 const SHARED = [
   { what: 'POST /Users', aim: 1000, act: create },
   { what: 'GET /Users/id', act: (client) => client.expect(200, 'GET', `/Users/${randomUserId()}`) },
@@ -64,7 +68,7 @@ export const SCIM_SCENARIOS = SHARED.map((scenario) => ({
   open: (target) => clientsOf(target, scenario),
 }));
 
-/** The requests to our server only. */
+/** The requests that are measured on our server only. */
 const OURS = [
   {
     what: 'filter externalId eq',
@@ -139,7 +143,8 @@ const HOSTILE = [
 
 /**
  * Measures SCIM on a directory of 100,000 users, and for comparison `scimmy-routers` with as many
- * users in memory: the requests for each second of CPU time, and the latency for a single client.
+ * users in memory. It prints the requests for each second of CPU time, and the latency for a single
+ * client.
  */
 export async function run() {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -180,8 +185,8 @@ export async function run() {
 }
 
 /**
- * Measures a scenario on both servers alternately. If there is no server to compare with, its
- * columns are empty.
+ * Measures a scenario on both servers alternately. If there is no server to compare with (`rival`),
+ * the columns of that server are empty.
  */
 async function compare(scenario, ours, rival) {
   const { what, aim, aimMs, act } = scenario;
@@ -316,7 +321,7 @@ async function oneMember({ pid }, client) {
     latencies.push(performance.now() - start);
     if (status !== 200 && status !== 204) throw new Error(`a member was not changed: ${status}`);
   };
-  // A new user is in neither group.
+  // A new user is a member of neither group, so that every request changes something.
   const { id: member } = JSON.parse(await create(client));
   const add = [{ op: 'add', path: 'members', value: [{ value: member }] }];
   const remove = [{ op: 'remove', path: `members[value eq "${member}"]` }];

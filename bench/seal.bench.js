@@ -16,16 +16,19 @@ import { fillPages } from './pages-data.js';
 import { startBenchServer } from './server.js';
 import { SSH_SCENARIOS } from './ssh.bench.js';
 
-/** The largest part of the CPU time of a request that sealing its audit row may cost. */
+/**
+ * The largest accepted ratio of the CPU time for sealing an audit row to that of the request that
+ * wrote it.
+ */
 const MOST_SHARE = 0.05;
 
 /** The most seconds for the verification of 1,000,000 rows. */
 const MOST_SECONDS = 60;
 
 /**
- * Seals 1,000,000 audit events, and verifies their export with `svc audit verify`. The cost of
- * sealing a row is compared with that of an SSH certificate, which writes one row. The exit status
- * is 1 if a bound is missed.
+ * Seals 1,000,000 audit events (adds them to a signed Merkle tree), and verifies their export with
+ * `svc audit verify`. The cost of sealing a row is compared with that of an SSH certificate, which
+ * writes one row. The exit status is 1 if a bound is missed.
  */
 export async function run() {
   Logger.overrideLogger(false);
@@ -62,7 +65,10 @@ export async function run() {
   }
 }
 
-/** Seals everything, and returns the CPU time for each row, that of PostgreSQL included. */
+/**
+ * Seals everything. Returns the CPU microseconds for each row, in Node.js alone and together with
+ * PostgreSQL.
+ */
 async function sealAll(server) {
   const dataSource = await new DataSource({
     type: 'postgres',
@@ -76,7 +82,7 @@ async function sealAll(server) {
       const [{ n }] = await dataSource.query('SELECT sum(size)::int AS n FROM audit_trees');
       return n ?? 0;
     };
-    // The replica of the server begins no round meanwhile.
+    // Keeps the server from sealing at the same time: it begins no round soon after this one.
     await dataSource.query('UPDATE audit_seal SET round_at = clock_timestamp()');
     const first = await size();
     const before = { own: process.cpuUsage(), postgres: cpuSecondsOf(server.pid).postgres };
@@ -110,7 +116,8 @@ async function verify(baseUrl, token, folder, verifier) {
   const text = await answer.text();
   await writeFile(checkpoints, text);
   const keys = join(folder, 'seal.key');
-  // The server has sealed a part by itself.
+  // The server has sealed a part of the log with its own key, so that its public key is needed,
+  // too.
   await writeFile(keys, [verifier, ...JSON.parse(text).keys].join('\n'));
   const start = performance.now();
   const child = spawn(
@@ -127,7 +134,10 @@ async function verify(baseUrl, token, folder, verifier) {
   return { status, output, mebibytes, seconds: (performance.now() - start) / 1000 };
 }
 
-/** Stores an export. A response that was cut off goes on after its last complete line. */
+/**
+ * Stores an export. If a response is cut off, the next request continues after the last complete
+ * line.
+ */
 async function exportTo(file, url, headers) {
   const stream = createWriteStream(file);
   let after = '';

@@ -77,8 +77,8 @@ async function beginWorkers({ config, environment, baseUrl, key }) {
 }
 
 /**
- * Opens the service. Every request is logged, as in production, so that the cost of logging is
- * measured. The lines are dropped.
+ * Starts the service in this process. Every request is logged, as in production, so that the cost
+ * of logging is measured. The lines are dropped.
  */
 async function serve(config, rootPem, worker) {
   const logger = createLogger(config.log, { write: () => undefined });
@@ -98,7 +98,10 @@ async function serve(config, rootPem, worker) {
   return app;
 }
 
-/** Enrolls the people, and sends the benchmark what it needs. */
+/**
+ * Enrolls a key for each person. Then sends the benchmark the address of the server, the tokens of
+ * the sessions, an SSH public key and the database.
+ */
 async function tellReady({ baseUrl, key, database }) {
   const tokens = [];
   for (let person = 0; person < Number(people); person += 1) {

@@ -19,7 +19,10 @@ export async function startBenchServer(folder, environment = {}, tree = THIS_TRE
   const { child, ...server } = await startProcess('server-process.js', args, environment, tree);
   return {
     ...server,
-    /** Returns the number of rows of a `FROM …`. */
+    /**
+     * Returns the number of rows of a table with a condition, written as in SQL after the word
+     * FROM.
+     */
     async count(from) {
       child.send({ count: from });
       const [{ n }] = await once(child, 'message');

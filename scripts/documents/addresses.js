@@ -12,7 +12,8 @@ export function addressOf(page) {
 }
 
 /**
- * Names a heading as its link does, in the same way as GitHub: lower case, hyphens, no punctuation.
+ * Returns the anchor of a heading, by which links name it. The rule is that of GitHub: lower case,
+ * hyphens, no punctuation.
  *
  * @param {string} heading the text of the heading
  */
@@ -31,9 +32,10 @@ export function anchorOf(heading) {
  * @param {string} from the path of the page below `docs`
  * @param {{ pages: Set<string>, files: Set<string> }} site the paths below `docs` of all pages and
  *   of all other files
- * @returns {{ href?: string, page?: string, anchor?: string, file?: string, source?: string }} the
- *   address for the page that is rendered, and the page, anchor or file that it leads to; or the
- *   path in the repository of what the service does not serve
+ * @returns {{ href?: string, page?: string, anchor?: string, file?: string, source?: string }}
+ *   `href` is the address for the page that is rendered, and `page`, `anchor` or `file` is what it
+ *   leads to. A target that the service does not serve has only `source`, its path in the
+ *   repository
  */
 export function targetOf(href, from, { pages, files }) {
   if (/^https?:/.test(href)) return { href };

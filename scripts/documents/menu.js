@@ -2,8 +2,8 @@ import { Marked } from 'marked';
 import { addressOf, targetOf } from './addresses.js';
 
 /**
- * Reads the menu from the map of the documents: each heading of the second level is a group, and
- * each link below it to a page is a link of the group.
+ * Reads the menu from the map of the documents. Each heading of the second level is a group, and
+ * the links below it to pages are the links of the group.
  *
  * @param {string} map the Markdown of `docs/README.md`
  * @param {{ pages: Set<string>, files: Set<string> }} site the paths below `docs` of all pages and

@@ -110,7 +110,10 @@ function cellsOf([first = '', ...others], [, ...labels]) {
   return `<th scope="row">${first}</th>${cells.join('')}`;
 }
 
-/** The characters from which a part of a section is long enough to be found by itself. */
+/**
+ * The number of characters after which a part of a section ends. The text after it becomes a new
+ * part, which the search finds by itself.
+ */
 const LONG = 600;
 
 /**
@@ -138,8 +141,8 @@ function sectionsOf(tokens, headings) {
 }
 
 /**
- * Returns the texts of a block: each item of a list and each row of a table by itself. If one
- * begins with code, it is about that name, such as a variable or a message.
+ * Returns the texts of a block: one for each item of a list or row of a table. `name` is the code
+ * with which the item or row begins, such as a variable; otherwise it is empty.
  */
 function piecesOf(token) {
   if (token.type === 'list') {

@@ -1,4 +1,5 @@
-// Node reads this TypeScript as it is, so that the build and the server split texts in one way.
+// The build and the server split texts by the same function. Node runs its TypeScript without a
+// compiler.
 import { termsOf } from '../../src/features/pages/documents/manual/terms.ts';
 
 /** The characters of the beginning of a section that the search shows. */
@@ -9,7 +10,10 @@ const IN_HEADING = 4;
 const IN_TITLE = 3;
 const IN_NAME = 2;
 
-/** The parameters of BM25: how fast repetition stops to count, and how much length does. */
+/**
+ * The parameters k1 and b of BM25, a formula that ranks search results. k1 says how little a
+ * repetition of a term adds, and b how much a long section loses.
+ */
 const SATURATION = 1.2;
 const LENGTH = 0.4;
 
@@ -20,7 +24,7 @@ const LENGTH = 0.4;
 const INSIDE = /^\/docs\/(?:architecture|choices|decisions|performance|security-model|conformance)/;
 const SHARE_OF_INSIDE = 0.7;
 
-/** Weights are whole numbers in the index. */
+/** The factor of the weights before they are rounded to the whole numbers of the index. */
 const SCALE = 100;
 
 /**

@@ -8,14 +8,14 @@ const SEVERITIES = ['critical', 'high', 'moderate', 'low', 'info'];
 const DEADLINE_MS = 120_000;
 
 /**
- * Asks the registry by `npm audit` which packages of the lock file have advisories. npm is told the
- * registry as everywhere: by its configuration, or by `npm_config_registry`.
+ * Asks the registry by `npm audit` which packages of the lock file have advisories. npm uses the
+ * registry of its configuration, or of the variable `npm_config_registry`.
  *
  * @param {string} root the folder with `package-lock.json`
  * @returns {{ reached: true, advisories: { package: string, versions: string[], severity: string,
  *   title: string, url: string, range: string, isProduction: boolean }[] } | { reached: false,
- *   reason: string }} the worst advisory first. The source was not reached if it gave no list, for
- *   whatever reason
+ *   reason: string }} the advisories, the worst first. `reached` is false if the registry gave no
+ *   list, for any reason
  * @throws Error if npm cannot be run, or the lock file cannot be read: a fault of this machine
  */
 export function readAdvisories(root) {
@@ -42,7 +42,10 @@ export function lineOf({ severity, package: name, versions, title, url, isProduc
   return `${severity}: ${name} ${versions.join(', ')} (${use}): ${title} ${url}`;
 }
 
-/** npm lists each package with its own advisories, and with the names of packages that it needs. */
+/**
+ * Collects the advisories from the answer of npm. `via` of a package has objects, which are its own
+ * advisories, and names of other affected packages that it needs.
+ */
 function advisoriesOf(vulnerabilities, lock) {
   const found = Object.values(vulnerabilities).flatMap(({ name, via, nodes }) => {
     const entries = nodes.map((path) => lock.packages[path]).filter((entry) => entry !== undefined);

@@ -1,7 +1,7 @@
 /**
  * Runs the advisory gate of CI: `node scripts/evidence/advisory-gate.js [FOLDER]`. It asks the
- * registry for the advisories of the lock file in the folder, which is this checkout by default,
- * and ends with status 1 if one is critical. If the registry gives no list, it says so and ends
+ * registry for the advisories of the lock file in the folder, and ends with status 1 if one is
+ * critical. The default folder is this checkout. If the registry gives no list, it says so and ends
  * with status 0, because a registry that is away says nothing about the packages.
  */
 import { resolve } from 'node:path';

@@ -25,8 +25,8 @@ export function readCheckout(root) {
 }
 
 /**
- * Keeps a document under a name such as `tests/test`. It replaces the document of before in one
- * step, so that a reader never sees half of it.
+ * Keeps a document under a name such as `tests/test`. It replaces an earlier document in one step,
+ * so that a reader never sees half of a document.
  */
 export function keepResult(root, name, document) {
   const file = pathOf(root, name);

@@ -134,7 +134,10 @@ function benchmarksPart() {
   };
 }
 
-/** Describes production as the release does, without the executables of the command. */
+/**
+ * Lists the components of production (SBOM: software bill of materials), as the release does. The
+ * executables of the command are left out.
+ */
 function sbomPart(lock, { commit = 'unknown', time }) {
   const nodes = Object.keys(ARCHITECTURES).map((one) => nodePackage(lock, one));
   const sbom = sbomOf({

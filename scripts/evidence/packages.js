@@ -9,9 +9,9 @@ export const GROUPS = {
 };
 
 /**
- * Lists the packages of the lock file that come from a registry, with their licences. A licence is
- * taken from the `package.json` of the installed package, because that is what was delivered; for a
- * package of another platform, which is not installed, from the lock file.
+ * Lists the packages of the lock file that come from a registry, with their licences. The licence
+ * is read from the `package.json` of the installed package, because that is what was delivered. A
+ * package for another platform is not installed, so its licence is read from the lock file.
  *
  * @param {string} root the folder with `node_modules`
  * @param {object} lock the content of `package-lock.json`
@@ -30,7 +30,10 @@ export function listPackages(root, lock) {
   );
 }
 
-/** Returns the packages of one group of the lock file, and those of this repository in it. */
+/**
+ * Copies the lock file with the packages of production only: those from the registry, and those of
+ * this repository on which the service depends.
+ */
 export function productionLock(lock) {
   const own = ownPackages(lock);
   const isProduction = ([path, entry]) =>
@@ -92,14 +95,19 @@ function readManifest(folder) {
   }
 }
 
-/** Returns the licence of a manifest, which is an object or a list in old ones. */
+/**
+ * Returns the licence that a manifest states, which is an object or a list in old manifests;
+ * undefined if it states none.
+ */
 function licenseOf(manifest) {
   const stated = manifest?.license ?? manifest?.licenses;
   const names = [stated ?? []].flat().map((one) => (typeof one === 'string' ? one : one.type));
   return names.length === 0 ? undefined : names.join(' OR ');
 }
 
-/** Orders by code units, because the order of a language depends on the machine. */
+/**
+ * Compares by code units, because the alphabetical order of a language may differ between machines.
+ */
 function byName(one, other) {
   const [a, b] = [`${one.name} ${one.version}`, `${other.name} ${other.version}`];
   return a < b ? -1 : 1;

@@ -51,7 +51,7 @@ export function packagesPage(groups) {
   );
 }
 
-/** Returns the page of the advisories, or what it says instead of them. */
+/** Returns the page of the advisories. Without a list from the registry, it says why. */
 export function advisoriesPage(answer) {
   const head = `# Advisories\n\nAsked on ${answer.asked} at ${answer.registry}, by \`npm audit\`.\n\n`;
   if (!answer.reached)
@@ -76,7 +76,10 @@ export function benchmarksPage(outputs, pages) {
   );
 }
 
-/** Returns the lines about the runs: what counts, or why nothing does. */
+/**
+ * Returns one line for each command that runs tests: the results of its last run, or why that run
+ * does not count.
+ */
 export function runLines(runs) {
   const lines = runs.map(({ command, whyNot, kept }) => {
     if (kept === undefined) return `- ${code(command)}: not run, because ${whyNot}.`;

@@ -6,7 +6,8 @@ const PAGE = 'docs/security-scorecard.md';
 const NAMED_TEST = /`((?:api|architecture|cli|conformance|guides|unit)\/[\w/-]+)`/g;
 
 /**
- * Reads the scorecard, and joins each item with the tests that hold it and with their last results.
+ * Reads the items of docs/security-scorecard.md. Joins each item with the tests that it names, and
+ * with the last results of these tests.
  *
  * @param {string} root the folder of the checkout
  * @param {import('./test-results.js').TestResults} results

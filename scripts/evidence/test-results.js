@@ -10,10 +10,10 @@ const COMMANDS = { 'npm test': 'tests/test', 'npm run test:scale': 'tests/scale'
 export const STATES = ['failed', 'not run', 'skipped', 'passed'];
 
 /**
- * The last whole run of each command, and what it says of each test file.
+ * The last whole run of each command that runs tests, and its results for each test file.
  *
- * A result counts only for its own commit. Without such a result a test is "not run", whatever an
- * earlier run said.
+ * A result counts only for its own commit. Without such a result a test is "not run", even if it
+ * ran on an earlier commit.
  */
 export class TestResults {
   #files = new Map();
@@ -65,12 +65,15 @@ export class TestResults {
     ];
     const counts = Object.fromEntries(STATES.map((state) => [state, 0]));
     for (const { state } of tests) counts[state] += 1;
-    // A file with an error outside of its tests has failed, whatever its tests say.
+    // A file with an error outside of its tests has failed, even if all its tests passed.
     if (this.#kept(path).some(({ errors }) => errors > 0)) counts.failed += 1;
     return { path, state: worstOf(counts), counts, tests };
   }
 
-  /** Returns the tests that ran, with the worst result of the runs. */
+  /**
+   * Returns the results of the tests that ran, by their titles. A test of several runs has the
+   * worst of its results.
+   */
   #ranIn(path) {
     const ran = new Map();
     for (const { tests } of this.#kept(path)) {

@@ -1,20 +1,23 @@
 import ts from 'typescript';
 
-/** The functions of vitest that take a title, and the names under which suites are made. */
+/** The names of the functions of vitest that make suites, and of those that make tests. */
 const SUITES = new Set(['describe', 'suite']);
 const TESTS = new Set(['it', 'test']);
-/** What stands in a title for a value of a table: `%s`, `$name`, and the parts of a template. */
+/**
+ * The character that replaces each part of a title that is known only when the test runs: `%s`,
+ * `$name`, and the values in a template.
+ */
 const VALUE = '\u0000';
 const PLACEHOLDER = /%[sdifjoO#]|\$[\w.]+/g;
 
 /**
- * Reads the titles of a test file without running it. A test that a function of another file makes
- * is not among them.
+ * Reads the titles of a test file without running it. Tests that are made by a function of another
+ * file are missing.
  *
  * @param {string} path
  * @param {string} text the TypeScript of the file
  * @returns {{ title: string, fits: (name: string) => boolean }[]} each title with its suites, as
- *   vitest joins them, and whether the name of a test that ran is one of it
+ *   vitest joins them. `fits` returns true for the name of a test that ran under the title
  */
 export function titlesOf(path, text) {
   const titles = [];
@@ -40,7 +43,8 @@ function madeBy(node) {
   if (!ts.isCallExpression(node) || node.arguments.length < 2) return undefined;
   const { name, isTable } = calledBy(node.expression);
   const kind = SUITES.has(name) ? 'suite' : TESTS.has(name) ? 'test' : undefined;
-  // The function of the test or suite tells it from `describe.each(table)` and `it.skipIf(a, b)`.
+  // A test or suite is a call with a function. `describe.each(table)` and `it.skipIf(a, b)` have
+  // none.
   if (kind === undefined || !node.arguments.slice(1).some(isFunction)) return undefined;
   const title = textOf(node.arguments[0]);
   return { kind, title: isTable ? title.replaceAll(PLACEHOLDER, VALUE) : title };
@@ -50,7 +54,11 @@ function isFunction(node) {
   return ts.isArrowFunction(node) || ts.isFunctionExpression(node) || ts.isIdentifier(node);
 }
 
-/** Returns the function of vitest in `it`, `it.each(table)` or `requires(…).describe`. */
+/**
+ * Returns the name of the vitest function that is called in `it`, `it.each(table)` or
+ * `requires(…).describe`. `isTable` is true after `each` and `for`. The name is empty for any other
+ * expression.
+ */
 function calledBy(expression, isTable = false) {
   if (ts.isIdentifier(expression)) return { name: expression.text, isTable };
   if (ts.isPropertyAccessExpression(expression)) {

@@ -33,7 +33,8 @@ export function cleanCommit(root) {
 
 /**
  * Writes the files of the commit to a folder. Files that git ignores, such as a build, are not
- * among them. The ends of lines are those of the commit, whatever git does on this machine.
+ * among them. The ends of lines are those of the commit, even if git is configured to convert them
+ * on this machine.
  */
 export function exportFiles(root, folder) {
   const ends = ['-c', 'core.autocrlf=false', '-c', 'core.eol=lf'];

@@ -7,7 +7,10 @@ import { entriesOf, writeTarGz } from './tar.js';
 
 /** The folder of the service on a Debian machine. */
 const HOME = 'usr/lib/svc-server';
-/** Replaces the paths of the unit, which are those of a tarball in /opt. */
+/**
+ * The paths in the unit of systemd, which fit a tarball in /opt, and the paths that replace them in
+ * the package.
+ */
 const PATHS = [
   ['/usr/local/bin/node', `/${HOME}/bin/node`],
   ['/opt/svc-server/docs/guides/one-vm.md', '/usr/share/doc/svc-server/one-vm.md'],
@@ -21,7 +24,8 @@ const COMMANDS = ['svc-server-admin', 'svc-server-migrate'];
  *
  * @param {{ file: string, tree: string, scripts: string, version: string, architecture: string,
  *   time: number }} options the path of the package, the folders of the service and of the
- *   package's scripts, and the name of the architecture at Debian
+ *   package's scripts, the name of the architecture at Debian, and the seconds since 1970 for all
+ *   files
  */
 export async function writeDeb({ tree, scripts, ...options }) {
   await writePackage({
@@ -35,14 +39,14 @@ export async function writeDeb({ tree, scripts, ...options }) {
 }
 
 /**
- * Writes a package of Debian. The format is an `ar` of three members, which is so small that it is
- * written here: a machine with Node and npm alone has no `dpkg-deb`, and each version of `dpkg-deb`
- * compresses in its own way.
+ * Writes a package of Debian. The format, an `ar` archive of three members, is so small that it is
+ * written here. A machine may have no `dpkg-deb`, and each version of `dpkg-deb` compresses in its
+ * own way.
  *
  * @param {{ file: string, entries: import('./tar.js').Entry[], control: string, programs?:
  *   import('./tar.js').Entry[], version: string, architecture: string, time: number }} options the
  *   path of the package, its files, its description with `@VERSION@`, `@ARCHITECTURE@` and
- *   `@SIZE@`, and the scripts that dpkg runs
+ *   `@SIZE@`, the scripts that dpkg runs, and the seconds since 1970 for all files
  */
 export async function writePackage({ file, entries, time, ...described }) {
   const parts = ['control', 'data'].map((name) => `${file}.${name}`);
@@ -61,13 +65,16 @@ export async function writePackage({ file, entries, time, ...described }) {
   for (const part of parts) rmSync(part);
 }
 
-/** Returns the name of a version at Debian, where 0.14.0~rc.1 is older than 0.14.0. */
+/**
+ * Converts a version to the notation of Debian, such as `0.14.0~rc.1`. The tilde makes it older
+ * than `0.14.0`.
+ */
 export function debianVersion(version) {
   return version.replace('-', '~');
 }
 
 /**
- * Returns the unit of the service with the paths of the package.
+ * Returns the unit of systemd for the service, with the paths of the package.
  *
  * @throws Error for a unit without one of the paths
  */
@@ -87,7 +94,7 @@ function folderEntry(path) {
   return { path: `./${path}`, type: 'folder' };
 }
 
-/** Returns the files of the package. */
+/** Returns the files that the package installs. */
 function debEntries(tree, scripts) {
   const read = (path) => readFileSync(join(tree, path), 'utf8');
   const program = (name) => {

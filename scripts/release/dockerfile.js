@@ -24,8 +24,8 @@ export function stagesOf(dockerfile) {
  * Returns what a stage copies.
  *
  * @param {{ keyword: string, rest: string }[]} stage
- * @returns {{ stage: string | undefined, source: string }[]} each source below the context, or
- *   below /app of the named stage
+ * @returns {{ stage: string | undefined, source: string }[]} each source with its path: below the
+ *   context of the build, or below `/app` of the named stage
  */
 export function copiesOf(stage) {
   return stage
@@ -44,8 +44,9 @@ export function copiesOf(stage) {
  * Returns how the image installs its packages.
  *
  * @param {{ keyword: string, rest: string }[]} stage the instructions of one stage
- * @returns {{ omitted: string[], deleted: string[] }} the options of `npm ci`, and the endings of
- *   the files that the image deletes from `node_modules`
+ * @returns {{ omitted: string[], deleted: string[] }} `omitted` has the options of `npm ci`, such
+ *   as `--omit=dev`. `deleted` has the endings of the files that the image deletes from
+ *   `node_modules`
  * @throws Error for an image that installs in another way
  */
 export function installationOf(stage) {

@@ -62,7 +62,8 @@ function readArguments() {
     throw new Error(`--url: ${url} is no https:// address of letters, digits, dots and dashes`);
   if (key !== undefined && !existsSync(key)) throw new Error(`--key: ${key} does not exist`);
   const parts = only === undefined ? PARTS : [only];
-  // What the files depend on. The provenance has it, so that a second build gives the same options.
+  // The options on which the files depend. The provenance lists them, so that a second build can
+  // use the same options.
   const parameters = {
     ...(parts.includes('server') && { arch: list }),
     ...(only !== undefined && { only }),
@@ -142,7 +143,10 @@ function commandFiles({ source, builder, work }) {
   return { script, executables: made.executables, licenses };
 }
 
-/** Runs npm. No package may run a script, and nothing but the registry is asked. */
+/**
+ * Runs npm. `npm ci` runs no scripts of packages, uses the local cache if it can, and requests no
+ * audit.
+ */
 function npm(folder, args) {
   const safe = args[0] === 'ci' ? ['--ignore-scripts', '--prefer-offline'] : [];
   run('npm', [...args, ...safe, '--loglevel=error', '--no-audit', '--no-fund'], folder);

@@ -44,7 +44,7 @@ export function installNode(lock, architecture, npm, folder) {
 export function installPackage({ name, entry: { version, integrity } }, npm, folder) {
   mkdirSync(folder, { recursive: true });
   const manifest = { name: 'node', version: '0.0.0', dependencies: { [name]: version } };
-  // Without the platform, because npm refuses a package of another one.
+  // The entry does not name its platform, because npm refuses a package for another platform.
   const packages = { '': manifest, [`node_modules/${name}`]: { version, integrity } };
   writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest));
   writeFileSync(

@@ -2,10 +2,11 @@
  * Packs the files of a release. `main.js` runs it by the Node of the release, because each version
  * of Node brings its own zlib, which compresses in its own way.
  *
- * Its argument is a JSON document: `lockFile`, `trees` (the folder of the service for each
- * architecture, if the release has the service), `scripts`, `command` (the files of the command, if
- * the release has it), `url`, `out`, `version`, `commit`, `time`, and the `parameters` that
- * another release needs to have the same files.
+ * Its argument is a JSON document. `trees` has the folder of the service for each architecture, and
+ * is empty for a release without the service. `command` has the files of the command, and is absent
+ * for a release without the command. `parameters` has the options that a second release needs to
+ * make the same files. The other members are `lockFile`, `scripts`, `url`, `out`, `version`,
+ * `commit` and `time`.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream, readFileSync, writeFileSync } from 'node:fs';

@@ -2,10 +2,13 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from
 import { dirname, join, relative } from 'node:path';
 import { contextOf, copiesOf, installationOf, stagesOf } from './dockerfile.js';
 
-/** The files that the package has beside those of the image: its unit, and the guide of it. */
+/**
+ * The files that the package has in addition to those of the image: its unit of systemd, and its
+ * guide.
+ */
 const BESIDE_IMAGE = ['deploy/svc-server.service', 'docs/guides/one-vm.md'];
 
-/** What npm and the compiler keep for themselves. */
+/** The files that npm and the compiler keep for themselves. The package does not need them. */
 const MEMORIES = [/(?:^|\/)node_modules\/\.(?:bin|package-lock\.json)$/, /(?:^|\/)\.tsbuildinfo$/];
 
 /**
@@ -27,11 +30,11 @@ export function build(source, work, npm) {
 
 /**
  * Installs the packages of production beside the built service, as the second stage of the
- * Dockerfile does, whose folder is all that the image copies.
+ * Dockerfile does. The image copies only the folder of that stage.
  *
  * @param {string} source the folder with the files of the commit
  * @param {string} builder the folder in which the service was built
- * @param {string} work the folder for the new one
+ * @param {string} work the folder in which the result is made
  * @param {(folder: string, args: string[]) => void} npm runs npm in a folder
  * @returns {string} the folder with the files of the package
  */

@@ -18,7 +18,8 @@ export function run(program, args, cwd) {
  * login and no commit.
  *
  * @param {string} file
- * @param {string} key the path of the private key, or of the public key of one that an agent holds
+ * @param {string} key the path of the private key, or of the public key if an SSH agent holds the
+ *   private one
  * @returns {string} the path of the signature
  */
 export function sign(file, key) {

@@ -1,6 +1,9 @@
 /** The name of this way of building, which docs/operations/verify-a-release.md describes. */
 const BUILD_TYPE = 'urn:svc-server:build:npm-run-release:2';
-/** The builder is the command, on any machine. The signature of the list tells who ran it. */
+/**
+ * The builder is this command, no matter on which machine. The signature of the list of hashes
+ * shows who ran it.
+ */
 const BUILDER = 'urn:svc-server:builder:npm-run-release';
 
 /**

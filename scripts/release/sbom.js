@@ -69,8 +69,9 @@ function nodeComponent({ name, entry }) {
 }
 
 /**
- * Returns the components of the command, itself first, and what they depend on. Its script contains
- * packages of this repository alone. Without runtimes there is no command.
+ * Returns the components of the command, with the command itself first, and their dependencies. The
+ * script of the command contains only packages of this repository. Without runtimes, the release
+ * has no command.
  */
 function commandOf(runtimes, lock) {
   if (runtimes.length === 0) return { components: [], dependencies: [] };
@@ -94,7 +95,10 @@ function commandOf(runtimes, lock) {
   };
 }
 
-/** Orders texts by their code units, because the order of a language depends on the machine. */
+/**
+ * Compares texts by code units, because the alphabetical order of a language may differ between
+ * machines.
+ */
 const byText = (one, other) => (one < other ? -1 : 1);
 
 /** Returns the package of this repository that a path of the lock file links to, or the path. */
@@ -111,7 +115,8 @@ function componentOf(path, lock) {
     license,
   } = lock.packages[resolvedPath(path, lock)];
   const [, own = ''] = /^@svc\/(.*)$/.exec(name) ?? [];
-  // A package of this repository is in no registry, so that no other package may be taken for it.
+  // A package of this repository is in no registry. Its address is `generic`, so that no package of
+  // npm with the same name is taken for it.
   const purl = isOwn
     ? `pkg:generic/svc-server/${own}@${version}`
     : `pkg:npm/${name.replace('@', '%40')}@${encodeURIComponent(version)}`;
@@ -172,7 +177,7 @@ function foldersAbove(path) {
   return folders;
 }
 
-/** Returns a UUID (of version 8, RFC 9562) that a text decides. */
+/** Computes a UUID (of version 8, RFC 9562) from a text. The same text always has the same UUID. */
 function uuidOf(text) {
   const bytes = createHash('sha256').update(text).digest().subarray(0, 16);
   bytes[6] = (bytes[6] & 0x0f) | 0x80;

@@ -6,12 +6,15 @@ import { createGzip } from 'node:zlib';
 
 const BLOCK = 512;
 const END = Buffer.alloc(2 * BLOCK);
-/** The longest name that fits into a header. A longer one is an entry of its own, as of GNU tar. */
+/**
+ * The longest name that fits into a header. A longer name is written as an entry of its own, in the
+ * way of GNU tar.
+ */
 const LONGEST_NAME = 100;
 
 /**
- * Writes a compressed archive that depends on its entries alone: every entry belongs to root and
- * has the same time, and the head of gzip has neither a name nor a time.
+ * Writes a compressed archive that depends only on its entries. Every entry belongs to root and has
+ * the same time, and the header of gzip has neither a name nor a time.
  *
  * @param {string} file the path of the archive
  * @param {Entry[]} entries the content, in its order
@@ -40,7 +43,8 @@ export async function writeTarGz(file, entries, time) {
  */
 export function entriesOf(folder, prefix, programs, below = '') {
   const found = readdirSync(join(folder, below), { withFileTypes: true });
-  // by code units, because the order of a language depends on the machine
+  // Compares by code units, because the alphabetical order of a language may differ between
+  // machines.
   const sorted = found.toSorted((one, other) => (one.name < other.name ? -1 : 1));
   return sorted.flatMap((entry) => {
     const path = join(below, entry.name);
@@ -72,7 +76,7 @@ async function* fileBlocks(entry, time) {
   yield padding(size);
 }
 
-/** Yields the head of an entry, after an entry with its name if the name is too long. */
+/** Yields the header of an entry. If its name is too long, an entry with the name comes first. */
 function* headOf(path, type, mode, size, time, target = '') {
   if (Buffer.byteLength(target) > LONGEST_NAME) throw new Error(`${path}: the link is too long`);
   const name = Buffer.from(path);

@@ -4,14 +4,17 @@ import { reachableFrom, sourceFiles, type SourceFile } from './import-graph.js';
 const files = sourceFiles('src');
 const REVOCATION = 'src/domain/access-revocation/access-revocation.service.ts';
 
-/** The classes that implement `Revocable`. */
+/**
+ * The names of the classes that implement `Revocable`: each can end what one kind of credential
+ * gave to a user.
+ */
 const classes = files.flatMap(({ text }) =>
   [...text.matchAll(/\bclass (\w+) implements [^{]*\bRevocable\b/g)].map(([, name = '']) => name),
 );
 
 /**
- * Calls of `revoke` on a field, a parameter or a looked-up provider of a class that can be revoked,
- * as `file: call`.
+ * Lists the calls of `revoke…` on an object of such a class (a field, a parameter or a provider
+ * that was looked up), as `file: call`.
  */
 function callsOfRevoke(of: readonly SourceFile[], classNames: readonly string[]): string[] {
   const names = classNames.join('|');
@@ -25,8 +28,8 @@ function callsOfRevoke(of: readonly SourceFile[], classNames: readonly string[])
 }
 
 /**
- * Statements that end sessions, certificates or keys of a user, outside the repositories of these
- * tables.
+ * Lists the SQL statements that end a user's sessions, certificates or keys, and that are outside
+ * the folder of that table.
  */
 function foreignStatements(of: readonly SourceFile[]): string[] {
   const owners: readonly (readonly [RegExp, string])[] = [

@@ -5,7 +5,7 @@ import { importsOf, readSource } from './import-graph.js';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** The configuration of the bundler, as far as a test reads it. */
+/** The part of the bundler's configuration that the tests read. */
 interface Configuration {
   readonly input: Readonly<Record<string, string>>;
   readonly external: (id: string) => boolean;

@@ -7,7 +7,8 @@ import { Route } from '#platform/http/routing/route.js';
 import { sourceFiles, type SourceFile } from './import-graph.js';
 
 /**
- * The type of `@Caller()` by the rule of the route. Legacy parameter decorators cannot state it.
+ * The type that the parameter `@Caller()` must have, by the access rule of the route. The compiler
+ * cannot check it, because legacy parameter decorators cannot state a type.
  */
 const CALLER_TYPE: Readonly<Record<AuthRule['session'], string | undefined>> = {
   none: undefined,
@@ -28,7 +29,10 @@ interface DeclaredCaller {
 
 const reflector = new Reflector();
 
-/** Returns the handlers of a file that take the caller, each with the declared type. */
+/**
+ * Returns the handlers (methods) of a file that have a parameter `@Caller()`, each with the
+ * declared type.
+ */
 function declaredCallers({ path, text }: SourceFile): DeclaredCaller[] {
   const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
   const classes = source.statements.filter(ts.isClassDeclaration);
@@ -47,7 +51,10 @@ function declaredCallers({ path, text }: SourceFile): DeclaredCaller[] {
   );
 }
 
-/** Returns the rule of a handler: its own, or that of its controller. */
+/**
+ * Returns the access rule of a handler: its own, or that of its controller; undefined if neither
+ * has one.
+ */
 function authOf(controller: abstract new () => object, handler: string): AuthRule | undefined {
   const method: unknown = Reflect.get(controller.prototype as object, handler);
   const own = reflector.get(Route, method as () => void)?.auth;

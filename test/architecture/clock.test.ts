@@ -7,8 +7,8 @@ const CLOCKS =
   /^(?:src\/platform\/clock\/|packages\/(?:svc\/src\/program|stand-ins\/src)\/clock\.ts$)/;
 
 /**
- * The files outside platform/clock, and the clock of the command, that read the time or draw random
- * bytes.
+ * Lists the files that read the time or draw random bytes, except the files of `platform/clock` and
+ * the clock of the command.
  */
 function readersOf(files: readonly SourceFile[]): string[] {
   return files

@@ -10,7 +10,7 @@ const CODE = ['src', 'packages', 'test', 'bench', 'scripts'].map(
 );
 
 /**
- * At most so many of 1,000 words of comments are "where", which is for places: "if" is for
+ * The largest number of "where" in 1,000 words of comments. The word is for places; "if" is for
  * conditions.
  */
 const MOST_WHERE = 1;

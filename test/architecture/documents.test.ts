@@ -5,14 +5,20 @@ import { documentsScript } from '../support/documents.js';
 import { documentLines, filesLike, type Prose } from './language.js';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-/** `npm run reference` writes this folder; a test of its own finds stale pages. */
+/**
+ * `npm run reference` writes the pages of this folder. Another test finds pages that are out of
+ * date.
+ */
 const GENERATED = 'docs/reference/';
 const WIDTH = 100;
 const TERMS = 48;
-/** The most characters of a row of a table, and the most words of a page that the service shows. */
+/**
+ * The largest number of characters in a row of a table, and of words on a page that the service
+ * shows.
+ */
 const TABLE_WIDTH = 160;
 const MOST_WORDS = 2500;
-/** The pages whose tables are still wider. */
+/** The pages with tables that may be wider. */
 const WIDE = ['docs/conformance.md'];
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
@@ -46,7 +52,10 @@ function wordsOf(text: string): number {
   return text.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
 }
 
-/** Names a heading as a link does: lower case, hyphens, no punctuation. */
+/**
+ * Returns the anchor by which a link names a heading: lower case, hyphens for spaces, no
+ * punctuation.
+ */
 function anchorOf(heading: string): string {
   return heading
     .trim()
@@ -87,12 +96,12 @@ function termsOf(glossary: string): { term: string; definedIn: string; meaning: 
   }));
 }
 
-/** The messages of other programs that the page of symptoms quotes. */
+/** Messages that the page of symptoms quotes from other programs. No source of ours has them. */
 const FOREIGN = ['Permission denied (publickey).'];
 
 /**
- * Returns the messages at the beginning of the items of a page that no source has. `…` stands for
- * what differs: in the sources, for a value in a template.
+ * Returns the messages at the beginning of a page's list items that no source contains. `…` on the
+ * page stands for a text that differs, which is a value in a template in the sources.
  */
 function unknownMessages(page: string, sources: string): string[] {
   const text = sources

@@ -28,7 +28,10 @@ const FOLDERS = [
 /** The folder of the domain that has a file; undefined for a file of another layer. */
 const folderOf = (path: string) => /^src\/domain\/([^/]+)\//.exec(path)?.[1];
 
-/** The imports from one folder of the domain to another, one for each import of a file. */
+/**
+ * Returns a pair of folders, the importing and the imported one, for each import between two
+ * folders of the domain.
+ */
 function importsBetween(): [string, string][] {
   return sourceFiles('src/domain').flatMap(({ path, imports }) =>
     imports.flatMap((target): [string, string][] => {
@@ -41,7 +44,8 @@ function importsBetween(): [string, string][] {
 describe('the folders of the domain', () => {
   it('are fifteen, in one order', () => {
     const listed = (FOLDER_ORDER['src/domain'] ?? []).map((folder) => folder.split('/')[0]);
-    // A folder that a second one interrupts would be in the list twice.
+    // Neighbours with the same folder count once, so a folder that is listed at two separate places
+    // would occur twice.
     expect(listed.filter((folder, index) => folder !== listed[index - 1])).toEqual(FOLDERS);
     const used = new Set(sourceFiles('src/domain').map(({ path }) => folderOf(path)));
     expect([...used].toSorted()).toEqual(FOLDERS.toSorted());

@@ -1,7 +1,7 @@
 /**
- * The folders of each layer, the lowest first. A file imports from its own folder and from folders
- * before its own in this list; features import no other feature, so that only the folders inside
- * one feature are ordered. A Nest module imports from each folder below its own, because it
+ * The folders of each layer, the lowest first. A file may import from its own folder and from
+ * folders before it in the list. Features never import other features, so only the folders inside
+ * one feature are ordered. A Nest module may import from each folder below its own, because it
  * composes them.
  */
 export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
@@ -204,8 +204,8 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * An import that goes against the order of folders, as `file -> target: reason`; undefined when the
- * order allows it.
+ * Describes an import that the order of folders forbids, as `file -> target`, with the reason if
+ * the folder is not in the list. Returns undefined if the import is allowed.
  */
 export function againstFolderOrder(from: string, target: string): string | undefined {
   const layer = Object.keys(FOLDER_ORDER).find(
@@ -221,14 +221,17 @@ export function againstFolderOrder(from: string, target: string): string | undef
   return otherRank < rank && otherRank !== -1 ? undefined : `${from} -> ${target}`;
 }
 
-/** The folder of a file, relative to its layer; empty for a file of the layer's own folder. */
+/**
+ * Returns the folder of a file relative to its layer; an empty text for a file directly in the
+ * layer's folder.
+ */
 function folderBelow(layer: string, path: string): string {
   return path.slice(layer.length + 1, Math.max(layer.length + 1, path.lastIndexOf('/')));
 }
 
 /**
- * The circles in a graph of names: each group of two or more names that reach one another (Tarjan's
- * algorithm).
+ * Returns the circles in a directed graph of names: each group of two or more names that reach one
+ * another (Tarjan's algorithm for strongly connected components).
  */
 export function circlesOf(arrows: ReadonlyMap<string, ReadonlySet<string>>): string[][] {
   const order = new Map<string, number>();

@@ -10,7 +10,10 @@ const pages = filesLike('docs/guides/**/*.md');
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 const blocks = pages.flatMap((path) => blocksOf(relative(GUIDES, join(ROOT, path)), read(path)));
 
-/** Finds the blocks that a test file reads: its calls of `guideBlock` with a page and a name. */
+/**
+ * Finds the blocks of guides that a test file reads: its calls of `guideBlock`, each as `page
+ * name`.
+ */
 function blocksReadBy(source: string): Set<string> {
   const found = new Set<string>();
   const visit = (node: ts.Node): void => {
@@ -26,7 +29,10 @@ function blocksReadBy(source: string): Set<string> {
   return found;
 }
 
-/** Returns the fault of a block: no test and no excuse, both, or a test that does not read it. */
+/**
+ * Returns the fault of a block, or nothing. A block must have a test that reads it, or be in a
+ * section that says why none can, but not both.
+ */
 function faultOf(block: GuideBlock, sourceOf: (test: string) => string | undefined): string[] {
   const where = `${block.page}:${block.line}`;
   if (block.test === undefined) {

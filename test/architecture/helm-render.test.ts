@@ -19,7 +19,7 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const CHART = join(ROOT, 'helm');
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-/** The objects that the chart makes with each of its value files. */
+/** The kinds of Kubernetes objects that the chart makes with every value file. */
 const ALWAYS = ['Deployment', 'Job', 'Pod', 'PodDisruptionBudget', 'Service'];
 const KINDS: Readonly<Record<string, readonly string[]>> = {
   minimal: ['ServiceAccount'],
@@ -56,7 +56,10 @@ function serverOf(manifests: readonly Manifest[]) {
   return only(manifests, 'Deployment').spec.template.spec.containers[0];
 }
 
-/** Makes a stand-in for an API server that has Secrets, each in a version. */
+/**
+ * Makes a stand-in for the API server of Kubernetes. It has the Secrets in `versions`, by name,
+ * each with its resource version.
+ */
 function apiServer(versions: Map<string, string>): Server {
   const resources = [{ name: 'secrets', kind: 'Secret', namespaced: true, verbs: ['get'] }];
   return createServer((request, response) => {
@@ -162,7 +165,8 @@ requires('helm', 'check-manifests').describe('the Helm chart, as helm renders it
       'NODE_TLS_REJECT_UNAUTHORIZED',
       'NODE_OPTIONS',
     ]) {
-      // Kubernetes takes `env` before `envFrom`, and the service counts an empty string as unset.
+      // In Kubernetes, `env` wins over `envFrom`. The service counts an empty string as unset, so
+      // this variable cannot come from a Secret.
       expect(guarded.env?.filter((variable) => variable.name === name)).toEqual([
         { name, value: '' },
       ]);
@@ -322,7 +326,8 @@ requires('helm', 'check-manifests').describe('the Helm chart, as helm renders it
       versions.set('more', '1');
       const extraEnvFrom = [{ secretRef: { name: 'more' } }];
       expect(await checksum({ extraEnvFrom }, ...cluster)).not.toBe(after);
-      // A value of the operator takes the place of the question to the cluster.
+      // If the operator sets the checksum as a value, the chart does not ask the cluster for the
+      // Secret.
       const [one, two] = [{ secretChecksum: 'one' }, { secretChecksum: 'two' }];
       const chosen = await checksum(one, ...cluster);
       expect(await checksum(one)).toBe(chosen);

@@ -12,12 +12,12 @@ const templates = readdirSync(new URL('templates/', folder), { recursive: true, 
 const chart = [read('values.yaml'), ...templates].join('\n');
 
 /**
- * The variables of the Secret, which values never contain: the first list is required, the second
- * is optional.
+ * The variables that come from the Secret, and never from the chart's values: the first list is
+ * required, the second is optional.
  */
 const REQUIRED_SECRETS = [
   'SVC_DATABASE_URL',
-  'SVC_DATABASE_DIRECT_URL', // with a pooler
+  'SVC_DATABASE_DIRECT_URL', // only with a connection pooler
   'SVC_JWT_SECRET',
   'SVC_SSH_CA_KEY',
 ];
@@ -34,12 +34,12 @@ const OPTIONAL_SECRETS = [
   'AWS_SECRET_ACCESS_KEY',
 ];
 
-/** Variables that only the SDK of AWS reads. */
+/** Variables that only the AWS SDK reads, and not the service itself. */
 const OF_THE_SDK = ['AWS_REGION'];
 
 /** Variables that an operator does not set by name. */
 const NOT_TO_BE_SET = new Set([
-  'SVC_TLS_CERT', // the files of tls.secretName
+  'SVC_TLS_CERT', // the chart sets it to a file of tls.secretName
   'SVC_TLS_KEY',
   'SVC_DATA_DIR', // a pod has no disk
   'SVC_SSH_CA_KEY_PATH',
@@ -71,7 +71,8 @@ describe('the Helm chart', () => {
     const named = [...new Set(chart.match(/\bSVC_[A-Z0-9_]+(?:<SLUG>_[A-Z_]+)?/g))];
     expect(named).toContain('SVC_BASE_URL');
     expect(named).toContain('SVC_IDP_<SLUG>_CLIENT_SECRET');
-    // Service links: a variable that the chart removes from the environment.
+    // SVC_PORT is no setting. The chart names it in a comment on service links, by which Kubernetes
+    // would set it.
     expect(named.filter((name) => name !== 'SVC_PORT' && !isKnown(name))).toEqual([]);
   });
 
@@ -116,7 +117,7 @@ describe('the Helm chart', () => {
     for (const name of REQUIRED_SECRETS) expect(helpers).toMatch(new RegExp(`^${name}$`, 'm'));
     const optional = OPTIONAL_SECRETS.map((name) => `"${name}"`).join(' ');
     expect(deployment).toContain(`{{- range compact (list ${optional} `);
-    // The key of the SSH authority is optional where KMS has one.
+    // The key of the SSH authority is optional if KMS has the key.
     expect(deployment).toContain(
       '(ternary "" "SVC_SSH_CA_KEY" (empty .Values.config.SVC_SSH_CA_KMS_KEY_ID))',
     );
@@ -143,7 +144,8 @@ describe('the Helm chart', () => {
     ]) {
       expect(withTls, line).toContain(line);
     }
-    // The port called http is then the redirecting one, which answers probes in plain HTTP.
+    // With TLS, the port named `http` is the one that redirects to https. It also answers probes,
+    // in plain HTTP.
     const port = /define "svc\.port" -\}\}\n([^]*?)\n\{\{- define/.exec(
       read('templates/_helpers.tpl'),
     );
@@ -182,8 +184,8 @@ describe('the Helm chart', () => {
       'key: SVC_DATABASE_URL',
       'key: SVC_DATABASE_DIRECT_URL',
     ]);
-    // The release's own files are made after the job, so its labels are not those that the Service
-    // selects.
+    // The Service must not send requests to the pod of this job, so its labels differ from those
+    // that the Service selects.
     expect(job).toContain('app.kubernetes.io/name: {{ .Chart.Name }}-migrate');
   });
 

@@ -16,7 +16,7 @@ interface Instruction {
   readonly rest: string;
 }
 
-/** The release takes its files by the same script. */
+/** The script that parses the Dockerfile. The release uses it too, to take the same files. */
 const DOCKERFILE_SCRIPT = new URL('../../scripts/release/dockerfile.js', import.meta.url).href;
 const { stagesOf } = (await import(DOCKERFILE_SCRIPT)) as {
   readonly stagesOf: (dockerfile: string) => Instruction[][];
@@ -27,7 +27,10 @@ function said(stage: readonly Instruction[], keyword: string): string[] {
   return stage.filter((one) => one.keyword === keyword).map(({ rest }) => rest);
 }
 
-/** Returns the sources that a stage copies; `build:` marks those from the build stage. */
+/**
+ * Returns the sources that a stage copies, such as `build:/app/dist` for a file of the stage
+ * `build`.
+ */
 function copiedBy(stage: readonly Instruction[]): string[] {
   return said(stage, 'COPY').flatMap((rest) => {
     const [, from, paths] = /^(?:--from=(\S+)\s+)?(.*)$/.exec(rest) ?? [];
@@ -36,14 +39,14 @@ function copiedBy(stage: readonly Instruction[]): string[] {
   });
 }
 
-/** Returns the program and the arguments of the health check. */
+/** Returns the command of the image's health check: the program and its arguments. */
 function healthCommand(): string[] {
   const command = said(image, 'HEALTHCHECK').join().split(' CMD ')[1] ?? '';
   return JSON.parse(command) as string[];
 }
 
 /**
- * Runs the health check beside a server that gives the status for each request.
+ * Runs the health check against a server that answers each request with a status.
  *
  * @returns the exit status of the check, and the requests that it sent
  */
@@ -68,7 +71,7 @@ async function healthCheck(host: string, status: number) {
 const stages = stagesOf(read('Dockerfile'));
 const [build = [], app = [], image = []] = stages;
 
-/** The base image, from the argument before the first stage. */
+/** The base image: the default of the build argument NODE_IMAGE. */
 const [, base = ''] = /^ARG NODE_IMAGE=(\S+)$/m.exec(read('Dockerfile')) ?? [];
 
 describe('the production image', () => {
@@ -78,7 +81,8 @@ describe('the production image', () => {
       '--platform=$BUILDPLATFORM $NODE_IMAGE AS app',
       '$NODE_IMAGE',
     ]);
-    // a command of the last stage would need an emulator for another platform
+    // A command in the last stage would need an emulator if the image is built for another
+    // platform.
     expect(said(image, 'RUN')).toEqual([]);
     const scripts = said(app, 'RUN').join();
     expect(scripts).toContain("find . -name '*.node' -type f | (! grep .)");
@@ -188,7 +192,7 @@ describe('the production image', () => {
   });
 
   it('is checked at the port of SVC_LISTEN_ADDR, at 3000 without it, and at 80 with a certificate', async () => {
-    // In place of the connection the check prints the port.
+    // Only the part of the script that finds the port is run, and then prints the port.
     const [, module = '', flag = '', script = ''] = healthCommand();
     expect([module, flag]).toEqual(['-MIO::Socket::IP', '-e']);
     const [first = ''] = script.split(' for my $host');

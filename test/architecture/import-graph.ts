@@ -3,7 +3,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** What the entry points of the build load, by the names of `imports` in package.json. */
+/** The source files of the bundled entry points, by the names of `imports` in package.json. */
 const { imports: ENTRIES }: { imports: Readonly<Record<string, { source: string }>> } = JSON.parse(
   readFileSync(join(ROOT, 'package.json'), 'utf8'),
 );
@@ -72,7 +72,7 @@ function exportedSource(target: string): string | undefined {
   return undefined;
 }
 
-/** Tells if a path of an import is a file of the product, and not the name of a package. */
+/** Returns true if an import leads to a file of the product, and not to a package of npm. */
 export function isOwn(target: string): boolean {
   return target.startsWith('src/') || target.startsWith('packages/');
 }

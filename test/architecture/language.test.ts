@@ -11,12 +11,15 @@ import {
   type Prose,
 } from './language.js';
 
-/** The most listed pronouns per 1,000 words of each area. */
+/** The largest number of listed pronouns ({@link withPronouns}) per 1,000 words of each area. */
 const MOST_PRONOUNS = { comments: 1, documents: 1, titles: 1 };
 
 const where = ({ path, line, text }: Prose) => `${path}:${line}: ${text}`;
 
-/** Expects an area to stay below its ceiling, and lists the offending lines if it does not. */
+/**
+ * Expects that prose has at most `ceiling` listed pronouns per 1,000 words. If it has more, the
+ * failure lists the places.
+ */
 function expectPlainWords(prose: readonly Prose[], ceiling: number): void {
   const { words, perThousand } = countWords(prose);
   expect(words).toBeGreaterThan(5000);

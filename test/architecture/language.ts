@@ -5,7 +5,10 @@ import ts from 'typescript';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** The listed pronouns: each of them hides a noun that the reader needs. */
+/**
+ * Matches the pronouns that comments and documents should avoid, because each of them hides a noun
+ * that the reader needs.
+ */
 const PRONOUN =
   /\b(?:whoever|whomever|whom|somebody|nobody|anybody|everybody|whatever|elsewhere|anew)\b/gi;
 /** Matches the opening of a clause that is not a sentence, such as "What ends with a user". */
@@ -25,7 +28,7 @@ export interface WordCount {
   readonly perThousand: number;
 }
 
-/** Paths of the project that match one of the patterns, sorted. */
+/** Returns the paths of the project's files that match one of the glob patterns, sorted. */
 export function filesLike(...patterns: readonly string[]): string[] {
   return globSync([...patterns], { cwd: ROOT }).toSorted();
 }
@@ -97,10 +100,16 @@ function proseAt(path: string, text: string, at: number, content: string): Prose
   return { path, line: text.slice(0, at).split('\n').length, text: content };
 }
 
-/** The comments of each script that was read, because several tests ask for them. */
+/**
+ * The comments of each script that was parsed, by its path. They are kept because several tests ask
+ * for them.
+ */
 const commentsOfScripts = new Map<string, { readonly text: string; readonly comments: Prose[] }>();
 
-/** Finds the comments of a script by a parser that lists them in a tenth of the compiler's time. */
+/**
+ * Finds the comments of a script. The parser of rolldown needs a tenth of the time of the
+ * TypeScript compiler.
+ */
 function scriptComments(path: string, text: string): Prose[] {
   const known = commentsOfScripts.get(path);
   if (known?.text === text) return known.comments;

@@ -6,7 +6,7 @@ const files = productFiles();
 const layerOf = (path: string) => /^src\/(features|domain|platform|demo)\//.exec(path)?.[1];
 const featureOf = (path: string) => /^src\/features\/([^/]+)\//.exec(path)?.[1];
 
-/** Imports of ours that a rule forbids, as `file -> target`. */
+/** Returns the imports that a rule forbids, as `file -> target`. */
 function violations(
   of: readonly SourceFile[],
   isForbidden: (from: string, target: string) => boolean,
@@ -36,7 +36,10 @@ function crossesFeatures(from: string, target: string): boolean {
   );
 }
 
-/** The arrows between files, or between the folders of files, inside src. */
+/**
+ * Returns a graph of our imports: for each name (the file itself, or its folder) the names that it
+ * imports.
+ */
 function arrowsOf(of: readonly SourceFile[], nameOf: (path: string) => string) {
   const arrows = new Map<string, Set<string>>();
   for (const { path, imports } of of) {
@@ -52,7 +55,7 @@ function arrowsOf(of: readonly SourceFile[], nameOf: (path: string) => string) {
 const PRODUCT_PATH =
   /(?:['"`](?:[A-Z]+ )?|\/\^)\\?\/(?:\.well-known|admin|api|certification|device|enroll|health|interaction|keys|login|logout|metrics|oauth|saml|scim|sessions|static|v1)\b/g;
 
-/** The paths of the product that a file names outside its comments. */
+/** Returns the HTTP paths of the product that a file has in its code, without its comments. */
 function routesIn({ path, text }: SourceFile): string[] {
   const code = text.replaceAll(/\/\*[\s\S]*?\*\/|(?<!['"`:])\/\/.*$/gm, '');
   return [...code.matchAll(PRODUCT_PATH)].map(([found]) => `${path}: ${found}`);
@@ -110,8 +113,8 @@ describe('layers', () => {
   });
 
   it('neither files nor folders import each other in a circle', () => {
-    // A module of the domain composes the folders below its own, which may use the other files
-    // there.
+    // A Nest module of the domain counts as a folder of its own. It imports the folders below its
+    // own, and their files may import the other files beside it.
     const folderOf = (path: string) =>
       /^src\/domain\/.*\.module\.ts$/.test(path) ? path : path.slice(0, path.lastIndexOf('/'));
     const file = (path: string) => path;

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** What the user of this project finds at its top level (docs/architecture.md). */
+/** The files and folders that must exist at the top level (docs/architecture.md). */
 const TOP_LEVEL = [
   'package.json',
   'nest-cli.json',

@@ -2,7 +2,10 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readSource, type SourceFile } from './import-graph.js';
 
-/** Libraries of a setting that many services do not have. They cost a start time and memory. */
+/**
+ * Libraries that only some settings need. A service without the setting must not load them, because
+ * they cost start time and memory.
+ */
 const LAZY = [
   '@aws-sdk/client-kms',
   '@aws-sdk/client-s3',
@@ -15,8 +18,8 @@ const LAZY = [
 ];
 
 /**
- * Finds the imports that load a module at once: neither those of types alone nor calls of
- * `import()`.
+ * Finds the imports that load a module together with the file. Imports of types alone and calls of
+ * `import()` do not.
  */
 function loadedAtOnce({ path, text }: SourceFile): string[] {
   const pattern = /^(?:import|export) (?!type\b)(?:[^;']*from )?'([^']+)'/gm;
@@ -27,12 +30,12 @@ function loadedAtOnce({ path, text }: SourceFile): string[] {
   });
 }
 
-/** Own modules that a process loads when it is first asked for what they write. */
+/** Modules of ours that a process loads only for the first request that needs them. */
 const LAZY_FILES = ['src/platform/http/openapi/api-document.ts'];
 
 /**
- * Returns what a start of production loads whatever its settings: the own files, and the packages,
- * each with the file that imports it.
+ * Returns the modules that a start of production loads with any settings: our own files, and the
+ * packages, each with the file that imports it.
  */
 function loadedByStart(entries: readonly string[]): {
   readonly files: ReadonlySet<string>;

@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 
-/** The packages of production. A larger number needs a reason in docs/choices/dependencies.md. */
+/**
+ * The number of packages in a production installation. A larger number needs a reason in
+ * docs/choices/dependencies.md.
+ */
 const PRODUCTION_PACKAGES = 392;
 
 interface Locked {

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { lockingStatements } from './migration-locks.js';
 
 /**
- * The migrations of versions before 0.11.0, which the rule does not bind. A file that is not in
- * this list is new, even if its name is earlier.
+ * The migrations to which the rule of this test does not apply, because a version before 0.11.0
+ * released them. A file that is not in this list is new, even if the time in its name is earlier.
  */
 const BEFORE_THE_RULE: ReadonlySet<string> = new Set([
   '1763683200000-deployment.sql',
@@ -78,15 +78,17 @@ const BEFORE_THE_RULE: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The migrations whose table is empty in every database of a release. The indexes of partitions
- * cannot be made concurrently on the whole table.
+ * The migrations that change only a table that is empty in every released database. PostgreSQL
+ * cannot make the indexes of a partitioned table concurrently, and here need not.
  */
 const ON_EMPTY_TABLES: ReadonlySet<string> = new Set([
-  // The partitions are as new as this file: no release made them.
+  // The partitioned table has no rows yet, because no release had its partitions before this file.
   '1764650010000-requests-by-day.sql',
 ]);
 
-/** One statement of each form that keeps others waiting. */
+/**
+ * One statement of each form that the rule must refuse, because it keeps other statements waiting.
+ */
 const PLANTED = [
   'CREATE INDEX users_new ON users (name)',
   'CREATE UNIQUE INDEX IF NOT EXISTS users_new ON ONLY users (name)',
@@ -147,7 +149,7 @@ const PLANTED = [
   'CREATE TABLE IF NOT EXISTS users (id uuid);\nTRUNCATE users',
 ];
 
-/** Forms that wait for nothing long. */
+/** Statements that the rule must allow, because they keep nothing waiting for long. */
 const HARMLESS = [
   'CREATE TABLE notes (id uuid PRIMARY KEY, user_id uuid REFERENCES users (id) ON DELETE CASCADE);\nCREATE INDEX notes_user ON notes (user_id);\nUPDATE notes SET id = id',
   'ALTER TABLE users ADD COLUMN note text, ADD COLUMN at timestamptz NOT NULL DEFAULT now()',

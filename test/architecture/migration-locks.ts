@@ -1,7 +1,10 @@
 import { statementsOf } from '#platform/database/migration-steps/background.js';
 import { migrationOf } from '#platform/database/migration-steps/migration-files.js';
 
-/** Tables of a few rows, which a migration may change at once. */
+/**
+ * Tables with only a few rows. A migration may change them in one statement, because the lock is
+ * short.
+ */
 const SMALL_TABLES: ReadonlySet<string> = new Set([
   'deployment',
   'database_identity',
@@ -15,8 +18,9 @@ const SMALL_TABLES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * A form of a statement that keeps the readers or writers of a table waiting, or that takes
- * something away from the version that still serves, and what to write instead.
+ * A forbidden form of a statement, and the advice to write another one `instead`. The statement
+ * keeps readers or writers of a table waiting, or removes something that the version that still
+ * serves needs.
  */
 interface Form {
   readonly form: RegExp;
@@ -24,8 +28,8 @@ interface Form {
 }
 
 /**
- * Forms of a statement. The group `table` names the table, which may be of a few rows or made by
- * the same file. A form without it is refused on every table.
+ * The forbidden forms of whole statements. A form with a group `table` is allowed on a small table
+ * and on one that the same file makes. A form without the group is refused on every table.
  */
 const STATEMENTS: readonly Form[] = [
   {
@@ -54,11 +58,14 @@ const STATEMENTS: readonly Form[] = [
   { form: /^(?:DO ''|EXECUTE\b)/i, instead: 'statements that this test can read' },
 ];
 
-/** A default that PostgreSQL computes once, and does not write into the rows. */
+/**
+ * Matches a default of a new column that PostgreSQL computes once, and so need not write into the
+ * existing rows.
+ */
 const CONSTANT_DEFAULT =
   /\bDEFAULT \(?(?:(?:\w+ )?E?''|-?[\d.]+|true|false|null|now\(\)|current_\w+)(?:::[\w ]+?(?:\[\])?)?\)?(?=$| (?:NOT )?NULL\b)/i;
 
-/** Forms of one action of an ALTER TABLE. */
+/** The forbidden forms of one action of an ALTER TABLE, which may have several actions. */
 const ACTIONS: readonly Form[] = [
   {
     form: /^ADD (?:CONSTRAINT \w+ )?(?:PRIMARY KEY|UNIQUE|CHECK|FOREIGN KEY|EXCLUDE)\b(?!.*\b(?:NOT VALID|USING INDEX)\b)/i,
@@ -129,7 +136,7 @@ export function lockingStatements(name: string, text: string): string[] {
   );
 }
 
-/** Returns the advice for each form that a text has, unless it is about a spared table. */
+/** Returns the advice for each forbidden form that a text has, except on a spared table. */
 function matching(
   forms: readonly Form[],
   text: string,
@@ -141,7 +148,7 @@ function matching(
   });
 }
 
-/** Judges each action of an ALTER TABLE by itself. */
+/** Returns the advice for each forbidden action of an ALTER TABLE. */
 function harmOfActions(
   statement: string,
   isSpared: (table: string | undefined) => boolean,
@@ -155,8 +162,9 @@ function harmOfActions(
 }
 
 /**
- * Splits the actions at the commas outside of parentheses. The word COLUMN, which SQL leaves out,
- * is added, and a harmless default is removed.
+ * Splits the actions of an ALTER TABLE at the commas outside of parentheses. It adds the word
+ * COLUMN, which SQL may leave out, and removes a harmless default, so that the patterns stay
+ * simple.
  */
 function actionsOf(text: string): string[] {
   const actions: string[] = [];
@@ -189,7 +197,10 @@ function lower(name: string): string {
   return name.toLowerCase();
 }
 
-/** Tells whether a statement that reads or writes rows calls a function that the file makes. */
+/**
+ * Returns true if a statement calls a function that the same file makes. The body of the function
+ * may lock, and is not checked.
+ */
 function callsOneOf(functions: ReadonlySet<string>, statement: string): boolean {
   if (!/^(?:SELECT|PERFORM|CALL|WITH|INSERT|VALUES)\b/i.test(statement)) return false;
   return [...statement.matchAll(/\b(\w+) ?\(/g)].some(([, name = '']) =>
@@ -198,8 +209,9 @@ function callsOneOf(functions: ReadonlySet<string>, statement: string): boolean 
 }
 
 /**
- * Removes the bodies of functions, which a migration does not run, and the content of texts. Quoted
- * names become plain ones. The statements of a DO become statements of the file.
+ * Simplifies the text of a migration for the patterns. It removes the bodies of functions, which
+ * the migration does not run, and the content of strings. Quoted names become plain ones, and the
+ * statements in a DO become statements of the file.
  */
 function plainText(text: string): string {
   return text

@@ -12,7 +12,7 @@ const IMPORTERS = [
 ];
 
 /**
- * The files of the library that are not published, in the order of their imports. A third one needs
+ * The internal files of the library that we import, in the order of the imports. A third one needs
  * a reason.
  */
 const DEEP = ["'oidc-provider/lib/helpers/weak_cache.js'", "'oidc-provider/lib/helpers/grants.js'"];
@@ -26,18 +26,21 @@ function importersOf(of: readonly SourceFile[]): string[] {
 }
 
 /**
- * Matches the inside of the library: prototypes, replay detection, its context, its console, its
- * English messages.
+ * Matches code that depends on internals of the library: prototypes, replay detection, its context,
+ * its console, its English messages.
  */
 const INSIDE =
   /\.prototype\b|ReplayDetection|Provider\.ctx|\bconsole\b|oidc-provider\/lib|touched: true|is not allowed for this client/;
 
-/** Lists the files that use the inside of the library. */
+/** Lists the files with code that depends on internals of the library. */
 function patchersOf(of: readonly SourceFile[]): string[] {
   return of.filter(({ text }) => INSIDE.test(text)).map(({ path }) => path);
 }
 
-/** Lists the `Upstream` entries with neither an issue nor the day of a search that found none. */
+/**
+ * Lists the `Upstream:` notes in comments that name neither an issue of the library nor the day of
+ * a search that found none.
+ */
 function withoutUpstream(text: string): string[] {
   const words = text.replaceAll(/\s+(?:\* )?/g, ' ');
   return [...words.matchAll(/Upstream: .{0,60}/g)]

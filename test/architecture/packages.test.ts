@@ -9,7 +9,7 @@ import { packageFolders, sourceFiles, type SourceFile } from './import-graph.js'
 const ROOT = resolve(import.meta.dirname, '../..');
 const HOOKS = new URL('../support/typescript-hooks.js', import.meta.url).href;
 
-/** The part of a manifest that these tests read. */
+/** The part of a package.json that these tests read. */
 interface Manifest {
   readonly name: string;
   readonly version: string;
@@ -27,13 +27,17 @@ const manifestIn = (folder: string): Manifest =>
   JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8'));
 const product = manifestIn('.');
 
-/** Lists the imports of a package that leave it, or that its manifest does not declare. */
+/**
+ * Lists the imports of a package that lead out of its folder, or to a package that its manifest
+ * does not declare.
+ */
 function foreignImports(
   folder: string,
   manifest: Manifest,
   files: readonly SourceFile[],
 ): string[] {
-  // A program is one file: the bundler puts into it what it needs.
+  // A package with a program (`bin`) is bundled into one file, so its development dependencies
+  // count as declared.
   const bundled = manifest.bin === undefined ? {} : manifest.devDependencies;
   const declared = new Set(Object.keys({ ...manifest.dependencies, ...bundled }));
   const names = new Map(
@@ -51,7 +55,9 @@ function foreignImports(
   );
 }
 
-/** Lists the packages that an example imports and that the manifest does not declare. */
+/**
+ * Lists the packages that the code of an example imports, and that the manifest does not declare.
+ */
 function undeclaredIn(code: string, { name, dependencies, devDependencies }: Manifest): string[] {
   const declared = new Set([name, ...Object.keys({ ...dependencies, ...devDependencies })]);
   return [...code.matchAll(/from '((?:@[^/']+\/)?[^/']+)/g)]
@@ -59,7 +65,10 @@ function undeclaredIn(code: string, { name, dependencies, devDependencies }: Man
     .filter((imported) => !imported.startsWith('node:') && !declared.has(imported));
 }
 
-/** The first example of a page: its language, its code, and what the page says it prints. */
+/**
+ * Returns the first example of a page: its language, its code, and the output that the page shows
+ * below it.
+ */
 function exampleOf(page: string): { language: string; code: string; output: string } {
   const [, language = '', code = '', output = ''] =
     /^```(sh|js)\n([\s\S]*?)^```\n\n```text\n([\s\S]*?)^```$/m.exec(page) ?? [];

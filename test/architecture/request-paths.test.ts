@@ -6,7 +6,8 @@ import { reachableFrom, readSource } from './import-graph.js';
 const ROOT = resolve(import.meta.dirname, '../..');
 
 /**
- * The paths of a request, by the start of their title, with the most files that a reader passes.
+ * The lists of files that a request passes: the document, the start of the list's title, and the
+ * largest number of files.
  */
 const PATHS: readonly (readonly [document: string, title: string, most: number])[] = [
   ['src/features/README.md', '### `DELETE /scim/v2/Users/{id}`', 7],
@@ -16,24 +17,28 @@ const PATHS: readonly (readonly [document: string, title: string, most: number])
   ['packages/svc/src/README.md', '**What `svc ssh check` passes**', 7],
 ];
 
-/** The files of the first numbered list after a title. */
+/** Returns the files in the first numbered list after a title. */
 function stopsBelow(text: string, title: string): string[] {
   const lines = text.slice(text.indexOf(title)).split('\n');
   const first = lines.findIndex((line) => line.startsWith('1. '));
   const list = lines.slice(first);
-  const end = list.findIndex((line) => !/^(?:\d+\. | +\S)/.test(line)); // a line may go on
+  // an item of the list may have several lines
+  const end = list.findIndex((line) => !/^(?:\d+\. | +\S)/.test(line));
   const entries = list.slice(0, end).filter((line) => !line.startsWith(' '));
   return entries.flatMap((line) => /^\d+\. `([^`]+)`:/.exec(line)?.[1] ?? line);
 }
 
-/** The files of a list that its first file does not reach by imports. */
+/** Returns the files of a list that cannot be reached by imports from its first file. */
 function strangers(stops: readonly string[]): string[] {
   const [entry = ''] = stops;
   const reached = reachableFrom(entry);
   return stops.filter((stop) => !reached.has(stop));
 }
 
-/** The files of a list that import no next file, and that no earlier file of the list imports. */
+/**
+ * Returns the files of a list that are off the path: no earlier file of the list imports them, and
+ * they do not import the next one.
+ */
 function astray(stops: readonly string[]): string[] {
   const imports = (from: string | undefined, to: string | undefined) =>
     from !== undefined && to !== undefined && readSource(from).imports.includes(to);

@@ -16,8 +16,8 @@ const planted = (text: string, path = 'src/domain/planted/x.ts'): SourceFile => 
 });
 
 /**
- * Libraries, and packages by their source, that one file imports. Its comment names the parts in
- * use.
+ * The libraries that only one file of ours may import, with that file. Our own packages are named
+ * by their source. A comment in the file says which parts of the library are in use.
  */
 const TAMED: Readonly<Record<string, string>> = {
   '@aws-sdk/client-kms': 'src/platform/kms/aws-kms.ts',
@@ -30,14 +30,15 @@ const TAMED: Readonly<Record<string, string>> = {
 };
 
 /**
- * The injectable classes of less than 50 lines that one file calls, or Nest alone, with the reason.
+ * The injectable classes that have less than 50 lines and at most one caller, each with the reason
+ * why it is still a class.
  */
 const SMALL: Readonly<Record<string, string>> = {
   ConfigurationPoll: 'Nest starts and stops it with the application',
   SshKeyAttestations: 'its caller is a controller, which would have eight dependencies',
 };
 
-/** The files that import a library, its subpaths included. */
+/** Returns the files that import a library or one of its subpaths. */
 const importersOf = (library: string, of: readonly SourceFile[]) =>
   of
     .filter(({ imports }) =>
@@ -45,7 +46,7 @@ const importersOf = (library: string, of: readonly SourceFile[]) =>
     )
     .map(({ path }) => path);
 
-/** Names that more than one file exports. */
+/** Returns the names of types that more than one file exports, each with the files. */
 function sharedTypes(of: readonly SourceFile[]): string[] {
   const places = Map.groupBy(
     of.flatMap((file) => exportedTypes(file).map((name) => ({ name, path: file.path }))),

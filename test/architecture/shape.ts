@@ -1,18 +1,18 @@
 import ts from 'typescript';
 import type { SourceFile } from './import-graph.js';
 
-/** A class that Nest builds. */
+/** A class that Nest instantiates, because it has a decorator. */
 export interface BuiltClass {
   readonly path: string;
   readonly name: string;
   /** The name of its decorator: `Injectable`, `Controller`, `Module` … */
   readonly decorator: string;
   readonly dependencies: number;
-  /** The lines from the name to the closing brace. */
+  /** The number of lines from the name to the closing brace. */
   readonly lines: number;
 }
 
-/** A function with its place and its length in lines. */
+/** A function: its `place` (path and line), and its length in lines. */
 export interface LongFunction {
   readonly place: string;
   readonly lines: number;
@@ -32,7 +32,8 @@ function* nodesOf(node: ts.Node): Generator<ts.Node> {
 }
 
 /**
- * Returns the decorated classes of a file, each with the number of its constructor's parameters.
+ * Returns the decorated classes of a file. `dependencies` is the number of parameters of the
+ * constructor.
  */
 export function builtClasses(file: SourceFile): BuiltClass[] {
   if (!/@\w+\(/.test(file.text)) return []; // most files need no parser

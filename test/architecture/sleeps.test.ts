@@ -4,7 +4,10 @@ import { describe, expect, it } from 'vitest';
 import { filesBelow } from './import-graph.js';
 import { sleepsOf } from './sleeps.js';
 
-/** The waits for a time, each with the reason why no condition can replace it. */
+/**
+ * The permitted waits for a fixed time, each with the reason why the test cannot wait for a
+ * condition instead.
+ */
 const REASONS: Readonly<Record<string, string>> = {
   'test/api/database.test.ts: `SELECT pg_sleep(0.2)`': 'a signal ends it at once',
   'test/api/deprovision.test.ts: delay(1500)':

@@ -1,19 +1,17 @@
 import ts from 'typescript';
 import type { SourceFile } from './import-graph.js';
 
-/** A wait of a test for a time instead of a condition. */
+/** A place at which a test waits for a fixed time and not for a condition. */
 export interface Sleep {
   readonly path: string;
   /** The call as it is written: `delay(400)`. */
   readonly call: string;
 }
 
-/** The longest wait that needs no reason, in milliseconds. */
+/** The longest wait, in milliseconds, that the list of reasons in sleeps.test.ts need not name. */
 const LONGEST = 50;
 
-/**
- * Returns the waits of a file that are longer than 50 ms, or of a length that only the run knows.
- */
+/** Returns the waits of a file that are longer than 50 ms, or that have a computed length. */
 export function sleepsOf({ path, text }: SourceFile): Sleep[] {
   if (!/timers|setTimeout|\.sleep\(|pg_sleep|waitForTimeout/.test(text)) return [];
   const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
@@ -30,7 +28,7 @@ export function sleepsOf({ path, text }: SourceFile): Sleep[] {
   return found;
 }
 
-/** The names under which a file imports timers that return a promise. */
+/** Returns the local names of the `setTimeout` that a file imports from `timers/promises`. */
 function namesOfTimers(source: ts.SourceFile): Set<string> {
   const names = source.statements.flatMap((node) => {
     if (!ts.isImportDeclaration(node) || !/'(?:node:)?timers\/promises'/.test(node.getText(source)))
@@ -56,7 +54,8 @@ function lengthOf(node: ts.Node, waits: ReadonlySet<string>): number | undefined
   const name = node.expression.getText();
   const [first, second] = node.arguments;
   if (waits.has(name) || /\.(?:sleep|waitForTimeout)$/.test(name)) return numberOf(first);
-  // A callback that does more than go on is a time limit, and not a wait.
+  // Only a callback that resolves a promise makes a wait. Another callback of `setTimeout` is a
+  // time limit.
   const goesOn = name === 'setTimeout' && /^(?:resolve|done|next)$/.test(first?.getText() ?? '');
   return goesOn ? numberOf(second) : undefined;
 }

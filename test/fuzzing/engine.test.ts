@@ -14,7 +14,10 @@ function targetOf(run: FuzzTarget['run'], seed = 'seed'): FuzzTarget {
   return { parser: 'planted', seeds: [Buffer.from(seed)], dictionary: [], longest: 12, run };
 }
 
-/** A parser with a fault behind three comparisons, each of which is a branch of its own. */
+/**
+ * The source of a parser with a planted fault. Only three right bytes lead to it, so that random
+ * inputs do not find it without coverage.
+ */
 const NESTED = `export function parse(bytes) {
   if (bytes[0] === 0x53) {
     if (bytes[1] === 0x21) {
@@ -26,7 +29,7 @@ const NESTED = `export function parse(bytes) {
 
 const NESTED_TARGET = loadNested();
 
-/** Loads the planted parser with counters. */
+/** Loads the parser {@link NESTED} with a counter in each block. */
 async function loadNested() {
   const { code, blocks } = instrument(NESTED);
   const coverage = new Coverage(blocks);

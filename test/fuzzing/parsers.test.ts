@@ -4,7 +4,10 @@ import { fuzz } from './engine/fuzzer.js';
 import type { FuzzTarget } from './engine/target.js';
 import { BIGGEST_INPUT, TARGET_NAMES, TARGETS } from './targets.js';
 
-/** The mutants of each parser. The run with guidance, `guided.test.ts`, makes many more. */
+/**
+ * The number of mutants for each parser. The run that is guided by coverage, `guided.test.ts`,
+ * makes many more.
+ */
 const MUTANTS = 60;
 const SEED = 30;
 
@@ -12,7 +15,8 @@ describe('no stored input and no mutant breaks a rule of', () => {
   it.each(TARGET_NAMES)('%s', async (name) => {
     const { target } = (await import(`../../${TARGETS[name]}`)) as { target: FuzzTarget };
     expect(target.longest).toBeLessThanOrEqual(BIGGEST_INPUT);
-    // Each tenth input of the corpus costs a tenth of the time; all are run with guidance.
+    // Only every tenth input of the corpus is run here, to save time. `guided.test.ts` runs all of
+    // them.
     const corpus = readCorpus(name).filter((_, index) => index % 10 === 0);
     const executions = target.seeds.length + corpus.length + MUTANTS;
     const result = await fuzz(target, { executions, seed: SEED, corpus, coverage: undefined });

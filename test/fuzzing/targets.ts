@@ -1,4 +1,7 @@
-/** The targets by their names: the module of each. The name is also that of the stored corpus. */
+/**
+ * The module of each fuzz target, by the name of the target. The file of its corpus has the same
+ * name.
+ */
 export const TARGETS = {
   cbor: 'test/fuzzing/targets/webauthn/cbor.ts',
   attestation: 'test/fuzzing/targets/webauthn/attestation.ts',
@@ -30,5 +33,5 @@ export type TargetName = keyof typeof TARGETS;
 
 export const TARGET_NAMES = Object.keys(TARGETS) as readonly TargetName[];
 
-/** The largest `longest` of all targets, in bytes. */
+/** The largest number of bytes that any target permits as its `longest`. */
 export const BIGGEST_INPUT = 65_536;

@@ -1,7 +1,7 @@
 /**
- * Runs Stryker on a set of files: `npm run mutation -- [SET]`. It changes the code in a copy, one
- * place at a time, and runs the unit tests of the set. A changed place that no test notices
- * survives.
+ * Runs Stryker, a mutation tester, on a set of files: `npm run mutation -- [SET]`. Stryker changes
+ * a copy of the code, one place at a time, and runs the unit tests of the set each time. A change
+ * that no test notices "survives" and lowers the score.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -47,7 +47,8 @@ function runSet(name) {
     reporters: ['clear-text'],
     clearTextReporter: { allowColor: false, logTests: false, reportTests: false },
     tempDirName: join(folder, 'copy'),
-    // Stryker would parse all files of the copy to switch off the checks of types.
+    // If true, Stryker would parse all files of the copy to switch off type checks, which takes
+    // time.
     disableTypeChecks: false,
   };
   const file = join(folder, `${name}.json`);

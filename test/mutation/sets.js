@@ -1,4 +1,7 @@
-/** The files that are changed, and the tests that must notice it. */
+/**
+ * The sets by their names: the files that Stryker changes (`mutate`), and the tests that must
+ * notice the changes.
+ */
 export const SETS = {
   policy: {
     mutate: [

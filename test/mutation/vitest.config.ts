@@ -2,12 +2,16 @@ import { resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { shared } from '../../vitest.config.js';
 
-/** The packages with mutants. Their names must lead to the copies that Stryker has changed. */
+/**
+ * The packages with code that Stryker changes. Imports of their names must lead to the changed
+ * sources.
+ */
 const PACKAGES = ['openssh', 'scim-language', 'webauthn-policy'];
 
 /**
- * The tests by which mutants are judged: those of pure functions, which need neither PostgreSQL nor
- * another program. The variable SVC_MUTATION_TESTS names the files, with commas.
+ * The vitest configuration of the mutation tests. They are tests of pure functions, which need
+ * neither PostgreSQL nor another program. The variable SVC_MUTATION_TESTS names the files,
+ * separated by commas.
  */
 export default defineConfig({
   ...shared,

@@ -68,7 +68,9 @@ export async function makeScimGroup(
   return id;
 }
 
-/** Sets the only touch of the security key in a session to some seconds ago. */
+/**
+ * Replaces the touches of security keys in a session by a single touch, a number of seconds ago.
+ */
 export async function touchAgo(
   database: DataSource,
   sessionId: string,

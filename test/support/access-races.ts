@@ -1,7 +1,10 @@
 import type { DataSource } from 'typeorm';
 import { untilWaiting } from './lock-waiters.js';
 
-/** The number of the advisory lock at which the statements that issue credentials wait. */
+/**
+ * The number of the advisory lock at which the statements that issue credentials wait. Any number
+ * that the service itself does not lock would do.
+ */
 const PARKING = 8_472_001;
 
 /**
@@ -25,10 +28,9 @@ export async function plantParking(dataSource: DataSource): Promise<void> {
 }
 
 /**
- * Commits a change between the snapshot of a statement that issues a credential and the rest of
- * that statement, and returns the result of the issuing. To that end, it takes the lock of {@link
- * plantParking}, calls `issue`, waits until the statements wait for the lock, calls `change`, and
- * releases the lock.
+ * Commits a change while a statement that issues a credential has its snapshot, but has locked no
+ * row yet. Returns the result of `issue`. It takes the lock of {@link plantParking}, calls `issue`,
+ * waits until the statements wait for the lock, calls `change`, and releases the lock.
  *
  * @param statements the number of issuing statements that wait
  */

@@ -6,7 +6,10 @@ import { rows } from './rows.js';
 /** A connection of a test, or its transaction. */
 type Connection = Pick<DataSource | EntityManager, 'query'>;
 
-/** The rule by which a target admits people. By default it admits everyone without a condition. */
+/**
+ * The rule by which a target admits people. By default it admits everyone without a condition.
+ * `touchWithin` is the largest age in seconds of the last touch of the security key.
+ */
 export interface RuleValues {
   readonly access?: 'everyone' | 'assigned';
   readonly touchWithin?: number;
@@ -17,12 +20,14 @@ export interface RuleValues {
 /** A person or a SCIM group that is assigned to a target. */
 export type Assignee = { readonly userId: string } | { readonly groupId: string };
 
-/** Returns the id of the target of an application or cluster. */
+/**
+ * Returns the id of the target (row of `access_targets`) that stands for an application or cluster.
+ */
 export function targetOfClient(connection: Connection, clientId: string): Promise<string> {
   return idOf(connection, 'client_id', clientId);
 }
 
-/** Returns the id of the target of a GitHub installation. */
+/** Returns the id of the target (row of `access_targets`) that stands for a GitHub installation. */
 export function targetOfInstallation(connection: Connection, id: number): Promise<string> {
   return idOf(connection, 'installation_id', id);
 }
@@ -73,7 +78,7 @@ export async function makeHostGroup(
   return id;
 }
 
-/** Sets the whole rule of a target. */
+/** Replaces the whole rule of a target. A condition that is left out is removed. */
 export async function setRule(
   connection: Connection,
   targetId: string,
@@ -88,7 +93,7 @@ export async function setRule(
   );
 }
 
-/** Assigns a target to people and groups. */
+/** Assigns people and SCIM groups to a target, so that the target admits them. */
 export async function assign(
   connection: Connection,
   targetId: string,
@@ -103,7 +108,7 @@ export async function assign(
   }
 }
 
-/** Removes the assignment of a person or group to a target. */
+/** Removes the assignment of a person or SCIM group to a target. */
 export async function unassign(
   connection: Connection,
   targetId: string,
@@ -150,7 +155,10 @@ export async function makeGroupRow(
   return id;
 }
 
-/** A row of the queue of ended access: people whom a target does not admit any more. */
+/**
+ * A row of the queue of ended access: it names people that a target no longer admits. A worker then
+ * ends what they got from the target.
+ */
 export interface QueuedEnding {
   readonly target_id: string;
   readonly rule: string;

@@ -4,8 +4,8 @@ import { count, rows } from './rows.js';
 import type { ScimOrganization } from './scim-organization.js';
 
 /**
- * The rule by which an application admits people. A member that is left out has the value of an
- * application without a rule.
+ * The rule by which an application admits people. By default it admits everyone, without a
+ * condition.
  */
 export interface Rule {
   readonly access?: 'everyone' | 'assigned';
@@ -56,10 +56,10 @@ export async function drain({ nest }: Pick<TestApp, 'nest'>): Promise<void> {
   await nest.get(AccessEndings, { strict: false }).drain();
 }
 
-/** A SCIM group that a test made. */
+/** A SCIM group that a test made. Its functions resolve with the HTTP status of the response. */
 export interface TestGroup {
   readonly id: string;
-  /** Adds a person to the group by SCIM, or removes one. Returns the status. */
+  /** Adds a person to the group by SCIM, or removes a person from it. */
   readonly patch: (op: 'add' | 'remove', userId: string) => Promise<number>;
   readonly remove: () => Promise<number>;
 }
@@ -117,7 +117,8 @@ export async function ageTouches(
 }
 
 /**
- * Returns the details of the newest audit event of a refusal of a person; undefined without one.
+ * Returns the details of the newest audit event that says that a target refused a person. Returns
+ * undefined if no such event exists.
  */
 export async function lastRefusal(
   { dataSource }: Pick<TestApp, 'dataSource'>,
@@ -132,7 +133,7 @@ export async function lastRefusal(
   return row?.details;
 }
 
-/** Counts the audit events of refusals of a person. */
+/** Counts the audit events that say that a target refused a person. */
 export function refusalsOf(
   { dataSource }: Pick<TestApp, 'dataSource'>,
   email: string,

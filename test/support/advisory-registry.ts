@@ -22,23 +22,26 @@ export function advisory(severity: string, id: number): Advisory {
   return { id, url, title, severity, vulnerable_versions: '<9' };
 }
 
-/** Returns the variables with which npm asks a registry, with its files in a folder. */
+/**
+ * Returns the environment variables for a run of npm that uses a registry, and keeps its own files
+ * in the folder `home`.
+ */
 export function npmEnvironment(home: string, registry: string): Record<string, string> {
   const path = `${PROGRAMS}:${process.env['PATH'] ?? ''}`;
   return { PATH: path, HOME: home, npm_config_registry: registry };
 }
 
-/** A stand-in for the part of a registry that `npm audit` asks. */
+/** A stand-in for an npm registry. It answers only the requests of `npm audit` for advisories. */
 export interface AdvisoryRegistry {
   readonly url: string;
-  /** Returns the packages and versions of the last question for advisories. */
+  /** Returns the packages of the last request for advisories, each with its versions. */
   readonly asked: () => Readonly<Record<string, readonly string[]>>;
   readonly close: () => Promise<void>;
 }
 
 /**
- * Starts a registry that knows some advisories, by the names of packages. It has no package, so
- * that npm cannot ask what depends on what.
+ * Starts a registry that knows some advisories, by the names of packages. It answers every other
+ * request with 404, so npm cannot look up the dependencies of a package.
  */
 export async function startAdvisoryRegistry(
   known: Readonly<Record<string, readonly Advisory[]>>,

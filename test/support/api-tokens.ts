@@ -11,10 +11,10 @@ export interface CreatedApiToken {
   readonly expires_at: string;
 }
 
-/** The networks of the addresses that tests use. */
+/** The networks that contain every client address of the tests. */
 export const TEST_NETWORKS = ['10.0.0.0/8', '127.0.0.0/8', '::1'] as const;
 
-/** Makes an API token by the session of an admin. */
+/** Makes an API token with the session of an admin. */
 export async function madeApiToken(
   admin: Client,
   scopes: readonly string[] = ['audit:read'],

@@ -104,8 +104,8 @@ const sink = { write: (line: string) => openLogs.forEach((open) => open.push(lin
 let hasFirstLogger = false;
 
 /**
- * Makes the first logger of the process write every line, whatever level its application logs,
- * because the lines of later applications also go to it.
+ * Makes the first logger of the process write every line from the level `debug` on, even if its
+ * application logs less. The lines of later applications also go to this logger.
  */
 function keepWholeLog(log: Config['log']): void {
   if (hasFirstLogger) return;
@@ -113,12 +113,13 @@ function keepWholeLog(log: Config['log']): void {
   void new PinoLogger({ pinoHttp: { logger: createLogger({ ...log, filter: 'debug' }, sink) } });
 }
 
-/** Returns the port of the PgBouncer of this project; undefined without one. */
+/** Returns the port of the PgBouncer of this vitest project; undefined if the project has none. */
 function poolerPort(): number | undefined {
   try {
     return inject('pooler');
   } catch {
-    return undefined; // a replica in a process of its own, which no runner of tests started
+    // `inject` throws in the process of a replica, which is not a worker of vitest
+    return undefined;
   }
 }
 

@@ -11,21 +11,21 @@ export interface TestRole {
   readonly region?: string;
 }
 
-/** The service, a stand-in for AWS, and an organization that lists roles for its members. */
+/** The service, a stand-in for AWS, and an organization that lists roles of AWS for its members. */
 export interface AwsWorld {
   readonly app: TestApp;
   readonly sts: RunningSts;
   readonly organization: ScimOrganization;
-  /** Makes the home of a new member who has logged in. */
+  /** Creates a new member, and a home folder in which the member has logged in. */
   newPerson(): Promise<AwsPerson>;
   close(): Promise<void>;
 }
 
-/** A member of the organization, with the home in which the command runs. */
+/** A member of the organization, with the home folder in which the `svc` command runs. */
 export interface AwsPerson {
   readonly email: string;
   readonly home: SvcHome;
-  /** Runs the command with the stand-in in the place of AWS. */
+  /** Runs the `svc` command, which talks to the stand-in instead of AWS. */
   run(args: readonly string[], options?: RunOptions): Promise<CommandEnd>;
   /** Deletes the member by SCIM. */
   leave(): Promise<void>;

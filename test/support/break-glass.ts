@@ -8,7 +8,10 @@ import type { TestApp } from './app.js';
 import { run, type Ended } from './entry-point.js';
 import { rows } from './rows.js';
 
-/** The surroundings of a command of the operator: the database and the input. */
+/**
+ * The database, the standard input and the variables of the operator's command (`node
+ * dist/admin.js`).
+ */
 export interface BreakGlassOptions {
   readonly url: string;
   /** The standard input; by default it is closed. */
@@ -32,9 +35,9 @@ export function adminProcess(
 }
 
 /**
- * Runs a command like {@link adminProcess}, but in this process, which saves half a second. It has
- * its own streams and variables, and log lines of the domain layer go to the log of the test's
- * application.
+ * Runs the operator's command like {@link adminProcess}, but in this process, which saves half a
+ * second. It has its own streams and variables, and log lines of the domain layer go to the log of
+ * the test's application.
  */
 export async function adminCommand(
   args: readonly string[],
@@ -82,8 +85,8 @@ export function securityLines({ stderr }: Pick<Ended, 'stderr'>): Record<string,
 }
 
 /**
- * Changes the issuer of people's identities after the identity provider of an application was
- * started again, because it has another port then.
+ * Updates the issuer in the identities of all people. It is needed after a restart of an
+ * application's identity provider, because the provider then has another port.
  */
 export async function renameProvider({
   config,

@@ -69,7 +69,8 @@ async function launch(executablePath: string): Promise<Browser> {
     executablePath,
     headless: true,
     timeout: 120_000,
-    ignoreDefaultArgs: ['--disable-back-forward-cache'], // as in an ordinary browser
+    // ordinary browsers have this cache, and Playwright turns it off
+    ignoreDefaultArgs: ['--disable-back-forward-cache'],
     chromiumSandbox: process.getuid?.() !== 0, // Chromium's sandbox refuses root
     args: [
       '--disable-gpu',
@@ -89,8 +90,8 @@ async function launch(executablePath: string): Promise<Browser> {
 }
 
 /**
- * The functions that `navigator.credentials` calls. Both may be of one key, or `create` of one key
- * and `get` of another.
+ * The functions that `navigator.credentials` calls in the page. Both may be of one security key, or
+ * `create` of one key and `get` of another.
  */
 export type PluggedKey = Pick<SoftwareKey, 'create' | 'get'>;
 
@@ -123,9 +124,10 @@ export async function openProfile(
     ...options,
     baseURL: baseUrl,
     extraHTTPHeaders: fromNewAddress(),
-    ignoreHTTPSErrors: true, // every certificate is issued by an authority of the tests
+    // the certificates are issued by authorities of the tests, which Chromium does not trust
+    ignoreHTTPSErrors: true,
   });
-  // less than the limit of a test, so that a step that hangs is named
+  // This is less than the time limit of a test, so that the error names the step that hangs.
   context.setDefaultTimeout(60_000);
   const page = await context.newPage();
   const pageErrors: string[] = [];
@@ -150,7 +152,10 @@ export async function openProfile(
   };
 }
 
-/** The key runs in this process; the script in the page converts bytes to base64url. */
+/**
+ * Makes `navigator.credentials` of each page call a software key in this process. A script in the
+ * page converts bytes to base64url.
+ */
 async function plugIn(context: BrowserContext, key: PluggedKey, origin: string): Promise<void> {
   type Options<Ceremony extends 'create' | 'get'> = Parameters<SoftwareKey[Ceremony]>[0];
   await context.exposeFunction('createWithKey', (json: Options<'create'>) =>

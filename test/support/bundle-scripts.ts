@@ -4,7 +4,8 @@ import { join, resolve } from 'node:path';
 const ROOT = resolve(import.meta.dirname, '../..');
 
 /**
- * The folder of the bundle. It is two levels below the checkout, as the bundle of the server is.
+ * The folder of the bundle. It must be two levels below the checkout, like `dist/bundle`, because
+ * bundled code finds files of the project relative to its own folder.
  */
 const BUNDLE = join(ROOT, 'dist/bundle-tests');
 

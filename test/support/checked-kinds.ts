@@ -26,8 +26,8 @@ export class CheckedKinds {
 }
 
 /**
- * Returns the path of the shared file. It is in the folder of recorded responses, whose reader
- * ignores files with other names.
+ * Returns the path of the shared file; undefined if the run has no folder. The file is in the
+ * folder of recorded responses. The reader of that folder ignores files with other names.
  */
 function fileOfRun(): string | undefined {
   const folder = process.env['TEST_TRAFFIC'];

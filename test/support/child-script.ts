@@ -22,7 +22,7 @@ export interface ChildScript<Answer> {
   kill(): Promise<void>;
 }
 
-/** The options of {@link runScript}. */
+/** The user (`uid`, if the tests run as root) and the further environment variables of a script. */
 export interface ScriptOptions {
   readonly uid?: number | undefined;
   readonly variables?: Readonly<Record<string, string>>;

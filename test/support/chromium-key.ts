@@ -26,7 +26,10 @@ export interface ChromiumCredential {
   readonly signCount: number;
 }
 
-/** Options of Chromium's virtual security key: that it is a part of the device, or has no PIN. */
+/**
+ * Options of Chromium's virtual security key. For example, `internal` makes it a part of the
+ * device, and without user verification it has no PIN.
+ */
 export interface ChromiumAuthenticator {
   readonly transport?: 'usb' | 'internal';
   readonly hasResidentKey?: boolean;
@@ -106,8 +109,9 @@ export class ChromiumKeyVendor {
 }
 
 /**
- * Replaces the enrolled key of a user by a credential for {@link addChromiumKey}. Without that,
- * Chromium's key could not be enrolled, because the service does not trust its attestation.
+ * Replaces the enrolled key of a user by a credential for {@link addChromiumKey}. The credential
+ * cannot be enrolled in the usual way, because the service does not trust the attestation of
+ * Chromium's key.
  */
 export async function giveCredentialTo(app: TestApp, email: string): Promise<ChromiumCredential> {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });

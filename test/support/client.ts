@@ -13,7 +13,10 @@ export interface Answer {
   readonly json: any;
 }
 
-/** Differences between a request and one of a browser on the service's own page. */
+/**
+ * The parts of a request that differ from the request that a browser sends from a page of the
+ * service.
+ */
 export interface RequestOptions {
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
@@ -24,25 +27,24 @@ export interface RequestOptions {
   readonly address?: string;
 }
 
-/**
- * The connections of all clients. They are used in place of `fetch`, because a request costs a
- * quarter of the CPU time.
- */
+/** The connections of all clients. A request by them costs a quarter of the CPU time of `fetch`. */
 const connections = new Agent();
 
-/** The origins at which services listen whose public origin no machine resolves. */
+/**
+ * Maps the public origin of a service, which has no DNS entry, to the origin at which it listens.
+ */
 const listeners = new Map<string, string>();
 
 /**
- * Leads requests for a public origin to the origin at which its service listens, as the proxy in
- * front of the service would do; `undefined` ends that.
+ * Sends requests for a public origin to the origin at which its service listens, as the proxy in
+ * front of the service would do. `undefined` as `listener` ends that.
  */
 export function leadTo(origin: string, listener: string | undefined): void {
   if (listener === undefined) listeners.delete(origin);
   else listeners.set(origin, listener);
 }
 
-/** The headers that `fetch` sends by itself. */
+/** The headers that `fetch` adds to each request. Clients send them too. */
 const OF_FETCH = {
   accept: '*/*',
   'accept-language': '*',
@@ -67,7 +69,8 @@ export class Client {
 
   /**
    * @param address sent in X-Forwarded-For; by default an unused one
-   * @param dispatcher the connections, if those of all clients do not reach or trust the server
+   * @param dispatcher the connections; needed if the shared ones cannot reach the server or do not
+   *   trust its certificate
    */
   constructor(
     readonly baseUrl: string,
@@ -151,7 +154,10 @@ export class Client {
     this.#jar(new URL(this.baseUrl)).set(name, value);
   }
 
-  /** Returns another client with the same cookies, as if a browser had been copied. */
+  /**
+   * Returns another client with the same cookies and a new address, as if the browser's data had
+   * been copied to another machine.
+   */
   copy(): Client {
     const other = new Client(this.baseUrl, newAddress(), this.dispatcher);
     for (const [origin, jar] of this.#jars) other.#jars.set(origin, new Map(jar));

@@ -7,7 +7,7 @@ import { wholeRun } from './whole-run.js';
 /** The number of files that the list of the slowest files shows. */
 const SLOWEST = 10;
 
-/** The largest part of the time of all test files that one file should take. */
+/** The largest part, from 0 to 1, of the time of all test files that one file should take. */
 const LARGEST_SHARE = 0.05;
 
 /**
@@ -79,7 +79,8 @@ function seconds(milliseconds: number): string {
 }
 
 /**
- * Compares the responses of the run with the OpenAPI document, and prints the differences.
+ * Compares the responses of the run with the OpenAPI document, and prints the differences. Only
+ * after a whole run are missing responses also differences.
  * @returns the number of differences
  */
 function compareTraffic(isWhole: boolean): number {

@@ -30,7 +30,7 @@ export const CHEAP_SETTINGS = {
   fsync: 'off',
   full_page_writes: 'off',
   autovacuum: 'off',
-  wal_level: 'minimal', // so that a copied database is not written to the log
+  wal_level: 'minimal', // so that a copied database is not written to the write-ahead log
   max_wal_senders: '0',
   max_wal_size: '256MB',
 } as const;
@@ -53,7 +53,8 @@ export async function copyCluster(dataDir: string): Promise<void> {
 export async function prepareDataDir(dataDir: string): Promise<void> {
   if (existsSync(dataDir)) return;
   mkdirSync(dataDir);
-  chmodSync(dataDir, 0o711); // as the service makes it: the account of the server goes through
+  // as the service sets it, so that the account that runs PostgreSQL can pass through
+  chmodSync(dataDir, 0o711);
   await copyCluster(dataDir);
 }
 
@@ -79,7 +80,7 @@ async function makeCluster(made: string): Promise<void> {
     await server.stop();
   }
   const unfinished = `${made}.${process.pid}`;
-  // the cache may be on another file system
+  // A rename is not possible here, because the cache may be on another file system.
   execFileSync('cp', ['-a', join(dataDir, 'postgres'), unfinished]);
   await removeDirectory(dataDir);
   if (existsSync(made)) rmSync(unfinished, { recursive: true });

@@ -11,11 +11,11 @@ export interface CollectedProcess {
   readonly output: () => string;
   /** Resolves with the exit status when the process has ended. */
   readonly ended: Promise<number | null>;
-  /** Waits until a condition holds; fails with the output if the process ends before. */
+  /** Waits until a condition is true. Rejects with the output if the process ends before. */
   readonly until: (isDone: () => boolean) => Promise<void>;
 }
 
-/** Collects the output of a process, and stops the process with the parts of a test. */
+/** Collects the output of a process. The process gets SIGTERM when the test disposes `parts`. */
 export function collected(parts: AsyncDisposableStack, child: ChildProcess): CollectedProcess {
   let output = '';
   for (const stream of [child.stdout, child.stderr])
@@ -38,7 +38,7 @@ export function collected(parts: AsyncDisposableStack, child: ChildProcess): Col
   };
 }
 
-/** Starts a program with these variables alone. */
+/** Starts a program that gets only the given environment variables, and a `PATH`. */
 export function startCollected(
   parts: AsyncDisposableStack,
   [program = '', ...args]: readonly string[],

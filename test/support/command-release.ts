@@ -7,7 +7,7 @@ import { rolldown } from 'rolldown';
 
 const COMMAND = resolve(import.meta.dirname, '../../packages/svc');
 
-/** The version that is replaced in the bundle by those of the tests. */
+/** A version that no release has. The tests replace it in the text of the bundled command. */
 const PLACEHOLDER = '0.7707.0';
 
 interface BundleConfiguration {
@@ -15,15 +15,18 @@ interface BundleConfiguration {
   readonly output: { readonly file: string };
 }
 
-/** The maintainers of a release in a test: a folder with their key of ssh-keygen. */
+/**
+ * The maintainers of a release in a test. Their folder has the key, made by ssh-keygen, with which
+ * they sign releases.
+ */
 export class Maintainers {
   private constructor(
     readonly folder: string,
-    /** The text of the command, with a placeholder for its version. */
+    /** The text of the command, with {@link PLACEHOLDER} as its version. */
     private readonly text: string,
   ) {}
 
-  /** Makes a key, and bundles the command with it. */
+  /** Makes a key, and bundles a command that trusts the key. */
   static async create(folder: string): Promise<Maintainers> {
     mkdirSync(folder, { recursive: true });
     const key = makeKey(folder, 'release');
@@ -44,23 +47,23 @@ export class Maintainers {
     return new Maintainers(folder, readFileSync(file, 'utf8'));
   }
 
-  /** Returns the script of a version, which trusts the key of these maintainers. */
+  /** Returns the script of the command in a version. It trusts the key of these maintainers. */
   script(version: string): string {
     return this.text.replaceAll(PLACEHOLDER, version);
   }
 
-  /** The line of `allowed_signers` with the key. */
+  /** The line with the public key for the file `allowed_signers` of ssh-keygen. */
   get allowedSigner(): string {
     const key = readFileSync(join(this.folder, 'release.pub'), 'utf8').trim();
     return `release@svc-server namespaces="file" ${key}\n`;
   }
 
   /**
-   * Writes the files of a release into a folder: those given, and the list of their hashes with its
-   * signature.
+   * Writes a release into a folder: the given files, the list of their hashes, and the signature of
+   * the list.
    *
-   * @param how differs from what the maintainers do: another text of the list, another key of the
-   *   folder, or another namespace
+   * @param how the differences from a correct release: another text of the list, another key of the
+   *   folder, or another namespace of the signature
    */
   release(
     folder: string,
@@ -89,14 +92,17 @@ export class Maintainers {
   }
 }
 
-/** Makes a key of ssh-keygen in a folder, and returns its public line. */
+/** Makes a key by ssh-keygen in a folder, and returns the line of its `.pub` file. */
 export function makeKey(folder: string, name: string): string {
   const path = join(folder, name);
   execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', '', '-f', path]);
   return readFileSync(`${path}.pub`, 'utf8').trim();
 }
 
-/** Returns a small stand-in for the executable of a version: it tells its version alone. */
+/**
+ * Returns a small stand-in for the executable of a version, compressed by gzip. It only prints its
+ * version.
+ */
 export function standIn(version: string): Buffer {
   return gzipSync(`#!/bin/sh\necho 'svc ${version}'\n`);
 }

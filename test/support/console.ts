@@ -158,7 +158,7 @@ export class KeyboardWalk {
     this.steps.push(`choose ${text}`);
   }
 
-  /** Prints the steps that a task of the user took. */
+  /** Prints the steps so far, under the name of the task (`job`) for which a user needs them. */
   print(job: string): void {
     const { length } = this.steps;
     // oxlint-disable-next-line no-console -- the counts are the result of the test

@@ -1,4 +1,4 @@
-/** Reads a table as RFC 4180 writes it. */
+/** Parses CSV (RFC 4180). Returns the cells of each line. */
 export function cellsOf(csv: string): string[][] {
   const lines: string[][] = [];
   let line: string[] = [];
@@ -11,7 +11,10 @@ export function cellsOf(csv: string): string[][] {
   return lines;
 }
 
-/** Reads a table with a line of names as objects, whose members have the names of the columns. */
+/**
+ * Parses CSV with a header line. Returns an object for each further line; the header line has the
+ * names of the properties.
+ */
 export function recordsOf(csv: string): Record<string, string>[] {
   const [names = [], ...lines] = cellsOf(csv);
   return lines.map((line) => Object.fromEntries(line.map((cell, n) => [names[n] ?? '', cell])));

@@ -16,7 +16,10 @@ const APART = new Set([
   'replicas',
 ]);
 
-/** Returns a digest of every table, so that a test notices the change of any row. */
+/**
+ * Returns a digest of each table except those of {@link APART}, so that a test notices the change
+ * of any row.
+ */
 export async function databaseDigest(dataSource: DataSource): Promise<Record<string, string>> {
   const tables = await rows<{ name: string }>(
     dataSource,

@@ -5,8 +5,8 @@ import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.j
 import { administer, confirmServer, urlOf } from './test-server.js';
 
 /**
- * A migrated database for one test file. It does not belong to a composition (production, demo or
- * test) yet.
+ * A migrated database for one test file. It is not marked as a database of production, of the demo
+ * or of the tests yet.
  */
 export interface TestDatabase {
   readonly name: string;
@@ -21,8 +21,8 @@ export interface TestDatabase {
 }
 
 /**
- * Copies the migrated template of this run, and confirms its server as a start of the service does.
- * A test file calls this once, and `drop` at its end.
+ * Copies the migrated template of this run. Like a start of the service, it records in the database
+ * on which server the database is. A test file calls this once, and `drop` at its end.
  */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const database = await create(copyOf(inject('testServer').template));
@@ -36,8 +36,8 @@ export function createEmptyDatabase(): Promise<TestDatabase> {
 }
 
 /**
- * Copies a database with all its content, as a standby has it. No connection to the database may be
- * open.
+ * Copies a database with all its content, as if a standby had replicated it. No connection to the
+ * database may be open.
  */
 export function copyDatabase({ name }: TestDatabase): Promise<TestDatabase> {
   return create(copyOf(name));

@@ -12,7 +12,10 @@ import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.j
  */
 const NOBODY = 65_534;
 
-/** Returns the newest folder with the programs of a PostgreSQL that Debian installed. */
+/**
+ * Returns the folder with the programs of the newest PostgreSQL that Debian installed; undefined if
+ * none is installed.
+ */
 export function debianPostgres(): string | undefined {
   return globSync('/usr/lib/postgresql/*/bin/initdb')
     .toSorted((one, other) => versionOf(other) - versionOf(one))[0]
@@ -29,7 +32,7 @@ export interface DebianPostgres {
   readonly port: number;
   /** The process id of the postmaster, which is the parent of every process of the server. */
   readonly pid: number;
-  /** Returns the address of a database, for a role. */
+  /** Returns the URL of a database, for a login as a role. */
   url(role: string, database: string): string;
   /** Copies the server and starts the copy as its standby. The caller must stop it. */
   startStandby(): Promise<DebianPostgres>;

@@ -21,7 +21,7 @@ interface RenderedPage {
   }[];
 }
 
-/** The documents, as the build renders them. */
+/** The pages of the documents and their menu, as the build renders them. */
 interface RenderedDocuments {
   readonly pages: readonly RenderedPage[];
   readonly menu: readonly {
@@ -35,7 +35,10 @@ interface Script {
   readonly buildDocuments: () => void;
 }
 
-/** Loads the script that renders the documents. It is not compiled, because the build runs it. */
+/**
+ * Loads the script that renders the documents. The script is plain JavaScript, because the build
+ * itself runs it.
+ */
 export function documentsScript(): Promise<Script> {
   const script = new URL('../../scripts/documents/build-documents.js', import.meta.url).href;
   return import(script) as Promise<Script>;

@@ -10,7 +10,7 @@ import { rows } from './rows.js';
 @Module({})
 class DnsModule {}
 
-/** Makes a module by which the service asks the DNS server of the test. */
+/** Makes a Nest module that makes the service ask the DNS server of the test. */
 export function dnsModule(options: DnsOptions): DynamicModule {
   return {
     module: DnsModule,
@@ -64,7 +64,10 @@ export async function listed(admin: Client, domain: string): Promise<ListedDomai
   return domains.find((one) => one.domain === domain);
 }
 
-/** Makes the next DNS check of a domain due, and runs the checks. */
+/**
+ * Makes the next DNS check of a domain due, and runs all due checks. Returns undefined if another
+ * process runs the checks at this time.
+ */
 export async function recheck(app: TestApp, domain: string): Promise<number | undefined> {
   await rows(
     app.dataSource,
@@ -98,8 +101,8 @@ export async function assigned(app: TestApp, email: string, domain: string): Pro
 }
 
 /**
- * Makes the organizations own their domains for a minute longer, because a signature must be
- * younger than the ownership, to the second.
+ * Moves the time since which the organizations own their domains back by a minute. A Git signature
+ * must be younger than the ownership, to the second, and a test signs at once.
  */
 export async function ownDomainsForLonger(app: TestApp): Promise<void> {
   await rows(

@@ -29,7 +29,10 @@ const key = { name: argument.name, signer: localSigner(createPrivateKey(argument
 await new AuditSealer(dataSource, systemClock, key).seal();
 await dataSource.destroy();
 
-/** The argument of the script: the key as PEM, and the statement after which it dies. */
+/**
+ * The argument of the script: the URL of the database, the name of the seal's key, and the key as
+ * PEM. The process dies after the statement with the number `dieAfter`, counted from 1.
+ */
 export interface DyingSealerArgument {
   readonly url: string;
   readonly name: string;

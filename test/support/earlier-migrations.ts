@@ -15,8 +15,8 @@ const LAST_OF_0_10 = '1763790070000-github-repositories.sql';
  */
 const EARLIER_TEXTS = 'test/vectors/migrations-0.10.0';
 /**
- * The folder with the text of a migration in a build after 0.13.0. It also made what a later file
- * makes today.
+ * The folder with a migration as a build after 0.13.0 had it. Its text also did what a later file
+ * does today.
  */
 const TEXTS_AFTER_0_13 = 'test/vectors/migrations-0.13.0';
 const SPLIT_OFF: ReadonlySet<string> = new Set([

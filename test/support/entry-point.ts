@@ -16,8 +16,8 @@ export interface EntryPoint {
   readonly pid: number;
   readonly ended: Promise<Ended>;
   /**
-   * Resolves with the match once the standard output matches; rejects if the process ends before
-   * that.
+   * Resolves with the match once the whole standard output so far matches; rejects if the process
+   * ends before that.
    */
   printed(pattern: RegExp): Promise<RegExpMatchArray>;
   /** Resolves once an address responds; rejects if the process ends before that. */
@@ -36,7 +36,10 @@ export interface ProcessSettings {
   readonly input?: string;
 }
 
-/** Starts an entry point of the build, such as `demo/main.js`. `npm test` makes the build. */
+/**
+ * Starts an entry point of the build, a path below `dist` such as `demo/main.js`. `npm test` makes
+ * the build.
+ */
 export function start(
   entry: string,
   args: readonly string[],
@@ -54,7 +57,7 @@ export function start(
     },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
-  child.stdin.on('error', () => undefined); // it ended without reading
+  child.stdin.on('error', () => undefined); // the process ended without reading its input
   child.stdin.end(input ?? '');
   const written = { stdout: '', stderr: '' };
   child.stdout.setEncoding('utf8').on('data', (text: string) => (written.stdout += text));

@@ -8,14 +8,16 @@ import { orgApi } from './org-api.js';
 import { rows } from './rows.js';
 import { startToldServer, type ToldServer } from './told-server.js';
 
-/** A request that came to a receiver. */
+/**
+ * A request with events that came to a receiver: the headers, and the body as text and as bytes.
+ */
 export interface ReceivedEvents {
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
   readonly bytes: Buffer;
 }
 
-/** A server that gets events. */
+/** A server that gets events of the audit log and records the requests. */
 export type EventServer = ToldServer<ReceivedEvents>;
 
 /** Starts a server on loopback that answers 200 until a test changes `answer`. */
@@ -27,13 +29,13 @@ export function startEventServer(path = '/events'): Promise<EventServer> {
   });
 }
 
-/** A receiver as the answer to its creation shows it. */
+/** A receiver of the audit log, as the response to its creation shows it. */
 export interface CreatedReceiver {
   readonly id: string;
   readonly secret: string;
 }
 
-/** Makes a receiver by the session of an admin. */
+/** Makes a receiver of the audit log with the session of an admin. */
 export async function madeReceiver(
   admin: Client,
   url: string,
@@ -46,8 +48,9 @@ export async function madeReceiver(
 }
 
 /**
- * Waits until a server got the event of its receiver's creation, and forgets the requests so far.
- * An event just before the creation may come too, if it was not in the feed at that time.
+ * Waits until a server got the event `event_receiver_created` of its own receiver, and then forgets
+ * all requests so far. An event just before the creation may come too, if it was not in the feed at
+ * that time.
  */
 export async function untilCreation(server: EventServer): Promise<void> {
   const isThere = () => server.received.some(({ text }) => text.includes('event_receiver_created'));
@@ -55,7 +58,7 @@ export async function untilCreation(server: EventServer): Promise<void> {
   server.received.splice(0);
 }
 
-/** Calls a route of a receiver by the session of an admin. */
+/** Calls a route of a receiver with the session of an admin. `tail` is the end of the path. */
 export const receiverApi = (
   admin: Client,
   method: string,
@@ -64,12 +67,12 @@ export const receiverApi = (
   body?: unknown,
 ) => orgApi(admin, method, `/event-receivers/${id}${tail}`, body);
 
-/** Makes the sender look for events at once. */
+/** Makes the sender of events look for events at once, without its usual pause. */
 export function wakeReceivers(app: TestApp): void {
   app.nest.get(ReceiverSender, { strict: false }).wake();
 }
 
-/** Ends every pause after a failure, and makes the sender look at once. */
+/** Ends every pause after a failed delivery, and makes the sender try again at once. */
 export async function retryNow(app: TestApp): Promise<void> {
   await rows(app.dataSource, "UPDATE event_receivers SET next_attempt_at = '-infinity'");
   await rows(app.dataSource, "UPDATE undelivered_events SET next_attempt_at = '-infinity'");

@@ -16,7 +16,8 @@ import { rows } from './rows.js';
 import { PUBLIC_KEY } from './ssh-issuance.js';
 
 /**
- * Times of a failover for these tests: short pauses, and a wait so long that it never ends during a
+ * The times of a failover for these tests, in milliseconds. They are short, except that a process
+ * waits so long for the reports of other processes (`patience`) that the wait never ends during a
  * test.
  */
 const FAST: Partial<FailoverLimits> = {
@@ -27,9 +28,9 @@ const FAST: Partial<FailoverLimits> = {
 };
 
 /**
- * A database in which a test rewrites the recorded identity of the server, so that the running
- * server is not the recorded one. Several processes of the service use the database, each with its
- * own connections.
+ * A database in which a test rewrites the row that records the identity of the database server. To
+ * the service the running server then seems to be another one, as after a failover. Several
+ * processes of the service use the database, each with its own connections.
  */
 export class FailoverWorld {
   readonly #silent: string[] = [];
@@ -40,7 +41,7 @@ export class FailoverWorld {
 
   private constructor(
     readonly database: TestDatabase,
-    /** Connections that are not refused if the server is unconfirmed. */
+    /** Connections for the test itself, which also work while the server is not confirmed. */
     readonly direct: DataSource,
   ) {
     this.#parts.defer(() => database.drop());
@@ -74,14 +75,14 @@ export class FailoverWorld {
     return rows<Row>(this.direct, text, values);
   }
 
-  /** Rewrites the recorded server to one that started earlier, as after a restart. */
+  /** Makes the recorded start of the server an hour earlier, so that the server seems restarted. */
   async restart(): Promise<void> {
     await this.query("UPDATE database_identity SET started_at = started_at - interval '1 hour'");
   }
 
   /**
-   * Rewrites the recorded server to one with an earlier timeline, as after a promotion of a
-   * standby.
+   * Rewrites the recorded start and timeline of the server, so that a standby seems to have been
+   * promoted.
    */
   async promote(): Promise<void> {
     await this.query(
@@ -122,7 +123,10 @@ export class FailoverWorld {
     await confirm({ isEmbedded, open: () => openMigrationConnection(address, new RecordingLog()) });
   }
 
-  /** Adds a process that reported some seconds ago and never reports again. */
+  /**
+   * Adds the row of a process that sent a heartbeat some seconds ago and never sends another one.
+   * Returns the id of the process.
+   */
   async addSilentReplica(secondsAgo = 0): Promise<string> {
     const id = randomUUID();
     this.#silent.push(id);
@@ -133,12 +137,15 @@ export class FailoverWorld {
     return id;
   }
 
-  /** Removes the processes that never report, so that no test waits for them. */
+  /**
+   * Removes the processes that {@link addSilentReplica} added, so that no later test waits for
+   * them.
+   */
   async removeSilentReplicas(): Promise<void> {
     await this.query('DELETE FROM replicas WHERE id = ANY ($1)', [this.#silent.splice(0)]);
   }
 
-  /** Lets the process that never reports send one report. */
+  /** Writes the report of a process about the present server: whether commits are lost. */
   async report(id: string, isLost: boolean): Promise<void> {
     await this.query(
       `INSERT INTO replica_reports (replica_id, started_at, is_witness, is_lost, reported_at)
@@ -154,7 +161,7 @@ export class FailoverWorld {
     return row?.is === true;
   }
 
-  /** Returns the details of each confirmation of a server except the first. */
+  /** Returns the details of the audit events of confirmed servers, the oldest first. */
   async confirmations(): Promise<Record<string, unknown>[]> {
     const found = await this.query<{ details: Record<string, unknown> }>(
       "SELECT details FROM audit_events WHERE type = 'database_confirmed' ORDER BY created_at",
@@ -167,7 +174,7 @@ export class FailoverWorld {
   }
 }
 
-/** Requests an SSH certificate, from an unused address. */
+/** Requests an SSH certificate, from an unused client address. */
 export function issueCertificate({ client }: EnrolledUser): Promise<Answer> {
   return client.post('/v1/credentials/ssh', { public_key: PUBLIC_KEY }, { address: newAddress() });
 }

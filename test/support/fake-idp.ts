@@ -9,7 +9,10 @@ import { listenOnLoopback, stopServer } from '@svc/stand-ins/loopback-server';
 /** Members of a JSON object to set; undefined removes a member. */
 export type Json = Readonly<Record<string, unknown>>;
 
-/** A response of the provider, as the HTTP client gets it. */
+/**
+ * A response of the provider. A body that is no text is sent as JSON, which is also the default
+ * type.
+ */
 interface Answer {
   readonly status: number;
   readonly body: unknown;
@@ -17,8 +20,8 @@ interface Answer {
 }
 
 /**
- * The faults of the provider. If a member is missing, the provider is correct in that respect.
- * Tests change the faults while the provider runs.
+ * The faults of the provider. A missing property means that the provider is correct in that
+ * respect. Tests change the faults while the provider runs.
  */
 export interface Misbehaviour {
   /** Changes the discovery document. */
@@ -30,13 +33,13 @@ export interface Misbehaviour {
   /** Changes the claims of the ID token. */
   claims?: (claims: Json) => Json;
   /**
-   * How the ID token is signed: with the published key, with another key, with the client's secret,
-   * or not at all.
+   * The way in which the ID token is signed: with the published key (the default), with another
+   * key, with the client's secret, or not at all.
    */
   signature?: 'right' | 'foreign key' | 'HS256' | 'none';
   /** Replaces the response of the token endpoint. */
   token?: Answer;
-  /** The response of userinfo; without it the endpoint does not exist. */
+  /** The response of userinfo; without it the discovery document names no userinfo endpoint. */
   userinfo?: Json;
   /** Changes the parameters of the redirect back to the service. */
   callback?: (parameters: URLSearchParams) => void;
@@ -78,7 +81,7 @@ async function newKey(alg: 'ES256' | 'RS256') {
   return { privateKey, jwk: { ...(await exportJWK(publicKey)), alg, use: 'sig', kid } };
 }
 
-/** The paths of the endpoints, unless the document of a vendor gives others. */
+/** The paths of the endpoints, if the provider does not use the discovery document of a vendor. */
 const OWN_PATHS = {
   authorization_endpoint: '/authorize',
   token_endpoint: '/token',

@@ -3,8 +3,8 @@ import { createServer, request, type IncomingMessage, type ServerResponse } from
 import type { AddressInfo } from 'node:net';
 
 /**
- * What the proxy does with a request: forwards it, answers it itself, cuts the connection, or never
- * answers.
+ * The treatment of a request by the proxy: forwarding, an answer of its own, a cut connection, or
+ * no answer at all.
  */
 export type Fault =
   | 'none'

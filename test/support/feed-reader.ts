@@ -5,7 +5,8 @@ import { newAddress, type Answer, type Client } from './client.js';
 import { rows } from './rows.js';
 
 /**
- * The address of the feed, which lists the audit events in the order in which a copier reads them.
+ * The address of the feed of audit events: the oldest event first, so that a program can copy the
+ * log by reading page after page.
  */
 export const FEED = '/api/v1/org/audit-events?order=asc';
 
@@ -17,17 +18,14 @@ export interface FeedEvent {
   readonly cursor: string;
 }
 
-/**
- * A connection on which a test writes. It belongs to a pool, to the test alone, or to a
- * transaction.
- */
+/** A connection by which a test writes rows: a pool, a connection of its own, or a transaction. */
 interface Writer {
   query(text: string, values: unknown[]): Promise<unknown>;
 }
 
 /**
- * Writes an event of an organization by the statement of an earlier version, which names no epoch.
- * Returns the id of the event.
+ * Writes a `logout` event of an organization, and returns its id. The column `epoch` is left out,
+ * as in earlier versions of the service, so that PostgreSQL fills in its default.
  */
 export async function writeEvent(writer: Writer, orgId: string): Promise<string> {
   const id = randomUUID();
@@ -38,7 +36,7 @@ export async function writeEvent(writer: Writer, orgId: string): Promise<string>
   return id;
 }
 
-/** Returns the organization of a user. */
+/** Returns the id of a user's organization; an empty text if the user has none. */
 export async function organizationOf(dataSource: DataSource, email: string): Promise<string> {
   const [row] = await rows<{ org_id: string }>(
     dataSource,
@@ -48,7 +46,7 @@ export async function organizationOf(dataSource: DataSource, email: string): Pro
   return row?.org_id ?? '';
 }
 
-/** Returns those of the events that exist, in the order of the feed. */
+/** Returns the ids of those events that exist, in the order of the feed. */
 export async function inOrder(dataSource: DataSource, ids: readonly string[]): Promise<string[]> {
   const found = await rows<{ id: string }>(
     dataSource,
@@ -103,8 +101,8 @@ export class FeedReader {
   }
 
   /**
-   * Reads until it has so many events. It repeats its reads, because transactions of other tests in
-   * the same PostgreSQL delay the feed.
+   * Reads pages until it has at least `events` events. It repeats its reads, because transactions
+   * of other tests in the same PostgreSQL delay the feed.
    */
   async until(events: number): Promise<void> {
     await vi.waitUntil(async () => {
@@ -114,7 +112,8 @@ export class FeedReader {
   }
 
   /**
-   * Reads all that is committed now, and forgets these events, so that a test sees only later ones.
+   * Reads all events that are committed now, and forgets them, so that a test sees only later ones.
+   * It writes an event to know the end.
    */
   async skip(writer: Writer, orgId: string): Promise<void> {
     const last = await writeEvent(writer, orgId);

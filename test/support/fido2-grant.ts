@@ -14,7 +14,10 @@ interface Fido2Request {
   readonly dpop?: DpopKey;
 }
 
-/** Requests a token by the FIDO2 grant, for which a security key is touched. */
+/**
+ * Requests a token by the FIDO2 grant: gets a challenge, signs it with a security key, and sends
+ * the assertion.
+ */
 export async function fido2Answer(
   app: Pick<TestApp, 'client' | 'baseUrl'>,
   key: SoftwareKey,

@@ -27,8 +27,8 @@ export async function freePort(): Promise<number> {
 }
 
 /**
- * Binds the UDP port of the same number, as a lock against other processes of the tests. Returns
- * false if it is taken.
+ * Binds the UDP port with the same number, as a lock that other processes of the tests see. Returns
+ * false if another process has it.
  */
 async function reserve(port: number): Promise<boolean> {
   const sign = createSocket('udp4').unref();
@@ -46,8 +46,8 @@ async function isFree(port: number, host: string): Promise<boolean> {
 }
 
 /**
- * Resolves to false if the address and port of a socket are in use, and to true otherwise. So an
- * address that the machine does not have counts as free.
+ * Resolves to false if the address and port of a socket are in use, and to true otherwise. An
+ * address that this machine does not have, such as one of IPv6, counts as free.
  */
 async function isBound(socket: EventEmitter): Promise<boolean> {
   try {

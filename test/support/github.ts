@@ -50,7 +50,10 @@ export async function startGitHubApplication(
   };
 }
 
-/** Links an installation, as its owner at GitHub. Returns the last page. */
+/**
+ * Links an installation of the GitHub App, as the user who owns it at GitHub. Returns the last
+ * page.
+ */
 export async function link(
   github: GitHubStandIn,
   { client }: Pick<EnrolledUser, 'client'>,
@@ -61,14 +64,17 @@ export async function link(
   return authorize(client, { owner: account.login });
 }
 
-/** Begins a link, and follows the redirects through GitHub to the last page. */
+/**
+ * Begins to link an installation, and follows the redirects through GitHub to the last page.
+ * Returns the first response if it is not 200.
+ */
 export async function authorize(client: Client, named: object): Promise<Answer> {
   const begun = await client.post('/v1/credentials/github/link', named);
   if (begun.status !== 200) return begun;
   return client.follow(begun.json.authorization_url as string);
 }
 
-/** Sets, as an admin, whether tokens may be for every repository. */
+/** Sets, as an admin, if a GitHub token may be for every repository of the installation. */
 export function allowAll(client: Client, isAllowed: boolean): Promise<Answer> {
   const body = { all_repositories: isAllowed };
   return client.send('PATCH', '/v1/credentials/github/settings', { address: newAddress(), body });

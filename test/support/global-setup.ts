@@ -21,7 +21,8 @@ declare module 'vitest' {
 }
 
 /**
- * The server of this test run. The first project of vitest starts it, and the last one stops it.
+ * The PostgreSQL server of this test run. The first project of vitest starts it, and the last one
+ * (`users` counts them) stops it.
  */
 interface SharedServer {
   readonly started: Promise<{

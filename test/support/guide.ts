@@ -29,7 +29,10 @@ export const EXCUSE = /^Not run in CI: \S+ \S+/;
 /** Returns the fenced blocks of a guide. */
 export function blocksOf(page: string, markdown: string): GuideBlock[] {
   const blocks: GuideBlock[] = [];
-  /** The open sections, by the depth of their heading, with whether each is excused from a test. */
+  /**
+   * The sections around the present line, the outermost first. `isExcused` is undefined until the
+   * first line of a section is read.
+   */
   let sections: { depth: number; isExcused: boolean | undefined }[] = [];
   let open: { line: number; indent: string; info: string; lines: string[] } | undefined;
   for (const [index, line] of markdown.split('\n').entries()) {
@@ -69,8 +72,9 @@ function asBlock(
 /**
  * Returns the text of a block of a guide, as the guide has it.
  *
- * @param replacements values that are different in the test: a port, a path, an account. Each must
- *   occur in the block. The address of the service is no such value: `PublicName` serves it
+ * @param replacements texts of the block and what the test puts in their place: a port, a path, an
+ *   account. Each must occur in the block. The address of the service needs no replacement, because
+ *   `PublicName` serves it
  */
 export function guideBlock(
   page: string,

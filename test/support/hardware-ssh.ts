@@ -13,8 +13,8 @@ import { SSHD_PROGRAMS, startSshd, type Sshd } from './sshd.js';
 export const HARDWARE_SSH_NEEDS = [...SSHD_PROGRAMS, ...PROVIDER_NEEDS] as const;
 
 /**
- * An application that certifies only attested keys, an `sshd` that trusts it, and a software
- * security key for OpenSSH.
+ * An application that certifies only SSH keys of attested security keys, an `sshd` that trusts it,
+ * and a software security key for OpenSSH.
  */
 export interface HardwareSsh {
   readonly app: TestApp;

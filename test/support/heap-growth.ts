@@ -2,8 +2,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { getHeapSpaceStatistics } from 'node:v8';
 import { returnStartUpMemory } from '#platform/heap/heap.js';
 
-// A script for runScript: fills the heap, collects all garbage, and fills it again. It prints the
-// size of V8's young generation after each step.
+// A script for runScript: fills the heap, collects all garbage as production does after its start,
+// and fills the heap again. It prints the size of V8's young generation after each step.
 const loaded = await load();
 returnStartUpMemory();
 const idle = youngGeneration();

@@ -1,7 +1,9 @@
 import { execFile } from 'node:child_process';
 import { join, resolve } from 'node:path';
 
-/** The folder of helm and of check-manifests. `.ci/run` compiles both from `.ci/helm`. */
+/**
+ * The folder of the programs `helm` and `check-manifests`. `.ci/run` compiles both from `.ci/helm`.
+ */
 export const HELM_PROGRAMS = '/opt/svc-test/helm';
 
 const CHART = resolve(import.meta.dirname, '../../helm');
@@ -122,7 +124,7 @@ function run(program: string, args: readonly string[], input: string): Promise<O
       const status = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;
       done({ status, stdout, stderr });
     });
-    child.stdin?.on('error', () => undefined); // it may end without reading
+    child.stdin?.on('error', () => undefined); // the program may end without reading its input
     child.stdin?.end(input);
   });
 }

@@ -95,8 +95,8 @@ export function issuerOf({ baseUrl }: Pick<TestApp, 'baseUrl'>, label: string): 
 }
 
 /**
- * Enrolls the first user of a domain, who becomes the admin, and claims a label for the
- * organization's own host.
+ * Enrolls the first user of a domain, who becomes the admin of a new organization. The admin then
+ * claims a label, with which the organization's own host begins.
  */
 export async function claimedBy(
   app: TestApp,
@@ -114,7 +114,7 @@ export function requestToken(browser: Client): Promise<Answer> {
   return browser.post('/v1/credentials/aws/token', {}, { address: newAddress() });
 }
 
-/** Requests a token for AWS, and returns it. */
+/** Requests a token for AWS, and returns the token. Throws if the service refuses. */
 export async function awsToken(browser: Client): Promise<string> {
   const answer = await requestToken(browser);
   if (answer.status !== 200) throw new Error(`no token: ${answer.text}`);
@@ -122,8 +122,8 @@ export async function awsToken(browser: Client): Promise<string> {
 }
 
 /**
- * Verifies a token as a verifier at AWS does: by the issuer and a JWK Set. Rejects if the token
- * does not verify.
+ * Verifies a token as AWS does: by the issuer, the algorithm RS256 and a JWK Set. Returns the
+ * claims; rejects if the token does not verify.
  */
 export async function verified(token: string, issuer: string, jwks: JSONWebKeySet) {
   const options = { issuer, algorithms: ['RS256'] };

@@ -94,7 +94,10 @@ export class JoiningHost {
     return [...this.paths, '--no-reload', '--schedule', 'systemd', ...ROOT_FOR_ALICE];
   }
 
-  /** Runs a script as `curl … | sh -s -- …` does. */
+  /**
+   * Runs a script with options, as `curl … | sh -s -- …` does: the shell reads the script from its
+   * standard input.
+   */
   run(script: string, options: readonly string[], how: RunOptions = {}): Promise<Ending> {
     const [program = 'sh', ...before] = how.shell ?? ['sh'];
     return ending(program, [...before, '-s', '--', ...options], script, how.environment);
@@ -146,7 +149,7 @@ export class JoiningHost {
         try {
           symlinkSync(join(directory, name), join(folder, name));
         } catch {
-          // A broken link with this name exists already, so that the name is not needed again.
+          // The folder already has a broken link with this name, which `existsSync` does not see.
         }
       }
     }

@@ -34,7 +34,10 @@ export function keysOf(
   );
 }
 
-/** Sets the last touch in every session of a user to some seconds ago. */
+/**
+ * Sets the time of the last touch of the key, in every session of a user, to a number of seconds
+ * ago.
+ */
 export async function touchedAgo(
   { dataSource }: Pick<TestApp, 'dataSource'>,
   email: string,

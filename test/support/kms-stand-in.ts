@@ -20,9 +20,9 @@ export const LONGEST_RAW_MESSAGE = 4096;
 type KeySpec = 'ECC_NIST_EDWARDS25519' | 'RSA_3072';
 
 /**
- * A stand-in for AWS KMS with three actions of its JSON protocol. It has Ed25519 keys, which moto
- * 5.2.5 (another stand-in) does not have. It also has RSA keys for the benchmark of credentials,
- * which loads this file without compiling it.
+ * A stand-in for AWS KMS with the actions DescribeKey, GetPublicKey and Sign. It has Ed25519 keys,
+ * which moto 5.2.5 (another stand-in) does not have. It also has RSA keys for the benchmark of
+ * credentials, which loads this file without compiling it.
  */
 export interface KmsStandIn {
   readonly endpoint: string;
@@ -34,7 +34,8 @@ export interface KmsStandIn {
   readonly mostAtOnce: number;
   /**
    * The number of signature requests that must have arrived before any of them is answered, so that
-   * all are under way at the same time; 0 for no wait. A change to 0 answers those that wait.
+   * all are under way at the same time. 0 means no wait; setting it to 0 answers the waiting
+   * requests.
    */
   gather: number;
   close(): Promise<void>;

@@ -3,10 +3,14 @@ import type { KeySpec } from '@aws-sdk/client-kms';
 import { MOTO_CREDENTIALS } from './moto.js';
 
 /**
- * The actions of an administrator of an AWS account on keys. The service itself never does them.
+ * The actions on keys of KMS that only an administrator of the AWS account does, and never the
+ * service.
  */
 export interface KmsAdmin {
-  /** Creates a key of a spec, with the usage that fits it or another one, and returns its id. */
+  /**
+   * Creates a key of a type (`KeySpec`), and returns its id. Without `usage`, the key gets the
+   * usage that fits its type.
+   */
   create(spec: KeySpec, usage?: KeyUsage): Promise<string>;
   /** Returns the public key in PEM. */
   publicPem(keyId: string): Promise<string>;

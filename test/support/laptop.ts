@@ -57,7 +57,9 @@ export class Laptop {
     return laptop;
   }
 
-  /** Runs a command line in a shell, as if the user typed it. */
+  /**
+   * Runs a command line in a shell, as if the user typed it, and runs `meanwhile` at the same time.
+   */
   async type(line: string, meanwhile = async () => {}): Promise<CommandEnd> {
     const { HOME, PATH } = { HOME: this.home, PATH: `${this.home}/.local/bin:${this.home}/system` };
     const start = performance.now();
@@ -75,7 +77,7 @@ export class Laptop {
     return readFileSync(file, 'utf8');
   }
 
-  /** Returns the number of commands and their seconds as text. */
+  /** Returns a text with all typed commands, their number, and the seconds that each took. */
   report(): string {
     const total = this.typed.reduce((sum, { seconds }) => sum + seconds, 0);
     const lines = this.typed.map(({ line, seconds }) => `  ${seconds.toFixed(1)} s  $ ${line}`);

@@ -4,15 +4,15 @@ import * as https from 'node:https';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** The counts of a load of requests. */
+/** The counts of the responses that the clients of a load got. */
 export interface Tally {
   /** The number of complete responses, by status. */
   readonly answers: Map<number, number>;
   /** The number of responses after which the server closed the connection. */
   farewells: number;
   /**
-   * Requests that got no complete response on a connection that had served an earlier request.
-   * There must be none, because the server has accepted and lost them.
+   * Requests that got an incomplete response, or none on a connection that had served an earlier
+   * request. There must be no such request, because the server has accepted and lost it.
    */
   readonly lost: string[];
   /**
@@ -28,7 +28,9 @@ export interface Tally {
 export interface Load {
   readonly tally: Tally;
   readonly total: number;
-  /** Resolves after that many responses. */
+  /**
+   * Resolves after so many responses of all clients together. Rejects if the clients end before.
+   */
   reached(count: number): Promise<void>;
   /** Sends no more requests, and waits for the pending responses. */
   stop(): Promise<void>;
@@ -42,8 +44,8 @@ export interface LoadOptions {
   readonly paths: readonly string[];
   readonly clients: number;
   /**
-   * What a client does after a response that closes its connection: it ends, as behind a load
-   * balancer, or connects again.
+   * The reaction of a client to a response that closes its connection: it ends (`leave`), as behind
+   * a load balancer, or it connects again.
    */
   readonly onFarewell: 'leave' | 'connect';
   /** The milliseconds that a client waits after each response; none by default. */

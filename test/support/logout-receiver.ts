@@ -2,7 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import { createLocalJWKSet, jwtVerify, type JSONWebKeySet, type JWTPayload } from 'jose';
 import { startToldServer, type ToldServer } from './told-server.js';
 
-/** The expectations of a relying party that verifies logout tokens. */
+/**
+ * The values that a relying party (an application) expects in the logout tokens that it verifies.
+ */
 export interface RelyingParty {
   readonly issuer: string;
   readonly clientId: string;
@@ -46,7 +48,7 @@ export async function verifyLogoutToken(
   return payload;
 }
 
-/** A request that came to a receiver. */
+/** A back-channel logout request that came to a receiver. */
 export interface ReceivedLogout {
   readonly token: string;
   readonly contentType: string | undefined;

@@ -52,7 +52,7 @@ function isFit(): boolean {
   return bavail * bsize >= ROOM;
 }
 
-/** Returns true if a directory was left by a run that was killed. */
+/** Returns true if the test run that made a directory no longer exists, because it was killed. */
 function isLeftOver(name: string): boolean {
   const pid = name.startsWith(PREFIX) ? Number(name.slice(PREFIX.length)) : Number.NaN;
   return Number.isInteger(pid) && !existsSync(`/proc/${pid}`);

@@ -56,8 +56,8 @@ export async function startMoto(): Promise<Moto> {
 }
 
 /**
- * Starts a moto (stand-in for AWS) that ends when it is closed. It is for tests in which AWS cannot
- * be reached.
+ * Starts a moto (stand-in for AWS) for one test, which ends when the test closes it. It is for
+ * tests in which AWS becomes unreachable.
  */
 export async function startOwnMoto(): Promise<Moto> {
   const { endpoint, child } = await launch();

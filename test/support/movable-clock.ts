@@ -1,8 +1,8 @@
 import { Clock, systemClock } from '../../src/platform/clock/clock.js';
 
 /**
- * The clock of the machine, which a test can move forward. It runs on by itself, so that an
- * application also works while the test does not move it.
+ * The clock of the machine, which a test can move forward. Time also passes by itself, so that an
+ * application works while the test does not move the clock.
  */
 export class MovableClock extends Clock {
   #ahead = 0;

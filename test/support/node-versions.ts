@@ -31,7 +31,8 @@ function search(): [number, string][] {
       const version = execFileSync(program, ['--version'], { encoding: 'utf8' });
       return [[Number(/^v(\d+)/.exec(version)?.[1]), program]];
     } catch {
-      return []; // for another kind of machine
+      // the program cannot run here, for example because it is for another kind of machine
+      return [];
     }
   });
 }

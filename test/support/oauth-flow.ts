@@ -14,7 +14,7 @@ import { newAddress, type Answer, type Client } from './client.js';
 /** The redirect URI of the test clients. */
 export const CALLBACK = 'https://client.example/callback';
 
-/** A key pair of a client, with the public part in its registered form. */
+/** A key pair of a client. The public key is a JWK, as the client registers it. */
 export interface ClientKeys {
   readonly privateKey: CryptoKey;
   readonly jwk: JWK;
@@ -25,7 +25,7 @@ export async function newClientKeys(alg = 'ES256'): Promise<ClientKeys> {
   return { privateKey, jwk: { ...(await exportJWK(publicKey)), alg, kid: 'one', use: 'sig' } };
 }
 
-/** Returns the registration metadata of a FAPI client in a user's own organization. */
+/** Returns the registration metadata of a FAPI 2.0 client with `private_key_jwt`, PAR and DPoP. */
 export function fapiMetadata({ jwk }: ClientKeys): Record<string, unknown> {
   return {
     redirect_uris: [CALLBACK],
@@ -66,7 +66,7 @@ export async function assertionFields(
   };
 }
 
-/** A key for proofs of possession (RFC 9449). */
+/** A client's key for DPoP proofs (RFC 9449). */
 export interface DpopKey {
   readonly thumbprint: string;
   proof(method: string, url: string, claims?: Readonly<Record<string, unknown>>): Promise<string>;
@@ -147,7 +147,7 @@ export async function authorize(
  * Gets a code that the browser's user authorizes, and returns the form fields that redeem it,
  * without those that authenticate the client.
  *
- * @param asked the scopes, and the security key for a request that needs another touch
+ * @param asked the scopes, and the security key to touch if the request needs another touch
  */
 export async function newCodeFields(
   browser: Client,

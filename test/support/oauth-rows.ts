@@ -15,7 +15,10 @@ export interface SessionRow {
   readonly token: string;
 }
 
-/** The ways in which a session or token differs from the defaults. */
+/**
+ * The ways in which an inserted session or token differs from the defaults of {@link
+ * OauthRows.token}.
+ */
 export interface TokenOptions {
   readonly clientId?: string;
   /** The level of the session to which the grant belongs. */
@@ -147,7 +150,10 @@ export class OauthRows {
     return token;
   }
 
-  /** Inserts a record of the OAuth library under an id of the library. */
+  /**
+   * Inserts a record of the OAuth library (a token, a code and so on). `libraryId` is its secret
+   * id, of which the table has only the SHA-256.
+   */
   async artifact(
     model: string,
     libraryId: string,

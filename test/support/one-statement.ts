@@ -7,7 +7,8 @@ export async function runStatement<Row extends object>(
   parameters: unknown[] = [],
 ): Promise<Row[]> {
   const client = new Client({ connectionString, connectionTimeoutMillis: 30_000 });
-  client.on('error', () => undefined); // the server was killed
+  // a test may kill the server, which must not end the process of the test
+  client.on('error', () => undefined);
   await client.connect();
   try {
     return (await client.query<Row>(text, parameters)).rows;

@@ -3,7 +3,7 @@ import type { TestApp } from './app.js';
 import { newAddress, type Answer, type Client } from './client.js';
 import { rows } from './rows.js';
 
-/** Calls the API of the organization with a user's session, from an unused address. */
+/** Calls a route below `/api/v1/org` with a user's session, from an unused address. */
 export function orgApi(
   browser: Client,
   method: string,

@@ -12,14 +12,14 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 /** The rules of WCAG 2.2, levels A and AA. */
 const WCAG_22_AA = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 
-/** The screens on which every page is checked, in CSS pixels. */
+/** The sizes of the screens on which every page is checked, in CSS pixels. */
 const SCREENS = {
   narrow: { width: 320, height: 640 },
   phone: { width: 390, height: 844 },
   desktop: { width: 1280, height: 800 },
 } as const;
 
-/** The most bytes of a page with its scripts and style sheets. */
+/** The largest size in bytes of a page together with its scripts and style sheets. */
 const LARGEST_PAGE = 60 * 1024;
 
 interface AxeResult {
@@ -80,9 +80,9 @@ const SMALL_LOOKS = [
 ] as const;
 
 /**
- * The rules whose results can differ between the {@link LOOKS} of a page, because they measure: the
- * contrast of colors, and the size of what a finger must hit. All other rules read only the
- * elements, which are the same on every screen.
+ * The rules that measure: the contrast of colors, and the size of targets for a finger. Their
+ * results can differ between the {@link LOOKS} of a page. All other rules read only the elements,
+ * which are the same on every screen.
  */
 const RULES_OF_LOOKS = ['color-contrast', 'link-in-text-block', 'target-size'];
 

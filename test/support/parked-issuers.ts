@@ -1,14 +1,16 @@
 import type { DataSource } from 'typeorm';
 import { untilWaiting } from './lock-waiters.js';
 
-/** The number of the advisory lock at which issuing statements wait in {@link ParkedIssuers}. */
+/**
+ * The number of the advisory lock at which statements that issue credentials wait in {@link
+ * ParkedIssuers}. Any number that the service itself does not lock would do.
+ */
 const GATE = 14_001;
 
 /**
  * Makes statements that issue credentials wait at an advisory lock, after they have their snapshot
- * and before they lock a session or a target. To that end, it replaces the SQL function
- * `address_ownership`, which these statements call for the user, whether they are for one request
- * or for several.
+ * and before they lock a session or a target. For that, it replaces the SQL function
+ * `address_ownership`, which each of these statements calls for its user.
  */
 export class ParkedIssuers {
   private constructor(private readonly dataSource: DataSource) {}
@@ -25,8 +27,8 @@ export class ParkedIssuers {
   }
 
   /**
-   * Begins to issue a credential, commits a change while the statement waits, and returns what was
-   * issued after that.
+   * Begins to issue a credential, commits a change while the issuing statement waits, and lets the
+   * statement go on. Returns the result of `issue`.
    */
   async during<Issued>(
     issue: () => Promise<Issued>,

@@ -3,7 +3,10 @@ import type { TestApp } from './app.js';
 import { newAddress, type Answer, type Client } from './client.js';
 import { idOf, orgApi } from './org-api.js';
 
-/** An organization with an admin and a member, each with a key. */
+/**
+ * An organization with the admin ada and the member bob, each with a browser that is logged in and
+ * a security key.
+ */
 export interface PassGround {
   readonly domain: string;
   readonly ada: Client;
@@ -21,7 +24,10 @@ export async function passGround(app: TestApp, domain: string): Promise<PassGrou
   return { domain, ada, adaKey, bob, bobKey, ids };
 }
 
-/** Requests a re-enrollment pass for a member. */
+/**
+ * Requests, as an admin, a re-enrollment pass for a member. The pass is a one-time secret for a
+ * member with a lost key.
+ */
 export function givePass(admin: Client, memberId: string): Promise<Answer> {
   return orgApi(admin, 'POST', `/members/${memberId}/enrollment-passes`);
 }

@@ -15,14 +15,17 @@ export interface PgBouncer {
   readonly pid: number;
   /** Returns the URL of a database, for SVC_DATABASE_URL. */
   url(database: string): string;
-  /** Runs a command of the database for administration, such as RECONNECT. */
+  /** Runs a command of PgBouncer's own administration, such as RECONNECT. */
   command(text: string): Promise<void>;
 }
 
 /** The user id of `nobody`, under which root starts PgBouncer, which refuses to run as root. */
 const NOBODY = 65_534;
 
-/** Starts a PgBouncer in front of the PostgreSQL of the tests. It is stopped with the parts. */
+/**
+ * Starts a PgBouncer in front of the PostgreSQL of the tests. It stops when the test disposes
+ * `parts`.
+ */
 export async function startPgBouncer(
   parts: AsyncDisposableStack,
   server: TestServer,
@@ -30,7 +33,10 @@ export async function startPgBouncer(
   return startPgBouncerTo(parts, { port: await openToLoopback(parts, server), user: server.user });
 }
 
-/** Starts a PgBouncer in front of a PostgreSQL on a port of loopback, for one of its roles. */
+/**
+ * Starts a PgBouncer in front of a PostgreSQL on a port of loopback. All connections log in as the
+ * role `user`.
+ */
 export async function startPgBouncerTo(
   parts: AsyncDisposableStack,
   { port: serverPort, user }: { readonly port: number; readonly user: string },
@@ -73,8 +79,8 @@ export async function startPgBouncerTo(
 }
 
 /**
- * Opens the Unix socket of the PostgreSQL of the tests, which admits only the user of the tests, to
- * a port on loopback. Returns the port.
+ * Forwards a port on loopback to the Unix socket of the PostgreSQL of the tests. Only the user of
+ * the tests may open that socket. Returns the port.
  */
 async function openToLoopback(
   parts: AsyncDisposableStack,

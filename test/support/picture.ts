@@ -3,7 +3,7 @@ import { Markup, markup } from '@svc/markup';
 /** A page of the service, as a browser showed it. */
 export interface PicturedPage {
   readonly caption: string;
-  /** The words of the page. */
+  /** The text of the page, without markup. */
   readonly text: string;
   /** The size of the images in CSS pixels. */
   readonly width: number;
@@ -16,7 +16,7 @@ export interface PicturedPage {
 export const COLOR_SCHEMES = ['light', 'dark'] as const;
 export type ColorScheme = (typeof COLOR_SCHEMES)[number];
 
-/** What a terminal showed: commands after `$ `, their output, and comments after `# `. */
+/** The lines that a terminal showed: commands after `$ `, their output, and comments after `# `. */
 export interface PicturedTerminal {
   readonly caption: string;
   readonly lines: readonly string[];
@@ -24,7 +24,7 @@ export interface PicturedTerminal {
 
 const GAP = 20;
 const CAPTION = 30;
-/** The size of the page in the picture, which is smaller than its images. */
+/** The width of the page in the picture, in pixels. The images of the page are larger. */
 const PAGE_WIDTH = 310;
 /** The width of the terminals in letters, and of a letter in pixels. */
 const COLUMNS = 80;
@@ -35,7 +35,10 @@ const TERMINAL_WIDTH = Math.ceil(COLUMNS * LETTER) + 2 * INSET;
 const TERMINAL_LEFT = 2 * GAP + PAGE_WIDTH;
 export const PICTURE_WIDTH = TERMINAL_LEFT + TERMINAL_WIDTH + GAP;
 
-/** The picture has a ground of its own, so that it is readable without the style of a page. */
+/**
+ * The style sheet of the picture. It sets a background too, so that the picture is readable on a
+ * light and on a dark page.
+ */
 const STYLE = new Markup(`
   text { font: 12px ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monospace; white-space: pre; fill: #d0d7de }
   .caption { font: 600 15px system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', sans-serif; fill: #1f2328 }
@@ -54,7 +57,10 @@ const STYLE = new Markup(`
   }
 `);
 
-/** Breaks a line at spaces, as wide as the terminal of the picture. */
+/**
+ * Breaks a line at spaces into lines of at most `columns` letters, the width of the picture's
+ * terminal by default.
+ */
 export function wrapped(line: string, columns = COLUMNS): string[] {
   if (line.length <= columns) return [line];
   const space = line.lastIndexOf(' ', columns);
@@ -62,7 +68,10 @@ export function wrapped(line: string, columns = COLUMNS): string[] {
   return [line.slice(0, end), ...wrapped(line.slice(end).trimStart(), columns)];
 }
 
-/** Draws a page and the terminals beside it as SVG, without anything that differs by chance. */
+/**
+ * Draws a page and the terminals beside it as SVG. The same input always gives the same text, so
+ * that a test can compare the file.
+ */
 export function drawnPicture(
   description: string,
   page: PicturedPage,
@@ -121,7 +130,7 @@ function kindOf(line: string): string {
   return /^svc: |Permission denied/.test(line) ? 'refused' : 'output';
 }
 
-/** Reads the images of a page from a picture that was drawn before. */
+/** Reads the images of a page out of the SVG text of a picture. */
 export function imagesIn(picture: string): Record<ColorScheme, Buffer> {
   const read = (scheme: ColorScheme) => {
     const data = new RegExp(`<image class="${scheme}"[^>]*base64,([^"]+)"`).exec(picture)?.[1];

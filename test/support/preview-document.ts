@@ -4,7 +4,10 @@ import { apiDocument } from '../../src/platform/http/openapi/api-document.js';
 import type { OpenApiDocument } from '../../src/platform/http/openapi/document-types.js';
 import { previewRoutes } from '../../src/reference/reference-pages.js';
 
-/** Returns the OpenAPI document of a service that never starts, at an address of a host. */
+/**
+ * Returns the OpenAPI document of the service without starting it, as if its address were
+ * `baseUrl`.
+ */
 export async function previewDocument(
   baseUrl = 'https://login.acme.test',
 ): Promise<OpenApiDocument> {
@@ -16,8 +19,8 @@ type Parts = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 const REFERENCE = /"#\/components\/(\w+)\/([^"]+)"/g;
 
 /**
- * Returns a document of one group of operations, with the components that it refers to. Programs
- * read it in a fraction of the time.
+ * Returns the part of a document with the operations of one tag and the components that they refer
+ * to. Programs read it in a fraction of the time.
  */
 export function partOf(document: OpenApiDocument, tag: string): OpenApiDocument {
   const { components } = document;

@@ -28,7 +28,7 @@ export function signal(pid: number, name: NodeJS.Signals): void {
 }
 
 /**
- * Returns true if a process runs. A process that has ended counts as gone, even if its parent has
+ * Returns true if a process runs. A zombie does not count: it has ended, and only its parent has
  * not read its status yet.
  */
 export function isAlive(pid: number): boolean {

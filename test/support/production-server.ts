@@ -21,8 +21,8 @@ export interface ProductionServer {
 }
 
 /**
- * Starts `node dist/main.js`, which `npm test` builds, on a new database, unless the environment
- * names one.
+ * Starts `node dist/main.js`, which `npm test` builds. The server uses a new database if the
+ * environment has no SVC_DATABASE_URL.
  *
  * @param environment replaces variables of every production server of the tests
  */

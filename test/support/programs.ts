@@ -16,7 +16,10 @@ export const SCHEMATHESIS = '/opt/svc-test/schemathesis/bin/schemathesis';
 /** The packages of the linters of an OpenAPI document. `.ci/run` installs them. */
 export const API_LINT = '/opt/svc-test/api-lint/node_modules';
 
-/** The folder of `oapi-codegen`, with the modules and the cache of its clients (`.ci/api-go`). */
+/**
+ * The folder of `oapi-codegen`, with the Go modules and the build cache of the clients that it
+ * generates (`.ci/api-go`).
+ */
 export const API_GO = '/opt/svc-test/api-go';
 
 /** The program openapi-python-client. `.ci/run` installs it. */
@@ -32,10 +35,16 @@ export const SSH_LIBRARIES_PYTHON = '/opt/svc-test/ssh-libraries/bin/python';
 /** The Python of a virtual environment with a grammar of PowerShell. `.ci/run` installs it. */
 export const POWERSHELL_GRAMMAR_PYTHON = '/opt/svc-test/powershell/bin/python';
 
-/** The root of a bare Debian, from debootstrap. `.ci/run` makes it. */
+/**
+ * The folder with a bare Debian, which a test can enter by chroot. `.ci/run` makes it by
+ * debootstrap.
+ */
 export const DEBIAN_ROOT = '/opt/svc-test/debian-root';
 
-/** The same with OpenSSH's client and the libraries of Node. `.ci/run` makes it. */
+/**
+ * A copy of {@link DEBIAN_ROOT} with OpenSSH's client and the libraries that Node needs. `.ci/run`
+ * makes it.
+ */
 export const DEBIAN_LAPTOP = '/opt/svc-test/debian-laptop';
 
 /** The account that builds images without privileges. `.ci/run` makes it. */
@@ -48,8 +57,8 @@ export const DEBIAN_PYTHON = '/usr/bin/python3';
 export const MOD_AUTH_OPENIDC = '/usr/lib/apache2/modules/mod_auth_openidc.so';
 
 /**
- * The folders in which programs are searched. Those of daemons such as sshd are not on the PATH of
- * an ordinary user.
+ * The folders in which programs are searched. The folders of daemons such as sshd are added,
+ * because they are not on the PATH of an ordinary user.
  */
 const DIRECTORIES = [...(process.env['PATH'] ?? '').split(':'), '/usr/sbin', '/sbin'];
 
@@ -129,7 +138,10 @@ function isMet(need: string): boolean {
   return (major === undefined ? findProgram(need) : findNode(Number(major))) !== undefined;
 }
 
-/** Returns true if an account may use further users in a user namespace. */
+/**
+ * Returns true if an account may use further user ids in a user namespace (a line in
+ * `/etc/subuid`).
+ */
 function hasFurtherUsers(account: string): boolean {
   const file = '/etc/subuid';
   return (

@@ -3,7 +3,10 @@ import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 /** The registration of the service as a client at the identity provider of the tests. */
 export const TEST_CLIENT = { clientId: 'svc', clientSecret: 'the secret of the client' };
 
-/** Returns the variables for the root secret and the identity provider of a test's service. */
+/**
+ * Returns the environment variables of a test's service for its secrets, its signing keys and its
+ * identity provider.
+ */
 export function providerEnvironment(issuer: string) {
   return {
     ...signingKeys(),
@@ -36,12 +39,12 @@ export function furtherProviderEnvironment(
   return { SVC_IDPS: ['demo', ...slugs].join(','), ...Object.fromEntries(variables) };
 }
 
-/** The variable by which all processes of a test run use the same keys. */
+/** The environment variable that passes the signing keys to all processes of a test run. */
 const SHARED_KEYS = 'TEST_SIGNING_KEYS';
 
 /**
- * Returns keys that sign tokens, as variables. The first process of a test run generates them,
- * because an RSA key takes time.
+ * Returns the environment variables with the keys that sign tokens. The first process of a test run
+ * generates the keys, because an RSA key takes time.
  */
 export function signingKeys(): Record<string, string> {
   process.env[SHARED_KEYS] ??= JSON.stringify({

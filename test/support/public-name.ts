@@ -23,11 +23,11 @@ export const PUBLIC_URL = 'https://login.example.com';
 const LISTEN = '127.0.0.1:3000';
 
 /**
- * The public name of the guides, as in production: a proxy ends TLS for it, and the service behind
- * it listens at another address. So the commands of a guide run as the guide has them.
+ * Serves the host name of the guides, as in production: a proxy ends TLS for it and forwards to the
+ * service. So the commands of a guide run unchanged.
  *
- * Programs find the name by the variables in {@link PublicName.env}: a proxy that this machine
- * runs, and the authority that signed the certificate of the name.
+ * The name has no DNS entry. Programs reach it by the variables in {@link PublicName.env}: a proxy
+ * on this machine, and the authority that signed the certificate of the name.
  */
 export class PublicName {
   #target = 0;
@@ -78,7 +78,7 @@ export class PublicName {
     return `127.0.0.1:${this.#target}`;
   }
 
-  /** Leads the name to a service that listens on a port of 127.0.0.1. */
+  /** Makes the proxy forward requests for the name to a service on a port of 127.0.0.1. */
   lead(port: number): void {
     this.#target = port;
     leadTo(PUBLIC_URL, `http://127.0.0.1:${port}`);
@@ -116,8 +116,9 @@ export class PublicName {
   }
 
   /**
-   * Makes `fetch` of this process reach the name, for stand-ins that run beside the tests.
-   * @returns the function that ends it
+   * Makes `fetch` of this process reach the name, because stand-ins in the process of the tests use
+   * `fetch`.
+   * @returns a function that restores the original `fetch`
    */
   answerFetches(): () => void {
     const { fetch: plain } = globalThis;
@@ -152,7 +153,7 @@ export class PublicName {
     await once(server.listen(port, '127.0.0.1'), 'listening');
   }
 
-  /** Sends a request on with its own host, as the proxies of the guide do. */
+  /** Forwards a request with its original `Host` header, as the proxies of the guide do. */
   #forward(asked: IncomingMessage, answer: ServerResponse, port: number): void {
     const { method, headers, url = '/' } = asked;
     const path = url.startsWith('/') ? url : url.slice(new URL(url).origin.length);

@@ -2,7 +2,7 @@ import { createPublicKey, verify } from 'node:crypto';
 import { createLocalJWKSet, jwtVerify, type JSONWebKeySet } from 'jose';
 import type { ReplicatedService } from './replicated-service.js';
 
-/** Throws unless a JWT verifies by the keys that the service publishes now. */
+/** Verifies a JWT by the keys that the service publishes now. Rejects if it does not verify. */
 export async function verifyJwt(
   service: Pick<ReplicatedService, 'baseUrl' | 'client'>,
   jwt: string,
@@ -11,7 +11,10 @@ export async function verifyJwt(
   await jwtVerify(jwt, createLocalJWKSet(json as JSONWebKeySet), { issuer: service.baseUrl });
 }
 
-/** Throws unless a key that the service publishes now has signed a certificate. */
+/**
+ * Verifies that a certificate is signed by a key that the service publishes now. Rejects if it is
+ * not.
+ */
 export async function verifyCertificate(
   service: Pick<ReplicatedService, 'client'>,
   certificate: string,
@@ -26,8 +29,8 @@ export async function verifyCertificate(
 }
 
 /**
- * Returns the strings at the end of a certificate: principals, …, signature key and signature
- * (PROTOCOL.certkeys).
+ * Returns the parts of an SSH certificate that its verification needs: the signed bytes, the key of
+ * the authority, and the signature (PROTOCOL.certkeys).
  */
 function partsOf(certificate: string) {
   const blob = Buffer.from(certificate.split(' ')[1] ?? '', 'base64');
@@ -64,7 +67,9 @@ function isSignedBy(authority: Buffer, signed: Buffer, signature: Buffer): boole
   return verify('sha256', signed, { key: publicKey, dsaEncoding: 'ieee-p1363' }, raw);
 }
 
-/** Converts a number of SSH (mpint) to 32 bytes. */
+/**
+ * Converts an integer of SSH (mpint), which may have a leading zero byte or be short, to 32 bytes.
+ */
 function fixed(number: Buffer): Buffer {
   return Buffer.concat([Buffer.alloc(32), number]).subarray(-32);
 }

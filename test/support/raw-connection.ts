@@ -17,7 +17,8 @@ export class RawConnection {
       this.#received += text;
       wake();
     });
-    this.socket.on('error', () => undefined); // a reset counts as an end
+    // a reset connection counts as ended, which `close` reports
+    this.socket.on('error', () => undefined);
     this.socket.on('close', wake).on('drain', wake);
   }
 
@@ -45,8 +46,8 @@ export class RawConnection {
   }
 
   /**
-   * Sends chunks of a body without waiting for a response, as fast as the socket accepts them. It
-   * stops when so many bytes are sent, or when the server ends the connection.
+   * Sends chunks of an HTTP body without waiting for a response, as fast as the socket accepts
+   * them. It stops when the connection has sent `most` bytes in all, or when the server ends it.
    *
    * @returns the number of bytes sent
    */
@@ -62,8 +63,8 @@ export class RawConnection {
 }
 
 /**
- * Returns the head of a request from an unused address. The connection stays open after the
- * response.
+ * Returns the head of an HTTP request from an unused client address. It does not ask for the end of
+ * the connection.
  */
 export function headOf(baseUrl: string, line: string, headers: readonly string[] = []): string {
   const host = new URL(baseUrl).host;

@@ -12,10 +12,10 @@ export interface Person {
   readonly sessionId: string;
 }
 
-/** The SQL that makes a table of people from the first parameter. */
+/** The SQL that makes a table `p` of people from the first parameter, a JSON array. */
 const LISTED = `jsonb_to_recordset($1::jsonb) AS p (id uuid, email text, "sessionId" uuid)`;
 
-/** The ids of the targets of a {@link ReachWorld}. */
+/** The ids of the targets (rows of `access_targets`) of a {@link ReachWorld}, one of each kind. */
 export interface Targets {
   readonly application: string;
   readonly cluster: string;
@@ -33,7 +33,7 @@ export interface Held {
   readonly githubTokens: number;
 }
 
-/** The items of a person whom every target admits. */
+/** The items of a person that every target admits. */
 export const ALL_HELD: Held = {
   grants: 1,
   codes: 1,
@@ -43,7 +43,7 @@ export const ALL_HELD: Held = {
   githubTokens: 1,
 };
 
-/** The items of a person whom no target admits. */
+/** The items of a person that no target admits. */
 export const NONE_HELD: Held = {
   grants: 0,
   codes: 0,
@@ -182,7 +182,7 @@ export class ReachWorld {
     );
   }
 
-  /** Gives people a code or a token under their grant to the application. */
+  /** Gives people a code or a token (`model`) that belongs to their grant to the application. */
   #artifact(people: readonly Person[], model: string): Promise<unknown> {
     return this.dataSource.query(
       `INSERT INTO oauth_artifacts (model, id, payload, grant_id, client_id, user_id, expires_at)
@@ -223,7 +223,8 @@ export class ReachWorld {
 }
 
 /**
- * Returns the request of a person for an SSH certificate with the principals of a group of hosts.
+ * Returns a person's request for an SSH certificate, with the principals that log in to the hosts
+ * of a group.
  */
 export async function certificateRequest(
   dataSource: DataSource,

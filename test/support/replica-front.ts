@@ -7,19 +7,21 @@ export interface FrontTarget {
   readonly port: number;
   /** The number of requests of this replica that are under way. The proxy counts them. */
   inFlight: number;
-  /** Ends the requests under way when the replica is taken for dead. */
+  /** The signal that ends the requests under way when health checks take the replica for dead. */
   readonly down?: AbortSignal | undefined;
 }
 
 /** The response header in which the proxy names the port of the replica that answered. */
 export const SERVED_BY = 'x-served-by-port';
 
-/** An HTTP proxy in front of replicas, which sends each request to the next replica. */
+/** An HTTP proxy in front of replicas. It sends each request to the next replica in turn. */
 export interface ReplicaFront {
   close(): void;
 }
 
-/** Starts the proxy at a port of localhost. */
+/**
+ * Starts the proxy at a port of localhost. `running` returns the replicas that may get a request.
+ */
 export async function startReplicaFront(
   port: number,
   running: () => readonly FrontTarget[],

@@ -104,8 +104,8 @@ export class ReplicatedPostgres {
   }
 
   /**
-   * Holds back what the primary sends to its standbys. Its commits from now on are lost if it is
-   * killed.
+   * Holds back the bytes that the primary sends to its standbys. If the primary is killed after
+   * that, its commits from now on are lost.
    */
   holdReplication(): void {
     this.#isHeld = true;
@@ -122,7 +122,8 @@ export class ReplicatedPostgres {
    * Kills the primary with all its processes. The proxy ends its connections and accepts no more.
    */
   async killPrimary(): Promise<void> {
-    // Bytes on their way to a standby are also lost.
+    // Cuts the relays to the standbys first, so that the bytes on their way to a standby are lost
+    // too.
     for (const { relay } of this.#others()) relay.point(undefined);
     await this.primary.kill();
     this.front.point(undefined);
@@ -137,8 +138,8 @@ export class ReplicatedPostgres {
     if (!member?.node.isRunning) throw new Error('there is no standby to promote');
     await member.node.promote();
     this.#primary = member;
-    // No standby replicates from the new primary yet, so that each synchronous COMMIT would wait
-    // without end.
+    // No standby replicates from the new primary yet. In synchronous mode each COMMIT would
+    // therefore wait without end.
     await this.#setSynchronous(false);
     this.front.point(member.node.port);
     member.relay.point(undefined);
@@ -146,8 +147,8 @@ export class ReplicatedPostgres {
   }
 
   /**
-   * Stops the primary when its standby has all commits, promotes the standby, and makes the old
-   * primary its standby.
+   * Does a planned switchover: stops the primary when the standby has all commits, promotes the
+   * standby, and makes the old primary a standby.
    */
   async switchover(): Promise<void> {
     const old = this.#primary;

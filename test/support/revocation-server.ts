@@ -13,15 +13,15 @@ import { hostScript } from '../../src/features/install/host-script.js';
 
 const KRL = '/v1/credentials/ssh/krl';
 
-/** Makes the public key of a new authority in the SSH wire encoding. */
+/** Makes the public key of a new certificate authority, in the SSH wire encoding. */
 function newAuthority(): Buffer {
   return publicKeyBlob(generateKeyPairSync('ed25519').privateKey);
 }
 
 /**
- * A server with the three routes that a host requests: with the real script and real revocation
- * lists, but without a database or a rate limit. A test decides which list it serves and how it
- * answers.
+ * A server with the three routes that an SSH host requests: with the real script and real
+ * revocation lists, but without a database or a rate limit. A test decides which list it serves and
+ * how it answers.
  */
 export class RevocationServer {
   authority = newAuthority();

@@ -12,7 +12,10 @@ import type { ReplicatedService } from './replicated-service.js';
 /** The kinds of credentials that the users of the load request. */
 export type LoadKind = 'login' | 'ssh' | 'aws' | 'id_token' | 'jwt' | 'introspection' | 'device';
 
-/** Users who log in and request every kind of credential without a pause. */
+/**
+ * A load on the service during a rotation of keys: users who log in and request every kind of
+ * credential without a pause.
+ */
 export interface RotationLoad {
   /**
    * The requests that failed, and the credentials that did not verify. The list must stay empty.
@@ -30,7 +33,7 @@ export interface RotationLoad {
    */
   pause(): Promise<void>;
   resume(): void;
-  /** Pauses for good. */
+  /** Pauses, and is not resumed. */
   stop(): Promise<void>;
 }
 
@@ -61,7 +64,8 @@ class Load implements RotationLoad {
   constructor(private readonly service: ReplicatedService) {}
 
   async enroll(users: number): Promise<void> {
-    // postForm and authorize use only members that both types have
+    // `postForm` and `authorize` take a TestApp, but use only members that the replicated service
+    // also has.
     const origin = this.service as unknown as TestApp;
     for (let number = 0; number < users; number += 1) {
       const email = `user${number}@rotation.example`;
@@ -167,8 +171,8 @@ class User {
   }
 
   /**
-   * Verifies once more all credentials since the last {@link forget}, and introspects the access
-   * tokens.
+   * Verifies again all credentials that the user got since the last {@link forget}, because old
+   * keys must stay published. It also introspects the access tokens.
    */
   async verifyAll(): Promise<void> {
     for (const jwt of this.#jwts) await verifyJwt(this.service, jwt);

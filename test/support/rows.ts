@@ -9,7 +9,7 @@ export async function rows<Row = Record<string, unknown>>(
   return dataSource.query<Row[]>(query, parameters);
 }
 
-/** Returns the number of a `SELECT count(*)`. */
+/** Returns the number of rows of `SELECT count(*) FROM …`. `fromWhere` is the text after FROM. */
 export async function count(
   dataSource: DataSource,
   fromWhere: string,

@@ -17,7 +17,7 @@ interface KeptResults {
 const script = new URL('../../scripts/evidence/kept-results.js', import.meta.url).href;
 const { readCheckout, keepResult, forgetResult } = (await import(script)) as KeptResults;
 
-/** The result of one test. Its title has its suites. */
+/** The result of one test. The title includes the titles of the suites around the test. */
 interface KeptTest {
   readonly title: string;
   readonly state: 'passed' | 'failed' | 'skipped';
@@ -30,10 +30,9 @@ interface KeptFile {
 }
 
 /**
- * Keeps the results of a whole run for `npm run evidence`, with the commit and whether the files
- * are those of the commit. A run of some files keeps nothing, because a bundle of evidence shows
- * the last whole run. A run that was interrupted leaves no result, neither its own nor an older
- * one.
+ * Keeps the results of a whole run for `npm run evidence`, with the commit, and whether the files
+ * were exactly those of the commit. A run of some files keeps nothing. A run that was interrupted
+ * deletes the earlier result and leaves none.
  */
 export default class RunResults implements Reporter {
   #vitest: Vitest | undefined;
@@ -63,7 +62,8 @@ export default class RunResults implements Reporter {
     const files = filesOf(modules);
     keepResult(root, `tests/${this.#command}`, {
       commit: after.commit,
-      // A change during the run may have changed what was tested.
+      // The checkout must be clean before and after the run, because a change during the run may
+      // have changed what was tested.
       isClean:
         after.isClean && this.#before?.isClean === true && this.#before.commit === after.commit,
       ended: new Date().toISOString(),
@@ -91,7 +91,10 @@ function filesOf(modules: readonly TestModule[]): Record<string, KeptFile> {
   return files;
 }
 
-/** Counts as the last line of the run does, but for differences to the description of the API. */
+/**
+ * Counts the results like the last line of the run's output. Only differences between responses and
+ * the OpenAPI document are not counted.
+ */
 function totalsOf(files: Readonly<Record<string, KeptFile>>, unhandled: number) {
   const totals = { passed: 0, failed: unhandled, skipped: 0 };
   for (const { errors, tests } of Object.values(files)) {

@@ -11,14 +11,15 @@ export interface RunningAgent {
   readonly env: Readonly<Record<string, string>>;
   /** Returns the types of the keys in the agent, as `ssh-add -l` shows them, sorted. */
   readonly keys: () => Promise<string[]>;
-  /** Ends the agent. */
+  /** Ends the agent, and resolves when its process has ended. */
   readonly stop: () => Promise<void>;
 }
 
 /**
  * Starts an ssh-agent with a socket in a folder.
  *
- * @param env further variables of the agent, such as the program that it asks with
+ * @param env further environment variables of the agent, such as `SSH_ASKPASS`, the program that
+ *   asks for a PIN
  */
 export async function startAgent(
   folder: string,

@@ -53,7 +53,7 @@ export interface TestSamlIdp {
   readonly metadataUrl: string;
   /** Changes the metadata before they are sent; undefined sends them unchanged. */
   metadata: ((xml: string) => string) | undefined;
-  /** Replaces the status of the metadata. */
+  /** The HTTP status of the answer with the metadata; 200 until a test changes it. */
   status: number;
   /** The number of times that the metadata was fetched. */
   fetches: number;
@@ -67,9 +67,15 @@ export interface TestSamlIdp {
    * post.
    */
   answer(client: Client, changes?: Partial<ResponseFacts>): Promise<string>;
-  /** Sends the browser to the provider and reads the request. */
+  /**
+   * Begins a sign-in at the service with a browser, and reads the SAML request in the redirect to
+   * the provider.
+   */
   request(client: Client, path?: string): Promise<SamlRequest>;
-  /** Signs by this algorithm (RFC 9231 §2.3), with a new key of its type. */
+  /**
+   * Makes the provider sign by another algorithm (RFC 9231 §2.3), with a new key of the type that
+   * it needs.
+   */
   useAlgorithm(name: SignatureName): void;
   /** Writes a response with a signed assertion, base64. */
   respond(facts: Partial<ResponseFacts> & Pick<ResponseFacts, 'requestId'>): string;
@@ -158,7 +164,10 @@ export function readRequest(url: URL): SamlRequest {
   return { id: / ID="([^"]+)"/.exec(xml)?.[1] ?? '', xml, parameters: url.searchParams };
 }
 
-/** Posts a response as the browser does: from another site, without cookies. */
+/**
+ * Posts a SAML response as a browser does: from the provider's site, and so without the cookies of
+ * the service.
+ */
 export function postResponse(client: Client, response: string, path = '/saml/acs') {
   return client.post(path, new URLSearchParams({ SAMLResponse: response }).toString(), {
     headers: {

@@ -24,7 +24,10 @@ export interface BegunSamlSignIn {
 export interface SamlService {
   /** The data source of the database. */
   readonly dataSource: () => DataSource;
-  /** Connects a replica to identity providers until the test ends. */
+  /**
+   * Creates the sign-in code of one replica, connected to identity providers. It is stopped when
+   * the test ends.
+   */
   readonly connect: (
     providers: readonly (OidcProviderConfig | SamlProviderConfig)[],
     clock: Clock,
@@ -89,7 +92,10 @@ export async function beginSaml(
   return { url, requestId: readRequest(url).id, kept };
 }
 
-/** Continues a sign-in with a response that was received. */
+/**
+ * Continues a sign-in after the service has received the SAML response. `handle` names the stored
+ * response.
+ */
 export async function resumeSaml(
   service: IdentityProviders,
   { kept, handle, browser = BROWSER }: { kept: string; handle: string; browser?: string },
@@ -100,7 +106,7 @@ export async function resumeSaml(
 }
 
 /**
- * Signs a user in, from the SAML request to the identity that the response states.
+ * Does a whole sign-in, from the SAML request to the identity that the provider's response states.
  * @throws DomainError with the reason of a refusal
  */
 export async function signInBySaml(

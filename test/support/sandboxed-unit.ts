@@ -3,10 +3,13 @@ import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'nod
 import { join, resolve } from 'node:path';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-/** The unit of the service on one machine. */
+/** The path of the systemd unit by which the service runs on a single machine. */
 export const UNIT = join(ROOT, 'deploy/svc-server.service');
 
-/** The values of each setting of a unit, in order. A setting may occur several times. */
+/**
+ * Reads the settings of a systemd unit: the values of each setting, in order. A setting may occur
+ * several times.
+ */
 export function settingsOf(unit: string): Map<string, string[]> {
   const found = new Map<string, string[]>();
   for (const line of unit.split('\n')) {
@@ -16,11 +19,17 @@ export function settingsOf(unit: string): Map<string, string[]> {
   return found;
 }
 
-/** The first numbers of the instructions of the kernel's filter (classic BPF). */
+/**
+ * The opcodes of the kernel's filter for system calls (seccomp, in classic BPF): load a word, jump
+ * if equal, return.
+ */
 const [LOAD, IF_EQUAL, RETURN] = [0x20, 0x15, 0x06];
 const [ALLOW, FAIL_WITH, KILL] = [0x7fff_0000, 0x0005_0000, 0x8000_0000];
 const [EPERM, EAFNOSUPPORT] = [1, 97];
-/** The offsets in `struct seccomp_data`: the number of the call, the architecture, an argument. */
+/**
+ * The byte offsets in the kernel's `struct seccomp_data`: number of the system call, architecture,
+ * first argument.
+ */
 const [NUMBER, ARCHITECTURE, FIRST_ARGUMENT] = [0, 4, 16];
 const ARCHITECTURES: Partial<Record<NodeJS.Architecture, number>> = {
   x64: 0xc000_003e,
@@ -72,7 +81,10 @@ function filterOf(settings: Map<string, string[]>): Buffer {
   );
 }
 
-/** Returns the system calls of a set of systemd, such as `@system-service`, or the call itself. */
+/**
+ * Returns the names of the system calls in a set of systemd, such as `@system-service`. Another
+ * name is itself a system call.
+ */
 function callsOf(name: string): string[] {
   if (!name.startsWith('@')) return [name];
   const { stdout } = spawnSync('systemd-analyze', ['--no-pager', 'syscall-filter', name], {
@@ -82,7 +94,10 @@ function callsOf(name: string): string[] {
   return words.map((line) => line.trim()).flatMap(callsOf);
 }
 
-/** Returns the numbers of the system calls, from the headers of C. */
+/**
+ * Returns the number of each system call, by its name. The C preprocessor prints them from the
+ * system's headers.
+ */
 function callNumbers(): Map<string, number> {
   const { stdout } = spawnSync(
     'gcc',
@@ -95,7 +110,7 @@ function callNumbers(): Map<string, number> {
   return new Map([...lines].map(([, name = '', number]) => [name, Number(number)]));
 }
 
-/** The machine of the unit: the places that differ from those of the host. */
+/** The folders of this host that the sandboxed process may write. */
 export interface Machine {
   /** A folder of the test, in which the state directory of the service is made. */
   readonly folder: string;

@@ -2,8 +2,8 @@ import type { DataSource } from 'typeorm';
 import { rows } from './rows.js';
 
 /**
- * Lists everything that migrations make in a database, one line for each, so that the schemas of
- * two databases can be compared.
+ * Lists everything that migrations make in a database, such as columns and constraints. Each has
+ * one line, so that the schemas of two databases can be compared.
  */
 export async function schemaDump(dataSource: DataSource): Promise<string[]> {
   const found = await rows<{ line: string }>(

@@ -8,7 +8,7 @@ import type { ScimTenant } from './scim.js';
 export const ENTERPRISE = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
 export const CORE_USER = 'urn:ietf:params:scim:schemas:core:2.0:User';
 
-/** Returns the body of a PATCH. */
+/** Returns the body of a SCIM PATCH request with these operations (RFC 7644 §3.5.2). */
 export function patchOf(...operations: readonly object[]): object {
   return {
     schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'],
@@ -119,8 +119,8 @@ export async function insertMembers(
 }
 
 /**
- * Runs a function while the members of every group are locked. If one of its statements reads
- * members, that statement waits for the lock, so that the test fails.
+ * Runs a function while another transaction locks the table of the members of groups. A statement
+ * of the function that reads members waits for the lock, so that the test fails.
  */
 export async function withMembersLocked<T>(app: TestApp, act: () => Promise<T>): Promise<T> {
   const runner = app.dataSource.createQueryRunner();

@@ -4,15 +4,18 @@ import { mintScimToken } from '../../src/domain/directory/scim-tokens/scim-token
 import type { TestApp } from './app.js';
 import { newAddress, type Answer } from './client.js';
 
-/** An organization and its identity provider, with what a test of SCIM needs of them. */
+/**
+ * An organization with a domain and a SCIM token, as the identity provider of the organization uses
+ * it.
+ */
 export interface ScimTenant {
   readonly orgId: string;
   readonly domain: string;
   readonly token: string;
   readonly tokenId: string;
   /**
-   * Sends a request as the identity provider, from an unused address. A body gets the media type of
-   * SCIM.
+   * Sends a request below `/scim/v2` as the identity provider, from an unused address. A body gets
+   * the media type of SCIM.
    */
   send(
     method: string,

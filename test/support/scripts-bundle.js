@@ -13,8 +13,9 @@ const SCRIPTS = [
 ];
 
 /**
- * The configuration of the bundle of the tests' scripts. Only its entries differ from those of the
- * server's bundle (scripts/server-bundle.js).
+ * The configuration of the bundle of the tests' scripts. It differs from the one of the server's
+ * bundle (scripts/server-bundle.js) in its entries, and it does not bundle the libraries of the
+ * tests.
  */
 export default {
   ...server,

@@ -17,10 +17,13 @@ import {
 import type { TestDatabase } from './database.js';
 import { writeEvent } from './feed-reader.js';
 
-/** The days for which the exports of tests say that events are kept. */
+/** The days for which events are kept, by class, as the exports of the tests state them. */
 const RETENTION = { auth: 90, oauth: 90 };
 
-/** Ends the epoch of the audit log as the confirmation of another server does. */
+/**
+ * Ends the epoch of the audit log, as the service does when it confirms another database server. A
+ * new epoch means that rows before it may be missing.
+ */
 export async function endEpoch(dataSource: DataSource): Promise<void> {
   await dataSource.transaction(async (tx) => {
     await tx.query("SELECT set_config('svc.audit_epoch', 'ends', true)");
@@ -35,12 +38,15 @@ export function connectTo({ url }: Pick<TestDatabase, 'url'>): Promise<DataSourc
   return new DataSource({ type: 'postgres', url }).initialize();
 }
 
-/** Returns a private key as the key of a seal with a name. */
+/** Returns the key of a seal: a private key, and the name under which verifiers know it. */
 export function sealKey(privateKey: KeyObject, name: string): SealKey {
   return { name, signer: localSigner(privateKey) };
 }
 
-/** A sealer of a test, which works only if the test calls it, and what verifies its work. */
+/**
+ * The seal of the audit log in a test: it seals only if the test calls it, and has functions that
+ * verify the result.
+ */
 export class TestSeal {
   constructor(
     private readonly dataSource: DataSource,
@@ -48,32 +54,35 @@ export class TestSeal {
     readonly key: SealKey = sealKey(privateKey, 'login.example.com/audit'),
   ) {}
 
-  /** The public key, as a file of `svc audit` has it. */
+  /** The public key as a line of text, in the form that `svc audit` reads. */
   get verifier(): string {
     return verifierOf(this.key);
   }
 
-  /** Makes a sealer; several are the sealers of several replicas. */
+  /** Makes a sealer. A test with several replicas makes several of them. */
   sealer(clock: Clock = systemClock): AuditSealer {
     return new AuditSealer(this.dataSource, clock, this.key);
   }
 
   /**
-   * Waits until what was written can be sealed. Transactions of other tests in the same PostgreSQL
-   * delay it.
+   * Waits until all events that were written can be sealed. Running transactions of other tests in
+   * the same PostgreSQL delay the sealing.
    */
   async settled(): Promise<void> {
     const isSettled = async () => (await feedDelay(this.dataSource.manager)) === 0;
     await vi.waitUntil(isSettled, { timeout: 30_000, interval: 5 });
   }
 
-  /** Seals what was added. */
+  /** Seals all events that were written since the last seal. */
   async seal(): Promise<void> {
     await this.settled();
     await this.sealer().seal();
   }
 
-  /** Writes events of a new organization, each under a checkpoint of its own. */
+  /**
+   * Writes events of a new organization, and seals after each of them, so that each has a
+   * checkpoint (signed tree head) of its own.
+   */
   async organization(events: number): Promise<{ readonly org: string; readonly ids: string[] }> {
     const org = randomUUID();
     const ids: string[] = [];
@@ -84,7 +93,7 @@ export class TestSeal {
     return { org, ids };
   }
 
-  /** Returns the lines of the sealed export of a tree. */
+  /** Returns the lines of the sealed export of one Merkle tree of the audit log. */
   async export(tree: string): Promise<string[]> {
     const facts = { at: new Date().toISOString(), retention: RETENTION };
     const lines: string[] = [];
@@ -96,7 +105,10 @@ export class TestSeal {
     return lines;
   }
 
-  /** Returns the checkpoints of a tree, as a witness keeps them. */
+  /**
+   * Returns the checkpoints (signed tree heads) of a tree, as a witness outside of the service
+   * stores them.
+   */
   async checkpoints(tree: string): Promise<SignedCheckpoint[]> {
     const from = { epoch: '0', size: 0 };
     const found = await listCheckpoints(this.dataSource.manager, tree, from, 100_000);

@@ -6,7 +6,10 @@ import { freePort } from './free-port.js';
 import { sendSecurely, type SecureAnswer } from './https-client.js';
 import { makeTlsAuthority, type TlsAuthority } from './tls-authority.js';
 
-/** The application with TLS of its own, and with its mutual-TLS listener. */
+/**
+ * The application with its own TLS listener, and with the listener that asks for client
+ * certificates.
+ */
 export interface SecureApp {
   readonly app: TestApp;
   readonly authority: TlsAuthority;

@@ -47,8 +47,8 @@ export class SecurityKeyProvider {
   }
 
   /**
-   * Returns the variables for ssh and ssh-keygen: the library, and the program that answers the
-   * question for the PIN (SSH_ASKPASS).
+   * Returns the environment variables for ssh and ssh-keygen: the library, and the program that
+   * types the PIN (SSH_ASKPASS).
    *
    * @param flags the flags of each signature; by default they say truly if the user touched the key
    *   and entered the PIN

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { createLocalJWKSet, jwtVerify, type JSONWebKeySet, type JWTPayload } from 'jose';
 import { startToldServer, type ToldServer } from './told-server.js';
 
-/** The expectations of a receiver that verifies security event tokens. */
+/** The values that a receiver expects in the security event tokens (RFC 8417) that it verifies. */
 export interface SignalParty {
   readonly issuer: string;
   readonly clientId: string;
@@ -112,14 +112,14 @@ function assertReasons(event: VerifiedSignal['event']): void {
   }
 }
 
-/** A push that came to a receiver. */
+/** A security event token that the service pushed to a receiver. */
 export interface ReceivedSignal {
   readonly token: string;
   readonly claims: JWTPayload;
   readonly headers: Readonly<Record<string, string | undefined>>;
 }
 
-/** A server of an application that takes pushes. */
+/** A server of an application to which the service pushes security event tokens. */
 export type SignalReceiver = ToldServer<ReceivedSignal>;
 
 /** Starts a receiver on loopback, which answers 202 until a test changes `answer`. */

@@ -114,13 +114,15 @@ export async function createStream(
   return (answer.json as { stream_id: string }).stream_id;
 }
 
-/** The JSON of the answer to a poll. */
+/** The JSON of the answer to a poll for events (RFC 8936): `sets` has the tokens by their ids. */
 export interface PolledJson {
   readonly sets: Readonly<Record<string, string>>;
   readonly moreAvailable?: boolean;
 }
 
-/** Polls a stream at once, without waiting. */
+/**
+ * Polls a stream for its events (RFC 8936). The service answers at once, even if there are none.
+ */
 export async function poll(
   program: StreamProgram,
   streamId: string,

@@ -6,7 +6,10 @@ import { newAddress, type Client } from './client.js';
 import { authorize, CALLBACK, newPkce, parameterOf, postForm } from './oauth-flow.js';
 import { rows } from './rows.js';
 
-/** Registers a web application of a user by the API, with the given members in the body. */
+/**
+ * Registers a web application of a user by the API. The members of `body` are added to the request,
+ * or replace its usual ones.
+ */
 export async function registerApplication(
   owner: Client,
   body: Readonly<Record<string, unknown>>,
@@ -33,7 +36,10 @@ export interface SignedIn {
   readonly accessToken: string;
 }
 
-/** Signs a user in to an application by the browser's session, and verifies the ID token. */
+/**
+ * Signs a user in to an application with the session of the user's browser, and verifies the ID
+ * token.
+ */
 export async function signInTo(
   app: TestApp,
   browser: Client,

@@ -10,8 +10,8 @@ const PIXEL = 3;
 const MOST_COLOURS = 256;
 
 /**
- * Converts a PNG of true colour to one with a palette, which makes images of pages a third as
- * large. If it has more colours than a palette allows, similar colours become one.
+ * Converts a PNG of true colour to one with a palette, which is a third as large for images of
+ * pages. If it has more colours than a palette allows, similar colours become one.
  */
 export function smallPng(image: Buffer): Buffer {
   const chunks = chunksOf(image);
@@ -56,7 +56,10 @@ function chunk(type: string, content: Buffer): Buffer {
   return out;
 }
 
-/** Undoes the filters of the lines, by which PNG makes them compress better (PNG, section 9). */
+/**
+ * Undoes the filters that PNG applies to each line so that it compresses better (PNG specification,
+ * section 9). Returns the plain pixels.
+ */
 function unfiltered(lines: Buffer, width: number, height: number): Buffer {
   const row = width * PIXEL;
   const pixels = Buffer.alloc(row * height);

@@ -29,12 +29,15 @@ export const NOW = new Date('2026-01-15T12:00:00Z');
 export const CHALLENGE = Buffer.alloc(32, 0xc4);
 export const USER_HANDLE = Buffer.from('0199d0c6-7c1e-7000-8000-000000000001');
 /**
- * The AAGUID of a YubiKey 5 Series with NFC. The model is in the table `yubikey-5`, and not in
- * `fips-only`.
+ * The AAGUID (number of the model) of a YubiKey 5 Series with NFC. The policy table `yubikey-5`
+ * contains it, and the table `fips-only` does not.
  */
 export const AAGUID = 'fa2b99dc-9e39-4257-8f92-4a30d23c4118';
 
-/** Changes to the data of an otherwise correct ceremony. A function gets the correct value. */
+/**
+ * Changes to the data of an otherwise correct ceremony (registration or assertion). A function gets
+ * the correct value and returns the changed one.
+ */
 interface Tampering {
   /** Members that are set or replaced in the client data before these are hashed. */
   readonly clientData?: object;
@@ -62,8 +65,8 @@ export interface RegistrationTampering extends Tampering {
   readonly intermediates?: readonly Intermediate[];
   readonly leaf?: Partial<CertificateRequest>;
   /**
-   * The key that really signs the leaf. It may differ from the key of the issuer that the leaf
-   * names.
+   * The key that really signs the leaf certificate. It may differ from the key of the issuer that
+   * the certificate names.
    */
   readonly leafSigner?: KeyObject;
   readonly x5c?: (honest: Buffer[], root: Buffer) => Buffer[];
@@ -173,7 +176,7 @@ export function withFlag(authData: Buffer, flag: number): Buffer {
   return authData;
 }
 
-/** Returns the tested class, which trusts the given roots. */
+/** Creates the tested class `WebAuthnCeremonies`, which trusts the given attestation roots. */
 export function ceremonies(
   options: {
     readonly roots?: readonly string[];

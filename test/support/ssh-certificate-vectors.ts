@@ -31,7 +31,10 @@ export function casesOf({
   return certificates.map((vector) => [vector.publicKey.split(' ')[0] ?? '', vector]);
 }
 
-/** Signs a certificate with the facts of a vector by our own code. */
+/**
+ * Signs a certificate with the content of a vector by the code of the service, to compare it with
+ * that of ssh-keygen.
+ */
 export function signVector(
   vectors: Omit<CertificateVectors<object>, 'certificates' | 'authority'>,
   vector: CertificateVector,
@@ -52,7 +55,7 @@ export function signVector(
   );
 }
 
-/** Returns the decoded key or certificate in a line of OpenSSH. */
+/** Returns the binary key or certificate in a line of OpenSSH: the base64 in its second word. */
 export function blobOf(line: string): Buffer {
   return Buffer.from(line.split(' ')[1] ?? '', 'base64');
 }

@@ -65,8 +65,8 @@ export class SshIssuance {
   }
 
   /**
-   * Returns the service with a certificate authority. Its first keys are the given keys in KMS, and
-   * its last key is the key of the tests.
+   * Returns the service with a certificate authority. The authority has the given keys in KMS, and
+   * after them the local key of the tests.
    */
   async serviceWith(
     inKms: readonly Signer[],
@@ -90,8 +90,8 @@ export class SshIssuance {
   }
 
   /**
-   * Issues a certificate to a session. Its principals are of the configured kinds; addresses by
-   * default.
+   * Issues a certificate to a session. `kinds` are the configured kinds of principals: the e-mail
+   * address by default.
    */
   async issue(
     session: IssuingSession,

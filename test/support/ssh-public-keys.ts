@@ -22,8 +22,8 @@ function length(part: Buffer): Buffer {
 }
 
 /**
- * Encodes an mpint (RFC 4251 §5). A zero byte is put first if the highest bit is set, because it
- * would mean a negative number.
+ * Encodes a positive integer as the mpint of SSH (RFC 4251 §5). A zero byte is put first if the
+ * highest bit is set, because the number would be negative otherwise.
  */
 function positive(base64url: string): Buffer {
   const bytes = Buffer.from(base64url, 'base64url');

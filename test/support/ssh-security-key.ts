@@ -23,8 +23,8 @@ export interface SshKeyTampering {
   /** True to make the attestation of a U2F key, which has no AAGUID and signs no flags. */
   readonly u2f?: boolean;
   /**
-   * The flags of the authenticator data besides that of the credential. By default only user
-   * presence.
+   * The flags of the authenticator data, besides the one for attested credential data. By default
+   * only user presence.
    */
   readonly flags?: number;
   /** The value of the credProtect extension; absent by default. */
@@ -54,7 +54,7 @@ export interface SshKeyTampering {
  * write-attestation` would write.
  */
 export interface SshSecurityKey {
-  /** A line as in a `.pub` file. */
+  /** The public key as a line of a `.pub` file. */
   readonly publicKey: string;
   readonly attestation: Buffer;
 }

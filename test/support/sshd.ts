@@ -69,7 +69,8 @@ export async function startSshd(options: SshdOptions): Promise<Sshd> {
     'KbdInteractiveAuthentication no',
     'AuthorizedKeysFile none',
     'PermitRootLogin prohibit-password',
-    'StrictModes no', // the parent folder is world-writable
+    // sshd would refuse the files, because everyone can write to the parent folder
+    'StrictModes no',
     'LogLevel VERBOSE',
     `TrustedUserCAKeys ${file('authorities', options.authorities)}`,
     `AuthorizedPrincipalsFile ${file('principals', options.principals)}`,
@@ -79,8 +80,9 @@ export async function startSshd(options: SshdOptions): Promise<Sshd> {
 }
 
 /**
- * The setting of sshd by which bash, as a shell inside another one, does not read `~/.bashrc`. That
- * of the host may take long, and write to the output if two sessions begin at once.
+ * The setting of sshd that keeps bash from reading `~/.bashrc`: with this variable, bash takes
+ * itself for a shell inside another one. The file of this host may be slow, and may write to the
+ * output.
  */
 const NO_BASHRC = 'SetEnv=SHLVL=1';
 

@@ -1,13 +1,16 @@
 import { readFileSync } from 'node:fs';
 import type { Client } from './client.js';
 
-/** The page that describes how the suite is run. */
+/** The page of the documents that describes how the conformance suite of OpenID is run. */
 export const CONFORMANCE_PAGE = readFileSync(
   new URL('../../docs/conformance.md', import.meta.url),
   'utf8',
 );
 
-/** The origins in the configuration: of the service, and of the suite. */
+/**
+ * The origins in the suite's configuration: of the service (OP, OpenID provider), and of the suite
+ * itself.
+ */
 export const OP = 'https://op.example.com';
 export const SUITE = 'https://suite.example.com';
 
@@ -18,14 +21,20 @@ interface Task {
   readonly optional?: boolean;
   readonly commands: readonly Command[];
 }
-/** The tasks for the visits that begin at matching addresses. */
+/**
+ * The tasks that the suite's browser carries out after it opened an address that matches `match`,
+ * at most `match-limit` times.
+ */
 export interface BrowserEntry {
   readonly match: string;
   readonly 'match-limit'?: number;
   readonly tasks: readonly Task[];
 }
 
-/** The configuration of the suite's browser on the page. */
+/**
+ * The configuration of the suite's browser, which is a block of JSON on the page {@link
+ * CONFORMANCE_PAGE}.
+ */
 export const SUITE_CONFIGURATION = JSON.parse(
   /```json\n([^]*?)```/.exec(CONFORMANCE_PAGE)?.[1] ?? '',
 ) as {
@@ -33,22 +42,26 @@ export const SUITE_CONFIGURATION = JSON.parse(
   readonly override: Readonly<Record<string, { readonly browser: readonly BrowserEntry[] }>>;
 };
 
-/** The rule of the suite: `*` matches any text, in the whole address. */
+/** Matches a whole address by the suite's kind of pattern, in which `*` stands for any text. */
 export function matches(pattern: string, url: string): boolean {
   const parts = pattern.split('*').map((part) => part.replace(/[\\^$.|?+()[\]{}]/g, '\\$&'));
   return new RegExp(`^${parts.join('.*')}$`).test(url);
 }
 
-/** The end of a visit: the address of the last page, and the picture that the suite got. */
+/**
+ * The end of a visit: the address of the last page, and the HTML of the page of which the suite
+ * took a picture. `picture` is undefined if it took none.
+ */
 export interface Visit {
   readonly url: string;
   readonly picture: string | undefined;
 }
 
 /**
- * The browser of the suite for one module: it carries out the configuration of the page on the
- * pages of a service, without scripts, as HtmlUnit does that knows no modules. What the suite does
- * with the commands is in its class `SeleniumBrowserRunner`.
+ * A stand-in for the browser of the conformance suite in one test module. It carries out the
+ * configured tasks on the pages of a service. It runs no scripts, because the suite's browser
+ * HtmlUnit does not know JavaScript modules. Each command does what the suite's class
+ * `SeleniumBrowserRunner` does.
  */
 export class SuiteBrowser {
   readonly #visits = new Map<BrowserEntry, number>();
@@ -103,7 +116,8 @@ export class SuiteBrowser {
       const found = this.#find(selector).replaceAll(/<[^>]*>/g, ' ');
       const pattern = action === undefined ? undefined : new RegExp(String(action));
       if (pattern?.test(found) === false) throw new Error(`waited in vain for ${String(action)}`);
-      if (more !== undefined && asksForPicture) this.#picture ??= this.#text; // the first one stays
+      // the first picture of a visit is kept
+      if (more !== undefined && asksForPicture) this.#picture ??= this.#text;
     }
   }
 
@@ -136,7 +150,9 @@ export class SuiteBrowser {
     await this.#open('POST', new URL(action, this.client.baseUrl).href, fields.toString());
   }
 
-  /** Opens an address, follows redirects, and what a page itself leads to. */
+  /**
+   * Opens an address, and follows redirects and the addresses to which pages lead by themselves.
+   */
   async #open(method: string, address: string, body?: string): Promise<void> {
     let [how, next] = [method, address];
     for (let hops = 0; hops < 12; hops += 1) {

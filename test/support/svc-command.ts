@@ -19,9 +19,9 @@ import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.j
 export const SVC_BUNDLE = resolve(import.meta.dirname, '../../dist/svc.mjs');
 
 /**
- * The executable that all tests of the command run in place of the script; unset, they run the
- * script. The tests of the executables set it, and load scripts by NODE_OPTIONS: one byte of the
- * executable must permit that.
+ * The path of an executable that all tests of the command run in place of the script; undefined to
+ * run the script. The tests load further scripts by NODE_OPTIONS, so a byte of the executable must
+ * permit this variable.
  */
 const EXECUTABLE = process.env['SVC_TEST_EXECUTABLE'];
 
@@ -37,7 +37,7 @@ export interface CommandEnd {
   readonly stderr: string;
 }
 
-/** The ways in which a run differs from one without input and further variables. */
+/** The options of a run. By default it has no input and no further variables. */
 export interface RunOptions {
   readonly input?: string;
   readonly env?: Readonly<Record<string, string | undefined>>;
@@ -88,7 +88,9 @@ export class SvcHome {
     };
   }
 
-  /** Returns a path below the folder with the secrets for a server. */
+  /**
+   * Returns a path below the folder in which the command keeps its state (secrets) for a server.
+   */
   state(app: Pick<TestApp, 'baseUrl'>, ...names: string[]): string {
     const { protocol, host } = new URL(app.baseUrl);
     const folder = `${protocol === 'http:' ? 'http_' : ''}${host.replaceAll(':', '_')}`;
@@ -170,7 +172,10 @@ export class SvcHome {
   }
 }
 
-/** Returns the user of a login, who is unknown without the scope `openid`. */
+/**
+ * Returns the user id in an ID token; `test` if the login had no scope `openid`, and so no ID
+ * token.
+ */
 function userOf(idToken: unknown): string {
   return typeof idToken === 'string' ? (decodeJwt(idToken).sub ?? 'test') : 'test';
 }
@@ -224,8 +229,8 @@ function forwardedFor(address: string): string {
 }
 
 /**
- * Returns a script that Node loads before the command. It replaces the function of Node that the
- * command sends its requests by, once the command loads that module.
+ * Returns a script that Node loads before the command. It replaces `request` of `node:http` and
+ * `node:https`, by which the command sends its requests.
  *
  * @param body the body of a function with the parameters `url`, `options`, `plain` (the original
  *   function) and `answer`, which takes a status and a text and returns a request with that answer
@@ -257,5 +262,8 @@ process.getBuiltinModule = (name) => change(name, getBuiltinModule(name));
 ${EXECUTABLE === undefined ? '' : LOADED_AT_ONCE}`;
 }
 
-/** An executable loads modules of Node by a function that no script can replace. */
+/**
+ * The line that changes both modules at once. It is for executables, which load modules of Node by
+ * a function that no script can replace.
+ */
 const LOADED_AT_ONCE = "for (const name of ['node:http', 'node:https']) change(name, _load(name));";

@@ -6,7 +6,8 @@ import { newAddress } from './client.js';
 import type { SvcHome } from './svc-command.js';
 
 /**
- * Installs a program in the home in place of the one that opens a browser. It keeps the address.
+ * Installs `xdg-open` in a home folder. Instead of opening a browser it writes the address into a
+ * file.
  */
 export function keepOpened(home: SvcHome): void {
   const path = join(home.path, '.local/bin/xdg-open');
@@ -15,7 +16,10 @@ export function keepOpened(home: SvcHome): void {
   chmodSync(path, 0o755);
 }
 
-/** Waits for the address that the command opens in the browser, and forgets it. */
+/**
+ * Waits for the address that the command opens in the browser, returns it, and deletes the file
+ * with it.
+ */
 export async function openedAddress(home: SvcHome): Promise<URL> {
   const file = join(home.path, 'opened');
   await vi.waitFor(() => expect(existsSync(file)).toBe(true), { timeout: 30_000, interval: 25 });

@@ -1,6 +1,9 @@
 import { Client, type QueryResultRow } from 'pg';
 
-/** A PostgreSQL server behind a Unix socket. `database` is its database for administration. */
+/**
+ * A PostgreSQL server behind a Unix socket. `database` is the database in which administrative
+ * statements run, such as CREATE DATABASE.
+ */
 export interface TestServer {
   readonly socketDir: string;
   readonly port: number;
@@ -9,14 +12,14 @@ export interface TestServer {
 }
 
 /**
- * Returns the URL of a database on the server for SVC_DATABASE_URL: the host is the socket's
- * directory.
+ * Returns the URL of a database on the server, as SVC_DATABASE_URL takes it: the host is the
+ * directory of the socket.
  */
 export function urlOf({ user, socketDir, port }: TestServer, database: string): string {
   return `postgres://${user}@/${database}?host=${encodeURIComponent(socketDir)}&port=${port}`;
 }
 
-/** Runs one statement in the database for administration, and returns its rows. */
+/** Runs one administrative statement, such as CREATE DATABASE, and returns its rows. */
 export async function administer<Row extends QueryResultRow>(
   server: TestServer,
   statement: string,
@@ -25,8 +28,8 @@ export async function administer<Row extends QueryResultRow>(
 }
 
 /**
- * Records in a migrated database which server it is on, as the start of a service does, so that the
- * server is confirmed.
+ * Records in a migrated database on which server it is, as a start of the service does. The service
+ * uses a database only on the recorded (confirmed) server.
  */
 export async function confirmServer(url: string): Promise<void> {
   await runOn(

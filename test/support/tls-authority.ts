@@ -3,8 +3,8 @@ import { issueAuthority } from '@svc/stand-ins/attestation-authority';
 import { basicConstraints, extension, issueCertificate } from '@svc/stand-ins/certificates';
 
 /**
- * A certificate authority that no machine trusts, and a server certificate for `localhost` that it
- * signed; all PEM.
+ * A certificate authority of the tests, which no machine trusts, and a server certificate that it
+ * signed. All three are PEM.
  */
 export interface TlsAuthority {
   readonly ca: string;

@@ -54,7 +54,7 @@ export async function providersOf(admin: Client): Promise<ListedProviderJson[]> 
   return (await orgApi(admin, 'GET', '/providers')).json.providers as ListedProviderJson[];
 }
 
-/** Makes an organization accept an identity provider. */
+/** Makes an organization accept an identity provider, or only a `tenant` of the provider. */
 export function allow(admin: Client, provider: string, tenant?: string): Promise<Answer> {
   const body = tenant === undefined ? { provider } : { provider, tenant };
   return orgApi(admin, 'POST', '/providers', body);

@@ -1,4 +1,5 @@
-// Lets a child process of a test run the TypeScript sources with decorators, as vitest does:
+// Lets a child process of a test run the TypeScript sources, also those with decorators, as vitest
+// does:
 // node --conditions=source --import ./test/support/typescript-hooks.js script.ts
 import { hash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';

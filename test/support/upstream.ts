@@ -21,7 +21,7 @@ export async function fakeIdp(...options: Parameters<typeof startFakeIdp>): Prom
   return idp;
 }
 
-/** An operator's configuration of a provider. */
+/** Returns the configuration of a provider, as an operator would set it. */
 export function settingsOf(
   idp: Pick<FakeIdp, 'issuer' | 'clientId' | 'clientSecret'>,
   slug = 'corp',
@@ -41,9 +41,9 @@ export interface UpstreamSuite {
     providers: OidcProviderConfig[],
     extraCaCerts?: string[],
   ) => Promise<IdentityProviders>;
-  /** Returns the error lines of a failed start. */
+  /** Returns the lines of the error with which the start fails because of the providers. */
   readonly problemsOf: (...providers: OidcProviderConfig[]) => Promise<readonly string[]>;
-  /** Signs in at a provider with its present behaviour. */
+  /** Does a whole sign-in at a provider, with the faults that the provider has at this time. */
   readonly signIn: (idp: FakeIdp) => Promise<UpstreamIdentity>;
 }
 
@@ -94,7 +94,10 @@ export async function complete(
   return { identity: await returned.identify(), redirectTo: returned.redirectTo };
 }
 
-/** Returns the error of a failed attempt. */
+/**
+ * Returns the DomainError with which an attempt failed. Throws if it succeeded or failed in another
+ * way.
+ */
 export async function refusal(attempt: Promise<unknown>): Promise<DomainError> {
   const error: unknown = await attempt.then(
     () => undefined,

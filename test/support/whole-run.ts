@@ -1,14 +1,14 @@
 import type { Vitest } from 'vitest/node';
 import { PROJECTS } from './projects/projects.js';
 
-/** The projects of each command that runs all of its tests. */
+/** The vitest projects of each command that can be a whole run. */
 const COMMANDS = { test: PROJECTS, scale: ['scale', 'pooled'] } as const;
 
 /** A run of all files: of `npm test`, or of `npm run test:scale`. */
 export type WholeRun = keyof typeof COMMANDS;
 
 /**
- * Returns which command runs all of its files in a run; undefined if some files, or some tests by
+ * Returns the command of which a run is a whole run; undefined if some files, or some tests by
  * their names, are left out.
  *
  * @param files the number of files in the run

@@ -26,9 +26,9 @@ export interface SortedArguments {
   readonly positionals: readonly string[];
   /** Returns true if a flag was given. */
   readonly has: (flag: string) => boolean;
-  /** Returns the last value of an option. */
+  /** Returns the last value of an option; undefined if it was not given. */
   readonly value: (name: string) => string | undefined;
-  /** Returns every value of an option in order. */
+  /** Returns every value of an option in order; none if it was not given. */
   readonly all: (name: string) => readonly string[];
 }
 

@@ -15,8 +15,8 @@ export type MarkupValue = string | number | boolean | Markup | readonly Markup[]
 export const XML_DECLARATION = new Markup('<?xml version="1.0" encoding="UTF-8"?>\n');
 
 /**
- * Matches the names of elements and attributes that are allowed: ASCII letters and digits, with or
- * without a prefix.
+ * Matches the names of elements and attributes that are allowed: ASCII letters, digits and `_.-`,
+ * with or without a prefix such as `xml:`.
  */
 const NAME = /^[A-Za-z_][\w.-]*(?::[A-Za-z_][\w.-]*)?$/;
 

@@ -92,8 +92,8 @@ export function readCertificate(line: string): SshCertificate {
 }
 
 /**
- * Returns true if a certificate is valid at a time, and stays valid for a further number of
- * milliseconds.
+ * Returns true if a certificate is valid at the time `now`, in milliseconds since 1970, and stays
+ * valid for `margin` milliseconds after it.
  */
 export function isValidAt(
   { validAfter, validBefore }: Pick<SshCertificate, 'validAfter' | 'validBefore'>,

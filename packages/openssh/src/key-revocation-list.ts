@@ -123,9 +123,9 @@ function writeList({ low, high }: SerialRuns): Buffer {
 }
 
 /**
- * Encodes a bitmap of serials: the serial of its lowest bit, then an mpint (RFC 4251 §5) in which
- * bit n stands for that serial plus n. The mpint is in network order. A zero byte is put first if
- * its highest bit is set, because it would be negative otherwise.
+ * Encodes a bitmap of serials: the lowest serial, then an mpint (RFC 4251 §5). Bit n of the mpint
+ * stands for the lowest serial plus n. The mpint is in network order. A zero byte is put first if
+ * the highest bit is set. Without it, the mpint would be a negative number.
  */
 function writeBitmap({ low, high }: SerialRuns): Buffer {
   const start = low[0] ?? 0;

@@ -10,7 +10,7 @@ const P256 = 'prime256v1';
  * program sees if the passphrase was right. This file has no passphrase, so any number will do.
  */
 const CHECK = uint32(0);
-// the private section is padded to a multiple of this even without a cipher
+// The private section of the file is padded to a multiple of 8 bytes, even if no cipher is used.
 const NO_CIPHER_BLOCK = 8;
 
 /**
@@ -40,7 +40,7 @@ function readPkcs8(text: string): KeyObject {
 
 /**
  * Returns true for a key of a type that a certificate authority may have: Ed25519 or P-256. AWS KMS
- * offers both types.
+ * offers both types, so that the key can be in KMS, too.
  */
 export function isAuthorityKey(key: KeyObject): boolean {
   if (key.asymmetricKeyType === 'ec') return key.asymmetricKeyDetails?.namedCurve === P256;
@@ -130,7 +130,7 @@ export function publicKeyLine(blob: Buffer, comment: string): string {
   return `${keyTypeOf(blob)} ${blob.toString('base64')} ${comment}`;
 }
 
-/** Returns the type with which a key in the SSH wire encoding begins. */
+/** Returns the type with which a key in the SSH wire encoding begins, such as `ssh-ed25519`. */
 export function keyTypeOf(blob: Buffer): string {
   return new SshReader(blob).name();
 }

@@ -52,11 +52,11 @@ const CURVES = {
   nistp521: { openssl: 'secp521r1', coordinate: 66 },
 };
 
-const RSA_BITS = { least: 3072, most: 16_384 }; // OpenSSH reads no longer modulus
+const RSA_BITS = { least: 3072, most: 16_384 }; // OpenSSH refuses a longer modulus
 
 /**
  * Parses one line of the form `type base64 [comment]`, as `ssh-keygen` writes a `.pub` file. Every
- * part is checked: the type inside the base64 must equal the type before it, every length must be
+ * part is checked. The type inside the base64 must equal the type before it. Every length must be
  * exact, and points must be on their curve.
  * @throws SshKeyRefusal that names the fault, and the text to send instead
  */

@@ -1,6 +1,6 @@
 /**
  * Runs of serials; a run consists of serials without a gap. The runs are two arrays of numbers and
- * not objects, because a list of 100,000 serials is encoded after each change.
+ * not objects, for speed: a list of 100,000 serials is encoded after each change.
  */
 export interface SerialRuns {
   /** The first serial of each run, ascending. */
@@ -27,13 +27,13 @@ const ENCODINGS = ['list', 'range', 'bitmap'] as const satisfies readonly Serial
 const [LIST, RANGE, BITMAP] = [0, 1, 2]; // the index of each encoding in ENCODINGS
 
 /**
- * The largest number of bytes of a bitmap. A bitmap is encoded as a multi-precision integer, and
- * OpenSSH reads no longer one.
+ * The largest number of bits of a bitmap. A bitmap is encoded as a multi-precision integer, and
+ * OpenSSH refuses a longer integer.
  */
 const LONGEST_BITMAP = 16_384;
 
-// The size of each encoding in bits. Before its content, a section has a byte for its type and its
-// length.
+// The size of each encoding in bits. Before its content, a section has 8 bits for its type and 32
+// bits for its length.
 const SECTION = 8 + 32;
 const SERIAL = 64;
 const RANGE_SECTION = SECTION + 2 * SERIAL;
@@ -44,8 +44,8 @@ const BITMAP_SECTION = SECTION + SERIAL + 32 + 8;
  * Collects serials into runs, which are serials without a gap.
  *
  * @param serials ascending and without duplicates
- * @throws RangeError if they are not, because OpenSSH could read such a list, but would revoke
- *   other serials
+ * @throws RangeError for serials that are not whole numbers in this order. OpenSSH could read a
+ *   list of them, but would revoke other serials
  */
 export function serialRuns(serials: ArrayLike<number>): SerialRuns {
   const low = new Float64Array(serials.length);
@@ -87,14 +87,14 @@ export function joinRuns(one: SerialRuns, other: SerialRuns): SerialRuns {
 }
 
 /**
- * Divides serials into sections so that the total size is the smallest possible: a list for
- * scattered serials, a range for many without a gap, a bitmap for serials that are close to each
- * other. It needs one pass over the runs. For each run and each of the three ways to encode it, it
- * computes the smallest size of all runs up to it. It records the choices that led to these sizes.
+ * Divides serials into sections so that the total size is the smallest possible. Scattered serials
+ * become a list, many without a gap a range, and serials that are close to each other a bitmap. It
+ * needs one pass over the runs. For each run and each of the three ways to encode it, it computes
+ * the smallest size of all runs up to it. It records the choices that led to these sizes.
  */
 export function chooseSections({ low, high }: SerialRuns): SerialSection[] {
   const chosen = new Uint8Array(low.length); // the index of the cheapest encoding for each run
-  // True if the list or bitmap of this run continues that of the previous run.
+  // These are 1 if the list or the bitmap of this run continues that of the previous run.
   const joinsList = new Uint8Array(low.length);
   const joinsBitmap = new Uint8Array(low.length);
   let cheapest = 0;

@@ -168,7 +168,10 @@ function p256Key(point: Buffer): KeyObject {
   return keyOf({ kty: 'EC', crv: 'P-256', ...jwk });
 }
 
-/** Makes a key of Node, which refuses coordinates of another length or beside the curve. */
+/**
+ * Makes a key of Node. Coordinates of another length, or of a point that is not on the curve, are
+ * refused.
+ */
 function keyOf(key: JsonWebKey): KeyObject {
   try {
     return createPublicKey({ key, format: 'jwk' });

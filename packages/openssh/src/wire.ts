@@ -48,7 +48,8 @@ export class SshReader {
   }
 
   /**
-   * Reads a string whose content is again a sequence of strings, as in the lists of certificates.
+   * Reads a string whose content is again a sequence of strings, such as the list of principals in
+   * a certificate.
    */
   strings(): Buffer[] {
     const list = new SshReader(this.string());
@@ -63,7 +64,7 @@ export class SshReader {
   }
 
   /**
-   * Reads a positive integer, which must have its shortest form.
+   * Reads a positive integer (an mpint of RFC 4251 §5), which must have its shortest form.
    * @returns its bytes without the sign byte
    */
   mpint(): Buffer {
@@ -118,7 +119,10 @@ export function sshMpint(bytes: Buffer): Buffer {
   return sshString(isHigh ? Buffer.concat([Buffer.of(0), magnitude]) : magnitude);
 }
 
-/** Encodes strings one after another, as in the lists of certificates. */
+/**
+ * Encodes strings one after another, each with its length before it. The list of principals in a
+ * certificate has this form.
+ */
 export function sshStrings(values: readonly (Uint8Array | string)[]): Buffer {
   return Buffer.concat(values.map(sshString));
 }

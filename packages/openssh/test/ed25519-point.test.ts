@@ -47,7 +47,8 @@ describe('an Ed25519 public key (RFC 8032 §5.1.3)', () => {
   });
 
   it.each([
-    // y = 2: x² has no root. y = 7: RFC 8032 decoders refuse it as well.
+    // For y = 2 and for y = 7, the equation of the curve has no solution x. Decoders by RFC 8032
+    // refuse both, too.
     '0200000000000000000000000000000000000000000000000000000000000000',
     '0700000000000000000000000000000000000000000000000000000000000000',
   ])('refuses %s, which is not on the curve', (point) => {

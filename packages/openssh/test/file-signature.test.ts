@@ -11,7 +11,7 @@ import { requires } from '../../../test/support/programs.js';
 
 const CONTENT = Buffer.from('0'.repeat(64) + '  svc-0.14.0.mjs\n');
 
-/** Brings the bytes of a signature into the text form. */
+/** Converts the bytes of a signature to the text form that `ssh-keygen -Y sign` writes. */
 const armored = (bytes: Buffer) =>
   `-----BEGIN SSH SIGNATURE-----\n${bytes.toString('base64').replaceAll(/.{70}/g, '$&\n')}\n-----END SSH SIGNATURE-----\n`;
 

@@ -187,7 +187,7 @@ describe('OpenSSH PROTOCOL.krl, the serials', () => {
     let serial = START;
     const serials = evenly(100_000, 0).map(() => (serial += 1 + Math.floor(random() * 600_000)));
     const times = evenly(7, 0).map(() => {
-      // The time of the processor is measured, because other processes share the machine.
+      // CPU time is measured and not elapsed time, because other processes share the machine.
       const begin = process.threadCpuUsage();
       encode(serials);
       return process.threadCpuUsage(begin).user / 1000;

@@ -199,7 +199,10 @@ function ecPoint(namedCurve: string): Buffer {
   return Buffer.concat([Buffer.of(4), Buffer.from(x, 'base64url'), Buffer.from(y, 'base64url')]);
 }
 
-/** Returns a number of so many bits as the content of an mpint; its factors do not matter. */
+/**
+ * Returns a number of so many bits as the content of an mpint (RFC 4251 §5). It need not be the
+ * product of two primes, because no check looks at that.
+ */
 function modulus(bits: number, lastBit: 0 | 1 = 1): Buffer {
   const value = (1n << BigInt(bits - 1)) | 0b1010n | BigInt(lastBit);
   const digits = value.toString(16);

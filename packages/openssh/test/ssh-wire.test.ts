@@ -28,7 +28,7 @@ describe('RFC 4251 §5, reading', () => {
     expect(() => fields.end()).not.toThrow();
   });
 
-  // The examples of the RFC.
+  // The examples of RFC 4251 §5.
   it.each([
     ['0000000809a378f9b2e332a7', '09a378f9b2e332a7'],
     ['000000020080', '80'],

@@ -27,7 +27,10 @@ async function run(args: readonly string[]): Promise<number> {
   }
 }
 
-/** Returns true if a word after the name of a command is none of the command's own. */
+/**
+ * Returns true if a word after the name of a command begins the arguments of another program, as in
+ * `svc ssh HOST`.
+ */
 function beginsOthers(name: string, word: string): boolean {
   const own = COMMANDS.find((one) => one.name === name)?.ownWords;
   return own !== undefined && !own.includes(word);
@@ -52,8 +55,8 @@ async function runCommand(options: GlobalOptions, terminal: Terminal): Promise<n
   const status = await endOf(command, args, context).catch((error: unknown) =>
     report(withSuggestion(error, entry, args), terminal),
   );
-  // A look-up of a name cannot be cancelled. It would keep the process, and the program that waits
-  // for it, until the name server answers.
+  // A look-up of a name in the DNS cannot be cancelled. It would keep this process running, and the
+  // program that waits for it, until the name server answers.
   return isForTool ? process.exit(status) : status;
 }
 

@@ -23,7 +23,10 @@ import { replaceProgram, restorePrevious } from '../src/update/replacement.js';
 import { compareVersions, isFarAhead } from '../src/program/version.js';
 import { Terminal } from '../src/terminal/terminal.js';
 
-/** Returns a small executable that tells its version alone. */
+/**
+ * Returns a shell script that stands in for the command: it prints its version, and does nothing
+ * else.
+ */
 const executable = (version: string) => Buffer.from(`#!/bin/sh\necho 'svc ${version}'\n`);
 
 let folder: string;
@@ -43,7 +46,10 @@ const program = (platform = 'linux', arch = 'x64'): InstalledProgram => ({
   arch,
 });
 
-/** Offers one file as the release 0.15.0, under the name for a program. */
+/**
+ * Makes a folder with a release 0.15.0 of one file, and returns the arguments for
+ * {@link replaceProgram}.
+ */
 function offer(content: Buffer, of = program()) {
   const name = fileInRelease(of, '0.15.0');
   const release = mkdtempSync(join(folder, 'release-'));

@@ -50,8 +50,8 @@ export interface AttestationTrust {
  * Verifies that an attestation statement proves that a credential is in hardware of the vendor
  * whose roots are trusted.
  *
- * @returns the AAGUID of the model in the certificate, and never that in authData; null if the
- *   certificate has none
+ * @returns the AAGUID (the UUID of the model) in the certificate, and never that in the
+ *   authenticator data; null if the certificate has none
  * @throws Refusal for every other statement, with the first reason found
  */
 export function verifyAttestation(

@@ -100,8 +100,9 @@ export function readAuthenticatorData(
 }
 
 /**
- * Refuses a credential that can be copied out of its authenticator (NIST SP 800-63B-4 appendix B),
- * by the flags BE and BS (WebAuthn Level 3 §6.1.3). No hardware key ever sets them.
+ * Refuses a credential that can be copied out of its authenticator (NIST SP 800-63B-4 appendix B).
+ * Such a credential has the flag BE (backup eligible) or BS (backed up, WebAuthn Level 3 §6.1.3).
+ * No hardware key ever sets these flags. A flag that WebAuthn reserves is refused, too.
  */
 function checkFlags(flags: number): void {
   if ((flags & FLAG.backupEligible) !== 0) {

@@ -14,7 +14,7 @@ const codec = new Encoder({
  *
  * Encoding the items again must give the same bytes. So duplicate keys of a map, indefinite and
  * oversized lengths, invalid UTF-8 and bytes outside of items are refused. Another parser, which
- * reads the same bytes later, could read these differently.
+ * reads the same bytes later, could give such bytes another meaning.
  *
  * @returns the items, maps as `Map`
  * @throws Refusal for any other bytes

@@ -79,8 +79,8 @@ export function completeChain(
 }
 
 /**
- * Returns true if no intermediate certificate is missing after a certificate: a trusted root has
- * the name of its issuer, or it names itself as its issuer.
+ * Returns true if no intermediate certificate is missing after a certificate. Then a trusted root
+ * has the name of its issuer, or the certificate names itself as its issuer.
  */
 function isLast({ x509 }: ParsedCertificate, anchors: readonly TrustAnchor[]): boolean {
   return (
@@ -110,8 +110,8 @@ function findIntermediate(
 }
 
 /**
- * Refuses a root in the client's statement, even a trusted one, because its presence proves
- * nothing.
+ * Refuses a root in the client's statement, even a trusted one, because a client can send a copy of
+ * any root. Trust comes only from the roots that the service itself has.
  */
 function refuseRoot(
   certificate: ParsedCertificate,

@@ -53,9 +53,9 @@ export interface ParsedCertificate {
 /**
  * Parses one DER certificate.
  *
- * @throws Refusal for bytes that are not exactly one DER certificate, for a certificate that has an
- *   extension twice or before version 3 (RFC 5280 §4.1.2.9), for one without an issuer (§4.1.2.4),
- *   and for one that this reader takes for an authority and OpenSSL does not
+ * @throws Refusal in these cases: the bytes are not exactly one DER certificate; an extension
+ *   occurs twice, or in a certificate before version 3 (RFC 5280 §4.1.2.9); the issuer is missing
+ *   (§4.1.2.4); or the certificate is an authority for this parser but not for OpenSSL
  */
 export function parseCertificate(bytes: Uint8Array): ParsedCertificate {
   const der = withWholeSignatureOctets(bytes);

@@ -26,7 +26,10 @@ import {
 const MODEL = 'c0ffee00-5f70-4a7e-8e1d-50f7a4e0ce01';
 const bytes = (text: string) => Buffer.from(text, 'base64url');
 
-/** A registration of the golden vectors, with what a policy needs of it. */
+/**
+ * Reads a registration from the test vectors. Returns the arguments of `verifyAttestation` for it,
+ * and its client data.
+ */
 function vector(format: AttestationFormat) {
   const file = new URL(`../../../test/vectors/webauthn/${format}.json`, import.meta.url);
   const { now, rootPem, registration } = JSON.parse(readFileSync(file, 'utf8'));

@@ -2,7 +2,7 @@ import { expect, it, describe } from 'vitest';
 import { parseCertificate, Refusal } from '@svc/webauthn-policy';
 
 describe('a certificate of an attestation', () => {
-  // Found by the fuzzer: `npm run -s fuzz -- certificate`.
+  // The fuzzer (`npm run -s fuzz -- certificate`) found these certificates.
   it.each([
     [
       'with extensions before version 3 (RFC 5280 §4.1.2.9)',

@@ -7,13 +7,17 @@ import { signAdHoc } from './macho-signature.js';
 import { removeSignature } from './pe-signature.js';
 import { PLATFORMS, runtimePackages } from './runtimes.js';
 
-/** The name of the script in the executables. It is a name alone, so that no path is in them. */
+/**
+ * The name of the script in the executables. It has no folder, so that the executables contain no
+ * path of this machine.
+ */
 const MAIN = 'svc.mjs';
 
 /**
  * Makes the executables of the command: the program of Node of each platform, with the script in
  * it. They are single executable applications of Node. None has a snapshot or a cache of compiled
- * code, which would belong to one platform, so the bytes of the application are the same in all.
+ * code, because these would belong to one platform. So the bytes of the application are the same in
+ * all executables.
  *
  * @param {{ script: string, work: string, npm: (folder: string, args: string[]) => void }} options
  *   the bundle of the command, an empty folder, and the function that runs npm in a folder

@@ -24,8 +24,8 @@ const SUPER_BLOB_SIZE = 20;
 
 /**
  * Signs a program for macOS without a key ("ad hoc"): the signature has the SHA-256 of each page.
- * Apple Silicon runs no program without one. It says nothing about who made the program, so
- * Gatekeeper treats the program as it treats an unsigned one.
+ * Apple Silicon runs no program without a signature. This one does not say who made the program, so
+ * that Gatekeeper treats the program like an unsigned one.
  *
  * @param {string} path a Mach-O file of one 64-bit architecture without a signature
  * @param {string} identifier the name of the program in the signature
@@ -77,7 +77,7 @@ function withSignature(file, identifier) {
   return signed;
 }
 
-/** Writes the head of the directory of hashes, in the order of its fields. */
+/** Writes the fields before the list of hashes (the CodeDirectory of the signature). */
 function writeDirectory(head, { directorySize, nameLength, pages, codeLimit, text }) {
   const words = [
     CODE_DIRECTORY,

@@ -24,7 +24,10 @@ export function manifestsOf({ version, url, files, summary }) {
   };
 }
 
-/** The formula of Homebrew, which unpacks a gzip file by itself. */
+/**
+ * Returns the formula for Homebrew. Homebrew unpacks a gzip file by itself, so that the formula
+ * finds the program.
+ */
 function formulaOf({ version, summary, homepage }, of) {
   const choice = (system, name) =>
     [
@@ -76,7 +79,10 @@ function scoopOf({ version, summary, homepage }, of) {
   return `${JSON.stringify(manifest, null, 4)}\n`;
 }
 
-/** The three files of a package at winget: its version, its installer and its description. */
+/**
+ * Returns the three files of a package at winget, by their names: its version, its installer and
+ * its description.
+ */
 function wingetOf({ version, summary, homepage }, of) {
   const { url, sha256 } = of('win-x64');
   const fileOf = (kind, lines) =>

@@ -20,8 +20,8 @@ const DESCRIPTION = `The command logs in to an svc server with a FIDO2 security 
 git and kubectl the short-lived credentials of that login.`;
 
 /**
- * What the programs load, in the notation of RPM. Debian's names for the same are in the control
- * file below.
+ * The shared libraries that the executables load, in the notation of RPM. The field `Depends` below
+ * has Debian's names for the same libraries.
  */
 const LIBRARIES = [
   'libatomic.so.1()(64bit)',
@@ -47,7 +47,10 @@ ${DESCRIPTION.replaceAll(/^/gm, ' ')}
  The package brings its own Node.js.
 `;
 
-/** Where bash, zsh and fish look for completions, on Debian and on Fedora. */
+/**
+ * The files in which bash, zsh and fish look for completions: first those of Debian, then those of
+ * Fedora.
+ */
 const COMPLETIONS = {
   bash: 'usr/share/bash-completion/completions/svc',
   zsh: 'usr/share/zsh/vendor-completions/_svc',
@@ -56,8 +59,9 @@ const COMPLETIONS = {
 const COMPLETIONS_OF_RPM = { ...COMPLETIONS, zsh: 'usr/share/zsh/site-functions/_svc' };
 
 /**
- * Writes the files of the command: the script, the executables, the packages with the ones for
- * Linux, and the manifests of Homebrew, Scoop and winget if the address of the files is known.
+ * Writes the files of the command: the script, the executables, and the packages with the
+ * executables for Linux. If the address of the files is known (`url`), it also writes the manifests
+ * of Homebrew, Scoop and winget.
  *
  * @param {{ command: { script: string, executables: Record<string, string>, licenses: string[] },
  *   out: string, version: string, time: number, url?: string, digestOf: (path: string) =>
@@ -72,7 +76,8 @@ export async function packCommand({ command, out, version, time, url, digestOf }
     const isWindows = platform.startsWith('win-');
     return { platform, from, name: `svc-${version}-${platform}${isWindows ? '.exe' : '.gz'}` };
   });
-  // At once, because each takes a while and the compression has threads of its own.
+  // The files are written at the same time, because compression takes a while and has threads of
+  // its own.
   await Promise.all(
     named.map(async ({ from, name }) => {
       if (name.endsWith('.exe')) copyFileSync(from, join(out, name));
@@ -95,7 +100,10 @@ export async function packCommand({ command, out, version, time, url, digestOf }
   return [...names, ...Object.keys(manifests)];
 }
 
-/** The head of gzip has neither a name nor a time. */
+/**
+ * Compresses a file by gzip. The result has neither a name nor a time in its header, so that equal
+ * files become equal archives.
+ */
 async function compress(from, to) {
   await pipeline(createReadStream(from), createGzip({ level: 9 }), createWriteStream(to));
 }
@@ -126,7 +134,10 @@ async function writePackages({ platform, from, content, out, version, time }) {
   return [deb, name];
 }
 
-/** Returns what the packages of all architectures have: the completions, and the licenses. */
+/**
+ * Returns the files that the packages of all architectures have in common: the completions, and the
+ * licenses.
+ */
 function contentOf({ script, licenses }) {
   const [own, ofNode] = licenses.map((path) => readFileSync(path, 'utf8'));
   const completionOf = (shell) =>

@@ -11,8 +11,8 @@ const SECTION_SIZE = 40;
 
 /**
  * Removes what is left of the signature of a program for Windows after the script was written into
- * it. Windows would show a wrong signature, and tools would not replace it. The checksum is made
- * again.
+ * it. Windows would show a wrong signature, and tools would not replace it. The checksum of the
+ * file is computed again.
  *
  * @param {string} path a PE file for 64 bits
  * @throws Error for another file
@@ -24,7 +24,7 @@ export function removeSignature(path) {
   if (whole.toString('latin1', header, header + 4) !== 'PE\0\0')
     throw new Error('the file is no PE file');
   if (whole.readUInt16LE(optional) !== PE32_PLUS) throw new Error('the file is not for 64 bits');
-  // The signature is behind all sections.
+  // The signature is stored after all sections, so that it is cut off here.
   const file = whole.subarray(0, endOfSections(whole, header));
   file.fill(0, optional + DIRECTORIES + 8 * SECURITY, optional + DIRECTORIES + 8 * SECURITY + 8);
   file.writeUInt32LE(0, optional + CHECKSUM);

@@ -11,8 +11,8 @@ const ENTRY_SIZE = 16;
 const ALIGNMENT = { [INT16]: 2, [INT32]: 4 };
 
 /**
- * A header of RPM: a list of tags, and their values. The list is in one region, which says that no
- * tag was added later.
+ * A header of RPM: a list of tags, and their values. All tags are in one region, which shows that
+ * no tag was added later.
  */
 export class HeaderIndex {
   #entries = [];

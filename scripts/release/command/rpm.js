@@ -58,7 +58,10 @@ const SIGNATURE_REGION = 62;
 const SHA256 = 8;
 const EQUAL = 8;
 const DOCUMENTATION = 2;
-/** The condition that rpm itself fulfils, which keeps an rpm that is too old from the package. */
+/**
+ * The kind and the version of conditions that rpm itself must fulfil, so that an rpm that is too
+ * old does not install the package.
+ */
 const OF_RPM = { flags: 0x1000000 | 8 | 2, version: '4.0-1' };
 const RPM_FEATURES = [
   ['rpmlib(CompressedFileNames)', '3.0.4-1'],
@@ -67,8 +70,8 @@ const RPM_FEATURES = [
 ];
 
 /**
- * Writes a package of RPM 4. It depends on its content alone, as no version of `rpmbuild` promises,
- * and has no script.
+ * Writes a package of RPM 4. Equal content makes an equal package, which no version of `rpmbuild`
+ * promises. The package has no scripts.
  *
  * @param {{ file: string, entries: import('../tar.js').Entry[], about: { name: string, version:
  *   string, architecture: string, summary: string, description: string, license: string, requires:
@@ -98,7 +101,10 @@ export async function writeRpm({ file, entries, about, time }) {
   rmSync(payload);
 }
 
-/** Returns the version of a package, where 0.14.0~rc.1 is older than 0.14.0. */
+/**
+ * Converts a version to the notation of RPM, such as `0.14.0~rc.1`. The tilde makes it older than
+ * `0.14.0`.
+ */
 export function rpmVersion(version) {
   return version.replaceAll('-', '~');
 }
@@ -158,7 +164,7 @@ function headerOf({ files, sizes, digests, about, time, payload }) {
   return index.bytes();
 }
 
-/** Adds what the package says about its files, each in a list of its own. */
+/** Adds the tags about the files. Each tag has a list with one value for each file. */
 function addFiles(index, { files, sizes, digests, time }) {
   const places = files.map(({ path }) => path.slice(1)); // without the dot: "./usr" is "/usr"
   const folders = [...new Set(places.map((path) => path.slice(0, path.lastIndexOf('/') + 1)))];
@@ -208,7 +214,9 @@ function signaturesOf(header, { payload, size }) {
   return index.bytes();
 }
 
-/** Returns the first 96 bytes, which only tell old programs that the file is a package. */
+/**
+ * Returns the first 96 bytes (the lead). They only show old programs that the file is a package.
+ */
 function lead({ name, version, architecture }) {
   const bytes = Buffer.alloc(96);
   bytes.writeUInt32BE(0xedabeedb, 0);

@@ -1,12 +1,13 @@
 /**
- * The version of Node in the executables. All platforms have the same one, because it writes the
- * application into the program of each: a version that a platform lacks cannot be used.
+ * The version of Node in the executables. It is the same for all platforms, because one Node writes
+ * the script into the Node of each platform. So it must be a version that every platform has.
  */
 export const RUNTIME_VERSION = '26.10.0';
 
 /**
- * The platforms of the executables: the package of npm with their Node and its SHA-512, the program
- * in it, and their names at Debian and at RPM.
+ * The platforms of the executables. `name` and `integrity` are the package of npm with the Node of
+ * the platform, and its SHA-512. `program` is the path of Node in the package. `debian` and `rpm`
+ * are the names of the platform there.
  */
 export const PLATFORMS = {
   'linux-x64': {

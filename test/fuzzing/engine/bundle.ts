@@ -7,18 +7,23 @@ import { GLOBAL_COUNTERS, instrument } from './instrument.js';
 import type { FuzzTarget } from './target.js';
 
 /**
- * The folder below which instrumented bundles are written, so that packages are found from them.
+ * The folder for instrumented bundles. It is below `node_modules`, so that the imports of packages
+ * in a bundle are resolved.
  */
 const FOLDER = 'node_modules/.cache/';
 
-/** A target whose parser, and the libraries behind it, count the blocks that they execute. */
+/**
+ * A target with an instrumented parser: it and its libraries count how often each block of code
+ * runs.
+ */
 export interface GuidedTarget {
   readonly target: FuzzTarget;
   readonly coverage: Coverage;
 }
 
 /**
- * Bundles a target with its parser and the libraries of that parser, adds counters, and loads it.
+ * Bundles a target with its parser and the libraries of that parser, adds the counters, and loads
+ * the bundle.
  *
  * @param file a module that exports the target as `target`
  */
@@ -45,7 +50,7 @@ async function bundled(file: string): Promise<string> {
   const bundle = await rolldown({
     input: file,
     platform: 'node',
-    // Its paths are those of declarations, for the compiler alone.
+    // The `paths` of tsconfig.json lead to type declarations, which only the compiler can use.
     tsconfig: false,
     resolve: { conditionNames: ['source', 'import', 'node', 'default'] },
     logLevel: 'silent',

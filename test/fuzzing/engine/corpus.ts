@@ -14,7 +14,10 @@ export function readCorpus(target: string): Buffer[] {
   return lines.filter((line) => line !== '').map((line) => Buffer.from(line, 'base64'));
 }
 
-/** Stores inputs of a target, the shortest first, as many as fit into a small file. */
+/**
+ * Stores inputs of a target, the shortest first, as many as fit into the largest size of a file
+ * ({@link MOST_BYTES}).
+ */
 export function writeCorpus(target: string, inputs: readonly Uint8Array[]): void {
   let size = 0;
   const lines = [...new Set(inputs.map((input) => Buffer.from(input).toString('base64')))]

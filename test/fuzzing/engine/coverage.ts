@@ -1,14 +1,14 @@
 /**
- * The number of executions of each block of the instrumented code, saturated at 255, and the blocks
- * that earlier inputs reached.
+ * Counts how often an input executes each block of the instrumented code (up to 255), and remembers
+ * what earlier inputs reached. A feature is a pair of a block and a class of its count.
  */
 export class Coverage {
-  /** The counters, to which the instrumented code adds. */
+  /** The counter of each block, which the instrumented code increments. */
   readonly counters: Uint8ClampedArray;
   readonly #words: Uint32Array;
-  /** The classes of counts that were seen for each block, as bits. */
+  /** The classes of counts that were seen for each block, one bit for each class. */
   readonly #seen: Uint8Array;
-  /** The number of pairs of a block and a class of counts that were seen. */
+  /** The number of features that were seen so far. */
   features = 0;
 
   constructor(readonly blocks: number) {
@@ -25,7 +25,7 @@ export class Coverage {
   }
 
   /**
-   * Adds the counters of one execution to what was seen, and sets them to zero.
+   * Adds the features of one execution to the seen ones, and sets the counters to zero.
    *
    * @returns the number of features that no earlier execution had
    */
@@ -47,7 +47,7 @@ export class Coverage {
     return found;
   }
 
-  /** Forgets what was seen. */
+  /** Forgets all features, and sets the counters to zero. */
   reset(): void {
     this.counters.fill(0);
     this.#seen.fill(0);
@@ -55,7 +55,10 @@ export class Coverage {
   }
 }
 
-/** Returns the class of a count as one bit, so that each further iteration is no new feature. */
+/**
+ * Returns the class of a count as one bit: 1, 2, 3, 4–7, 8–15, 16–31, 32–127 or more. So one more
+ * iteration of a loop is seldom a new feature.
+ */
 function classOf(count: number): number {
   if (count < 4) return count === 0 ? 0 : 1 << (count - 1);
   if (count < 8) return 8;

@@ -3,26 +3,33 @@ import { Mutator } from './mutator.js';
 import { SeededRandom } from './random.js';
 import type { FuzzTarget } from './target.js';
 
-/** The most milliseconds for one input. A slower input is a finding. */
+/** The largest number of milliseconds for one input. A slower input is a finding. */
 const SLOW_MS = 1_000;
-/** The number of times that a slow input is run again, because another program may be at fault. */
+/**
+ * The number of times that a slow input is run again. It is a finding only if it is slow each time,
+ * because another program may have slowed it.
+ */
 const SLOW_AGAIN = 3;
 const MOST_FINDINGS = 20;
 
-/** What one run is to do. */
+/** The options of one run of the fuzzer. */
 export interface FuzzRun {
   readonly executions: number;
   /** The seed of the random numbers. The same seed gives the same mutants. */
   readonly seed: number;
-  /** Inputs that an earlier run found, beside those of the target. */
+  /** Inputs that an earlier run stored, in addition to the seeds of the target. */
   readonly corpus: readonly Buffer[];
-  /** The counters of the instrumented parser; undefined for mutants without guidance. */
+  /**
+   * The counters of the instrumented parser; undefined for a run that is not guided by coverage.
+   */
   readonly coverage: Coverage | undefined;
-  /** Called before each execution, so that the input of a hang is known. */
+  /**
+   * Is called with each input before its execution, so that the input is known if the parser hangs.
+   */
   readonly before?: (input: Buffer) => void;
 }
 
-/** An input on which a parser did not do what its target demands. */
+/** An input for which the parser broke a rule of its target, and the error. */
 export interface Finding {
   readonly error: string;
   readonly input: Buffer;
@@ -34,11 +41,17 @@ export interface FuzzResult {
   /** The number of inputs that the parser accepted. */
   readonly accepted: number;
   readonly findings: readonly Finding[];
-  /** The inputs that reached something new, the smallest set that the run knows. */
+  /**
+   * A small set of the inputs that reached something new. Without coverage these are the seeds and
+   * the corpus.
+   */
   readonly corpus: readonly Buffer[];
 }
 
-/** Runs a target on its corpus, and then on mutants of it. Inputs that reach new code are kept. */
+/**
+ * Runs a target on its seeds and corpus, and then on mutants of these inputs. With coverage,
+ * mutants that reach new code are kept for further mutants.
+ */
 export async function fuzz(target: FuzzTarget, run: FuzzRun): Promise<FuzzResult> {
   return new Fuzzer(target, run).result();
 }
@@ -79,7 +92,10 @@ class Fuzzer {
     };
   }
 
-  /** Returns an input to change. One of the newest is chosen more often. */
+  /**
+   * Returns a kept input to change. Half of the time it is one of the newest 32, because these
+   * reached code last.
+   */
   #chosen(): Buffer {
     const kept = this.#kept;
     if (this.#random.oneIn(2)) return this.#random.pick(kept);
@@ -92,7 +108,8 @@ class Fuzzer {
     const start = performance.now();
     try {
       const answer = this.target.run(input);
-      // Most parsers are synchronous, and waiting for each of them would take longer than parsing.
+      // `await` is used for promises only, because most parsers are synchronous and it would take
+      // longer than they do.
       if (answer instanceof Promise ? await answer : answer) this.#accepted += 1;
     } catch (error) {
       this.#report(textOf(error), input);
@@ -111,7 +128,7 @@ class Fuzzer {
     return true;
   }
 
-  /** Runs an input again; what it does was recorded before. */
+  /** Runs an input again, and ignores its errors, because they were recorded at the first run. */
   async #replay(input: Buffer): Promise<void> {
     try {
       await this.target.run(input);
@@ -127,7 +144,10 @@ class Fuzzer {
     this.#findings.set(error, { error, input: Buffer.from(input) });
   }
 
-  /** Selects the inputs that together reach what all reach, the shortest first. */
+  /**
+   * Selects inputs that together reach the same features as all kept inputs, trying the shortest
+   * first.
+   */
   async #smallest(coverage: Coverage): Promise<Buffer[]> {
     coverage.reset();
     const chosen: Buffer[] = [];
@@ -139,7 +159,10 @@ class Fuzzer {
   }
 }
 
-/** Returns an error with the place in which it was thrown, so that two places are two findings. */
+/**
+ * Returns the text of an error with the function that threw it, so that equal errors from two
+ * functions are two findings.
+ */
 function textOf(error: unknown): string {
   if (!(error instanceof Error)) return `threw ${String(error)}`;
   const place = /\n\s+at (?:async )?([\w.#<> ]+)/.exec(error.stack ?? '')?.[1] ?? '';

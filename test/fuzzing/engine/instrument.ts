@@ -1,6 +1,6 @@
 import ts from 'typescript';
 
-/** The name of the counters in the instrumented code. */
+/** The name of the variable with the counters in the instrumented code. */
 const COUNTERS = 'svcFuzzCounters';
 
 /** Instrumented code, and the number of blocks that it counts. */
@@ -93,7 +93,7 @@ export function instrument(text: string): Instrumented {
   return { code: `const ${COUNTERS} = globalThis.${GLOBAL_COUNTERS};\n${code}`, blocks };
 }
 
-/** The operators whose right side is evaluated in some cases only. */
+/** The operators that do not always evaluate their right side, which is therefore a block. */
 const DECIDING: ReadonlySet<ts.SyntaxKind> = new Set([
   ts.SyntaxKind.AmpersandAmpersandToken,
   ts.SyntaxKind.BarBarToken,

@@ -3,7 +3,7 @@ import { copyOf, mutateParts } from './structure.js';
 import { DER } from './structures.js';
 import type { FuzzTarget } from './target.js';
 
-/** Bytes at which parsers often decide: bounds of types, lengths, and signs. */
+/** Bytes that often matter to parsers: the bounds of types and lengths, and signs. */
 const INTERESTING = [0, 1, 0x10, 0x1f, 0x20, 0x30, 0x40, 0x5f, 0x7f, 0x80, 0x81, 0x82, 0xfe, 0xff];
 
 /**
@@ -40,7 +40,7 @@ const COMMON = [
   '\u{1F511}',
 ].map((word) => Buffer.from(word));
 
-/** The bytes of a run of text. */
+/** The bytes that belong to a word for {@link replaceText}. */
 const TEXT: ReadonlySet<number> = new Set(
   Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:/@-'),
 );
@@ -62,7 +62,7 @@ const CHANGES: readonly Change[] = [
   truncate,
 ];
 
-/** Makes mutants of inputs for one target. */
+/** Makes mutants (changed copies) of the inputs of one target. */
 export class Mutator {
   readonly #words: readonly Buffer[];
 
@@ -73,12 +73,16 @@ export class Mutator {
     this.#words = [...COMMON, ...target.dictionary.map((word) => Buffer.from(word))];
   }
 
-  /** Returns an input with one to eight changes; some of them are parts of another input. */
+  /**
+   * Returns a copy of an input with one to eight changes. Some changes insert parts of the other
+   * input.
+   */
   mutant(input: Buffer, other: Buffer): Buffer {
     const { random, target } = this;
     let bytes = input;
     for (let rounds = 1 + random.below(random.pick([1, 2, 4, 8])); rounds > 0; rounds -= 1) {
-      // Each round is limited, because rounds of copies would otherwise multiply.
+      // The length is limited after each round, because several rounds that copy parts would
+      // multiply it.
       bytes = this.#changed(bytes, other).subarray(0, target.longest);
     }
     return bytes;
@@ -96,7 +100,10 @@ export class Mutator {
     return random.oneIn(8) ? splice(bytes, other, random) : this.#changedBytes(bytes);
   }
 
-  /** Changes the content of a part. It is often a certificate, whose lengths are kept right. */
+  /**
+   * Changes the content of a part. If it looks like DER, as a certificate does, mostly a value
+   * inside is changed, and all lengths are computed again.
+   */
   #changedContent(bytes: Buffer): Buffer {
     const mayBeDer = bytes.length > 16 && bytes[0] === 0x30;
     if (!mayBeDer || this.random.oneIn(4)) return this.#changedBytes(bytes);

@@ -8,7 +8,8 @@ const HANG_MS = 30_000;
 const HEAP_MB = 768;
 
 /**
- * What a thread is to do. `shared` has the number of executions, and the input of the present one.
+ * The task of a thread. `shared` has the number of executions so far (4 bytes), the length of the
+ * present input (4 bytes), and the input.
  */
 export interface WorkerTask {
   readonly name: TargetName;
@@ -18,10 +19,10 @@ export interface WorkerTask {
   readonly shared: SharedArrayBuffer;
 }
 
-/** The result of a run with guidance. */
+/** The result of a run that is guided by coverage. */
 export interface GuidedResult extends FuzzResult {
   readonly parser: string;
-  /** The number of blocks of the parser and its libraries. */
+  /** The number of code blocks of the parser and its libraries. */
   readonly blocks: number;
   readonly reached: number;
   readonly features: number;
@@ -32,7 +33,7 @@ export interface GuidedResult extends FuzzResult {
 }
 
 /**
- * Runs a target with guidance in a thread of its own.
+ * Runs a target, guided by coverage, in a thread of its own.
  *
  * @returns a result with a finding if the parser hangs, or ends the thread
  */
@@ -60,7 +61,10 @@ export async function runTarget(
   }
 }
 
-/** Watches a number, and rejects if it does not change for a long time. */
+/**
+ * Watches the number of executions. Rejects if it does not change for {@link HANG_MS}, or for ten
+ * times as long before the first execution.
+ */
 function watched(progress: Int32Array): { promise: Promise<never>; stop: () => void } {
   const { promise, reject } = Promise.withResolvers<never>();
   let last = -1;

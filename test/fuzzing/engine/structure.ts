@@ -1,8 +1,8 @@
 import type { SeededRandom } from './random.js';
 
 /**
- * A part of an input. `head` says what the part is, in the encoding of its structure; `content` is
- * either bytes or further parts.
+ * A part of an input. `head` has the bytes that give its type in the encoding, such as a tag.
+ * `content` is either bytes or further parts.
  */
 export interface Part {
   head: Buffer;
@@ -10,11 +10,11 @@ export interface Part {
 }
 
 /**
- * An encoding of parts. Writing computes all lengths again, so that a mutant of the parts passes
- * the checks of lengths, and reaches the code behind them.
+ * An encoding that divides inputs into parts. `write` computes all lengths again. So a changed
+ * input passes the parser's checks of lengths, and reaches the code behind them.
  */
 export interface Structure {
-  /** Divides an input into parts. It accepts any bytes, because inputs are mutants. */
+  /** Divides an input into parts. It accepts any bytes, because mutants need not be valid. */
   read(bytes: Buffer): Part[];
   write(parts: readonly Part[]): Buffer;
 }
@@ -24,7 +24,10 @@ export type MutateBytes = (bytes: Buffer) => Buffer;
 
 const MOST_COPIES = 40;
 
-/** Changes one place of a tree of parts; `donors` are the parts of another input. */
+/**
+ * Changes one place of a tree of parts: removes, copies, replaces, moves, nests or changes a part.
+ * `donors` are the parts of another input, of which one may be inserted.
+ */
 export function mutateParts(
   parts: Part[],
   donors: readonly Part[],
@@ -56,7 +59,7 @@ export function mutateParts(
   random.pick(operations)();
 }
 
-/** Returns a tree of parts whose changes do not reach the original. */
+/** Returns a copy of a tree of parts, which can be changed without changing the original. */
 export function copyOf({ head, content }: Part): Part {
   return { head, content: Buffer.isBuffer(content) ? content : content.map(copyOf) };
 }

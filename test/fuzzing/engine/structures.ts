@@ -3,7 +3,10 @@ import type { Part, Structure } from './structure.js';
 const NOTHING = Buffer.alloc(0);
 const DEEPEST = 24;
 
-/** Parts of text: the matches of a pattern, which must cover every text. */
+/**
+ * Returns the structure of a text. Its parts are the matches of a global pattern, which must cover
+ * every text.
+ */
 export function wordsBy(pattern: RegExp): Structure {
   return {
     read: (bytes) =>
@@ -36,7 +39,7 @@ function readDer(bytes: Buffer, depth: number): Part[] | undefined {
     const start = at + 2 + width;
     if (start + length > bytes.length) return undefined;
     const content = bytes.subarray(start, start + length);
-    // An OCTET STRING often contains DER, and so does what is constructed.
+    // A constructed value (bit 0x20) contains DER, and an OCTET STRING (tag 4) often does.
     const mayNest = depth < DEEPEST && ((tag & 0x20) !== 0 || tag === 0x04);
     const inner = mayNest && content.length > 0 ? readDer(content, depth + 1) : undefined;
     parts.push({ head: bytes.subarray(at, at + 1), content: inner ?? content });
@@ -136,10 +139,12 @@ function cborHead(kind: number, count: number): Buffer {
 }
 
 /**
- * The fields of the SSH wire encoding (RFC 4251 §5). The encoding does not say the types of fields,
- * so a text says them: `s` for a string, a digit for as many bytes.
+ * Returns the structure of the SSH wire encoding (RFC 4251 §5). The encoding does not contain the
+ * types of its fields, so a text says them. In it, `s` is a string with a length, and a digit is
+ * that number of bytes.
  *
- * @param typesOf returns the types of the fields after the first, which is a string
+ * @param typesOf returns the types of all fields after the first one, given the first field, which
+ *   is a string
  */
 export function sshFields(typesOf: (first: string) => string): Structure {
   return {
@@ -176,7 +181,10 @@ function writeField({ head, content }: Part): Buffer {
   return Buffer.concat([length, inner]);
 }
 
-/** The segments of a compact JWS (RFC 7515 §3.1), decoded, so that mutants are of their JSON. */
+/**
+ * The segments of a compact JWS (RFC 7515 §3.1). They are decoded, so that mutants change the JSON
+ * inside.
+ */
 export const JWS: Structure = {
   read: (bytes) =>
     bytes

@@ -1,14 +1,14 @@
 import type { Structure } from './structure.js';
 
-/** A parser under test: how to call it, and what must be true of each of its answers. */
+/** A parser under test: the way to call it, and the rules that each of its answers must keep. */
 export interface FuzzTarget {
-  /** The functions that are tested, as the table names them. */
+  /** The names of the tested functions, for the printed table. */
   readonly parser: string;
   /** Valid inputs, from which the first mutants are made. */
   readonly seeds: readonly Buffer[];
   /** Words of the language of the parser, which mutants contain more often than other bytes. */
   readonly dictionary: readonly (string | Buffer)[];
-  /** The parts of an input, so that mutants keep its outer form; undefined for plain bytes. */
+  /** The structure of an input, so that mutants keep its outer form; undefined for plain bytes. */
   readonly structure?: Structure;
   /** The largest number of bytes of a mutant. */
   readonly longest: number;

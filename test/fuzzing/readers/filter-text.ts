@@ -5,7 +5,10 @@ export function filterText(filter: Filter): string {
   return textOf(filter, false);
 }
 
-/** Writes a filter; inside brackets, only the name of a sub-attribute is written. */
+/**
+ * Writes a filter. Inside of brackets (`isInside`), an attribute is written as the name of the
+ * sub-attribute alone.
+ */
 function textOf(filter: Filter, isInside: boolean): string {
   switch (filter.kind) {
     case 'and':

@@ -14,7 +14,8 @@ export interface ReadRevocations {
 }
 
 /**
- * Reads a key revocation list. It shares no code with the writer except for lengths and integers.
+ * Reads a key revocation list. It shares no code with the writer of the service except for lengths
+ * and integers, so that it can check the writer.
  */
 export function readRevocations(bytes: Buffer): ReadRevocations {
   const reader = new SshReader(bytes);
@@ -70,7 +71,7 @@ function runsIn(type: number, content: Buffer): Run[] {
   return bits.map((bit) => [first + BigInt(bit), first + BigInt(bit)] as const);
 }
 
-/** Joins runs that touch or overlap, which are in ascending order. */
+/** Sorts runs of serials, and joins those that touch or overlap. */
 function joined(runs: readonly Run[]): Run[] {
   const result: [bigint, bigint][] = [];
   for (const [first, last] of runs.toSorted(([one], [other]) => (one < other ? -1 : 1))) {

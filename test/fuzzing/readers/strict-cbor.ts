@@ -5,7 +5,7 @@ export type CborValue =
   | { readonly kind: 'text'; readonly value: string }
   | { readonly kind: 'array'; readonly items: readonly CborValue[] }
   | { readonly kind: 'map'; readonly pairs: readonly (readonly [CborValue, CborValue])[] }
-  /** A tag, a float, or a simple value, by its bytes. */
+  /** A tag (with its `inner` value), a float, or a simple value, as its bytes. */
   | { readonly kind: 'other'; readonly bytes: Buffer; readonly inner?: CborValue };
 
 /** The error for bytes that are no well-formed CBOR in the shortest form. */

@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs';
 
-/** The inputs of `test/vectors/fuzzing`, which keys signed that no test has. */
+/**
+ * The signed inputs of `test/vectors/fuzzing`. No test has the keys that signed them, so no test
+ * can sign another input.
+ */
 interface SignedInputs {
   readonly now: string;
   readonly saml: {
@@ -28,5 +31,5 @@ export const INPUTS = JSON.parse(
   readFileSync('test/vectors/fuzzing/signed-inputs.json', 'utf8'),
 ) as SignedInputs;
 
-/** The time of the inputs, at which all of them are valid. */
+/** A time at which all signed inputs are valid. */
 export const NOW = new Date(INPUTS.now);

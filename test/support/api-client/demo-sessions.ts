@@ -2,7 +2,10 @@ import { READY } from '../../../src/demo/people/people.js';
 import { Client } from '../client.js';
 import { startDemoProcess, type DemoProcess } from '../demo-process.js';
 
-/** A running demo for a generated client. */
+/**
+ * A running demo, against which a test runs an API client that was generated from the OpenAPI
+ * document.
+ */
 export interface ClientGround {
   readonly running: DemoProcess;
   /** The OpenAPI document that the demo serves, as a text. */

@@ -10,7 +10,7 @@ import type { OperationExample } from '#platform/http/openapi/operation-example.
 import { Client, newAddress, type Answer } from '../client.js';
 import type { Samples } from './samples.js';
 
-/** A request of the walk. */
+/** The values of one request that makes an example of the OpenAPI document. */
 export interface Asked {
   /** The values of the parameters of the path, the query and the headers, by their names. */
   readonly parameters?: Readonly<Record<string, unknown>>;
@@ -23,7 +23,7 @@ export interface Asked {
   readonly accept?: string;
 }
 
-/** An operation with its place in the document. */
+/** An operation of the OpenAPI document, with its method and path. */
 interface Placed {
   readonly method: string;
   readonly path: string;
@@ -32,13 +32,13 @@ interface Placed {
 
 const FORM = 'application/x-www-form-urlencoded';
 
-/** The most items of a list in an example. */
+/** The largest number of items of a list in an example. */
 const MOST_ITEMS = 2;
 
 /**
- * Sends the requests of the examples. A request comes from the example in the document, with live
- * values in place of its samples, if the walk asks for the same. Its answer must be as the document
- * says.
+ * Sends requests to a real service and records them as examples of the OpenAPI document. If the
+ * wanted request is the same as the documented example, the example itself is sent, with live
+ * values in place of its sample values. The answer must be as the document says.
  */
 export class Exchanges {
   readonly #recorded = new Map<string, OperationExample>();
@@ -59,7 +59,7 @@ export class Exchanges {
     );
   }
 
-  /** The methods {@link call} and {@link also}, to be used as functions. */
+  /** The methods {@link call} and {@link also} as functions, bound to this object. */
   get bound(): Pick<Exchanges, 'call' | 'also'> {
     return {
       call: (name, asked) => this.call(name, asked),
@@ -67,7 +67,9 @@ export class Exchanges {
     };
   }
 
-  /** Sets the sample of a live text, such as the id of a client. */
+  /**
+   * Sets the sample value that replaces a live text, such as the id of a client, in the examples.
+   */
   learn(live: string, sample: string): void {
     this.samples.learn(live, sample);
   }
@@ -78,7 +80,10 @@ export class Exchanges {
     return `${JSON.stringify(Object.fromEntries(sorted), null, 2)}\n`;
   }
 
-  /** Calls an operation, checks the answer by the document, and records the exchange. */
+  /**
+   * Calls an operation by its `operationId`, checks the answer by the document, and records the
+   * request and answer as its example.
+   */
   async call(name: string, asked: Asked = {}): Promise<Answer> {
     const placed = this.#placed.get(name);
     if (!placed) throw new Error(`the document has no operation ${name}`);
@@ -97,8 +102,8 @@ export class Exchanges {
   }
 
   /**
-   * Calls an operation that is recorded already with other parameters, and records their values. If
-   * the answer has another media type, its text is recorded too.
+   * Calls an operation again, with other parameters than the recorded ones, and records the values
+   * of the new parameters. If the answer has another media type, its text is recorded too.
    */
   async also(name: string, asked: Asked): Promise<Answer> {
     const placed = this.#placed.get(name);
@@ -123,7 +128,9 @@ export class Exchanges {
     return answer;
   }
 
-  /** Returns the text of an answer of lines with samples: of CSV, or of JSON on each line. */
+  /**
+   * Returns the first lines of an answer in CSV or NDJSON (JSON on each line), with sample values.
+   */
   #textOf(type: string, text: string): string {
     if (type === 'text/csv') {
       const [head = '', ...lines] = text.split('\r\n');
@@ -187,7 +194,10 @@ export class Exchanges {
   }
 }
 
-/** Expects a success that the document has, with a body of its schema. */
+/**
+ * Expects an answer with a successful status that the document lists, and a body that fits the
+ * schema.
+ */
 function expectDocumented(
   document: OpenApiDocument,
   operation: OperationObject,
@@ -211,7 +221,7 @@ function expectDocumented(
   expect([name, parsed.error?.issues ?? []], answer.text).toEqual([name, []]);
 }
 
-/** Returns the request of an operation as the document shows it. */
+/** Returns the example request of an operation in the document: its parameters and body. */
 function requestOf({ parameters = [], requestBody }: OperationObject) {
   const shown = parameters.filter((one) => 'example' in one);
   const [media] = Object.values(requestBody?.content ?? {});
@@ -228,8 +238,8 @@ function typeOf({ headers, status }: Answer): string | undefined {
 }
 
 /**
- * Returns JSON with short lists. The members `$ref` of SCIM are left out, because tools take them
- * for references of OpenAPI.
+ * Returns JSON in which lists of objects are shortened. The members `$ref` of SCIM are left out,
+ * because tools take them for references of OpenAPI.
  */
 function abridged(value: unknown): unknown {
   if (Array.isArray(value)) {

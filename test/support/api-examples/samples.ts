@@ -1,4 +1,4 @@
-/** Numbers that differ in each run, by the name of their member, and their samples. */
+/** The sample values of numbers that differ in each run, by the names of their members. */
 const NUMBERS: Readonly<Record<string, number>> = {
   auth_time: 1_768_472_700,
   client_id_issued_at: 1_768_472_700,
@@ -8,7 +8,7 @@ const NUMBERS: Readonly<Record<string, number>> = {
   to: 120,
 };
 
-/** Texts of these members differ in each run, however they look. */
+/** The members with texts that differ in each run, even if they do not look random. */
 const OPAQUE = new Set([
   'after',
   'cursor',
@@ -28,7 +28,9 @@ const OPAQUE = new Set([
   'x-hub-signature-256',
 ]);
 
-/** The samples of texts with a form that clients rely on, by the name of their member. */
+/**
+ * The sample values of texts that have a form on which clients rely, by the names of their members.
+ */
 const FORMS: Readonly<Record<string, string>> = {
   serial: '1024',
   revoked_serials: '1023',
@@ -39,7 +41,10 @@ const FORMS: Readonly<Record<string, string>> = {
   'if-none-match': '"sample-version"',
 };
 
-/** The names of ids that WebAuthn writes as bytes in base64url, of which some have no digit. */
+/**
+ * The members with ids of WebAuthn, which are bytes in base64url. Such an id may have no digit and
+ * look like words, so the name of the member decides.
+ */
 const IDS_OF_BYTES = new Set(['id', 'rawId']);
 const BYTES = /^(?=.*[a-z])(?=.*[A-Z])[\w-]{20,}$/;
 
@@ -59,8 +64,8 @@ const IN_QUERY = /(?<=^https?:\/\/.*)([?&])([\w-]+)=([^&#]+)/g;
 const TEST_ADDRESS = /^10\.\d+\.\d+\.\d+$/;
 
 /**
- * Replaces what differs in each run by samples: ids, times, secrets and addresses. A value always
- * gets the same sample, so that an example shows which ids are the same.
+ * Replaces the values that differ in each run (ids, times, secrets and addresses) by fixed sample
+ * values. Equal values get equal samples, so that an example shows which ids are the same.
  */
 export class Samples {
   readonly #samples = new Map<string, string>();
@@ -69,7 +74,7 @@ export class Samples {
   #ids = 0;
   #addresses = 0;
 
-  /** Sets the sample of a live text, such as the address of the service. */
+  /** Sets the sample value of a live text, such as the address of the service. */
   learn(live: string, sample: string): void {
     this.#samples.set(live, sample);
     this.#live.set(sample, live);
@@ -152,7 +157,7 @@ export class Samples {
   }
 
   #idOf(id: string): string {
-    if (this.#live.has(id)) return id; // a sample already
+    if (this.#live.has(id)) return id; // the id is a sample value already
     const known = this.#samples.get(id);
     if (known !== undefined) return known;
     this.#ids += 1;
@@ -161,7 +166,10 @@ export class Samples {
     return sample;
   }
 
-  /** Returns the sample of a text that only the service reads, such as a secret. */
+  /**
+   * Returns the sample value of a text that only the service understands, such as a secret or a
+   * cursor.
+   */
   #opaque(text: string, name: string): string {
     if (new RegExp(`^${UUID.source}$`).test(text)) return this.#idOf(text);
     const form = FORMS[name];
@@ -178,13 +186,16 @@ function sampleTime(name: string, hasFraction: boolean): string {
   return `${day}T09:30:00${hasFraction ? '.000' : ''}Z`;
 }
 
-/** Returns true for a token, a key or another text without words. */
+/** Returns true for a text that seems random, such as a token or a key. */
 function looksRandom(text: string): boolean {
   if (/^(?:ssh-\S+ AAAA|SHA256:|eyJ)/.test(text)) return true;
   return /^[A-Za-z0-9_+/=.:~-]{20,}$/.test(text) && !isWords(text);
 }
 
-/** Returns true for a text of words, such as a URN, a name of an error or a name in camel case. */
+/**
+ * Returns true for a text that is made of words, such as a URN, the name of an error or a name in
+ * camel case.
+ */
 function isWords(text: string): boolean {
   if (/^[a-z]*(?:[A-Z][a-z]+)+$/.test(text)) return true;
   if (/^(?:urn|https?|arn):/.test(text) || UUID.test(text)) {

@@ -2,7 +2,7 @@ import type { Exchanges } from './exchanges.js';
 
 type Also = Exchanges['also'];
 
-/** The filters of the lists of members and of keys. */
+/** A sample value for each filter of the lists of members and of keys. */
 const OF_MEMBERS = {
   model: 'YubiKey 5 Series with NFC',
   fips: false,
@@ -14,7 +14,8 @@ const OF_MEMBERS = {
 };
 
 /**
- * Records the other parameters and the files of an operation that lists members or keys.
+ * Records the other parameters of an operation that lists members or keys, and its answers as CSV
+ * and NDJSON.
  *
  * @param more the parameters that only some of these lists have
  */
@@ -27,7 +28,9 @@ export async function searchMembers(also: Also, name: string, more: object = {})
   }
 }
 
-/** Records the other parameters and the files of an operation that lists audit events. */
+/**
+ * Records the other parameters of an operation that lists audit events, and its answers as files.
+ */
 export async function searchEvents(
   also: Also,
   name: string,

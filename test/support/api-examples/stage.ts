@@ -12,13 +12,19 @@ import { sealKey, TestSeal } from '../seal.js';
 import { Exchanges } from './exchanges.js';
 import { Samples } from './samples.js';
 
-/** The service with its stand-ins, and an organization whose admin makes the requests. */
+/**
+ * The service with its stand-ins, and an organization. The examples of the OpenAPI document are
+ * recorded here, most of them by requests of the admin.
+ */
 export interface Stage extends GitHubApplication {
   readonly dns: DnsServer;
   readonly seal: TestSeal;
   /** The browser of the admin. */
   readonly admin: Client;
-  /** Returns new samples and exchanges, so that each part of the walk has its own. */
+  /**
+   * Returns a new recorder of examples with its own sample values, one for each part of the
+   * examples.
+   */
   exchanges(): Promise<Exchanges>;
 }
 
@@ -67,7 +73,9 @@ export async function startStage(): Promise<Stage> {
   };
 }
 
-/** Returns the session of a browser as a token. */
+/**
+ * Returns the value of `Authorization` that presents the session of a browser as a Bearer token.
+ */
 export function sessionOf(browser: Client): string {
   return `Bearer ${browser.cookie('svc_session') ?? ''}`;
 }

@@ -10,14 +10,14 @@ import type { FailoverService } from './failover-service.js';
 const run = promisify(execFile);
 
 /**
- * The number of certificates that `ssh` offers in one connection. It takes at most 100 files, and
- * adds the plain key.
+ * The number of certificates that `ssh` offers in one connection. `ssh` takes at most 100 files of
+ * keys and certificates, and also offers the plain key.
  */
 const OFFERED = 90;
 
 /**
- * A real `sshd` that trusts the authority of the service, and reads the key revocation list of the
- * service.
+ * Tries certificates at a real `sshd`, which trusts the authority of the service and reads its key
+ * revocation list.
  */
 export class CertificateProof {
   #files = 0;
@@ -32,7 +32,8 @@ export class CertificateProof {
   }
 
   /**
-   * Starts `sshd` with the present revocation list. All certificates are for one key pair.
+   * Starts `sshd` with the present revocation list. All certificates are for one key pair, which
+   * this object makes.
    *
    * @param principals all principals of the certificates, which are e-mail addresses
    */
@@ -62,8 +63,8 @@ export class CertificateProof {
   }
 
   /**
-   * Returns true if `sshd` admits a client that offers these certificates one after the other. If
-   * not, each of them was refused because the list revokes it.
+   * Returns true if `sshd` accepts one of these certificates. Returns false if it refused each of
+   * them because the revocation list revokes it, and rejects if it refused one for another reason.
    */
   async acceptsAny(certificates: readonly string[]): Promise<boolean> {
     for (let at = 0; at < certificates.length; at += OFFERED) {
@@ -81,7 +82,7 @@ export class CertificateProof {
     return false;
   }
 
-  /** Returns those certificates that the revocation list does not revoke, by `ssh-keygen -Q`. */
+  /** Returns those certificates that are not in the revocation list, as `ssh-keygen -Q` says. */
   async unlisted(certificates: readonly string[]): Promise<string[]> {
     const found: string[] = [];
     for (let at = 0; at < certificates.length; at += 500) {

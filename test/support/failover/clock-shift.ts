@@ -4,15 +4,18 @@ import { join } from 'node:path';
 
 /** The clock of a program, which differs from the clock of the machine. */
 export interface ShiftedClock {
-  /** The variables with which a program starts that has this clock. */
+  /** The environment variables that give a program this clock at its start. */
   readonly variables: Readonly<Record<string, string>>;
-  /** Moves the clock of the running program to so many seconds ahead; negative: behind. */
+  /**
+   * Sets how many seconds the clock of the running program is ahead of the machine's; a negative
+   * number means behind.
+   */
   step(seconds: number): void;
 }
 
 /**
- * Makes a clock for a program. Compiles the library that the program loads, unless the folder has
- * it.
+ * Makes a clock for a program. The program loads a library that shifts its clock; it is compiled if
+ * the folder does not have it yet.
  *
  * @param folder a folder that the user of the program can read
  * @param seconds how far the clock is ahead at first; negative: behind
@@ -29,7 +32,8 @@ export function shiftedClock(folder: string, seconds = 0, name = 'clock'): Shift
   return {
     variables: { LD_PRELOAD: library, CLOCK_SHIFT_FILE: file },
     step: (to) => {
-      const open = openSync(file, 'r+'); // a running program has mapped the file, so it must stay
+      // the file is changed in place, because a running program has it in its memory (mmap)
+      const open = openSync(file, 'r+');
       writeSync(open, bytesOf(to), 0, 8, 0);
       closeSync(open);
     },

@@ -20,7 +20,7 @@ interface Replica extends FrontTarget {
   readonly number: number;
   readonly process: ChildScript<object>;
   readonly logFile: string;
-  /** What the health checks have found, if there are any. */
+  /** The health checks of this replica; undefined if the proxy does none. */
   readonly health: HealthCheck | undefined;
   readonly down?: AbortSignal | undefined;
 }
@@ -36,18 +36,21 @@ export interface ServiceOptions {
    * to a healthy one if there is any.
    */
   readonly isChecked?: boolean;
-  /** Returns variables of the process of a replica, by its number, such as `LD_PRELOAD`. */
+  /**
+   * Returns environment variables for the process of a replica, by its number, such as
+   * `LD_PRELOAD`.
+   */
   readonly variablesOf?: (replica: number) => Readonly<Record<string, string>>;
 }
 
 /**
- * Replicas of the built service, each in a process of its own, behind one address, with an identity
- * provider.
+ * Replicas of the service, each in a process of its own, behind a proxy with one address. They
+ * share an identity provider.
  */
 export class FailoverService {
   readonly #vendor = new SoftwareKey();
   readonly #running: Replica[] = [];
-  /** True while the oldest replica alone serves. */
+  /** True while the proxy sends all requests to the oldest replica. */
   #isAlone = false;
   #started = 0;
 
@@ -111,7 +114,8 @@ export class FailoverService {
   /**
    * Starts one more replica, and returns when it listens.
    *
-   * @param number its number, if it takes the place of a replica that has ended
+   * @param number the number of a replica that has ended and that this one replaces; by default the
+   *   next number
    */
   async startReplica(number = this.#started + 1): Promise<void> {
     this.#started = Math.max(number, this.#started);
@@ -149,8 +153,8 @@ export class FailoverService {
   }
 
   /**
-   * Replaces the oldest replica as a rolling update does: a new one serves before the old one gets
-   * no more requests, finishes those under way, and stops.
+   * Replaces the oldest replica as a rolling update does. A new replica serves first; then the old
+   * one gets no more requests, finishes those under way, and stops.
    */
   async replaceReplica(): Promise<void> {
     await this.startReplica();
@@ -170,7 +174,10 @@ export class FailoverService {
     return replica.number;
   }
 
-  /** Stops the process of the oldest replica, without telling it, or lets it run on. */
+  /**
+   * Freezes the process of the oldest replica (SIGSTOP), which it cannot notice, or lets it run on
+   * (SIGCONT).
+   */
   freezeReplica(isFrozen: boolean): void {
     const [replica] = this.#running;
     if (!replica) throw new Error('no replica is running');
@@ -195,7 +202,7 @@ export class FailoverService {
     return ready.every(Boolean);
   }
 
-  /** Returns the log of the running replicas, one JSON object a line. */
+  /** Returns the lines of the logs of all running replicas. Each line is a JSON object. */
   log(): string[] {
     return this.#running.flatMap(({ logFile }) => readFileSync(logFile, 'utf8').split('\n'));
   }

@@ -20,7 +20,7 @@ const addressOf = (number: number) => `person-${number}@${DOMAIN}`;
 export interface WorldOptions extends ClusterOptions, ServiceOptions {
   /** The number of people who request certificates without a pause. */
   readonly people?: number;
-  /** The milliseconds between two requests of one person. */
+  /** The pause in milliseconds between two requests of one person. */
   readonly gap?: number;
   /**
    * True if the replicas know the addresses of all databases, and not only that of the proxy in
@@ -29,16 +29,16 @@ export interface WorldOptions extends ClusterOptions, ServiceOptions {
   readonly isMultiHost?: boolean;
 }
 
-/** A server of PostgreSQL of which a round reads rows. */
+/** A PostgreSQL server from which the checks of a failover test read rows. */
 export interface QueriedServer {
   query<Row extends object>(text: string, parameters?: unknown[]): Promise<Row[]>;
 }
 
-/** The functions of a replicated PostgreSQL that every round uses. */
+/** The functions of a replicated PostgreSQL that every round of a failover test uses. */
 export interface WorldCluster {
   /** The server that accepts writes, or did so last. */
   readonly primary: QueriedServer;
-  /** The running servers that replicate from it. */
+  /** The running servers that replicate from the primary. */
   readonly standbys: readonly QueriedServer[];
   /** Holds back what the primary sends to its standbys from now on. */
   holdReplication(): void;
@@ -65,7 +65,7 @@ export class FailoverWorld<Cluster extends WorldCluster = WorldCluster> {
     readonly proof: CertificateProof,
   ) {}
 
-  /** Starts all parts, and the requests of the people. The caller must close it. */
+  /** Starts all parts, and the requests of the people. The caller must close the returned world. */
   static async start(options: WorldOptions = {}): Promise<FailoverWorld<ReplicatedPostgres>> {
     const cluster = await ReplicatedPostgres.start(options);
     const url = options.isMultiHost ? cluster.hosts : cluster.url;
@@ -73,8 +73,8 @@ export class FailoverWorld<Cluster extends WorldCluster = WorldCluster> {
   }
 
   /**
-   * Starts all parts on a cluster that runs. The world closes the cluster, also if it does not
-   * start.
+   * Starts all parts on a cluster that runs already. The world takes the cluster over and closes
+   * it, also if another part does not start.
    *
    * @param urlOf returns the SVC_DATABASE_URL of a replica by its number, from 1 on
    */
@@ -143,8 +143,8 @@ export class FailoverWorld<Cluster extends WorldCluster = WorldCluster> {
   }
 
   /**
-   * Creates the organization, its SCIM token, and its application. With the token the organization
-   * takes members from SCIM alone.
+   * Creates the organization, its application, and its first SCIM token. By that token the
+   * organization begins to take members from SCIM alone.
    */
   async #found(): Promise<void> {
     const application = {

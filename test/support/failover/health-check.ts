@@ -1,10 +1,16 @@
-/** The milliseconds between two questions, and those for which an answer is waited for. */
+/**
+ * The milliseconds between two checks, and the milliseconds after which a check without an answer
+ * fails.
+ */
 const TIMES = { every: 1000, answer: 2000 } as const;
 
-/** The number of failed answers in a row after which a replica gets no more requests. */
+/**
+ * The number of failed checks in a row after which a replica gets no more requests, or is taken for
+ * dead.
+ */
 const FALL = 2;
 
-/** Asks a replica for its health, as a load balancer does. */
+/** Checks every second if a replica is alive and ready, as a load balancer does. */
 export class HealthCheck {
   #failures = { alive: 0, ready: 0 };
   #ending = new AbortController();
@@ -15,12 +21,14 @@ export class HealthCheck {
     this.#timer = setInterval(() => void this.#ask(), TIMES.every).unref();
   }
 
-  /** True if the replica gets requests, as long as any replica is ready. */
+  /**
+   * False after two failed checks of readiness in a row. The proxy then prefers the other replicas.
+   */
   get isHealthy(): boolean {
     return this.#failures.ready < FALL;
   }
 
-  /** Ends the requests under way once the process does not answer any more. */
+  /** The signal that ends the requests under way when the process no longer answers checks. */
   get down(): AbortSignal {
     return this.#ending.signal;
   }

@@ -5,7 +5,7 @@ import type { Person } from './person.js';
  * Lets people request certificates without a pause. A person whose session has ended logs in again.
  */
 export class IssuanceLoad {
-  /** The number of answers that had another status than 200, by status and code. */
+  /** The number of answers with another status than 200, by status and error code. */
   readonly refusals = new Map<string, number>();
   /** The number of times that a person's session had ended, so that the person logged in again. */
   logins = 0;

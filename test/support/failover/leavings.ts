@@ -3,10 +3,13 @@ import { newAddress, type Answer } from '../client.js';
 import type { FailoverWorld, QueriedServer } from './failover-world.js';
 import { succeeded, type Person } from './person.js';
 
-/** A request that ends the access of a person, or of one of the person's keys. */
+/**
+ * A request that ends the access of a person, or of one of the person's keys. A failover test
+ * checks that its effect is not lost.
+ */
 export interface Leaving {
   readonly name: string;
-  /** Prepares the request, before replication is stopped. */
+  /** Prepares the request, before the test stops replication. */
   prepare?(world: FailoverWorld, person: Person): Promise<void>;
   act(world: FailoverWorld, person: Person): Promise<Answer>;
   /**

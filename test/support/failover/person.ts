@@ -13,7 +13,7 @@ export interface SignInApplication {
   readonly clientSecret: string;
 }
 
-/** The parts of a failover test that a person needs. */
+/** The parts of a failover test that each of its people needs. */
 export interface Surroundings {
   readonly service: FailoverService;
   readonly application: SignInApplication;
@@ -23,7 +23,7 @@ export interface Surroundings {
   readonly ledger: Ledger;
 }
 
-/** The ways in which a person can get something from the service. */
+/** The ways in which a person can get something from the service, each with one credential. */
 export type Way =
   | 'session'
   | 'key alone: browser'
@@ -33,12 +33,12 @@ export type Way =
   | 'token: introspection'
   | 'certificate';
 
-/** The ways that need only the security key, and no session or token from before. */
+/** The ways that need only the security key, and no session or token of an earlier login. */
 export const BY_KEY_ALONE: readonly Way[] = ['key alone: browser', 'key alone: FIDO2 grant'];
 
 /** A person with a security key, a session, two kinds of tokens and an SSH certificate. */
 export class Person {
-  /** The SCIM id of the person's user, whom the identity provider created. */
+  /** The SCIM id of the person's user, which the identity provider created. */
   scimId = '';
   certificate = '';
   serial = '';
@@ -66,7 +66,7 @@ export class Person {
     return person;
   }
 
-  /** Gets a certificate and tokens with the session and the key. */
+  /** Gets a new certificate and new tokens, with the session and the key that the person has. */
   async equip(): Promise<void> {
     const { service, application } = this.around;
     const answer = succeeded(await this.requestCertificate(), `the certificate of ${this.email}`);
@@ -103,9 +103,9 @@ export class Person {
   }
 
   /**
-   * Tries every way to get something, and returns those that work. It tries again after 429 and
-   * 503, because these answers do not show if the way works. The certificate is tried with the
-   * revocation list that was downloaded last.
+   * Tries every {@link Way}, and returns those that work. It tries again after the statuses 429 and
+   * 5xx, which do not show if the way works. `sshd` judges the certificate by the revocation list
+   * that was downloaded last.
    */
   async openWays(): Promise<Way[]> {
     const { service, application, proof } = this.around;

@@ -170,7 +170,10 @@ export class PostgresNode {
     if (USER.uid !== undefined) await chown(this.folder, USER.uid, USER.gid);
   }
 
-  /** Runs a program of PostgreSQL on the data directory, with arguments that contain no spaces. */
+  /**
+   * Runs a program of PostgreSQL on the data directory. `words` are its other arguments, separated
+   * by spaces.
+   */
   async #run(program: string, words: string): Promise<void> {
     const args = [...words.split(' '), '-D', this.folder];
     await run(join(this.programs, program), args, { ...USER, cwd: this.folder });

@@ -7,8 +7,8 @@ import { EDGE_TIMEOUTS } from '../../../src/platform/http/edge/edge-timeouts.js'
 import { KMS_LIMITS } from '../../../src/platform/kms/call-policy.js';
 import { createLogger } from '../../../src/platform/telemetry/pino-options.js';
 
-// Run by runScript: one replica of the service, which also trusts the root of the software keys. It
-// writes its log to a file, and ends when standard input does.
+// Run by runScript: one replica of the service, which also trusts the attestation root of the
+// software keys. It writes its log to a file, and ends when its standard input ends.
 const { environment, attestationRoot, logFile }: FailoverReplica = JSON.parse(
   process.argv[2] ?? '',
 );

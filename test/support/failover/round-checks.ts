@@ -15,7 +15,10 @@ const ALL_WAYS: readonly Way[] = [
   'certificate',
 ];
 
-/** Tries every certificate, session and token from before the change of the database. */
+/**
+ * Checks a round after the change of the database: tries every certificate, session and token from
+ * before the change, and returns the report.
+ */
 export async function tried(
   world: FailoverWorld,
   happened: Happened,
@@ -66,8 +69,8 @@ async function lostOf(
 }
 
 /**
- * Tries certificates at `sshd`: those that the failover lost, others from the same seconds, and new
- * ones.
+ * Tries certificates at `sshd`: it must refuse each one that the failover lost, and accept one that
+ * was issued after the change. Returns the violations.
  */
 async function certificatesTold(
   { proof, ledger }: FailoverWorld,
@@ -99,7 +102,7 @@ async function leaversTold(leavers: readonly Leaver[]): Promise<string[]> {
 }
 
 /**
- * Checks that after a loss of commits every session and token from before is refused. After a login
+ * Checks that every session and token from before is refused after a loss of commits. After a login
  * with the provider and the key, the person must get everything again.
  */
 async function newLoginIsDue(world: FailoverWorld, { stays }: Happened): Promise<string[]> {
@@ -129,8 +132,8 @@ function closedFor(open: readonly Way[], when: string): string[] {
 }
 
 /**
- * Counts the people for whom the request that ended their access is in effect on the present
- * primary.
+ * Counts the people for which the present primary has the effect of the request that ended their
+ * access.
  */
 async function endedOf(world: FailoverWorld, leavers: readonly Leaver[]): Promise<number> {
   const { primary } = world.cluster;
@@ -152,18 +155,19 @@ async function noneComesBack(leavers: readonly Leaver[]): Promise<string[]> {
 }
 
 async function comesBack(person: Person): Promise<boolean> {
-  // login fails if the page offers no key
+  // `logIn` throws if the service offers no key for the login
   const { status } = await person.logIn().catch(() => ({ status: 0 }));
   return status === 200;
 }
 
 /**
- * Returns the answers that are not expected. While the database is unreachable, a request gets 503
- * or is asked for a login; a proxy answers 502 for a replica that has ended.
+ * Returns the answers that the load got and that are not expected. While the database is
+ * unreachable, a request gets 503 or is asked for a login. A proxy answers 502 for a replica that
+ * has ended.
  */
 function unexpectedAnswers({ load }: FailoverWorld, { scenario }: Happened): string[] {
-  // A login that begins before a confirmation of the server and ends after it is also refused. The
-  // next one succeeds, as later checks show.
+  // A login is also refused if a confirmation of the server happens while it is under way. The next
+  // login succeeds, as later checks show.
   const expected =
     scenario.losesMemory === true
       ? /^(?:login )?(?:401|403|502|503)\b/

@@ -16,22 +16,25 @@ export interface Scenario<Cluster extends WorldCluster = ReplicatedPostgres> {
   readonly isLossy: boolean;
   /** The shortest time in milliseconds for which replication is stopped before the change. */
   readonly lag?: number;
-  /** True if a replica of the service also ends, so that its memory of ended access is lost. */
+  /**
+   * True if a replica of the service also ends. The other replicas do not know the ended access
+   * that only this replica remembered.
+   */
   readonly losesMemory?: boolean;
   /**
-   * True if, during the lag, only the oldest replica serves, so that no other replica remembers
-   * what is lost.
+   * True if only the oldest replica serves while replication is stopped, so that no other replica
+   * remembers the commits that are lost.
    */
   readonly isByOldest?: boolean;
   /**
    * True if the people send no requests during the change, so that a killed primary loses nothing.
    */
   readonly isQuiet?: boolean;
-  /** The requests whose loss is tested; all of them by default. */
+  /** The requests that end access and that the round tests; {@link LEAVINGS} by default. */
   readonly leavings?: readonly Leaving[];
 }
 
-/** A person whose access, or one of whose keys, was ended, and the request that did it. */
+/** A person, and the request that ended the access of the person or of one of the person's keys. */
 export interface Leaver {
   readonly person: Person;
   readonly leaving: Leaving;
@@ -41,15 +44,15 @@ export interface Leaver {
 export interface Happened {
   readonly scenario: Omit<Scenario, 'change' | 'beforeLag'>;
   /**
-   * The time at which replication was stopped, and the time at which a primary accepted writes
-   * again, by `performance.now()`.
+   * The times, by `performance.now()`, at which replication was stopped (`began`) and at which a
+   * primary accepted writes again (`changed`).
    */
   readonly began: number;
   readonly changed: number;
   readonly leavers: readonly Leaver[];
   /** A person who keeps access, with a session from before the change. */
   readonly stays: Person;
-  /** How often people had to log in again before the change. */
+  /** The number of times that people had to log in again before the round. */
   readonly logins: number;
   /** The number of pairs of equal serials before the round. */
   readonly equalSerials: number;
@@ -66,8 +69,8 @@ export interface RoundReport {
   readonly lost: number;
   readonly equalSerials: number;
   /**
-   * The number of people whose ended access the standby did not know of, and of those whose access
-   * is ended afterwards all the same.
+   * Counts of the people with ended access. `undone`: before the change, the standby lacked the
+   * effect of the request. `endedAgain`: after the round, the new primary has the effect.
    */
   readonly undone: number;
   readonly endedAgain: number;
@@ -80,8 +83,8 @@ export interface RoundReport {
 }
 
 /**
- * Runs one round: people's access is ended, the database changes, and everything that was returned
- * before is tried.
+ * Runs one round: ends the access of some people, changes the database server, and then tries
+ * everything that the service returned before.
  */
 export async function runRound<Cluster extends WorldCluster>(
   world: FailoverWorld<Cluster>,
@@ -96,7 +99,7 @@ export async function runRound<Cluster extends WorldCluster>(
   load.refusals.clear();
 
   service.serveByOldest(scenario.isByOldest === true);
-  // after this answer, a replica that no longer serves has no unfinished request
+  // After these answers, a replica that no longer serves has no unfinished request.
   await load.untilEachGot(1);
   await scenario.beforeLag?.(world);
   await cluster.caughtUp();
@@ -134,7 +137,9 @@ async function leave(world: FailoverWorld, leaving: Leaving, person: Person): Pr
     throw new Error(`${leaving.name} was answered ${status}: ${text.slice(0, 300)}`);
 }
 
-/** Counts the people whose ended access a standby does not know of. */
+/**
+ * Counts the people for which a standby lacks the effect of the request that ended their access.
+ */
 async function undoneOf(world: FailoverWorld, leavers: readonly Leaver[]): Promise<number> {
   const [standby] = world.cluster.standbys;
   if (!standby) throw new Error('there is no standby');

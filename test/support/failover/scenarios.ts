@@ -11,7 +11,10 @@ export const PROMOTION: Scenario = {
   },
 };
 
-/** A second primary ends before a standby has the commits of the first and the second primary. */
+/**
+ * The primary ends, and so does the standby that was promoted, before another standby has the last
+ * commits of either.
+ */
 export const TWO_PROMOTIONS: Scenario = {
   name: 'two promotions inside one lag',
   isLossy: true,
@@ -24,7 +27,10 @@ export const TWO_PROMOTIONS: Scenario = {
   },
 };
 
-/** A replica of the service ends together with the primary, and a new replica starts. */
+/**
+ * A replica of the service ends together with the primary, and a new replica starts, which
+ * remembers no commits.
+ */
 export const WITH_A_REPLICA: Scenario = {
   name: 'a replica dies with the primary',
   isLossy: true,
@@ -37,8 +43,8 @@ export const WITH_A_REPLICA: Scenario = {
 };
 
 /**
- * The replica that ends together with the primary was the only one that served during the lag, so
- * that no other replica remembers what is lost.
+ * The replica that ends together with the primary was the only one that served while replication
+ * was stopped. So no other replica remembers what is lost.
  */
 export const SILENT_REPLICA: Scenario = {
   name: 'the only witness dies with the primary',
@@ -76,8 +82,8 @@ export const RESTART: Scenario = {
 };
 
 /**
- * The primary crashes and recovers. With `synchronous_commit=on` it has everything that it has
- * acknowledged.
+ * The primary crashes and recovers by itself. With `synchronous_commit=on` it then still has
+ * everything that it has acknowledged.
  */
 export const CRASH: Scenario = {
   name: 'crash and recovery',

@@ -9,7 +9,7 @@ import { freePort } from '../free-port.js';
  */
 export class TcpRelay {
   readonly #open = new Set<Socket>();
-  /** The connections, by the socket of the client. */
+  /** The socket to the target for each socket of a client. */
   readonly #pairs = new Map<Socket, Socket>();
   /**
    * The bytes that are held back, each with the socket that will get them; undefined if nothing is
@@ -17,7 +17,10 @@ export class TcpRelay {
    */
   #held: { readonly to: Socket; readonly bytes: Buffer }[] | undefined;
   #target: number | undefined;
-  /** Says by the port of its client if a connection is cut off; undefined if none is. */
+  /**
+   * Returns true if a connection, given by the port of its client, is cut off; undefined if none
+   * is.
+   */
   #isCutOff: ((clientPort: number) => boolean) | undefined;
 
   private constructor(
@@ -55,7 +58,7 @@ export class TcpRelay {
     for (const socket of this.#open) socket.destroy();
   }
 
-  /** Holds back all bytes of the target from now on. */
+  /** Holds back all bytes that the target sends from now on. Bytes to the target pass. */
   hold(): void {
     this.#held ??= [];
   }
@@ -68,10 +71,10 @@ export class TcpRelay {
   }
 
   /**
-   * Forwards no more bytes in either direction, and ends no connection, as a network that drops
-   * every packet. New connections stay without an answer.
+   * Simulates a network that drops every packet: forwards no more bytes in either direction, and
+   * ends no connection. New connections stay without an answer.
    *
-   * @param isCutOff says by the port of the client if a connection is concerned; by default all are
+   * @param isCutOff returns true for the port of a client that is cut off; by default all are
    */
   partition(isCutOff: (clientPort: number) => boolean = () => true): void {
     this.#isCutOff = isCutOff;

@@ -4,24 +4,26 @@ import type { FailoverService } from '../failover/failover-service.js';
 import { postForm } from '../oauth-flow.js';
 import type { Acknowledged, MixedLoad } from './mixed-load.js';
 
-/** What the service has acknowledged, and the database does not hold. */
+/** The counts of contradictions between the acknowledged requests and the database. */
 export interface Broken {
-  /** Certificates, tokens and users that are gone, and users without their audit events. */
+  /**
+   * Certificates, tokens and users that are gone, and users for which an audit event is missing.
+   */
   readonly lost: number;
   /** Deleted users that are there again, and revoked tokens that are active again. */
   readonly undone: number;
-  /** Serials that two certificates have, and requests by SCIM that were recorded twice. */
+  /** Serials that two certificates have, and SCIM requests that were recorded twice. */
   readonly twice: number;
 }
 
 /** The largest number of tokens of each state that one check introspects. */
 const MOST_TOKENS = 60;
 
-/** The parts that a check needs. */
+/** The parts that {@link brokenSince} needs. */
 export interface Checked {
   readonly load: MixedLoad;
   readonly service: FailoverService;
-  /** The server of the database that accepts writes. */
+  /** The database server that accepts writes. */
   readonly leader: QueriedServer;
   /** The credentials of the application that made the tokens. */
   readonly application: { readonly id: string; readonly secret: string };
@@ -95,7 +97,10 @@ async function isActive({ service, application }: Checked, token: string): Promi
   return (answer.json as { active: boolean }).active;
 }
 
-/** Returns the keys whose state was acknowledged since a time. */
+/**
+ * Returns the ids (keys of the map) that have a state, if it was acknowledged since a time of
+ * `performance.now()`.
+ */
 function idsOf(
   all: ReadonlyMap<string, Acknowledged>,
   since: number,

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 /**
- * Returns the local TCP ports of the IPv4 connections that some processes have. The two ends of a
- * connection on loopback are known by their ports alone, so this tells which process made it.
+ * Returns the local TCP ports of the IPv4 connections of some processes. A relay on loopback sees
+ * only the port of its client, so the ports tell which process made a connection.
  */
 export function portsOf(pids: readonly number[]): Set<number> {
   const inodes = new Set(pids.flatMap(socketsOf));
@@ -19,7 +19,7 @@ function socketsOf(pid: number): string[] {
   try {
     return readdirSync(`/proc/${pid}/fd`).flatMap((fd) => socketOf(pid, fd));
   } catch {
-    return []; // the process has ended
+    return []; // the process has ended meanwhile
   }
 }
 

@@ -5,7 +5,10 @@ import { findProgram } from '../programs.js';
 import { portsOf } from './client-ports.js';
 import { RunningProgram } from './running-program.js';
 
-/** One member of the etcd cluster. The others reach it through a relay that can be cut off. */
+/**
+ * One member of the etcd cluster. The other members reach it through a relay, which a test can cut
+ * off.
+ */
 export class EtcdMember {
   #program: RunningProgram | undefined;
 
@@ -25,12 +28,15 @@ export class EtcdMember {
     return member;
   }
 
-  /** The member and its address for other members, as `--initial-cluster` takes them. */
+  /**
+   * The name of the member and its address for other members, as the option `--initial-cluster`
+   * takes them.
+   */
   get peer(): string {
     return `${this.name}=http://127.0.0.1:${this.relay.port}`;
   }
 
-  /** Starts the member, on the data that it has if it ran before. */
+  /** Starts the member. If it ran before, it goes on with its old data. */
   start(all: readonly EtcdMember[]): void {
     const client = `http://127.0.0.1:${this.clientPort}`;
     const options = {
@@ -41,7 +47,7 @@ export class EtcdMember {
       'listen-peer-urls': `http://127.0.0.1:${this.peerPort}`,
       'initial-advertise-peer-urls': `http://127.0.0.1:${this.relay.port}`,
       'initial-cluster': all.map(({ peer }) => peer).join(','),
-      'enable-v2': 'true', // for Patroni
+      'enable-v2': 'true', // the interface of etcd that Patroni uses here
       'heartbeat-interval': '250',
       'election-timeout': '1500',
     };

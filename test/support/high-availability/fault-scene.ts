@@ -9,7 +9,7 @@ import { brokenSince, type Broken, type Checked } from './acknowledged-checks.js
 import { MixedLoad } from './mixed-load.js';
 import { PatroniCluster } from './patroni-cluster.js';
 
-/** The number of people who request certificates. */
+/** The number of people who request certificates during the faults. */
 const PEOPLE = 2;
 
 /** The size of the file system of each node, in megabytes, where the test may mount one. */
@@ -22,15 +22,15 @@ export interface SceneOptions {
 }
 
 /**
- * The cluster in synchronous mode, two replicas of the service, each with a relay to HAProxy, and
- * the load.
+ * The scene of the fault tests: the cluster in synchronous mode, two replicas of the service that
+ * each reach HAProxy through a relay, and the load.
  */
 export class FaultScene {
   private constructor(
     readonly cluster: PatroniCluster,
     readonly world: FailoverWorld<PatroniCluster>,
     readonly load: MixedLoad,
-    /** The clocks of the nodes, by their names, and that of replicas that start with it. */
+    /** The clocks of the nodes, by their names, and the clock `replica` of every second replica. */
     readonly clocks: ReadonlyMap<string, ShiftedClock>,
     readonly hasSmallDisks: boolean,
     private readonly relays: readonly TcpRelay[],
@@ -64,7 +64,7 @@ export class FaultScene {
         people: 0,
         isChecked: true,
         environment: { SVC_DATABASE_FAILOVER: 'synchronous' },
-        // every second replica, of which one runs at any time
+        // Only replicas with an odd number get the shifted clock. One of them runs at any time.
         variablesOf: (replica) =>
           replica % 2 === 1 ? (clocks.get('replica')?.variables ?? {}) : {},
       },
@@ -92,7 +92,10 @@ export class FaultScene {
     return relayOf(this.relays, this.world.service.oldest);
   }
 
-  /** Compares what was acknowledged since a time with the database and the service. */
+  /**
+   * Compares the requests that were acknowledged since a time of `performance.now()` with the
+   * database.
+   */
   async brokenSince(since: number): Promise<Broken> {
     const leader = await this.cluster.leader();
     const { load, application } = this;
@@ -110,7 +113,9 @@ function relayOf(relays: readonly TcpRelay[], replica: number): TcpRelay {
   return relay;
 }
 
-/** Starts the load of {@link MixedLoad} with people, an application and a SCIM token of a world. */
+/**
+ * Starts a {@link MixedLoad} in a world, with new people, a new application and a new SCIM token.
+ */
 export async function startLoad(world: FailoverWorld, people = PEOPLE) {
   const sessions: string[] = [];
   for (let count = 0; count < people; count += 1)
@@ -137,7 +142,7 @@ export async function startLoad(world: FailoverWorld, people = PEOPLE) {
   return { load, application };
 }
 
-/** File systems in memory that are small enough to be filled. */
+/** Mounts small file systems in memory (tmpfs), so that a test can fill the disk of a node. */
 class SmallDisks {
   readonly #mounted: string[] = [];
 

@@ -4,7 +4,7 @@ import type { FaultScene } from './fault-scene.js';
 import type { Kind, LoadAnswer } from './mixed-load.js';
 import type { PatroniNode } from './patroni-node.js';
 
-/** What one fault did. */
+/** The effects of one fault, as a row of the printed table. */
 export interface FaultRow {
   readonly fault: string;
   /** The seconds from the beginning of the fault to its end. */
@@ -12,8 +12,8 @@ export interface FaultRow {
   /** The longest time in seconds in which no request of one sender succeeded. */
   readonly 'outage s': number;
   /**
-   * The seconds until Patroni had another leader on which a COMMIT returns; empty for a fault that
-   * moves no leader.
+   * The seconds until another node was the leader and a COMMIT on it returned; empty for a fault
+   * that moves no leader.
    */
   readonly 'of Patroni s': number | '';
   readonly answers: number;
@@ -28,17 +28,17 @@ export interface FaultRow {
   readonly twice: number;
 }
 
-/** The successes of each kind that show that the service works. */
+/** The number of successful requests of each kind that show that the service works. */
 const SUCCESSES = 3;
 
-/** The milliseconds before a fault that count with it. */
+/** The answers of this many milliseconds before a fault also count. */
 const BEFORE = 1000;
 
 /**
  * Causes a fault under load, ends it, and waits until the cluster is whole again. Then it compares
  * everything that was acknowledged meanwhile with the database.
  *
- * @param tell is called with a text about each wrong answer, of each kind once
+ * @param tell is called with a text about each wrong answer; equal texts come once
  */
 export async function runFault(
   scene: FaultScene,
@@ -70,7 +70,7 @@ export async function runFault(
   };
 }
 
-/** Counts answers by what they say. */
+/** Counts answers by their result, under the names of the printed table. */
 export function tallyOf(answers: readonly LoadAnswer[]) {
   return {
     answers: answers.length,
@@ -80,12 +80,14 @@ export function tallyOf(answers: readonly LoadAnswer[]) {
   };
 }
 
-/** Calls a function with a text about each wrong answer, of each kind once. */
+/** Calls a function with a text about each wrong answer. Equal texts come once. */
 export function tellWrong(answers: readonly LoadAnswer[], tell: (text: string) => void): void {
   for (const text of new Set(answers.filter(isWrong).map(textOf))) tell(text);
 }
 
-/** Lists what a row says against the promises of the synchronous mode, each as a sentence. */
+/**
+ * Lists the results in a row that break the promises of the synchronous mode, each as a sentence.
+ */
 export function violationsOf(row: FaultRow, fault: Fault, mostSeconds: number): string[] {
   const counts = (['wrong', 'lost', 'undone', 'twice'] as const)
     .filter((name) => row[name] > 0)
@@ -98,12 +100,15 @@ export function violationsOf(row: FaultRow, fault: Fault, mostSeconds: number): 
 
 const seconds = (milliseconds: number) => Math.round(milliseconds / 100) / 10;
 
-/** Returns the time at which another node than the old leader commits. */
+/**
+ * Waits until another node than the old leader commits, and returns the time by
+ * `performance.now()`.
+ */
 async function untilCommits({ cluster }: FaultScene, old: PatroniNode): Promise<number> {
   for (;;) {
     const leader = await cluster.leader();
     if (leader !== old) {
-      // In synchronous mode this waits for the standby, as every COMMIT does.
+      // This statement commits. In synchronous mode it returns only after a standby has the commit.
       const text = "SELECT pg_logical_emit_message(true, 'test', 'a commit')";
       if (await leader.query(text).then(Boolean, () => false)) return performance.now();
     }
@@ -117,7 +122,7 @@ function isWrong({ isDone, status, saysWhen }: LoadAnswer): boolean {
 
 const textOf = ({ kind, status, text }: LoadAnswer) => `${kind} ${status} ${text.slice(0, 200)}`;
 
-/** The kinds of requests that one sender sends one after the other. */
+/** The kinds of requests that each sender of the load sends in turn. */
 const SENDERS: readonly (readonly Kind[])[] = [
   ['certificate'],
   ['token', 'revocation'],

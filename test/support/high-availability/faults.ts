@@ -7,7 +7,7 @@ import { PATRONI_TIMES, type PatroniNode } from './patroni-node.js';
 import type { EtcdMember } from './etcd-member.js';
 import type { FaultScene } from './fault-scene.js';
 
-/** A fault, and how it ends. */
+/** A fault of a part of the cluster or the service, and the way to end it. */
 export interface Fault {
   readonly name: string;
   /** Causes the fault. Returns a function that ends it, if it does not end by itself. */
@@ -22,7 +22,10 @@ export interface Fault {
   readonly needsSmallDisks?: boolean;
 }
 
-/** A fault of a leader lasts longer than its lease, so that another node takes over. */
+/**
+ * The milliseconds of a fault of the leader: longer than the lease of the leader (`ttl`), so that
+ * another node takes over.
+ */
 const TAKE_OVER = (PATRONI_TIMES.ttl + 6) * 1000;
 
 /** The faults of the leader of PostgreSQL. */
@@ -64,7 +67,7 @@ export const LEADER: readonly Fault[] = [
   },
 ];
 
-/** The faults of the standby that has every commit. */
+/** The faults of the synchronous standby, which has every commit. */
 export const STANDBY: readonly Fault[] = [
   {
     name: 'synchronous standby: killed',
@@ -132,7 +135,7 @@ export const ETCD: readonly Fault[] = [
   },
 ];
 
-/** The faults of HAProxy, which is the only one of its kind here. */
+/** The faults of HAProxy. There is only one HAProxy here, so nothing can take over for it. */
 export const HAPROXY: readonly Fault[] = [
   {
     name: 'HAProxy: killed',
@@ -212,7 +215,7 @@ export const DATABASE: readonly Fault[] = [
     begin: async ({ cluster }) => {
       const leader = await cluster.leader();
       const file = fill(leader);
-      // The write-ahead log needs new segments, for which there is no room.
+      // A new segment of the write-ahead log is now needed, for which the disk has no room.
       for (let count = 0; count < 4; count += 1)
         await leader.query('SELECT pg_switch_wal()').catch(() => undefined);
       return () => rmSync(file);
@@ -250,8 +253,9 @@ export const DATABASE: readonly Fault[] = [
 ];
 
 /**
- * Steps of a clock, and back. Patroni 3.0 does nothing for as long as its clock went back, so that
- * a step back of the leader by more than its lease stops all writes for that time.
+ * Steps of a clock forward or back, which end after some seconds. Patroni 3.0 does nothing for as
+ * long as its clock went back. A step back of the leader by more than its lease would therefore
+ * stop all writes.
  */
 export const CLOCK: readonly Fault[] = [
   ...[60, -10].map((seconds) => ({
@@ -284,7 +288,10 @@ export const ALL_FAULTS: readonly Fault[] = [
   ...CLOCK,
 ];
 
-/** The faults of the short form: one of each kind that takes little time, and a killed leader. */
+/**
+ * The faults of the short form of the benchmark: a killed leader, and faults of several parts that
+ * take little time.
+ */
 export const SHORT_FAULTS: readonly Fault[] = ALL_FAULTS.filter(({ name }) =>
   [
     'leader: killed',
@@ -326,8 +333,8 @@ function fill(node: PatroniNode): string {
 }
 
 /**
- * Takes every connection that is not reserved for the superuser, and ends those of the service, so
- * that it has to connect again.
+ * Takes every connection that is not reserved for the superuser. It ends those of the service, so
+ * that the service has to connect again and finds none.
  */
 async function takeAllConnections(url: string, leader: PatroniNode): Promise<Client[]> {
   const held: Client[] = [];
@@ -339,7 +346,7 @@ async function takeAllConnections(url: string, leader: PatroniNode): Promise<Cli
       await client.connect();
       held.push(client);
     } catch {
-      // The service has got some connections meanwhile.
+      // No connection was free, but the service may have got some meanwhile. These are ended too.
       if ((await endBackends(leader)) === 0) return held;
     }
   }

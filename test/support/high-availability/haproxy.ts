@@ -6,17 +6,23 @@ import { freePort } from '../free-port.js';
 import { findProgram } from '../programs.js';
 import { RunningProgram } from './running-program.js';
 
-/** A PostgreSQL server behind HAProxy, and the port of its Patroni, by which HAProxy checks it. */
+/**
+ * A PostgreSQL server behind HAProxy, and the port (`checkPort`) at which HAProxy asks Patroni if
+ * this server is the leader.
+ */
 export interface Backend {
   readonly name: string;
   readonly port: number;
   readonly checkPort: number;
 }
 
-/** An HAProxy that leads every connection to the leader, as the documents of Patroni set it up. */
+/**
+ * An HAProxy that forwards every connection to the leader, configured as the documentation of
+ * Patroni says.
+ */
 export class Haproxy {
   #program: RunningProgram | undefined;
-  /** The processes that were replaced, and still forward the connections that they have. */
+  /** The processes that {@link reload} replaced. They still forward their open connections. */
   readonly #old: RunningProgram[] = [];
 
   private constructor(
@@ -44,7 +50,10 @@ export class Haproxy {
     }
   }
 
-  /** Starts a new process, which lets the old one accept no more connections, as a reload does. */
+  /**
+   * Reloads HAProxy: a new process accepts the connections from now on, and the old one only serves
+   * those that it has.
+   */
   reload(): void {
     const old = this.program;
     this.#old.push(old);
@@ -69,8 +78,8 @@ export class Haproxy {
 }
 
 /**
- * Returns the configuration. The connections to a server that is no leader any more are closed,
- * because a client would otherwise wait for them.
+ * Returns the text of the configuration. HAProxy closes the connections to a server that is no
+ * longer the leader, because clients would otherwise wait for its answers.
  */
 function configuration(port: number, backends: readonly Backend[]): string {
   const servers = backends.map(

@@ -7,19 +7,25 @@ import { runRound, type RoundReport, type Scenario } from '../failover/round.js'
 import { makeTemporaryDirectory, removeDirectory } from '../temporary-directory.js';
 import { PatroniCluster } from './patroni-cluster.js';
 
-/** The milliseconds for which the standbys get nothing before the leader is killed. */
+/** The milliseconds for which the standbys get no data before the leader is killed. */
 const LAG = 2500;
 
-/** The seconds between two rounds of sealing, and after which of them the lag begins. */
+/**
+ * The service seals the audit log every 60 seconds. Replication is stopped 58.7 seconds after a
+ * seal, so that the next seal is lost.
+ */
 const SEALING = { every: 60, lagFrom: 58.7 } as const;
 
-/** The results of a round, with what the operator's command says afterwards. */
+/**
+ * The results of a round, and the number of lost events that the operator's command `reconcile`
+ * finds afterwards.
+ */
 export interface LaggingReport extends RoundReport {
   /** The sealed events of the audit log that `reconcile` names as lost. */
   readonly named: number;
 }
 
-/** Starts the cluster with asynchronous replication, and the world of a failover on it. */
+/** Starts a cluster with asynchronous replication, and the {@link FailoverWorld} on it. */
 export async function startAsynchronous(): Promise<FailoverWorld<PatroniCluster>> {
   const cluster = await PatroniCluster.start({ isSynchronous: false });
   return FailoverWorld.on(cluster, () => cluster.url(), {
@@ -31,9 +37,9 @@ export async function startAsynchronous(): Promise<FailoverWorld<PatroniCluster>
 }
 
 /**
- * Kills the leader while its standbys lack the commits of 2.5 seconds, among them a round of
- * sealing the audit log. Then lets `node dist/admin.js reconcile` compare the checkpoints that the
- * service had published.
+ * Kills the leader while its standbys lack the commits of at least 2.5 seconds, among them a seal
+ * of the audit log. Then runs `node dist/admin.js reconcile`, which compares the checkpoints that
+ * the service had published with the database.
  */
 export async function runLaggingRound(
   world: FailoverWorld<PatroniCluster>,
@@ -43,7 +49,7 @@ export async function runLaggingRound(
   return { ...report, named: await namedByReconcile(world) };
 }
 
-/** The number of checkpoints in the log when replication stopped. */
+/** The number of checkpoints in the logs of the service just before replication was stopped. */
 let published = 0;
 
 const LAGGING_LEADER: Scenario<PatroniCluster> = {
@@ -68,7 +74,7 @@ const LAGGING_LEADER: Scenario<PatroniCluster> = {
   },
 };
 
-/** Waits until the next round of sealing is a second away. */
+/** Waits until the next seal of the audit log is about a second away. */
 async function untilSealingIsDue(cluster: PatroniCluster): Promise<void> {
   for (;;) {
     const leader = await cluster.leader();
@@ -80,7 +86,10 @@ async function untilSealingIsDue(cluster: PatroniCluster): Promise<void> {
   }
 }
 
-/** Returns the lines of the log of the service with a checkpoint of the audit log. */
+/**
+ * Returns the lines of the service's log that publish a checkpoint (signed tree head) of the audit
+ * log.
+ */
 function checkpointsOf({ service }: FailoverWorld<PatroniCluster>): string[] {
   return service.log().filter((line) => line.includes('audit_checkpoint'));
 }
@@ -92,7 +101,7 @@ async function namedByReconcile(world: FailoverWorld<PatroniCluster>): Promise<n
   const { cluster } = world;
   const composition = (name: string) =>
     cluster.primary.query('UPDATE deployment SET composition = $1', [name]);
-  // The operator's command refuses the database of another composition than its own.
+  // The operator's command accepts only a database that is marked as one of production.
   await composition('production');
   const command = ['reconcile', '--checkpoints', file, '--yes', '--json'];
   const done = await adminProcess(command, { url: cluster.url() });

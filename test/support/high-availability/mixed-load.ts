@@ -4,17 +4,19 @@ import { newAddress } from '../client.js';
 import { Ledger } from '../failover/ledger.js';
 import { SERVED_BY } from '../replica-front.js';
 
-/** What the load sends. Each kind of request writes to the database. */
+/** The kinds of requests that the load sends. Each of them writes to the database. */
 export const KINDS = ['certificate', 'token', 'revocation', 'create', 'delete'] as const;
 export type Kind = (typeof KINDS)[number];
 
 /** The milliseconds between two requests of one sender. */
 const PAUSE = 40;
 
-/** The milliseconds after which a sender gives up. The service answers sooner in any case. */
+/**
+ * The milliseconds after which a sender gives up. The service answers sooner than that in any case.
+ */
 const PATIENCE = 25_000;
 
-/** An answer of the service, or none. */
+/** The answer of the service to one request, or the fact that none came. */
 export interface LoadAnswer {
   readonly kind: Kind;
   /** The times of the request and of its answer, by `performance.now()`. */
@@ -30,15 +32,18 @@ export interface LoadAnswer {
   readonly text: string;
 }
 
-/** The last thing that was acknowledged of a token or a user. */
+/** The state of a token or a user that the service acknowledged last. */
 export interface Acknowledged {
-  /** The time of the answer, by `performance.now()`. */
+  /** The time of the acknowledging answer, by `performance.now()`. */
   readonly at: number;
-  /** `ending` if a request to end it was sent and not acknowledged. */
+  /**
+   * `ending` if the request to revoke the token or delete the user was sent, but not acknowledged
+   * yet.
+   */
   readonly state: 'made' | 'ending' | 'ended';
 }
 
-/** The things with which the load sends its requests. */
+/** The addresses and credentials with which the load sends its requests. */
 export interface LoadParts {
   readonly baseUrl: string;
   /** The tokens of the sessions of people who request certificates. */
@@ -55,7 +60,7 @@ export interface LoadParts {
 export class MixedLoad {
   readonly answers: LoadAnswer[] = [];
   readonly ledger = new Ledger();
-  /** What was acknowledged of each token, and of each user by id. */
+  /** The acknowledged state of each token, and of each user by id. */
   readonly tokens = new Map<string, Acknowledged>();
   readonly users = new Map<string, Acknowledged>();
   readonly #connections = new Agent();
@@ -146,7 +151,7 @@ export class MixedLoad {
     users.set(id, { at: performance.now(), state: 'made' });
     if (users.size % 2 === 0) return;
     users.set(id, { at: performance.now(), state: 'ending' });
-    // A repeated request finds no user if an earlier one was done and its answer was lost.
+    // A repeated request gets 404 if an earlier one deleted the user and its answer was lost.
     const ended = await this.#untilDone((isRepeated) =>
       this.#send('delete', isRepeated ? [204, 404] : [204], 'DELETE', `/scim/v2/Users/${id}`, {
         authorization,
@@ -155,7 +160,7 @@ export class MixedLoad {
     if (ended) users.set(id, { at: performance.now(), state: 'ended' });
   }
 
-  /** Repeats a request until it is done. Returns false if the load ends before. */
+  /** Repeats a request until it succeeds. Returns false if the load ends before. */
   async #untilDone(send: (isRepeated: boolean) => Promise<LoadAnswer>): Promise<boolean> {
     for (let tries = 0; !this.#isOver; tries += 1) {
       const { isDone } = await send(tries > 0);
@@ -202,7 +207,7 @@ export class MixedLoad {
         signal: AbortSignal.timeout(PATIENCE),
       });
       const text = await answer.body.text();
-      // The proxy itself answers if it reaches no replica.
+      // Without this header, the proxy itself has answered, because it reached no replica.
       const status = answer.headers[SERVED_BY] === undefined ? 0 : answer.statusCode;
       return { status, saysWhen: answer.headers['retry-after'] !== undefined, text };
     } catch (error) {

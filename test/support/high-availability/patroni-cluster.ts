@@ -11,18 +11,18 @@ const MEMBERS = ['etcd-1', 'etcd-2', 'etcd-3'] as const;
 const ROLE = 'svc';
 const DATABASE = 'svc';
 
-/** The programs that {@link PatroniCluster} needs, beside Debian's PostgreSQL. */
+/** The programs that {@link PatroniCluster} needs, besides Debian's PostgreSQL. */
 export const CLUSTER_PROGRAMS = ['patroni', 'etcd', 'haproxy'] as const;
 
 /** The options of the cluster. */
 export interface PatroniOptions {
   /** True for Patroni's synchronous mode, in which each COMMIT waits for a standby. */
   readonly isSynchronous: boolean;
-  /** Makes the folder of a node, for example on a small file system. */
+  /** Makes the folder of a node, for example on a file system of its own. */
   readonly prepare?: (folder: string) => void;
-  /** Gives back what {@link prepare} made, after every program has ended. */
+  /** Removes what `prepare` made, after every program has ended. */
   readonly release?: () => void;
-  /** Variables of each node of PostgreSQL, by its name. */
+  /** Returns environment variables for Patroni and PostgreSQL on a node, by its name. */
   readonly environment?: (name: string) => Readonly<Record<string, string>>;
 }
 
@@ -86,7 +86,10 @@ export class PatroniCluster {
     return cluster;
   }
 
-  /** The URL of the database for a replica that connects at a port: HAProxy's, or a relay's. */
+  /**
+   * The URL of the database for a replica of the service. `port` is the port of HAProxy, or of a
+   * relay to HAProxy.
+   */
   url(port = this.haproxy.port): string {
     return `postgres://${ROLE}@127.0.0.1:${port}/${DATABASE}`;
   }
@@ -94,7 +97,8 @@ export class PatroniCluster {
   /** Returns the node that accepts writes, as soon as one does. */
   async leader(): Promise<PatroniNode> {
     for (;;) {
-      // a frozen node answers late, so the first node that says so is taken
+      // The first node that says that it is the leader is taken, because a frozen node would answer
+      // late.
       const asked = this.nodes.map(async (node) => {
         if ((await node.status('primary')) === 200) return node;
         throw new Error(`${node.name} is no leader`);
@@ -132,13 +136,13 @@ export class PatroniCluster {
     }
   }
 
-  /** The leader that was found last. */
+  /** The leader that `leader()` found last. */
   get primary(): PatroniNode {
     if (!this.#leader) throw new Error('no leader was found yet');
     return this.#leader;
   }
 
-  /** The nodes other than the leader. */
+  /** The nodes other than the leader that was found last. */
   get standbys(): readonly PatroniNode[] {
     return this.nodes.filter((node) => node !== this.#leader);
   }
@@ -172,7 +176,7 @@ export class PatroniCluster {
     const leader = await this.leader();
     for (const node of others) node.start();
     await this.haproxy.start();
-    // In strict synchronous mode these wait for the first standby.
+    // In strict synchronous mode these statements return only when the first standby has them.
     await leader.query(`CREATE ROLE ${ROLE} LOGIN`, [], 'postgres');
     await leader.query(`CREATE DATABASE ${DATABASE} OWNER ${ROLE}`, [], 'postgres');
   }

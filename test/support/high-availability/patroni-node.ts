@@ -9,36 +9,39 @@ import { findProgram } from '../programs.js';
 import { portsOf } from './client-ports.js';
 import { RunningProgram } from './running-program.js';
 
-/** The times of Patroni in seconds. 20 is the least `ttl` that it takes. */
+/**
+ * The times of Patroni in seconds. `ttl` is the lease of the leader, and 20 is the least that
+ * Patroni accepts.
+ */
 export const PATRONI_TIMES = { ttl: 20, loop_wait: 1, retry_timeout: 5 } as const;
 
 /**
- * The user of Patroni and PostgreSQL. If root runs the tests it is `nobody`, because PostgreSQL
- * refuses to run as root.
+ * The user id of Patroni and PostgreSQL. It is that of `nobody` if root runs the tests, because
+ * PostgreSQL refuses to run as root. Otherwise it is undefined, which means the user of the tests.
  */
 export const DATABASE_USER = process.getuid?.() === 0 ? 65_534 : undefined;
 
-/** How a node of the cluster is made. */
+/** The options of a node of the cluster. */
 export interface PatroniNodeOptions {
   readonly name: string;
   /** The folder of its configuration, data and log. */
   readonly folder: string;
   readonly isSynchronous: boolean;
   readonly etcdPorts: readonly number[];
-  /** Variables of Patroni and PostgreSQL. */
+  /** Environment variables of Patroni and PostgreSQL. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
 /**
- * The relays to a node, one for each reason to connect, and those from it to etcd. Cutting all of
- * them off is a network partition of the machine.
+ * The relays to a node, one for each purpose, and the relays from the node to etcd. To cut all of
+ * them off is like a network partition of the machine.
  */
 interface Relays {
   /** For the connections that HAProxy forwards. */
   readonly clients: TcpRelay;
   /** For the other nodes: replication, copies and `pg_rewind`. */
   readonly replication: TcpRelay;
-  /** For the interface of Patroni. */
+  /** For the HTTP interface of Patroni, which HAProxy checks. */
   readonly checks: TcpRelay;
   /** From Patroni to each member of etcd. */
   readonly etcd: readonly TcpRelay[];
@@ -105,8 +108,8 @@ export class PatroniNode {
   }
 
   /**
-   * Returns the HTTP status that Patroni answers for a question about its role, such as `primary`;
-   * 0 if it does not answer.
+   * Returns the HTTP status with which Patroni answers a question about the role of this node, such
+   * as `primary`: 200 means yes. Returns 0 if it does not answer.
    */
   async status(question: string): Promise<number> {
     const signal = AbortSignal.timeout(2000);
@@ -159,14 +162,17 @@ export class PatroniNode {
     for (const relay of this.#allRelays()) await relay.close();
   }
 
-  /** Returns the process id of PostgreSQL, which is no child of the Patroni that started it. */
+  /**
+   * Returns the process id of PostgreSQL, which is no child process of the Patroni that started it;
+   * undefined if it does not run.
+   */
   #postmaster(): number | undefined {
     try {
       const pid = Number(readFileSync(join(this.data, 'postmaster.pid'), 'utf8').split('\n')[0]);
       const isOurs = readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(this.data);
       return isOurs && isAlive(pid) ? pid : undefined;
     } catch {
-      return undefined; // it does not run
+      return undefined; // PostgreSQL does not run
     }
   }
 
@@ -185,8 +191,9 @@ export class PatroniNode {
         listen: address(this.restPort),
         connect_address: address(this.relays.checks.port),
       },
-      // With the newer interface (`etcd3`) Patroni 3.0 writes the lease of the leader without a
-      // comparison: a leader that was frozen takes it back from its successor.
+      // This is the older interface of etcd. With the newer one (`etcd3`), Patroni 3.0 writes the
+      // lease of the leader without a comparison. A leader that was frozen would then take the
+      // lease back from its successor.
       etcd: {
         hosts: this.relays.etcd.map(({ port }) => address(port)),
         use_proxies: true, // so that Patroni reaches etcd through the relays alone
@@ -221,10 +228,9 @@ export class PatroniNode {
 }
 
 /**
- * The settings of PostgreSQL that Patroni manages. A standby that vanished without closing its
- * connection holds the commits up until the timeout of its sender has passed. A new leader waits
- * for its standby, which tries to connect at an interval, and needs no slot of the leader for that:
- * a leader makes slots only in its next round.
+ * The settings of PostgreSQL that Patroni manages. Short timeouts shorten the wait of commits for a
+ * standby that vanished without closing its connection. The short interval lets a standby find a
+ * new leader soon, for which the commits of the new leader wait.
  */
 const PARAMETERS = {
   wal_retrieve_retry_interval: '500ms',

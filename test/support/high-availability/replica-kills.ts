@@ -7,14 +7,14 @@ import { tallyOf, tellWrong } from './fault-suite.js';
 /** The milliseconds between two kills. */
 const EVERY = 10_000;
 
-/** The people who request certificates for each replica. */
+/** The number of people who request certificates, for each replica. */
 const PEOPLE = 2;
 
 /**
- * Sends requests to replicas while one of them is killed every 10 seconds, each time the oldest,
- * and started again. Then compares what was acknowledged with the database.
+ * Sends requests to replicas, and kills and restarts the oldest of them every 10 seconds. Then
+ * compares the acknowledged requests with the database.
  *
- * @param tell is called with a text about each wrong answer, of each kind once
+ * @param tell is called with a text about each wrong answer; equal texts come once
  */
 export async function runKills(
   replicas: number,
@@ -29,7 +29,7 @@ export async function runKills(
     const starts: Promise<void>[] = [];
     while (performance.now() < began + milliseconds) {
       const next = delay(EVERY);
-      while (service.ports.length < 2) await delay(20); // so that one replica serves at any time
+      while (service.ports.length < 2) await delay(20); // so that a replica remains that serves
       const number = await service.killReplica();
       starts.push(service.startReplica(number));
       await next;

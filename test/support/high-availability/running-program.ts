@@ -4,7 +4,7 @@ import { closeSync, openSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isAlive, signal, withDescendants } from '../processes.js';
 
-/** How a program of the cluster starts. */
+/** The options with which a program of the cluster starts. */
 export interface ProgramStart {
   readonly file: string;
   readonly args: readonly string[];
@@ -15,11 +15,14 @@ export interface ProgramStart {
   /** The user and group of the process, if another user than root must run it. */
   readonly uid?: number | undefined;
   readonly environment?: Readonly<Record<string, string>>;
-  /** Returns a process that the program has started and is no parent of, if it runs. */
+  /**
+   * Returns the id of a process that the program has started without being its parent; undefined if
+   * it does not run.
+   */
   readonly detached?: () => number | undefined;
 }
 
-/** The programs that run, which end at the latest when this process does. */
+/** The programs that run. They are killed at the end of this process at the latest. */
 const running = new Set<RunningProgram>();
 
 process.on('exit', () => {
@@ -27,8 +30,8 @@ process.on('exit', () => {
 });
 
 /**
- * A program with all processes that it has started, as one machine. It can be killed as by a power
- * cut, and frozen as a virtual machine is.
+ * A program with all processes that it has started, treated like one machine. It can be killed as
+ * by a power cut, and frozen as a virtual machine is.
  */
 export class RunningProgram {
   readonly #child: ChildProcess;
@@ -64,16 +67,16 @@ export class RunningProgram {
       .flatMap(withDescendants);
   }
 
-  /** Stops every process of the program, without telling it. */
+  /** Freezes every process of the program (SIGSTOP), which the program cannot notice. */
   freeze(): void {
-    // a process that starts another one meanwhile is stopped in the second pass
+    // A process may start another one before it is stopped itself. The second pass stops that one.
     for (let pass = 0; pass < 2; pass += 1) {
       this.#frozen = this.processes();
       for (const pid of this.#frozen) signal(pid, 'SIGSTOP');
     }
   }
 
-  /** Lets the stopped processes run on. */
+  /** Lets the frozen processes run on (SIGCONT). */
   thaw(): void {
     for (const pid of this.#frozen) signal(pid, 'SIGCONT');
     this.#frozen = [];

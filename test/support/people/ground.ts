@@ -10,13 +10,16 @@ import { expectEqual, Human, type Claims, type PeopleHost, type Reach } from './
 export type Mode = 'open' | 'scim_only';
 
 /**
- * A person, and the access that is expected at the end of a row of the test table. The access is
- * the principal of the SSH certificate: one text if it is the same in every way of getting one,
- * null if every way is refused, or the principal in each way.
+ * A person, and the expected access of the person at the end of a row of a test table. The access
+ * is the principal of the SSH certificate that the person gets, or null for a refusal. One value
+ * stands for all ways of getting a certificate.
  */
 export type End = readonly [human: Human, reach: string | null | Reach];
 
-/** The service for a test file whose people choose the claims about themselves. */
+/**
+ * The service for tests in which people choose the claims that the identity provider states about
+ * them.
+ */
 export interface PeopleService {
   readonly app: TestApp;
   /**
@@ -27,7 +30,7 @@ export interface PeopleService {
   close(): Promise<void>;
 }
 
-/** Starts the service whose people choose the claims about themselves. */
+/** Starts the service with an identity provider that states the claims that people chose. */
 export async function startPeopleService(
   options: Pick<TestAppOptions, 'database' | 'environment'> = {},
 ): Promise<PeopleService> {
@@ -41,8 +44,8 @@ export async function startPeopleService(
 }
 
 /**
- * An organization with an admin, an identity provider that sends SCIM, and the people of one row of
- * a test table.
+ * An organization with an admin, an identity provider that sends SCIM requests, and people. A test
+ * makes one for each row of its table.
  */
 export class Ground {
   readonly #domain = `${randomUUID().slice(0, 13)}.example`;
@@ -73,7 +76,10 @@ export class Ground {
     return `${local}@${this.#domain}`;
   }
 
-  /** Creates a person, without signing in. */
+  /**
+   * Creates a person who has not signed in yet. `own` are further addresses of the person, without
+   * the domain.
+   */
   human(local: string, ...own: readonly string[]): Human {
     const addresses = own.map((each) => this.at(each));
     const human = new Human(this.app, this.claims, this.at(local), addresses);
@@ -81,7 +87,7 @@ export class Ground {
     return human;
   }
 
-  /** Creates a person who signs in and enrolls. */
+  /** Creates a person who signs in and enrolls a key. */
   async member(local: string, ...own: readonly string[]): Promise<Human> {
     const human = this.human(local, ...own);
     await human.join();
@@ -143,12 +149,15 @@ export class Ground {
     return orgApi(this.admin.browser, method, path, body);
   }
 
-  /** Changes a member by a request of the admin, such as `deactivate`. */
+  /**
+   * Changes a member by a request of the admin. `name` is the end of the path, such as
+   * `deactivate`.
+   */
   async act(id: string, name: string): Promise<Answer> {
     return succeeded(await this.org('POST', `/members/${id}/${name}`));
   }
 
-  /** Readmits, as an admin, a removed person by the address. */
+  /** Readmits a removed person by the e-mail address, as the admin. */
   async readmit(email: string): Promise<Answer> {
     return succeeded(await this.org('POST', '/members/readmit', { email }));
   }

@@ -7,8 +7,8 @@ import { rows } from '../rows.js';
 import { newPublicKeyLine } from '../ssh-public-keys.js';
 
 /**
- * The claims of the people of a test file, by the login hint with which each signs in at the
- * provider.
+ * The claims that the identity provider states about each person, by the login hint with which the
+ * person signs in.
  */
 export type Claims = Map<string, object>;
 
@@ -23,15 +23,18 @@ export interface Issued {
 }
 
 /**
- * What a person can still get in each way: the principal of an SSH certificate, or null for a
- * refusal.
+ * The access that a person has in each way: the principal of the SSH certificate that the person
+ * gets, or null for a refusal.
  */
 export interface Reach {
-  /** The principal by the session of the browser in which the person enrolled. */
+  /** By the session of the browser in which the person enrolled. */
   readonly session: string | null;
-  /** The principal by the key alone, in a new browser. */
+  /** By the security key alone, in a new browser. */
   readonly key: string | null;
-  /** The principal by a new sign-in at the provider, with the person's key or a new one. */
+  /**
+   * By a new sign-in at the provider, and then the person's key, or a new key if the account has
+   * none.
+   */
   readonly signIn: string | null;
 }
 
@@ -88,7 +91,10 @@ export class Human {
     return this.issued.at(-1)?.userId ?? 'no account';
   }
 
-  /** Changes the e-mail claim of the person. The subject stays the same. */
+  /**
+   * Changes the e-mail address that the provider states about the person. The subject stays the
+   * same.
+   */
   claimIs(email: string): void {
     this.#claim = email;
     this.#own.add(email);
@@ -96,8 +102,8 @@ export class Human {
   }
 
   /**
-   * Creates a person with the same e-mail claim and another subject: a stranger, or the same person
-   * whose account at the provider was created again.
+   * Creates a person with the same e-mail claim and another subject. To the service this is a
+   * stranger, or the same person with a new account at the provider.
    */
   double(): Human {
     return new Human(this.app, this.claims, this.#claim, this.#own);

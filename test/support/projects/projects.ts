@@ -2,8 +2,8 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * The groups (projects) of the tests: `unit` tests need neither a server nor another program, `api`
- * tests need only PostgreSQL, and `systems` has all other tests.
+ * The groups of the tests, which vitest calls projects. `unit` tests need neither a server nor
+ * another program, `api` tests need only PostgreSQL, and `systems` has all other tests.
  */
 export type ProjectName = (typeof PROJECTS)[number];
 
@@ -31,7 +31,7 @@ const SCALE = 'test/support/scale.ts';
 /** The module that a test file imports if it runs in `npm run test:scale` alone. */
 const FULL_SCALE_ONLY = 'test/support/full-scale-only.ts';
 
-/** Matches the folders whose tests may only test functions and documents. */
+/** Matches the folders in which all tests belong to `unit`. */
 const UNIT = /^(?:test\/(?:unit|architecture)|packages\/[^/]+\/test)\//;
 
 /** Matches an import that remains at run time, unlike an import of types. */
@@ -51,12 +51,12 @@ export class TestFiles {
     );
   }
 
-  /** Returns the files that `npm test` leaves to `npm run test:scale`. */
+  /** Returns the files that only `npm run test:scale` runs, and `npm test` does not. */
   fullScaleOnly(): string[] {
     return this.#all().filter((file) => this.isFullScaleOnly(file));
   }
 
-  /** Returns true if a file itself imports the module that leaves it to the full scale. */
+  /** Returns true if a file itself imports the module {@link FULL_SCALE_ONLY}. */
   isFullScaleOnly(file: string): boolean {
     return this.#importsOf(file).includes(FULL_SCALE_ONLY);
   }
@@ -94,7 +94,8 @@ export class TestFiles {
     const known = this.#imports.get(file);
     if (known) return known;
     const path = join(this.root, file);
-    // The tests of this class contain imports of files that do not exist, in texts.
+    // A missing file counts as empty: the tests of this class have texts with imports of files that
+    // do not exist.
     const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
     const found = [...text.matchAll(IMPORT)].map(([, from, dynamic]) => from ?? dynamic ?? '');
     const imports = found.map((one) =>

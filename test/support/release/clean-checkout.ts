@@ -3,7 +3,10 @@ import { cpSync, mkdirSync } from 'node:fs';
 import { basename, relative, resolve } from 'node:path';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
-/** What a checkout does not have: builds, packages, and data. The release needs none of it. */
+/**
+ * The names of files and folders that a fresh checkout does not have: builds, packages, and data. A
+ * release is made without them.
+ */
 const IGNORED = new Set([
   'node_modules',
   'dist',
@@ -40,10 +43,10 @@ export function git(folder: string, ...args: string[]): string {
 }
 
 /**
- * Makes a checkout with the files of this one as its only commit, because this one may have changes
- * and may come without its history.
+ * Makes a Git checkout with one commit of the files of this checkout, because this one may have
+ * changes and may come without its history.
  *
- * @param paths what it has; everything by default
+ * @param paths the files and folders to copy; everything by default
  */
 export function makeCleanCheckout(folder: string, paths: readonly string[] = ['.']): void {
   mkdirSync(folder, { recursive: true });
@@ -59,6 +62,7 @@ export function makeCleanCheckout(folder: string, paths: readonly string[] = ['.
 }
 
 function isIgnored(path: string): boolean {
-  // `test/unit/build` and the like stay: git ignores what has these names at any depth
+  // Only these exact names are left out, at any depth, as git ignores them. `test/unit/build` and
+  // the like stay.
   return relative(ROOT, path) !== '' && IGNORED.has(basename(path));
 }

@@ -5,7 +5,10 @@ import { startCollected, type CollectedProcess } from '../collected-process.js';
 import { DEBIAN_ROOT } from '../programs.js';
 import { removeDirectory } from '../temporary-directory.js';
 
-/** Enters the root of the machine, with the kernel's files of the host in it. */
+/**
+ * The commands that enter the machine by chroot, after `/proc` and `/dev` of the host were mounted
+ * in it.
+ */
 const ENTER = `
 mount --bind /proc "$MACHINE/proc"
 mount --rbind /dev "$MACHINE/dev"
@@ -14,21 +17,28 @@ exec chroot "$MACHINE" /bin/bash -euo pipefail -c "$COMMANDS"
 
 /** A bare Debian without Node and without systemd, which shares the network of the host. */
 export interface DebianMachine {
-  /** The folder of its root. */
+  /** The folder of the host with the root file system of the machine. */
   readonly root: string;
-  /** Starts commands of bash as root, which end with the parts of the test or with other parts. */
+  /**
+   * Starts commands of bash in the machine as root. They are stopped when the test disposes
+   * `within`; by default that is the stack of the whole machine.
+   */
   start(commands: string, within?: AsyncDisposableStack): CollectedProcess;
   /**
-   * Runs commands of bash as root.
+   * Runs commands of bash in the machine as root, and waits for their end.
    * @returns the output of both streams
    * @throws Error if a command fails
    */
   run(commands: string): Promise<string>;
 }
 
-/** Copies a root that `.ci/run` made. The machine is deleted with the parts of the test. */
+/**
+ * Makes a machine from a copy of a root that `.ci/run` made. It is deleted when the test disposes
+ * `parts`.
+ */
 export function startDebianMachine(parts: AsyncDisposableStack, from = DEBIAN_ROOT): DebianMachine {
-  // On the disk, because a package with its Node takes 300 MB twice.
+  // The folder is on the disk and not in memory, because a package with its Node takes 300 MB
+  // twice.
   const folder = mkdtempSync('/var/tmp/svc-debian-');
   parts.defer(() => removeDirectory(folder));
   const root = join(folder, 'root');

@@ -1,8 +1,14 @@
 import { createHash } from 'node:crypto';
 
-/** The first bytes of the application in an executable: a number of Node's `node_sea.cc`. */
+/**
+ * The bytes with which Node marks the application inside of an executable (a constant of Node's
+ * `node_sea.cc`).
+ */
 const MAGIC = Buffer.from('20da4301', 'hex');
-/** Where the header says whether NODE_OPTIONS has an effect: 0 for no, 1 for yes. */
+/**
+ * The offset of the byte of the header that says if NODE_OPTIONS has an effect: 0 for no, 1 for
+ * yes.
+ */
 const OPTIONS_AT = 8;
 
 /**
@@ -15,7 +21,7 @@ export function applicationIn(executable: Buffer, script: Buffer): Buffer {
   return executable.subarray(start, end);
 }
 
-/** Returns a copy of an executable in which NODE_OPTIONS has an effect: one byte is different. */
+/** Returns a copy of an executable in which NODE_OPTIONS has an effect. Only that byte differs. */
 export function withNodeOptions(executable: Buffer, script: Buffer): Buffer {
   const copy = Buffer.from(executable);
   copy[placeOf(executable, script).start + OPTIONS_AT] = 1;
@@ -30,14 +36,14 @@ function placeOf(executable: Buffer, script: Buffer): { start: number; end: numb
   return { start, end: at + script.length };
 }
 
-/** What a signature of a program for macOS says. */
+/** The content of the code signature of a program for macOS. */
 export interface CodeSignature {
   readonly identifier: string;
-  /** True if the signature has no key behind it. */
+  /** True if the signature is ad hoc: it has hashes, but no key signed them. */
   readonly isAdHoc: boolean;
-  /** The pages whose content does not have the hash of the signature. */
+  /** The numbers of the pages that do not have the hash that the signature says. */
   readonly wrongPages: readonly number[];
-  /** The bytes after which the signature begins, all of which it covers. */
+  /** The number of bytes before the signature, all of which it covers. */
   readonly covered: number;
 }
 

@@ -18,7 +18,10 @@ const BASE = 'localhost/node-base';
 /** Folders of Debian that are not in an image, because no program reads them. */
 const NOT_IN_IMAGES = ['usr/share/doc', 'usr/share/locale', 'usr/share/man', 'var/cache/apt'];
 
-/** The certificate authorities of this machine, by which npm trusts the registry or its mirror. */
+/**
+ * The file with the certificate authorities of this machine, by which npm trusts the registry or
+ * its mirror.
+ */
 const AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt';
 
 const BASE_FILE = `FROM scratch
@@ -31,7 +34,7 @@ ENTRYPOINT ["docker-entrypoint.sh"]
 CMD ["node"]
 `;
 
-/** What an image says about itself, as Docker stores it. */
+/** The configuration of an image, in Docker's format. */
 export interface ImageConfiguration {
   readonly User: string;
   readonly Env: readonly string[];
@@ -42,8 +45,8 @@ export interface ImageConfiguration {
 }
 
 /**
- * Buildah as an unprivileged user, without a daemon. Its images are in a folder that is deleted
- * with the parts of the test.
+ * Builds images by Buildah as an unprivileged user, without a daemon. The images are in a folder
+ * that is deleted when the test disposes `parts`.
  */
 export class ImageBuilder {
   private constructor(
@@ -51,19 +54,26 @@ export class ImageBuilder {
     readonly folder: string,
   ) {}
 
-  /** Makes the folder of the images. The tests run as root. */
+  /**
+   * Makes the folder of the images for the account {@link IMAGE_BUILDER}. The tests must run as
+   * root.
+   */
   static create(parts: AsyncDisposableStack): ImageBuilder {
-    // On the disk, because each image is a copy of a whole root.
+    // The folder is on the disk and not in memory, because each image is a copy of a whole root.
     const folder = mkdtempSync('/var/tmp/svc-image-');
     const builder = new ImageBuilder(parts, folder);
-    // Root removes it, because the files of the images belong to further users of the account.
+    // Root removes the folder, because files of the images belong to other user ids of the
+    // account's user namespace.
     parts.defer(() => removeDirectory(folder));
     for (const name of ['home', 'run', 'tmp']) mkdirSync(join(folder, name));
     execFileSync('chown', ['-R', `${IMAGE_BUILDER}:`, folder]);
     return builder;
   }
 
-  /** Starts commands of sh as the unprivileged user, which end with the parts of the test. */
+  /**
+   * Starts commands of sh as the unprivileged user. They are stopped when the test disposes
+   * `within`.
+   */
   start(commands: string, within = this.parts): CollectedProcess {
     const { folder } = this;
     const identity = ['--reuid', IMAGE_BUILDER, '--regid', IMAGE_BUILDER, '--init-groups'];
@@ -113,7 +123,7 @@ export class ImageBuilder {
     const npm = dirname(dirname(realpathSync(findProgram('npm') ?? '')));
     append(npm, 'usr/local/lib/node_modules/npm', '.');
     writeFileSync(join(context, 'Containerfile'), BASE_FILE);
-    // a machine without a list has its authorities in Node
+    // On a machine without this file, npm uses the authorities that Node itself contains.
     const authorities = existsSync(AUTHORITIES) ? readFileSync(AUTHORITIES) : '';
     writeFileSync(join(context, 'ca-certificates.crt'), authorities);
     await this.run(`buildah build --layers=false --quiet --tag ${BASE} base`);

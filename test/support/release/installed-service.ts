@@ -16,13 +16,13 @@ import type { DebianMachine } from './debian-machine.js';
 const ROOT = resolve(import.meta.dirname, '../../..');
 const ORGANIZATION = '01900000-0000-7000-9000-000000000000';
 
-/** A person of the data of 0.9.0. */
+/** The only person in the databases of {@link makeDataOf09}. */
 export const PERSON = { id: '01900000-0000-7000-9000-000000000001', email: 'you@example.com' };
 
-/** The role of the service in the database, which is the name of its user. */
+/** The role of the service in the database. The Linux user of the service has the same name. */
 const ROLE = 'svc-server';
 
-/** Returns the statements that make the person, who has signed in at an identity provider. */
+/** Returns the SQL that inserts the person, an admin who has signed in at an identity provider. */
 function rowsOf(issuer: string): string {
   const subject = createHash('sha256').update(PERSON.email).digest('hex').slice(0, 32);
   return `
@@ -64,14 +64,20 @@ export async function makeDataOf09(
   }
 }
 
-/** An identity provider, and the answers to the questions of `init`. */
+/**
+ * The addresses of the service and its identity provider, and (`text`) the lines that answer the
+ * questions of `init`.
+ */
 export interface Answers {
   readonly baseUrl: string;
   readonly issuer: string;
   readonly text: string;
 }
 
-/** Starts an identity provider at which the service is registered. */
+/**
+ * Starts an identity provider at which the service is registered as a client. It stops when the
+ * test disposes `parts`.
+ */
 export async function startProvider(
   parts: AsyncDisposableStack,
   databaseUrl: string,
@@ -97,7 +103,8 @@ export async function startProvider(
 }
 
 /**
- * Makes the key of the SSH authority that a service of before left in its folder.
+ * Makes a key of the SSH authority on the machine, as an earlier installation of the service would
+ * have left it.
  * @returns its public key
  */
 export async function placeAuthority(machine: DebianMachine, folder: string): Promise<string> {
@@ -111,13 +118,16 @@ export async function placeAuthority(machine: DebianMachine, folder: string): Pr
   return readFileSync(`${key}.pub`, 'utf8').trim();
 }
 
-/** Another program than that of the unit, with other variables. */
+/** A script to run in place of the unit's, and further environment variables. */
 interface Instead {
   readonly script: string;
   readonly variables: Readonly<Record<string, string>>;
 }
 
-/** Starts the service by the command of the installed unit, as its user and with its settings. */
+/**
+ * Starts the service by the command of the installed systemd unit, as the unit's user and with its
+ * settings. Resolves when the service listens.
+ */
 export async function startInstalled(
   machine: DebianMachine,
   within: AsyncDisposableStack,
@@ -141,8 +151,8 @@ export async function startInstalled(
 }
 
 /**
- * Places the script that starts the service and also trusts a software key, because production
- * trusts the roots of the vendor alone.
+ * Copies the script `trusting-server.js` into the machine. It starts the service and also trusts a
+ * software key, because production trusts the roots of the vendor alone.
  *
  * @param rootPem the attestation root of the key
  * @returns the script with its argument

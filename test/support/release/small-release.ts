@@ -3,11 +3,17 @@ import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync 
 import { dirname, join, resolve } from 'node:path';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
-/** The commit and the time of the small release, which come from git otherwise. */
+/**
+ * The commit and the time (seconds since 1970) of the small release. For a real release, they come
+ * from git.
+ */
 const COMMIT = '0123456789abcdef0123456789abcdef01234567';
 const TIME = 1_764_000_000;
 
-/** A lock file with what matters to a release: packages, their places, and links. */
+/**
+ * A small package-lock.json with the cases that matter to a release: packages at several places,
+ * and links.
+ */
 export const SMALL_LOCK = {
   name: 'svc-server',
   lockfileVersion: 3,
@@ -51,8 +57,8 @@ export const SMALL_LOCK = {
 };
 
 /**
- * Writes the files of a service that only says how it was started. Its program takes the place of
- * Node.
+ * Writes the files of a small service that only prints how it was started. A shell script takes the
+ * place of Node.
  */
 export function writeSmallTree(folder: string, version: string): void {
   const file = (path: string, text: string) => {
@@ -75,13 +81,14 @@ export function writeSmallTree(folder: string, version: string): void {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     cpSync(join(ROOT, path), join(folder, path));
   }
-  chmodSync(join(folder, 'dist/admin.js'), 0o600); // another umask than that of the release
+  // as if the file was written under a stricter umask than the one of a release
+  chmodSync(join(folder, 'dist/admin.js'), 0o600);
 }
 
 /** The platforms of the command, as `scripts/release/command/runtimes.js` has them. */
 const PLATFORMS = ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64', 'win-x64'];
 
-/** Writes a script and programs that take the place of the command. */
+/** Writes a script and executables that take the place of the `svc` command. */
 function writeSmallCommand(folder: string) {
   const file = (name: string, text: string) => {
     writeFileSync(join(folder, name), text);
@@ -124,7 +131,10 @@ export function packSmallRelease(folder: string, version = '1.2.3'): string {
   return out;
 }
 
-/** A key of ssh-keygen, and a file that names it as the key of the maintainers. */
+/**
+ * The path of a key of ssh-keygen, and of the file `allowed_signers` that names it as the key of
+ * the maintainers.
+ */
 export interface MaintainersKey {
   readonly key: string;
   readonly allowedSigners: string;

@@ -23,15 +23,19 @@ export const VICTIM = 'admin@victim.example';
 /** An attacker's own account at the provider. */
 export const MALLORY = 'mallory@forged.example';
 
-/** Writes a response: as XML, which is encoded afterwards, or as the value of the form field. */
+/**
+ * Makes a SAML response to a request: as XML, which is encoded in base64 afterwards, or as the
+ * whole value of the form field.
+ */
 export type Forge = (
   asked: Asked,
   provider: ForgedProvider,
 ) => string | Buffer | { readonly field: string };
 
 /**
- * An attack by a forged response. The tests first send the same response without the attack, which
- * must be accepted. So the attack is the only reason for which the forged response can be refused.
+ * An attack by a forged SAML response. The tests first send the same response without the attack,
+ * which must be accepted. So the attack is the only reason for which the forged response can be
+ * refused.
  */
 export interface Attack {
   /** Makes the response without the attack, which must sign the user in. */
@@ -116,8 +120,8 @@ export async function expectAttackRefused(
 }
 
 /**
- * Expects that a form with a response is refused for a reason, and that no session, user or
- * identity is made.
+ * Expects that a posted response is refused for a reason, and that no session, user or identity is
+ * made.
  */
 export async function expectRefused(
   { app }: Pick<AttackSuite, 'app'>,
@@ -148,7 +152,7 @@ async function submit(
   return comeBack(client, formOf(asked, forge(asked, suite[slug])));
 }
 
-/** Returns a function that makes a response that is right except for the given changes. */
+/** Returns a {@link Forge} of a correct response for MALLORY, except for the given changes. */
 export function honestly(changes: ResponseChanges = {}): Forge {
   return (asked, provider) => provider.respond(asked, { email: MALLORY, ...changes });
 }

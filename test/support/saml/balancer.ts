@@ -2,7 +2,7 @@ import { createServer, request } from 'node:http';
 import { pipeline } from 'node:stream';
 import { listenOnLoopback, stopServer } from '@svc/stand-ins/loopback-server';
 
-/** A load balancer in front of replicas. It sends each request to the next replica. */
+/** A load balancer in front of replicas, which sends each request to the next replica in turn. */
 export interface Balancer {
   /** The base URL of every replica: `http://localhost:{port}`. */
   readonly baseUrl: string;
@@ -21,7 +21,7 @@ export async function startBalancer(): Promise<Balancer> {
     balancer.served.set(replica, (balancer.served.get(replica) ?? 0) + 1);
     const forwarded = request(new URL(incoming.url ?? '/', replica), {
       method: incoming.method ?? 'GET',
-      headers: incoming.headers, // with the Host of the base URL
+      headers: incoming.headers, // including the `Host` of the balancer
       agent: false,
     });
     forwarded.once('response', (answer) => {

@@ -14,13 +14,13 @@ import {
 } from './forger.js';
 import { BINDING, NAME_ID, NS } from './saml-names.js';
 
-/** Changes to a response that is otherwise right in every respect. */
+/** Changes to an otherwise correct SAML response. */
 export interface ResponseChanges {
   readonly email?: string;
   readonly assertion?: Partial<AssertionFields>;
   readonly response?: Partial<ResponseFields>;
   readonly signature?: Partial<SignatureOptions>;
-  /** The elements that are signed; by default only the assertion, as Entra does. */
+  /** The elements that are signed; by default only the assertion, as Microsoft Entra ID does. */
   readonly signs?: 'assertion' | 'response' | 'both' | 'none';
   /** Changes the text of the assertion before it is signed. */
   readonly beforeSigning?: (assertion: string) => string;
@@ -34,9 +34,9 @@ export interface ForgedProvider {
   readonly entityId: string;
   readonly metadataUrl: string;
   readonly certificate: SigningCertificate;
-  /** The key and certificate with which a right response is signed. */
+  /** The key and certificate with which a correct response is signed. */
   readonly signer: SignatureOptions;
-  /** Makes a response to a request. It is right except for the given changes. */
+  /** Makes a response to a SAML request. It is correct except for the given changes. */
   respond(asked: Asked, changes?: ResponseChanges): string;
   close(): Promise<void>;
 }

@@ -2,9 +2,9 @@ import { createHash, createHmac, createSign, randomUUID } from 'node:crypto';
 import { ALG, NAME_ID, NS } from './saml-names.js';
 
 /**
- * Makes SAML responses as text in canonical form (Exclusive XML Canonicalization), so that the
- * digest of an element is the digest of its text. No XML library is used, because the tests must
- * decide every byte.
+ * This module makes SAML responses as text that is already in canonical form (Exclusive XML
+ * Canonicalization). So the digest of an element is simply the digest of its text. No XML library
+ * is used, because the tests must decide every byte.
  */
 
 /** The SAML request to which a response belongs. */
@@ -44,29 +44,36 @@ export interface ResponseFields {
   readonly status: string;
 }
 
-/** How an element is signed. */
+/** The options of the XML signature of an element. By default it is correct. */
 export interface SignatureOptions {
   /** The private key as PEM; for HMAC the secret. */
   readonly key: string;
-  /** The certificate in KeyInfo, base64; without one there is no KeyInfo. */
+  /**
+   * The certificate in the element KeyInfo, as base64. If undefined, the signature has no KeyInfo.
+   */
   readonly certificate?: string | undefined;
   readonly method?: string;
   readonly digestMethod?: string;
   readonly canonicalization?: string;
   readonly transforms?: readonly string[];
-  /** The URI of the reference; by default the ID of the element. */
+  /**
+   * The URI of the reference, which names the signed element; by default `#` and the ID of the
+   * element.
+   */
   readonly uri?: string;
   /** Changes the text of SignedInfo before it is signed. */
   readonly signedInfo?: (signedInfo: string) => string;
   /** Changes the text of the signature element after signing. */
   readonly signature?: (signature: string) => string;
-  /** The text to digest in place of the element, so that the digest is wrong. */
+  /**
+   * A text that is digested in place of the element, so that the digest does not match the element.
+   */
   readonly digested?: string;
 }
 
 const MINUTE = 60_000;
 
-/** Returns the fields of a right assertion. */
+/** Returns the fields of a correct assertion about a user. */
 export function assertionFields(
   asked: Asked,
   issuer: string,
@@ -89,7 +96,7 @@ export function assertionFields(
   };
 }
 
-/** Returns the fields of a right response. */
+/** Returns the fields of a correct response. */
 export function responseFields(asked: Asked, issuer: string, now = new Date()): ResponseFields {
   return {
     id: `_${randomUUID()}`,

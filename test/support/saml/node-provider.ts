@@ -11,7 +11,7 @@ export interface StatedUser {
   readonly nameId?: string;
 }
 
-/** A running SAML provider, made of the library samlify, at `http://127.0.0.1:{port}`. */
+/** A running SAML identity provider that uses the library samlify, at `http://127.0.0.1:{port}`. */
 export interface NodeSamlProvider {
   readonly origin: string;
   readonly entityId: string;
@@ -20,7 +20,7 @@ export interface NodeSamlProvider {
   user: StatedUser;
   /** The queries of the requests so far, the oldest first. */
   readonly requests: URLSearchParams[];
-  /** Registers the service provider. */
+  /** Registers the service, which is a SAML service provider, by its metadata. */
   trust(serviceProviderMetadata: string): void;
   /** Signs with a new key, which is then the only published one. */
   rotateKey(): void;
@@ -37,7 +37,7 @@ export interface NodeProviderOptions {
   readonly nameIdFormat?: string;
 }
 
-/** Starts a SAML provider that signs its user in without a page. */
+/** Starts a SAML provider. It signs its `user` in at once, without asking on a page. */
 export async function startNodeSamlProvider(
   options: NodeProviderOptions = {},
 ): Promise<NodeSamlProvider> {
@@ -74,7 +74,8 @@ export async function startNodeSamlProvider(
       return;
     }
     if (url.pathname === '/favicon.ico') {
-      response.writeHead(204).end(); // a browser asks for it, and would report an error
+      // browsers request this file, and would report a missing one as an error of the page
+      response.writeHead(204).end();
       return;
     }
     if (url.pathname !== '/sso' || !trusted) {
@@ -110,8 +111,8 @@ export async function startNodeSamlProvider(
 }
 
 /**
- * The template of a response in samlify, with an added statement of the authentication, which SAML
- * Profiles §4.1.4.2 demands.
+ * samlify's template of a response, with an AuthnStatement (the statement that the user was
+ * authenticated), which SAML Profiles §4.1.4.2 demands.
  */
 const TEMPLATE = samlify.SamlLib.defaultLoginResponseTemplate.context.replace(
   '{AuthnStatement}',

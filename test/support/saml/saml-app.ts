@@ -5,15 +5,18 @@ import type { Client } from '../client.js';
 import { count, rows } from '../rows.js';
 import { textOf, type Landed } from './saml-browser.js';
 
-/** The settings of a SAML provider: the address of its metadata, and others. */
+/**
+ * The settings of a SAML provider: the address of its metadata, and further variables without their
+ * prefix.
+ */
 export interface SamlSettings {
   readonly metadataUrl: string;
   readonly settings?: Readonly<Record<string, string>>;
 }
 
 /**
- * Returns the variables of SAML providers by slug. In the list of providers they come after the
- * OpenID provider of the demo.
+ * Returns the environment variables that configure SAML providers, by their slugs. The OpenID
+ * provider `demo` of the tests comes first in the list of providers.
  */
 export function samlEnvironment(
   providers: Readonly<Record<string, SamlSettings>>,
@@ -30,7 +33,7 @@ export function samlEnvironment(
   return variables;
 }
 
-/** Returns the service's own SAML metadata for a provider. */
+/** Returns the SAML metadata that the service publishes for one provider. */
 export async function metadataOf(app: Pick<TestApp, 'client'>, slug: string): Promise<string> {
   const { status, text } = await app.client().get(`/saml/metadata?provider=${slug}`);
   if (status !== 200) throw new Error(`no metadata: ${status} ${text}`);

@@ -2,12 +2,12 @@ import { inflateRawSync } from 'node:zlib';
 import { Client, type Answer } from '../client.js';
 import type { Asked } from './forger.js';
 
-/** A page, and its address after all redirects. */
+/** The last page after all redirects, with its address. */
 export interface Landed extends Answer {
   readonly url: URL;
 }
 
-/** Begins a sign-in, and returns the SAML request that the browser brings to the provider. */
+/** Begins a sign-in, and returns the SAML request in the redirect to the provider. */
 export async function beginSamlSignIn(
   client: Client,
   slug: string,
@@ -47,7 +47,7 @@ export interface AcsForm {
 }
 
 /**
- * Posts a form to the assertion consumer service as a browser does from another site, which is
+ * Posts a form to `/saml/acs` (the assertion consumer service) as a browser does from another site:
  * without cookies of `SameSite=Lax`.
  */
 export function postToAcs(

@@ -1,8 +1,8 @@
 import { createRequire } from 'node:module';
 
 /**
- * The types of the parts of samlify that the tests use. Samlify's own types would add the types of
- * browsers to the program.
+ * The types of the parts of samlify that the tests use. Samlify's own types are not used, because
+ * they would add the types of browsers to the program.
  */
 interface Samlify {
   IdentityProvider(settings: object): SamlifyProvider;
@@ -18,8 +18,8 @@ interface Samlify {
 export interface SamlifyProvider {
   getMetadata(): string;
   /**
-   * Parses a request. Rejects if it is malformed, or if the metadata demand a signature and it is
-   * wrong.
+   * Parses a request. Rejects if it is malformed, or if the metadata demand a signature and the
+   * signature is missing or wrong.
    */
   parseLoginRequest(
     serviceProvider: SamlifyServiceProvider,

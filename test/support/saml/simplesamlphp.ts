@@ -53,7 +53,8 @@ export async function startSimpleSamlPhp(
     'php',
     [
       '-d',
-      'opcache.enable=0', // the metadata of a service provider is written while the server runs
+      // a PHP file with the metadata of a service provider is written while the server runs
+      'opcache.enable=0',
       '-S',
       `127.0.0.1:${port}`,
       '-t',

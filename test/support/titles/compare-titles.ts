@@ -1,4 +1,4 @@
-/** The title of a test with its suites, and its file. */
+/** A test: its file, and its title with the titles of the suites around it. */
 export interface Title {
   readonly file: string;
   readonly name: string;
@@ -13,7 +13,7 @@ export interface Renaming {
 /** The result of comparing two lists of tests. */
 export interface Comparison {
   /**
-   * The numbers of tests that are the same, are in another file, are in another suite, or have
+   * The numbers of tests that are unchanged, are in another file, are in another suite, or have
    * another title.
    */
   readonly counts: Readonly<Record<'same' | 'moved' | 'regrouped' | 'renamed', number>>;
@@ -26,7 +26,10 @@ export interface Comparison {
  */
 const STEP = ' > ';
 
-/** The keys by which tests of the two lists are paired. The strictest key is tried first. */
+/**
+ * The keys by which tests of the two lists are paired, each under the name of its count. The
+ * strictest key is tried first.
+ */
 const PAIRINGS = [
   ['same', ({ file, name }: Title) => `${file}${STEP}${name}`],
   ['moved', ({ name }: Title) => name],

@@ -1,12 +1,16 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** One kind of response that a test got, as `recorder.js` writes it. */
+/**
+ * One kind of response that a test got, as `recorder.js` writes it. Equal responses are recorded
+ * once.
+ */
 export interface Met {
   readonly method: string;
   readonly head: boolean;
   /**
-   * The template of the route that took the request; null if a step before the routes answered it.
+   * The template of the route, such as `/v1/keys/:id`; null if a step before the routes answered
+   * the request.
    */
   readonly template: string | null;
   readonly path: string | null;
@@ -57,7 +61,7 @@ export function undocumented(met: readonly Met[], document: Described): string[]
   return [...new Set(lines)].toSorted();
 }
 
-/** Lists the kinds of responses that the document has and no test got. */
+/** Lists the kinds of responses that are in the document and that no test got. */
 export function unmet(met: readonly Met[], document: Described): string[] {
   const seen = new Set(
     met.flatMap((one) => {

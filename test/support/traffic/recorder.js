@@ -13,7 +13,7 @@ if (folder !== undefined && globalThis[STARTED] === undefined) {
   const file = `${folder}/${process.pid}-${threadId}.ndjson`;
   const seen = new Set();
   subscribe('http.server.response.finish', ({ request, response }) => {
-    // Only our server sets these headers. The stand-ins of the tests do not, and must not be
+    // Only our server sets this header. The responses of stand-ins lack it and must not be
     // recorded.
     if (!response.hasHeader('x-ratelimit-limit') || request.method === 'OPTIONS') return;
     if (isElsewhere(request, response)) return;
@@ -29,8 +29,9 @@ if (folder !== undefined && globalThis[STARTED] === undefined) {
 }
 
 /**
- * Returns true for a response of a tenant's host, or of the plain listener that redirects to https.
- * The document describes only the service's own origin, so these are not recorded.
+ * Returns true for a response of an organization's own host, or of the listener that redirects
+ * plain HTTP to https. The document describes only the service's own origin, so these are not
+ * recorded.
  */
 function isElsewhere(request, response) {
   const host = /^https?:\/\/([^/?]*)/i.exec(request.url)?.[1] ?? request.headers.host ?? '';

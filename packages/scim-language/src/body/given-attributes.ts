@@ -26,8 +26,8 @@ import { checkLength } from '../schema/stored-user.js';
 import { refusedPart } from '../schema/written-user.js';
 
 /**
- * Refuses the whole write because of a part that cannot be applied. A photo that is too large is no
- * reason to refuse a write, and is only left out.
+ * Refuses the whole write because of a part that cannot be applied. A photo that is too large is
+ * only left out, so that nothing is thrown for it.
  * @throws ScimError the error of the part
  */
 export function throwPart({ kind, error }: RefusedPart): void {
@@ -55,8 +55,8 @@ export interface BodyReading {
   readonly critical: CriticalAttribute;
   readonly refuse: Refuse;
   /**
-   * True for a POST. A POST ignores an unknown name that resembles the critical attribute, because
-   * the new resource has no access yet that the name could be meant to end.
+   * True for a POST. A POST ignores an unknown name that resembles the critical attribute. The new
+   * resource has no access yet, so that the name cannot be meant to end it.
    */
   readonly isNew?: boolean;
 }
@@ -134,8 +134,8 @@ export function attempt<Value>(
 }
 
 /**
- * Returns the members of a body. Those in the object of an extension get full names, with the URN
- * of the extension.
+ * Returns the members of a body by their names. A member inside the object of an extension gets a
+ * full name, which begins with the URN of the extension.
  */
 function entriesOf(
   body: Readonly<Record<string, unknown>>,

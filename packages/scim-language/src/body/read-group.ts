@@ -38,11 +38,11 @@ export interface ReplacedGroup {
 }
 
 /**
- * Parses the body of a PUT of a group. A PUT without members ends all memberships. Such a PUT is
- * not refused because of parts that cannot be applied: they are left out.
+ * Parses the body of a PUT of a group. A PUT without members ends all memberships. If other parts
+ * of such a PUT cannot be applied, they are left out, and the PUT is not refused.
  *
  * @param taken the error of an earlier attempt to write this PUT, which failed because another
- *   group has the same `displayName`
+ *   group has the same `displayName`; undefined at the first attempt
  * @throws ScimError `invalidSyntax` if the name is missing, `invalidValue` if an attribute is wrong
  */
 export function readGroupReplacement(body: unknown, taken?: ScimError): ReplacedGroup {

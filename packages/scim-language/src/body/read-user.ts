@@ -27,11 +27,11 @@ const NEW_USER = {
 
 /**
  * Parses the body of a PUT of a user. A PUT without `userName` or `active` keeps the values of
- * `current`, so that an update of a profile never reactivates a user. A PUT with `active: false` is
- * not refused because of parts that cannot be applied: the present values of these parts remain.
+ * `current`, so that an update of a profile never reactivates a user. If other parts of a PUT with
+ * `active: false` cannot be applied, their present values remain, and the PUT is not refused.
  *
  * @param taken the error of an earlier attempt to write this PUT, which failed because another user
- *   has the same `userName`
+ *   has the same `userName`; undefined at the first attempt
  * @throws ScimError `invalidSyntax` for a body that is no object, `invalidValue` if an attribute is
  *   wrong
  */

@@ -37,7 +37,7 @@ const TESTS: Readonly<Record<Operator, (left: string, right: string) => boolean>
 
 /**
  * Returns the element that a filter describes by `type eq "mobile"`, or by several such comparisons
- * joined by `and`. A PATCH can then create it.
+ * joined by `and`. A PATCH can then create the element if no element meets the filter.
  *
  * @returns undefined for a filter that does not determine an element
  */

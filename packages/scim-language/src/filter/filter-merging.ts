@@ -3,9 +3,9 @@ import type { Filter } from './filter.js';
 type Element = Extract<Filter, { kind: 'element' }>;
 
 /**
- * Merges conditions on the same list, so that the list is read once: `emails[a] or emails[b]`
- * becomes `emails[a or b]`, and `not emails[a] and not emails[b]` becomes `not emails[a or b]`. The
- * merged condition takes the place of the first operand.
+ * Merges conditions on the same list, so that the list is read once. `emails[a] or emails[b]`
+ * becomes `emails[a or b]`. `not emails[a] and not emails[b]` becomes `not emails[a or b]`. The
+ * merged condition takes the place of the first of the conditions that it replaces.
  */
 export function merged(filter: Filter): Filter {
   if (filter.kind === 'not') return { kind: 'not', operand: merged(filter.operand) };

@@ -45,8 +45,8 @@ const MAX_LISTS = 20;
 
 /**
  * Parses a filter.
- * @param others the schemas that are searched together with this one. Their attributes are allowed,
- *   but have no value in this resource (RFC 7644 §3.4.2.1).
+ * @param others the resource types that are searched together with this one. Their attributes are
+ *   allowed in the filter, but have no value in this type (RFC 7644 §3.4.2.1).
  * @throws ScimError `invalidFilter` for a text that is not a filter, an unknown attribute, an
  *   operator that the attribute does not take, or a filter that is too large; `tooMany` for a
  *   filter with too many conditions on lists
@@ -68,12 +68,15 @@ export function parsePath(text: string, resource: ResourceSchema): PatchPath {
   return new Parser(text, resource, 'invalidPath').path();
 }
 
-/** A filter that matches no resource. */
+/**
+ * A filter that matches no resource. It replaces a condition on an attribute that this resource
+ * type does not have.
+ */
 const NOTHING: Filter = { kind: 'or', operands: [] };
 
 /**
- * Parses a filter or path by recursive descent. Each token is read once, and only brackets recurse,
- * so that the time grows with the length alone.
+ * Parses a filter or path by recursive descent. Each token is read once, and only brackets recurse.
+ * So the time grows in proportion to the length of the text.
  */
 class Parser {
   readonly #resource: ResourceSchema;

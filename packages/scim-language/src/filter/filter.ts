@@ -2,10 +2,14 @@ import type { Literal, Operator } from '../schema/literal.js';
 import type { AttributeReference } from '../schema/schemas.js';
 
 /**
- * A parsed filter (RFC 7644 §3.4.2.2), with resolved names and with literals in the type of their
- * attribute. Equivalent spellings have one form: `a ne v` is `not (a eq v)`, `a eq null` is `not (a
- * pr)`, `emails co "x"` and `emails.value co "x"` are `emails[value co "x"]`, and Entra's
- * `emails[type eq "work"].value eq "x"` is `emails[type eq "work" and value eq "x"]`.
+ * A parsed filter (RFC 7644 §3.4.2.2). Its names are resolved, and its literals have the type of
+ * their attribute. Spellings with the same meaning have one form:
+ *
+ * - `a ne v` is `not (a eq v)`.
+ * - `a eq null` is `not (a pr)`.
+ * - `emails co "x"` and `emails.value co "x"` are `emails[value co "x"]`.
+ * - `emails[type eq "work"].value eq "x"` of Microsoft Entra is `emails[type eq "work" and value eq
+ *   "x"]`.
  */
 export type Filter =
   | { readonly kind: 'and'; readonly operands: readonly Filter[] }

@@ -3,7 +3,7 @@ import { ScimError } from '../errors/scim-error.js';
 import type { RawLiteral } from '../schema/literal.js';
 import { tokensOf, TokenError, type Token } from './filter-tokens.js';
 
-/** The error code of a faulty filter, or of a faulty path. */
+/** The error code (`scimType` of RFC 7644 §3.12) of a faulty filter, or of a faulty path. */
 export type ParseErrorCode = 'invalidFilter' | 'invalidPath';
 
 const MAX_BYTES = 8192;
@@ -21,11 +21,14 @@ export class TokenReader {
 
   /**
    * Splits a text into tokens.
-   * @throws ScimError `code` for a text that is too long or has no tokens
+   * @throws ScimError `code` for a text that is too long or cannot be split into tokens
    */
   constructor(
     text: string,
-    /** The error code for the next fault. Between the brackets of a path it is `invalidFilter`. */
+    /**
+     * The error code for the next fault. The parser sets it to `invalidFilter` between the brackets
+     * of a path.
+     */
     public code: ParseErrorCode,
   ) {
     if (Buffer.byteLength(text) > MAX_BYTES) {
@@ -109,8 +112,8 @@ export class TokenReader {
   }
 
   /**
-   * Throws the error for a fault, with the place of the fault. The message does not repeat the
-   * client's text, which may be private.
+   * Throws the error for a fault. `at` is the offset of the fault; undefined for the end of the
+   * text. The message does not repeat the client's text, which may be private.
    */
   refuse(problem: string, at: number | undefined): never {
     const place = at === undefined ? 'The end' : `The text from character ${at + 1}`;

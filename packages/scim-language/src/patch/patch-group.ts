@@ -27,8 +27,8 @@ export interface GroupPatch {
 
 /**
  * Converts PATCH operations to changes of a group, without loading the group. If an operation
- * cannot be applied, the whole PATCH fails, unless another operation removes members: then the
- * faulty operation is only left out, because access must end.
+ * cannot be applied, the whole PATCH fails. But if another operation removes members, the faulty
+ * operation is only left out, because access must end.
  *
  * @param taken the error of an earlier attempt to write this PATCH, which failed because another
  *   group has the same `displayName`

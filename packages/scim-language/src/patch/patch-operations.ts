@@ -43,8 +43,8 @@ export function readOperations(body: unknown): PatchOperation[] {
 }
 
 /**
- * Returns true if an operation sets `active`, or removes members, by its path. Such an operation is
- * applied even if the PATCH has too many operations, because it may end access.
+ * Returns true if the path of an operation shows that it sets `active` or removes members. Such an
+ * operation is applied even if the PATCH has too many operations, because it may end access.
  */
 function endsAccess({ op, path = '' }: PatchOperation): boolean {
   const name = asciiLowerCase(path);
@@ -57,7 +57,8 @@ function tooMany(): ScimError {
 
 /**
  * Checks the schemas of a body.
- * @throws ScimError `invalidSyntax` if they name another message (RFC 7644 §3.5.2)
+ * @throws ScimError `invalidSyntax` if there are schemas, but none of them is that of a PATCH (RFC
+ *   7644 §3.5.2)
  */
 function checkSchemas(schemas: unknown): void {
   if (schemas === undefined || schemas === null) return;
@@ -228,7 +229,8 @@ function changesIn(operation: PatchOperation, reading: Reading, prefix: string):
 
 /**
  * Returns the changes that an object of attributes asks for. The object is the `value` of an
- * operation without a path, or has the values under a URN.
+ * operation without a path, or the object under the URN of a schema. `prefix` is put before each
+ * key: the URN with a colon, or nothing.
  * @throws ScimError `noTarget`, `invalidValue` for a value that is no object
  */
 function attributesIn(
@@ -251,7 +253,10 @@ function attributesIn(
   });
 }
 
-/** Parses a key as a path: `name.givenName`, or a name with its URN. */
+/**
+ * Parses a key as a path: `name.givenName`, or a name with its URN. A key that is no path counts as
+ * an unknown attribute.
+ */
 function pathOfKey(key: string, resource: ResourceSchema): PatchPath {
   try {
     return parsePath(key, resource);

@@ -28,14 +28,15 @@ import { finished, namesAddress, refusedPart, type WrittenUser } from '../schema
 const INDISPENSABLE: ReadonlySet<string> = new Set(['userName', 'active']);
 
 /**
- * The largest number of comparisons of elements in a request: one for each element and condition.
+ * The largest number of comparisons of elements in a request. Each element is compared once with
+ * each condition and each value that an operation has.
  */
 const MOST_WORK = 20_000;
 
 /**
  * Applies operations to a user in their order. `current` is not modified. If an operation cannot be
- * applied, the whole PATCH fails, unless the last readable value of `active` is false: then the
- * faulty operation is only left out, because access must end.
+ * applied, the whole PATCH fails. But if the last readable value of `active` is false, the faulty
+ * operation is only left out, because access must end.
  *
  * @param taken the error of an earlier attempt to write this PATCH, which failed because another
  *   user has the same `userName`
@@ -261,10 +262,12 @@ function includes(element: ComplexValue, part: ComplexValue): boolean {
 }
 
 /**
- * Returns the element to create if the filter in brackets matches none. Its attributes follow from
- * the filter. Microsoft Entra replaces a part of a value that does not exist yet, such as
- * `phoneNumbers[type eq "work"].value`. A `replace` of a whole element needs a match (RFC 7644
- * §3.5.2.3). The result is undefined for a path without brackets.
+ * Returns the element to create if the filter in brackets matches none; undefined for a path
+ * without brackets. Its sub-attributes follow from the filter. This is needed, because Microsoft
+ * Entra replaces parts of elements that do not exist yet, such as `phoneNumbers[type eq
+ * "work"].value`.
+ * @throws ScimError `noTarget` for a `replace` of a whole element, which needs a match (RFC 7644
+ *   §3.5.2.3), and for a filter that does not determine an element
  */
 function newElement({ op, path: { filter, target } }: AttributeChange): ComplexValue | undefined {
   if (!filter) return undefined;
@@ -278,7 +281,7 @@ function noTarget(): ScimError {
 }
 
 /**
- * If a changed element is primary, sets `primary` of all other elements to false, because only one
+ * If a changed element is primary, removes `primary` from all other elements, because only one
  * element may be primary (RFC 7644 §3.5.2).
  */
 function onePrimary(

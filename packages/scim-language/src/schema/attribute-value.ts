@@ -59,8 +59,8 @@ export class TooLarge extends ScimError {
 }
 
 /**
- * Reads a value of an attribute without sub-attributes. A boolean may be written as a string in any
- * case, and a text as a number; nothing else is converted.
+ * Reads a value of an attribute without sub-attributes. Some clients send `"True"` for a boolean,
+ * or a number for a text. Both are converted; nothing else is.
  * @returns undefined for an empty value
  * @throws ScimError `invalidValue`
  */
@@ -82,7 +82,7 @@ export function readSimple(of: Attribute, raw: unknown, path = of.name): SimpleV
 }
 
 /**
- * Converts a number to a text, for an attribute that must be a text; undefined for a value that is
+ * Converts a number to a text, for an attribute that must be a text. Undefined for a value that is
  * no number, and for a number that JSON may have rounded.
  */
 function textOfNumber(raw: unknown): string | undefined {
@@ -197,7 +197,7 @@ export function readValue(of: Attribute, raw: unknown): AttributeValue | undefin
 
 /**
  * Copies the stored value of an attribute, without sub-attributes that the schema does not have or
- * that are read-only.
+ * that are read-only; undefined if nothing is left.
  */
 export function storedValue(of: Attribute, stored: unknown): AttributeValue | undefined {
   if (!of.subAttributes) return isSimple(stored) ? stored : undefined;

@@ -45,9 +45,10 @@ export interface Understood {
 
 /**
  * Decides whether a write is applied without its refused parts. A write that ends access is always
- * applied, because a faulty value in another part of the request must not keep a person's access.
+ * applied. A faulty value in another part of the request must not keep the access of a person.
  *
- * @returns the parts to report; none for attributes that every write ignores
+ * @returns the parts that the caller reports. If the write ends access, they are all refused parts
+ *   except those of unknown schemas. Otherwise they are only photos over the limit.
  * @throws ScimError the error of a part for which the write is refused
  */
 export function partsLeftOut(
@@ -61,7 +62,8 @@ export function partsLeftOut(
   );
   if (fault) throw fault.error;
   // Each operation on an unknown attribute, a read-only one, or one of an unknown schema is one
-  // part.
+  // part. If all operations are such parts, and one of them is `unknown`, the write is refused,
+  // because it would do nothing.
   const ignored = refused.filter(({ kind }) => kind === 'unknown' || kind === 'foreign');
   const unknown = ignored.find(({ kind }) => kind === 'unknown');
   if (unknown && ignored.length === operations) throw unknown.error;

@@ -124,7 +124,7 @@ function noUserName(): ScimError {
 
 /**
  * Collects the attributes that {@link UserAttributes} does not list by name. Every key is a name of
- * the schema.
+ * the schema. If they are too large together, the photos are left out.
  */
 function storedAttributes(draft: Draft): StoredAttributes {
   const stored = emptyRecord<AttributeValue | Record<string, AttributeValue>>();

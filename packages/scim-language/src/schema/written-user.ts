@@ -27,7 +27,8 @@ interface Written {
 }
 
 /**
- * Completes a write: either refuses it because of its refused parts, or leaves these out.
+ * Completes a write: either refuses it because of its refused parts, or leaves these out. If the
+ * write ends access but its result is not a valid user, only `active` is changed.
  * @throws ScimError the error of a part for which the write is refused
  */
 export function finished(

@@ -67,8 +67,8 @@ export class StandInState {
   /** The user who is logged in at the browser. */
   browserUser: StandInUser = { id: 1, login: 'octocat', sees: [], owns: [] };
   /**
-   * A promise for which the answer with a new token waits, if a test sets it. So the test can end
-   * the user's account before the answer is sent.
+   * A promise that a test may set. The answer with a new token waits for it, so that the test can
+   * end the user's account before the answer is sent.
    */
   parked: Promise<void> | undefined;
   /** The number of installations on a page of a list. */

@@ -97,7 +97,7 @@ async function configuration(
   };
 }
 
-/** The lifetimes in seconds, by the models of `oidc-provider`. */
+/** The lifetimes in seconds, by the models (kinds of records) of `oidc-provider`. */
 const LIFETIMES = {
   AccessToken: 300,
   AuthorizationCode: 60,

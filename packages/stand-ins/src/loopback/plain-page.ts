@@ -58,7 +58,7 @@ export function sendPlainPage(
   response.end(renderPlainPage(page));
 }
 
-/** The headers of a plain page. */
+/** The headers of a plain page. They forbid caching, and scripts and styles of other servers. */
 export const PLAIN_PAGE_HEADERS = {
   'content-security-policy':
     `default-src 'none'; style-src 'sha256-${styleHash}'; script-src 'self'; connect-src 'self'; base-uri 'none'; ` +

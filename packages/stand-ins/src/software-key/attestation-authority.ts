@@ -11,7 +11,8 @@ import {
 const DAY_MS = 86_400_000;
 
 /**
- * Issues a certificate authority whose certificates attest software keys.
+ * Issues the certificate of an authority. The authority issues the certificates that attest
+ * software keys.
  *
  * @param commonName of the authority
  * @param now the validity starts a day before this time, and lasts ten years

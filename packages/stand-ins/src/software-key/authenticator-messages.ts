@@ -43,7 +43,7 @@ export function clientDataJSON(
 
 /**
  * Returns the authenticator data, which the key signs (WebAuthn §6.1). If there is a new
- * credential, its flag is set.
+ * credential, the data contain it, and the flag `credential` is set.
  */
 export function authenticatorData(
   rpId: string,
@@ -114,7 +114,10 @@ export function attestationStatement(
   ]);
 }
 
-/** Returns an attestation object (WebAuthn §6.5.4). */
+/**
+ * Returns an attestation object (WebAuthn §6.5.4): the CBOR of the format, the attestation
+ * statement and the authenticator data.
+ */
 export function attestationObject(
   format: string,
   statement: Map<string, unknown>,
@@ -129,7 +132,10 @@ export function attestationObject(
   );
 }
 
-/** Returns the signature of an assertion (WebAuthn §6.3.3). */
+/**
+ * Returns the signature of an assertion (WebAuthn §6.3.3), over the authenticator data and the hash
+ * of the client data.
+ */
 export function assertionSignature(key: KeyObject, authData: Buffer, clientData: Buffer): Buffer {
   return sign('sha256', Buffer.concat([authData, hash('sha256', clientData, 'buffer')]), key);
 }

@@ -95,7 +95,10 @@ export function issueCertificate(
   };
 }
 
-/** Returns the critical extension Basic Constraints (RFC 5280 §4.2.1.9). */
+/**
+ * Returns the critical extension Basic Constraints (RFC 5280 §4.2.1.9). It says if the certificate
+ * may issue others, and how long a chain below it may be.
+ */
 export function basicConstraints(ca: boolean, pathLength?: number): Extension {
   const constraints = new BasicConstraints({
     cA: ca,
@@ -117,7 +120,10 @@ export function keyUsage(usage: 'sign-certificates' | 'sign-data'): Extension {
   );
 }
 
-/** Returns the AAGUID extension (WebAuthn §8.2.1): the 16 bytes inside two OCTET STRINGs. */
+/**
+ * Returns the extension with the AAGUID, which names the model of a key (WebAuthn §8.2.1): the 16
+ * bytes inside two OCTET STRINGs.
+ */
 export function aaguidExtension(aaguid: Buffer): Extension {
   return extension(AAGUID_EXTENSION, new OctetString({ valueHex: aaguid }).toBER());
 }

@@ -130,8 +130,8 @@ export class SoftwareKey {
   }
 
   /**
-   * The accounts of the key's credentials, the newest first. Of several with one name only the
-   * newest is listed, because an account may have been deleted and created again.
+   * The accounts of the key's credentials, the newest first. If several accounts have one name,
+   * only the newest is listed, because an account may have been deleted and created again.
    */
   get accounts(): KeyAccount[] {
     const named = this.#credentials.toReversed().flatMap(({ userHandle, userName }) => {

@@ -3,7 +3,10 @@ import { join } from 'node:path';
 
 /** The settings of an sshd that listens on loopback. */
 export interface SshdSettings {
-  /** The folder with its files: `host`, `authorities`, `principals`, `revoked`, `sshd_config`. */
+  /**
+   * The folder with the files of sshd: `host`, `authorities`, `principals`, `revoked`,
+   * `sshd_config`.
+   */
   readonly folder: string;
   readonly port: number;
   /** The command that every login runs, in place of a shell. */
@@ -24,8 +27,8 @@ export async function replaceFile(path: string, content: string | Uint8Array): P
 }
 
 /**
- * Returns the path of the file with the process id of sshd. A later start finds by it an sshd that
- * was left running.
+ * Returns the path of the file with the process id of sshd. By this file, a later start finds an
+ * sshd that an earlier run left behind.
  */
 export function pidFileOf(folder: string): string {
   return join(folder, 'sshd.pid');

@@ -30,7 +30,8 @@ const UNTIL_INPUT_ENDS = [
  */
 export async function startSshd(program: string, settings: SshdSettings): Promise<SshdProcess> {
   await endOrphan(settings.folder);
-  // An sshd that root starts requires this folder, which it uses as its chroot.
+  // An sshd that root starts requires this folder. It confines its unprivileged process to the
+  // folder (chroot).
   if (userInfo().uid === 0) mkdirSync('/run/sshd', { recursive: true });
   const config = await writeConfiguration(settings);
   const args = ['-c', UNTIL_INPUT_ENDS, 'svc-demo-sshd', program, '-D', '-e', '-f', config];

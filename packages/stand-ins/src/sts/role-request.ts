@@ -128,9 +128,9 @@ export function sessionNamesOf(identity: WebIdentity): SessionNames {
 const ROLES_OF_TOKEN = z.array(z.string().max(2048)).min(1);
 
 /**
- * Returns true if the token's claim of roles names a role, and false if it does not. The condition
- * key `sts:RoleAuthorizedByIdp` has this value. Undefined for a token without the claim; the
- * condition key is then false, and only the trust policy decides.
+ * Returns true if the claim of roles in the token names the role, and false if not; undefined for a
+ * token without the claim. AWS sets the condition key `sts:RoleAuthorizedByIdp` to this value.
+ * Without the claim, the key is false, and only the trust policy decides.
  *
  * @throws AwsError InvalidIdentityToken for a claim that is no list of ARNs
  */

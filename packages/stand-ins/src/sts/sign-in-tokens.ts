@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { systemRandom } from '../clock.js';
 import type { SigningCredentials } from './request-signature.js';
 
-/** The answer to a request: a JSON document, or the redirect of a browser. */
+/** The answer to a request: a JSON document with a token, or a short text. */
 interface SignInAnswer {
   readonly status: number;
   readonly body: string;
@@ -10,8 +10,9 @@ interface SignInAnswer {
 }
 
 /**
- * The tokens of the sign-in to the console (`/federation`): `getSigninToken` exchanges the
- * credentials of a role session for a token, and `login` signs a browser in by it.
+ * The tokens of the sign-in to the web console of AWS (`/federation`). The action `getSigninToken`
+ * exchanges the credentials of a role session for a token. The action `login` signs a browser in by
+ * the token.
  */
 export class SignInTokens<Session extends SigningCredentials> {
   /** The requests for a token, with the names of their parameters. */

@@ -55,7 +55,10 @@ export interface RunningSts {
   close(): Promise<void>;
 }
 
-/** Starts a stand-in for these services of AWS on a free port of loopback. */
+/**
+ * Starts a stand-in for STS, S3, ECR and the sign-in of the AWS console, on a free port of
+ * loopback.
+ */
 export async function startSts(options: StsOptions): Promise<RunningSts> {
   const sts = new Sts(options);
   const server = createServer((message, response) => {
@@ -100,8 +103,8 @@ class Sts {
   constructor(private readonly options: StsOptions) {}
 
   /**
-   * Answers a request. `/federation` is the sign-in of the console, a POST with a target of ECR is
-   * for ECR, any other POST is for STS, and the rest is for S3.
+   * Answers a request. The path `/federation` is the sign-in of the console. A POST that names ECR
+   * in `X-Amz-Target` is for ECR, and any other POST is for STS. The rest is for S3.
    */
   async answer(message: IncomingMessage): Promise<AwsAnswer> {
     if (message.url?.startsWith('/federation') === true) {

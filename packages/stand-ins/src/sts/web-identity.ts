@@ -33,9 +33,9 @@ const LONGEST_TOKEN = 20_000;
 const PUBLISHED_IN_TIME = 5000;
 
 /**
- * Verifies a token as STS does for an OpenID Connect provider of IAM: the issuer, the algorithm,
- * the key that the issuer publishes under this `kid`, the signature, the audience and the times.
- * Certificate thumbprints are not used.
+ * Verifies a token as STS does for an OpenID Connect provider of IAM. It checks the issuer, the
+ * algorithm, the signature by the key that the issuer publishes under the `kid`, the audience and
+ * the times. Certificate thumbprints are not used.
  *
  * @param now seconds since 1970
  * @throws AwsError InvalidIdentityToken, ExpiredTokenException or IDPCommunicationError
@@ -91,7 +91,10 @@ function checked(
   return audience;
 }
 
-/** Parses a part of a JWT by a schema; undefined if it is not the base64url of such an object. */
+/**
+ * Parses a part of a JWT by a schema; undefined if it is not the base64url of JSON that fits the
+ * schema.
+ */
 function partOf<Schema extends z.ZodType>(schema: Schema, part: string) {
   try {
     return schema.safeParse(JSON.parse(Buffer.from(part, 'base64url').toString())).data;
@@ -101,7 +104,8 @@ function partOf<Schema extends z.ZodType>(schema: Schema, part: string) {
 }
 
 /**
- * Fetches the discovery document and the JWK Set of the issuer, and returns the RSA key with an id.
+ * Fetches the discovery document and the JWK Set of the issuer, and returns the RSA key with the id
+ * `kid`.
  */
 async function keyOf({ issuer }: IamProvider, kid: string) {
   const discovery = await fetched(`${issuer}/.well-known/openid-configuration`, DISCOVERY);

@@ -101,7 +101,7 @@ async function readKeys(context: CommandContext): Promise<readonly KeyRow[]> {
 }
 
 /**
- * Finds the security key whose id begins with a text.
+ * Finds the only security key with an id that begins with a text.
  * @throws CliFailure if there is none, or if there are several
  */
 async function findKey(context: CommandContext, start: string): Promise<KeyRow> {

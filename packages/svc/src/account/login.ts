@@ -50,7 +50,7 @@ export const command: Command = {
     await remember(context, server);
     for (const { kind: one, token: old } of earlier) {
       if (!old || (one !== kind && isOfSameUser(old, token))) continue;
-      await endLogin(parts, old).catch(() => {}); // it ends by itself
+      await endLogin(parts, old).catch(() => {}); // the old login expires by itself
     }
     const next = kind === 'token' ? await lineOfChangedReach(context) : undefined;
     report(context, server, token, next);

@@ -46,7 +46,10 @@ export const command: Command = {
   },
 };
 
-/** Says that an agent may still hold the SSH key and a certificate, and how they come out of it. */
+/**
+ * Warns that an ssh-agent may still hold the SSH key and a certificate, and says how to remove both
+ * from the agent.
+ */
 function warnOfAgents({ terminal }: CommandContext, server: string, isRevoked: boolean): void {
   const what = 'did not confirm that it gave the SSH key back: it may be locked.';
   terminal.warn(`svc: An ssh-agent ${what}`);
@@ -56,8 +59,8 @@ function warnOfAgents({ terminal }: CommandContext, server: string, isRevoked: b
 }
 
 /**
- * Revokes the SSH certificates that this machine got and that are still valid. One that is not
- * known to the server any more, or is revoked already, is no failure.
+ * Revokes the SSH certificates that this machine got and that are still valid. It is no failure if
+ * the server does not know a certificate any more, or has revoked it already.
  *
  * @returns the number of certificates that this call revoked
  * @throws CliFailure if the server does not revoke them all
@@ -90,7 +93,8 @@ function notRevoked(reason: string, needsLogin = false): CliFailure {
 
 /**
  * Revokes both tokens (that of the login and that for admins) at the server.
- * @returns the reason why the server could not be reached; undefined if the tokens have ended
+ * @returns the message of the first failure, such as a server that cannot be reached; undefined if
+ *   both tokens have ended
  */
 async function endAtServer(
   { terminal }: CommandContext,

@@ -11,7 +11,7 @@ import { KEYS_TOPIC } from './keys.js';
 import { MEMBERS } from './members/members.js';
 import { SCIM_TOKENS } from './scim-tokens.js';
 
-/** The kinds of things that an admin manages, by their words. */
+/** The words after `svc admin`, such as `members`, each with the acts on that kind of things. */
 export const TOPICS: ReadonlyMap<string, Topic> = new Map([
   ['members', MEMBERS],
   ['keys', KEYS_TOPIC],

@@ -18,13 +18,18 @@ interface ApiToken {
   readonly expires_at: string;
 }
 
-/** The API tokens of the organization, and those that ended with the access of their makers. */
+/**
+ * The API tokens of the organization. `ended_with_maker` has those that ended because the admin who
+ * made them lost the access.
+ */
 interface ApiTokens {
   readonly tokens: readonly ApiToken[];
   readonly ended_with_maker: readonly ApiToken[];
 }
 
-/** Returns the cells of a token in the table. */
+/**
+ * Returns the cells of a token in the table. `end` is the last cell: when or why the token ends.
+ */
 function rowOf(token: ApiToken, end: string): string[] {
   const used = token.last_used_at === null ? 'not yet' : localTime(new Date(token.last_used_at));
   return [token.id, token.name, token.scopes.join(' '), used, end];
@@ -104,7 +109,10 @@ async function make(admin: AdminClient, to: string, json: object): Promise<void>
   ]);
 }
 
-/** Finds a token by its id or name. A foreign id is left for the server to refuse. */
+/**
+ * Finds a token by its id or name. An id that is not in the list is returned as it is, so that the
+ * server refuses it.
+ */
 async function find(
   admin: AdminClient,
   { positionals: [text = ''] }: ParsedArguments,
@@ -116,7 +124,7 @@ async function find(
   return { id, name: all.find((token) => token.id === id)?.name ?? id };
 }
 
-/** `svc admin api-tokens`: the tokens of the programs of the organization. */
+/** `svc admin api-tokens`: manages the tokens by which programs of the organization use the API. */
 export const API_TOKENS: Topic = new Map([
   ['list', list],
   ['create', create],

@@ -216,7 +216,10 @@ async function idOfName(admin: AdminClient, text: string): Promise<string> {
   return isName ? idOf('application', text, candidates) : text; // the server refuses the id
 }
 
-/** `svc admin applications`: the applications and clusters of the organization. */
+/**
+ * `svc admin applications`: manages the applications and the Kubernetes clusters of the
+ * organization.
+ */
 export const APPLICATIONS_TOPIC: Topic = new Map([
   ['list', list],
   ['show', show],

@@ -79,7 +79,7 @@ function verifyLine({ domain }: Domain): string {
   return `Then run: svc admin domains verify ${domain}`;
 }
 
-/** `svc admin domains`: the domains whose addresses belong to the organization. */
+/** `svc admin domains`: manages the e-mail domains that belong to the organization. */
 export const DOMAINS_TOPIC: Topic = new Map([
   ['list', list],
   ['add', add],

@@ -4,7 +4,7 @@ import { tellOfMore, withQuery } from './acts/admin-client.js';
 import { FILE_FORM, withFileOptions, wroteFile, type FileList } from './exports/list-file.js';
 import { MEMBER_FILTERS, queryOf } from './members/member.js';
 
-/** The security keys of all members in the API. */
+/** The list of the security keys of all members, which can become a file. */
 const KEYS: FileList = {
   path: '/api/v1/org/keys',
   items: 'Keys',

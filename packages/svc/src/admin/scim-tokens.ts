@@ -86,7 +86,10 @@ async function make(admin: AdminClient, options: ParsedArguments, body: object):
   ]);
 }
 
-/** Finds a token by its id or description. A foreign id is left for the server to refuse. */
+/**
+ * Finds a token by its id or description. An id that is not in the list is returned as it is, so
+ * that the server refuses it.
+ */
 export async function findScimToken(
   admin: AdminClient,
   text: string,
@@ -97,7 +100,10 @@ export async function findScimToken(
   return { id, description: tokens.find((token) => token.id === id)?.description ?? id };
 }
 
-/** `svc admin scim-tokens`: the tokens of the identity provider of the organization. */
+/**
+ * `svc admin scim-tokens`: manages the tokens by which the identity provider of the organization
+ * uses SCIM.
+ */
 export const SCIM_TOKENS: Topic = new Map([
   ['list', list],
   ['create', create],

@@ -5,20 +5,23 @@ import { now } from '../program/clock.js';
 import { variable, variables } from '../program/environment.js';
 import { CliFailure, errorCode, STATUS } from '../program/failure.js';
 
-/** The file that names the agents that hold the key of a server. It is absent if none does. */
+/**
+ * The file about the ssh-agents that hold the SSH key for a server. It exists if there is such an
+ * agent, or if `svc setup ssh --agent` was chosen.
+ */
 export const AGENTS_FILE = 'ssh/agents.json';
 
 /** The private key in the folder of a server. `ssh-add` finds the certificate beside it. */
 const KEY = 'ssh/id';
 
-/** The longest wait for an answer of an agent in milliseconds. */
+/** The longest wait for an answer of an ssh-agent, in milliseconds. */
 const PATIENCE = 5_000;
 
 /** The file about the agents that hold the key and the certificate of a server. */
 interface AgentsFile {
   /**
-   * The choice of `svc setup ssh --agent`: each new certificate goes into the agent; undefined if
-   * only `svc ssh add` does that.
+   * The choice of `svc setup ssh --agent`, by which each new certificate goes into the agent. It is
+   * undefined without that choice.
    */
   readonly keep?: { readonly confirm: boolean } | undefined;
   readonly agents: readonly HoldingAgent[];
@@ -26,31 +29,38 @@ interface AgentsFile {
 
 /** An agent that holds the key and the certificate of a server. */
 interface HoldingAgent {
-  /** The socket of the agent; empty for the one of Windows, which has a fixed place. */
+  /**
+   * The path of the socket of the agent; empty for the agent of Windows, which has a fixed address.
+   */
   readonly socket: string;
-  /** The time at which the agent forgets both, in milliseconds since 1970. */
+  /**
+   * The time at which the agent forgets the key and the certificate, in milliseconds since 1970.
+   */
   readonly until: number;
   /**
-   * The public key that the agent holds, in base64, because a new key pair may replace it. If it is
-   * absent, in a file of an earlier version, the agent holds the present one.
+   * The public key that the agent holds, in base64. It is recorded, because a new key pair may
+   * replace the key files. If it is absent, the agent holds the present key.
    */
   readonly key?: string | undefined;
 }
 
 /** The limits under which an agent holds a key. */
 export interface AgentLimits {
-  /** The seconds after which the agent forgets the key; by default those of the certificate. */
+  /**
+   * The seconds after which the agent forgets the key; by default the rest of the validity of the
+   * certificate.
+   */
   readonly seconds?: number | undefined;
   /** True if the agent asks the user before each use of the key. */
   readonly confirm: boolean;
 }
 
 /**
- * Adds the key and the certificate of a server to the agent of this environment. The earlier ones
- * of the server are taken out first, so that the agent holds one pair. The agent forgets both when
+ * Adds the key and the certificate of a server to the agent of this environment. An earlier key and
+ * certificate for the server are first removed from the agent. The agent forgets the new ones when
  * the certificate ends, or earlier.
  *
- * @returns the time until which the agent has them at least, in milliseconds since 1970
+ * @returns the earliest time at which the agent forgets them, in milliseconds since 1970
  * @throws CliFailure if there is no agent, or if it does not take the key
  */
 export function addToAgent(
@@ -76,7 +86,8 @@ export function addToAgent(
     const reason = stderr.trim().split('\n').at(-1) ?? '';
     throw new CliFailure(`ssh-add did not add the key: ${reason}`, 'Run: ssh-add -l');
   }
-  // The agent counts from a moment that only it knows: the file has the latest possible end.
+  // The agent counts from the moment at which it takes the key, which is not known here. So the
+  // file gets the latest possible end.
   record(folder, { socket, until: now() + life * 1000, key: own?.toString('base64') });
   return start + life * 1000;
 }
@@ -112,9 +123,9 @@ export function keepInAgent(folder: PrivateFolder, keep: AgentsFile['keep']): vo
 }
 
 /**
- * Takes the key and the certificate of a server out of each agent that holds them. The record of an
- * agent that may still hold them stays until their time, so that the next call tries again. The
- * choice of `svc setup ssh --agent` stays.
+ * Takes the key and the certificate of a server out of each agent that holds them. An agent that
+ * may still hold them stays in the file until they expire, so that the next call tries again. The
+ * choice of `svc setup ssh --agent` also stays in the file.
  *
  * @returns the sockets of the agents that may still hold them
  */
@@ -139,12 +150,18 @@ function noAgent(): CliFailure {
   );
 }
 
-/** Returns the socket of the agent of this environment; undefined if there is none. */
+/**
+ * Returns the path of the socket of the agent of this environment; empty for the agent of Windows,
+ * and undefined if there is no agent.
+ */
 function socketHere(): string | undefined {
   return variable('SSH_AUTH_SOCK') ?? (process.platform === 'win32' ? '' : undefined);
 }
 
-/** Returns the public key that an agent holds; undefined if nothing names it. */
+/**
+ * Returns the public key that an agent holds; undefined if neither the record nor the key file has
+ * it.
+ */
 function keyOf(folder: PrivateFolder, { key }: HoldingAgent): Buffer | undefined {
   return key === undefined ? publicKeyIn(folder) : Buffer.from(key, 'base64');
 }
@@ -152,8 +169,8 @@ function keyOf(folder: PrivateFolder, { key }: HoldingAgent): Buffer | undefined
 /**
  * Takes the key and the certificates of a key pair out of one agent.
  *
- * @returns true if the agent holds none of them any more, or if nothing answers at its socket. A
- *   locked agent lists no key at all, as an empty one does, so that an empty list says nothing
+ * @returns true if the agent holds none of them any more, or if nothing answers at its socket;
+ *   false if it lists no key at all, because a locked agent does that too
  */
 function takeOwnFrom(own: Buffer | undefined, socket: string): boolean {
   if (own === undefined) return false;
@@ -165,7 +182,10 @@ function takeOwnFrom(own: Buffer | undefined, socket: string): boolean {
   return sshAdd(['-q', '-d', '-'], socket, `${lines.join('\n')}\n`).status === 0;
 }
 
-/** Returns the lines of an agent's list that are of the key pair; none without an answer. */
+/**
+ * Returns the keys and certificates of the key pair that an agent lists, one a line; none if the
+ * agent does not answer.
+ */
 function ownLines(folder: PrivateFolder, socket: string): string[] {
   const own = publicKeyIn(folder);
   if (own === undefined) return [];
@@ -178,7 +198,9 @@ function publicKeyIn(folder: PrivateFolder): Buffer | undefined {
   return publicBlob(folder.read(`${KEY}.pub`) ?? '');
 }
 
-/** Returns the lines of an agent's list that are of a public key. */
+/**
+ * Returns the lines of the output of `ssh-add -L` that have a public key, or a certificate for it.
+ */
 function linesOf(own: Buffer, list: string): string[] {
   return list.split('\n').filter((line) => publicBlob(line)?.equals(own) === true);
 }
@@ -190,7 +212,10 @@ function serialOf(line: string): bigint | undefined {
 
 const isOfCertificate = (line: string) => /^\S+-cert-v01@/.test(line);
 
-/** Returns the public key of a line of a `.pub` file, which may be that of a certificate. */
+/**
+ * Returns the public key in a line of a `.pub` file, also if the line is a certificate; undefined
+ * if the line has none.
+ */
 function publicBlob(line: string): Buffer | undefined {
   const [, blob = ''] = line.trim().split(' ');
   try {
@@ -220,7 +245,7 @@ function record(folder: PrivateFolder, added: HoldingAgent): void {
   folder.writeJson(AGENTS_FILE, { keep, agents: [...others, added] });
 }
 
-/** Reads the file about the agents. A damaged one names none. */
+/** Reads the file about the agents. A damaged file counts as empty. */
 function readAgents(folder: PrivateFolder): AgentsFile {
   try {
     const read = Object(JSON.parse(folder.read(AGENTS_FILE) ?? '{}')) as Partial<AgentsFile>;

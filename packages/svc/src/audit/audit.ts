@@ -6,7 +6,10 @@ const USAGE = [
   'svc audit watch FILE [--key FILE]',
 ].join('\n');
 
-/** `svc audit`: checks the seal of the audit log. */
+/**
+ * `svc audit`: checks the seal of the audit log, which is a Merkle tree of its events with signed
+ * checkpoints.
+ */
 export const command: Command = {
   usage: USAGE,
   help: [

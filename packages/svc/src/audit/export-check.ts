@@ -7,7 +7,7 @@ import {
 } from './signed-note.js';
 import { GrowingTree, hashLeaf } from './tree-hash.js';
 
-/** The ways in which a row can be wrong. */
+/** The kinds of faults that the check of an exported audit log can find. */
 export type Fault =
   | 'changed'
   | 'removed'
@@ -20,7 +20,10 @@ export type Fault =
   | 'contradiction'
   | 'not signed';
 
-/** A row that is wrong, or another fault. */
+/**
+ * A fault in an exported audit log, mostly a row that is wrong. `epoch` is the number of its tree:
+ * a new tree begins when a restore or failover of the database may have lost events.
+ */
 export interface ExportFinding {
   readonly fault: Fault;
   readonly epoch: string;
@@ -28,44 +31,56 @@ export interface ExportFinding {
   readonly id: string | undefined;
   /** The number of the leaf in its tree, from 0; undefined for a row that was not sealed. */
   readonly index: number | undefined;
-  /** Further facts for people. */
+  /** Further facts, as an English text. */
   readonly detail: string;
 }
 
-/** The most findings that are kept. A log that was rewritten has as many as rows. */
+/**
+ * The largest number of findings that are kept, because a log that was rewritten has a fault in
+ * each row.
+ */
 const MOST_FINDINGS = 1_000;
 
-/** The most ids that are named if the wrong row is one of several. */
+/** The largest number of ids that a finding lists, if any of several rows may be the wrong one. */
 const MOST_NAMED = 20;
 
-/** The leaves after a checkpoint of which one can be named. */
+/** The number of leaves after a checkpoint that are kept, so that a finding can name their ids. */
 const MOST_NAMED_OF = 10_000;
 
 const DAY = 86_400_000;
 
-/** A leaf whose row does not fit the stored entry. */
+/**
+ * A leaf of the tree with a row that does not fit the stored entry of the leaf. Either may have
+ * been changed.
+ */
 interface Suspect {
   readonly index: number;
   readonly id: string;
   readonly detail: string;
 }
 
-/** The tree that is read now. */
+/** The state of the Merkle tree that the check is reading. */
 interface TreeState {
   readonly tree: string;
   readonly epoch: string;
   readonly at: number;
   readonly retention: Readonly<Record<string, number>>;
-  /** The tree of the stored entries; undefined after lines that are missing. */
+  /**
+   * The tree of the stored entries. It is undefined after a missing line, because its root cannot
+   * be computed any more.
+   */
   entries: GrowingTree | undefined;
-  /** The tree of the rows; the same as the stored one until a row differs. */
+  /**
+   * The tree of the entries that the rows should have; the same object as `entries` until a row
+   * differs from its entry.
+   */
   rows: GrowingTree | undefined;
   next: number;
   suspects: Suspect[];
-  /** The size of the last checkpoint that was right, and its time. */
+  /** The size of the last checkpoint that the lines confirmed, and its time. */
   proven: number;
   provenAt: string;
-  /** The first entries after it. */
+  /** The first entries after the last confirmed checkpoint. */
   after: Buffer[];
   readonly missing: Set<number>;
 }
@@ -73,9 +88,12 @@ interface TreeState {
 /** Checks a sealed export line by line against checkpoints. */
 export class ExportCheck {
   readonly findings: ExportFinding[] = [];
-  /** The number of rows, of those that retention removed, and of those after the checkpoints. */
+  /**
+   * The numbers of rows, of rows that retention removed, of leaves that no checkpoint confirms, and
+   * of faults.
+   */
   readonly counts = { rows: 0, expired: 0, unproven: 0, faults: 0 };
-  /** The time of the newest checkpoint that was right. */
+  /** The time of the newest checkpoint that the lines confirmed; empty before the first one. */
   provenAt = '';
   readonly #checkpoints = new Map<string, Map<number, SignedCheckpoint>>();
   #state: TreeState | undefined;
@@ -118,7 +136,7 @@ export class ExportCheck {
     known.set(size, checkpoint);
   }
 
-  /** Checks one line. Throws a RangeError for a line of another format. */
+  /** Checks one line of the export. Throws a RangeError if the line cannot be one of an export. */
   line(bytes: Buffer): void {
     const head = LEAF.exec(bytes.toString('latin1', 0, 140));
     if (head) {
@@ -211,7 +229,10 @@ export class ExportCheck {
     if (state.rows !== state.entries) state.rows.append(own.equals(entry) ? leaf : hashLeaf(own));
   }
 
-  /** Handles a leaf that is not the next one. Returns true if the check leaves it out. */
+  /**
+   * Handles a leaf with another number than the expected one. Returns true if the leaf belongs to
+   * an earlier place, so that the check skips it.
+   */
   #isOutOfPlace(state: TreeState, index: number, entry: Buffer): boolean {
     const { id } = factsOf(entry);
     if (index < state.next) {
@@ -228,7 +249,10 @@ export class ExportCheck {
     return false;
   }
 
-  /** Returns the entry of a checkpoint leaf, and checks the one that ends the tree before. */
+  /**
+   * Returns the entry that a leaf should have by the checkpoint in its line. The first leaf of a
+   * tree names the last checkpoint of the previous tree, and that checkpoint is checked here.
+   */
   #checkpointLeaf(state: TreeState, entry: Buffer, line: Buffer, index: number): Buffer {
     const { checkpoint: note } = parsed(line);
     const named = typeof note === 'string' ? parseCheckpoint(note) : undefined;
@@ -244,7 +268,7 @@ export class ExportCheck {
     return own;
   }
 
-  /** Compares the end of the tree before with the checkpoint that the next tree names. */
+  /** Compares the end of the previous tree with its last checkpoint, which the next tree names. */
   #checkEnd({ epoch, size, root }: SignedCheckpoint): void {
     const before = this.#ended;
     if (before?.epoch !== epoch || !before.tree) return;
@@ -275,7 +299,10 @@ export class ExportCheck {
     }
   }
 
-  /** Compares the trees with a checkpoint of their size. */
+  /**
+   * Compares the roots of both trees with the checkpoint of the same size, if there is one. The
+   * tree that fits it shows if a row or its stored entry was changed.
+   */
   #compare(state: TreeState): void {
     const checkpoint = this.#checkpoints.get(`${state.tree}/${state.epoch}`)?.get(state.next);
     if (!checkpoint || !state.entries || !state.rows) return;
@@ -310,7 +337,7 @@ export class ExportCheck {
 
   /**
    * Reads the hashes of subtrees at a checkpoint. If the leaves contradict the checkpoint, and the
-   * hashes have its root, they show in which subtrees the wrong leaves are.
+   * hashes fit its root, the hashes show in which subtrees the wrong leaves are.
    */
   #range(size: number, range: readonly string[]): void {
     const state = this.#state;
@@ -325,7 +352,10 @@ export class ExportCheck {
     this.#contradicted(state, checkpoint, isRight ? claimed : undefined);
   }
 
-  /** Reports the leaves that contradict a checkpoint, and goes on from the right hashes. */
+  /**
+   * Reports the leaves that contradict a checkpoint. The check then continues with the hashes of
+   * the export that fit the checkpoint (`right`); undefined if the export has none.
+   */
   #contradicted(state: TreeState, { size, time }: SignedCheckpoint, right?: GrowingTree): void {
     const wrong = wrongLeaves(state, right, size);
     const span = spanOf(state.provenAt, time);
@@ -363,7 +393,10 @@ export class ExportCheck {
     state.missing.clear();
   }
 
-  /** Ends a tree: reports what no checkpoint after it could decide. */
+  /**
+   * Ends the check of a tree. It reports missing lines, and suspects about which no later
+   * checkpoint decided.
+   */
   #close(): void {
     const state = this.#state;
     if (!state) return;
@@ -399,7 +432,10 @@ export class ExportCheck {
       this.findings.push({ fault, epoch, id, index, detail });
   }
 
-  /** A row that has moved within the log is no inserted row as well. */
+  /**
+   * Withdraws the report of an inserted row that has only moved within the log, so that it is
+   * reported once.
+   */
   #forgetInserted(id: string): void {
     if (this.#moved.size < MOST_FINDINGS) this.#moved.add(id);
     const found = this.findings.findIndex((one) => one.fault === 'inserted' && one.id === id);
@@ -426,7 +462,7 @@ function parsed(bytes: Buffer): Partial<Record<string, unknown>> {
     const document: unknown = JSON.parse(bytes.toString());
     if (typeof document === 'object' && document !== null) return document;
   } catch {
-    // reported below
+    // A text that is no JSON gets the same error as JSON of another form.
   }
   throw new RangeError('not a line of a sealed export');
 }
@@ -435,7 +471,10 @@ function spanOf(from: string, to: string): string {
   return from === '' ? `sealed by ${to}` : `sealed between ${from} and ${to}`;
 }
 
-/** Returns the leaves after the last right checkpoint that may be wrong. */
+/**
+ * Returns the leaves after the last confirmed checkpoint that may be wrong. If the right hashes are
+ * known, these are the leaves from the first to the last subtree with another hash.
+ */
 function wrongLeaves(
   { entries, proven, after }: TreeState,
   right: GrowingTree | undefined,

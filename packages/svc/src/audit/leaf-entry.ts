@@ -2,22 +2,27 @@ import { sha256 } from './tree-hash.js';
 
 const ENTRY_BYTES = 57;
 
-/** The classes of events by the first byte of an entry. 0 is a checkpoint. */
+/**
+ * The meanings of the first byte of an entry: 0 is a checkpoint, and the others are classes of
+ * audit events.
+ */
 const CLASSES = ['checkpoint', 'auth', 'oauth', 'admin'] as const;
 
 /** The milliseconds from 1970 to 2000, from which the times of entries count. */
 const YEAR_2000 = 946_684_800_000;
 
-/** The facts in the entry of a leaf. */
+/**
+ * The facts in an entry. An entry is the 57 bytes of which a leaf of the Merkle tree is the hash.
+ */
 export interface EntryFacts {
   readonly class: (typeof CLASSES)[number] | undefined;
   /** The id of the event, or of the tree of a checkpoint. */
   readonly id: string;
-  /** The time of the event in milliseconds since 1970. */
+  /** The time of the event in milliseconds since 1970. It has no meaning for a checkpoint. */
   readonly at: number;
 }
 
-/** Reads an entry in base64; undefined for a text that is no entry. */
+/** Reads the entry of a leaf from base64; undefined if it has another length than 57 bytes. */
 export function entryOf(text: string): Buffer | undefined {
   const entry = Buffer.from(text, 'base64');
   return entry.length === ENTRY_BYTES ? entry : undefined;
@@ -36,7 +41,10 @@ export function factsOf(entry: Buffer): EntryFacts {
 const BEGIN = /^\{"id":"([0-9a-f-]{36})","type":"[a-z_\d]*","class":"([a-z]+)"/;
 const TIME = '"created_at_utc":"';
 
-/** Returns the entry of a row from the bytes of its text; undefined for bytes of another form. */
+/**
+ * Computes the entry that an exported row must have, from the bytes of the row; undefined for bytes
+ * of another form.
+ */
 export function entryOfRow(row: Buffer): Buffer | undefined {
   const [, id, name] = BEGIN.exec(row.toString('latin1', 0, 200)) ?? [];
   const kind = CLASSES.findIndex((known) => known === name);
@@ -46,7 +54,7 @@ export function entryOfRow(row: Buffer): Buffer | undefined {
   return written(kind, id, time, sha256(row));
 }
 
-/** Returns the entry of a checkpoint that is a leaf. */
+/** Computes the entry of a checkpoint that is a leaf of another tree. */
 export function entryOfNote(tree: string, size: number, note: string): Buffer {
   return written(0, tree, BigInt(size), sha256(Buffer.from(note)));
 }

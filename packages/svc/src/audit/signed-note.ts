@@ -4,7 +4,9 @@ import { CliFailure } from '../program/failure.js';
 import { fileReason } from '../program/system-errors.js';
 import type { SizedRoot } from './tree-hash.js';
 
-/** A checkpoint of a tree: the signed text, and what it states. */
+/**
+ * A checkpoint of a Merkle tree: the signed text (`note`), and the size and root that it states.
+ */
 export interface SignedCheckpoint extends SizedRoot {
   readonly tree: string;
   readonly epoch: string;
@@ -90,7 +92,10 @@ export function readCheckpoints(path: string): SignedCheckpoint[] {
   });
 }
 
-/** Each checkpoint has an empty line before its signature, and one after it. */
+/**
+ * Splits a text into checkpoints. Each one has an empty line before its signature, and another
+ * after it.
+ */
 function notesOfText(text: string): string[] {
   const parts = text.split(/\n\n+/).filter((part) => part.trim() !== '');
   const pairs = Array.from({ length: Math.ceil(parts.length / 2) }, (_, n) => [

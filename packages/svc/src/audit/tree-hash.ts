@@ -1,6 +1,9 @@
 import { createHash, hash } from 'node:crypto';
 
-/** Returns the SHA-256 of bytes. Early versions of Node 20 lack the faster function. */
+/**
+ * Returns the SHA-256 of bytes. Early versions of Node 20 lack `hash`, which is faster than
+ * `createHash`.
+ */
 export function sha256(bytes: Buffer): Buffer {
   return typeof hash === 'function'
     ? hash('sha256', bytes, 'buffer')
@@ -26,7 +29,10 @@ export interface CompleteSubtree {
   readonly hash: Buffer;
 }
 
-/** A tree that grows leaf by leaf, as the complete subtrees that make it up. */
+/**
+ * A Merkle tree (RFC 9162) that grows leaf by leaf. It stores only its largest complete subtrees,
+ * because their hashes are enough to compute the root.
+ */
 export class GrowingTree {
   readonly #parts: CompleteSubtree[];
 
@@ -90,8 +96,8 @@ export interface SizedRoot {
 }
 
 /**
- * Returns true if a proof shows that the smaller tree is the beginning of the larger one (RFC 9162
- * §2.1.4.2).
+ * Returns true if a consistency proof shows that the smaller tree is the beginning of the larger
+ * one (RFC 9162 §2.1.4.2).
  */
 export function isExtension(
   first: SizedRoot,
@@ -119,7 +125,9 @@ export function isExtension(
   return place.second === 0 && older.equals(first.root) && newer.equals(second.root);
 }
 
-/** The numbers of the subtrees, of one level, that have the last leaves of two trees. */
+/**
+ * The positions, on one level of a Merkle tree, of the subtrees with the last leaves of two trees.
+ */
 interface TwoPlaces {
   readonly first: number;
   readonly second: number;

@@ -7,7 +7,10 @@ import type { Terminal } from '../terminal/terminal.js';
 import { ExportCheck, type ExportFinding } from './export-check.js';
 import { readCheckpoints, readVerifiers } from './signed-note.js';
 
-/** The findings that are printed; `--json` has all. */
+/**
+ * The largest number of findings that are printed as lines. `--json` prints every finding that was
+ * kept.
+ */
 const PRINTED = 100;
 
 const OPTIONS = { values: ['checkpoint', 'key', 'retention-days'], positionals: 1 };

@@ -16,7 +16,7 @@ import { hashLeaf, isExtension } from './tree-hash.js';
 
 const ROUTE = '/api/v1/org/audit-checkpoints';
 
-/** The checkpoints that one request asks for. */
+/** The largest number of checkpoints in one answer of the server. */
 const PAGE = 1_000;
 
 /** A page of checkpoints of the server. */
@@ -25,7 +25,10 @@ interface Page {
   readonly next: string | null;
 }
 
-/** A consistency proof of the server. */
+/**
+ * A consistency proof of the server: hashes that show that a tree extends a smaller one. `previous`
+ * is the checkpoint that the first leaf of the tree names; null if there is none.
+ */
 interface Proof {
   readonly hashes: readonly string[];
   readonly previous: string | null;
@@ -137,7 +140,10 @@ class CheckpointWatch {
       : `the checkpoint of size ${second.size} does not extend that of size ${first.size}`;
   }
 
-  /** Checks that the tree of a later epoch names a checkpoint that extends the last one. */
+  /**
+   * Checks that the tree of a later epoch names, in its first leaf, a checkpoint that extends the
+   * last one. Returns the reason if it does not; undefined if it does.
+   */
   async #notContinued(last: SignedCheckpoint, next: SignedCheckpoint): Promise<string | undefined> {
     const { hashes, previous } = await this.#prove(next.epoch, 1, next.size);
     const named = previous === null ? undefined : parseCheckpoint(previous);

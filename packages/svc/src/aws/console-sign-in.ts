@@ -7,7 +7,10 @@ import { endpointOf } from './session/sts-endpoint.js';
 /** The longest wait for the sign-in of AWS in milliseconds. */
 const TIMEOUT = 10_000;
 
-/** The hosts of the sign-in and of the console in the partitions of AWS that document them. */
+/**
+ * The hosts of the sign-in and of the console, for each partition of AWS (such as China) that
+ * documents them.
+ */
 const HOSTS: Readonly<Record<string, { readonly signIn: string; readonly console: string }>> = {
   aws: { signIn: 'signin.aws.amazon.com', console: 'console.aws.amazon.com' },
   'aws-cn': { signIn: 'signin.amazonaws.cn', console: 'console.amazonaws.cn' },

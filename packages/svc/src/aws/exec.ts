@@ -28,8 +28,8 @@ export async function awsExec(args: readonly string[], context: CommandContext):
 }
 
 /**
- * Returns the role that the arguments name, and the choices for its session. The profile of the
- * role counts if an option is missing.
+ * Returns the role that the arguments name, and the choices for its session. If an option is
+ * missing, the profile of the role decides.
  *
  * @throws CliFailure with status 2
  */
@@ -43,7 +43,7 @@ export async function sessionOf(
   if (given !== undefined && profile !== undefined) {
     throw usageFailure('Name the role or its profile, not both.', usage);
   }
-  sessionChoices(options, usage); // a wrong option is told before the server is asked
+  sessionChoices(options, usage); // a wrong option fails before the server is asked
   const role = await chosenRole(context, given ?? profile);
   return { role, choices: { role: role.arn, ...sessionChoices(options, usage, role) } };
 }

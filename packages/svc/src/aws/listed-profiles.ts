@@ -31,7 +31,8 @@ export function withListedRoles(
 }
 
 /**
- * Checks a role from the server's list by the same rules as the options `--role` and `--region`.
+ * Checks a role from the server's list by the same rules as the options `--role` and `--region`,
+ * because both are written into `~/.aws/config`.
  */
 function assertListed(server: string, role: string, region: string | null): void {
   try {

@@ -31,8 +31,9 @@ const PROFILE = /^[\w.@:+-]{1,64}$/;
 const QUOTABLE = /^[^"'\\$`%!\r\n]+$/;
 
 /**
- * The same on Windows, where a backslash separates folders. Before the closing quotation mark it
- * would escape it, and `cmd.exe`, by which some SDKs run the program, expands % and !.
+ * Matches a path that may stand between double quotes on Windows, with backslashes between folders.
+ * A backslash at the end would escape the closing quote. `cmd.exe`, by which some SDKs run the
+ * program, would expand % and !.
  */
 const QUOTABLE_ON_WINDOWS = /^[\w .@:+=,()\\/~-]*[^\\"'$`%!&|<>^\r\n]$/;
 

@@ -5,7 +5,7 @@ export interface MarkedBlock {
   /** The name in the marker lines, such as `ssh`. A file has at most one block of each name. */
   readonly name: string;
   readonly lines: readonly string[];
-  /** Where a new block is put. A block that exists is not moved. */
+  /** The place of a new block in the file. A block that exists is not moved. */
   readonly position: 'top' | 'bottom';
 }
 

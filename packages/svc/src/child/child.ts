@@ -35,8 +35,8 @@ export function splitAtProgram(args: readonly string[], usage: string): SplitArg
  * Runs a program with a changed environment, and waits for its end. Signals to this process are
  * passed on.
  *
- * @returns the exit status of the program; 128 and the number of the signal that ended it; 127 or
- *   126 if it cannot be started
+ * @returns the exit status of the program; 128 plus the number of the signal that ended it; 127 if
+ *   it is missing, or 126 if it cannot be run
  */
 export async function runChild(
   [program, ...args]: SplitArguments['program'],

@@ -5,11 +5,12 @@ import { fileReason } from '../program/system-errors.js';
 import { endOf } from './signals.js';
 
 /**
- * Runs a program with the streams of this process, as if it stood in its place. Signals are passed
- * on to it.
+ * Runs a program with the standard streams of this process, as if the program replaced this
+ * process. Signals are passed on to the program.
  *
  * @param install the remedy if the program is not installed
- * @returns its exit status. If a signal ended it, this process ends by the same signal
+ * @returns the exit status of the program. If a signal ended it, this process ends by the same
+ *   signal
  * @throws CliFailure if the program is not installed
  */
 export async function runInPlace(
@@ -23,7 +24,7 @@ export async function runInPlace(
   });
   if (signal !== null) {
     process.kill(process.pid, signal);
-    await sleep(1_000); // the signal arrives in a moment
+    await sleep(1_000); // the signal to this process arrives a moment later
   }
   return status ?? 1;
 }

@@ -39,9 +39,10 @@ const FURTHER: readonly string[] = [
 ];
 
 /**
- * The change that makes an environment read-only: a mark that each `svc` in it honours, an empty
- * kubeconfig, and none of the credentials that this process has. It is no boundary, because the
- * program runs as the same user and can remove the mark.
+ * The change that makes an environment read-only. It sets a mark that each `svc` in it obeys, and
+ * an empty kubeconfig, and removes the credentials of this process.
+ *
+ * It is no security boundary, because the program runs as the same user and can remove the mark.
  */
 export const READ_ONLY_CHANGE: EnvironmentChange = {
   set: { [READ_ONLY]: '1', KUBECONFIG: devNull },

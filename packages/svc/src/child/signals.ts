@@ -45,9 +45,9 @@ export async function endOf(start: () => ChildProcess): Promise<ChildEnd> {
 }
 
 /**
- * Returns true if a signal to this process was sent to the child process, too: by the terminal of
- * one of the streams, or by the console of Windows, where any signal of Node would end the child
- * process.
+ * Returns true if the child process gets a signal without this process. A terminal sends Ctrl-C to
+ * all processes in its foreground, and so does the console of Windows. If Node passed that signal
+ * on under Windows, it would end the child process at once.
  */
 export function isSentToChild(
   signal: NodeJS.Signals,

@@ -20,13 +20,14 @@ export interface CommandWords {
   /** The word after the name by which another program, such as ssh, runs the command. */
   readonly toolWord?: string;
   /**
-   * The words that are the command's own, if any other word begins arguments of another program,
-   * which it gets unchanged.
+   * The words that the command itself understands. Any other word begins the arguments of another
+   * program, such as ssh, which gets them unchanged. It is undefined if the command runs no such
+   * program.
    */
   readonly ownWords?: readonly string[];
   /**
-   * True if the command gives no more than reading in an environment with `SVC_READ_ONLY`. There
-   * each other command is refused.
+   * True if the command is allowed in an environment with `SVC_READ_ONLY`, because there it only
+   * reads, or gives credentials that can only read. All other commands are refused there.
    */
   readonly isReadOnly?: true;
   /** The words that may follow one of `words`, with spaces between them. */

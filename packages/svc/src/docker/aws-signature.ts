@@ -44,7 +44,7 @@ export function signed(
     `AWS4${credentials.SecretAccessKey}`,
   );
   const signature = hmac(key, text).toString('hex');
-  const { host: _host, ...sent } = all; // fetch writes the header itself
+  const { host: _host, ...sent } = all; // the HTTP client writes the header `host` itself
   return {
     ...sent,
     authorization: `AWS4-HMAC-SHA256 Credential=${credentials.AccessKeyId}/${scope}, SignedHeaders=${names.join(';')}, Signature=${signature}`,

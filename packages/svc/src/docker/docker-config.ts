@@ -6,10 +6,10 @@ import { parseJson } from '../files/private-folder.js';
 import { variable } from '../program/environment.js';
 import { HELPER } from './docker-note.js';
 
-/** The member of the configuration that names a helper for each registry. */
+/** The member of the configuration of Docker that names a credential helper for each registry. */
 const MEMBER = 'credHelpers';
 
-/** The helpers in the configuration of Docker, by the hosts of the registries. */
+/** The credential helpers in the configuration of Docker, by the hosts of the registries. */
 export type Helpers = Readonly<Record<string, string>>;
 
 /** Returns the path of the configuration of Docker. */
@@ -17,15 +17,17 @@ export function dockerConfigFile(home: string): string {
   return join(variable('DOCKER_CONFIG') ?? join(home, '.docker'), 'config.json');
 }
 
-/** Returns the helpers in the configuration; none without a file. */
+/**
+ * Returns the helpers in the configuration of Docker; an empty object if the file does not exist.
+ */
 export function helpersIn(path: string): Helpers {
   return Object(documentIn(path)?.[MEMBER]) as Helpers;
 }
 
 /**
- * Returns the change that makes `svc` the helper of some registries, and of no other ones; none if
- * it is in place. Helpers of other programs stay. The rest of the file is written again as Docker
- * writes it.
+ * Returns the change that makes `svc` the credential helper of exactly the given registries; an
+ * empty list if nothing changes. Helpers of other programs stay. The rest of the file is written
+ * again as Docker writes it.
  *
  * @param isOwnFile true if the setup made the file, so that it is removed when it is empty
  */

@@ -10,7 +10,7 @@ export const HELPER = 'svc';
 /** A registry for which Docker asks `svc`. */
 export interface NotedRegistry {
   readonly server: string;
-  /** The ARN of the role; undefined for the only role of the account of the registry. */
+  /** The ARN of the role; undefined to use the user's only role in the account of the registry. */
   readonly role?: string;
   /** True for a registry of a role that the server lists. */
   readonly listed?: true;

@@ -15,9 +15,9 @@ const USAGE = 'svc setup docker [--registry HOST [--role ARN]]...';
 type Registries = Readonly<Record<string, NotedRegistry>>;
 
 /**
- * `svc setup docker`: makes `svc` the credential helper of the registries of AWS. Without its name
- * `svc setup` only keeps up to date what it made, because a helper replaces a login by `docker
- * login`.
+ * `svc setup docker`: makes `svc` the credential helper of the registries of AWS. A `svc setup`
+ * that does not name docker only updates earlier registries. It adds none, because a helper would
+ * replace the login of the user by `docker login`.
  */
 export const dockerPart: SetupPart = {
   name: DOCKER,
@@ -105,8 +105,8 @@ function assertFree(path: string, host: string, isTaken: (host: string) => boole
 }
 
 /**
- * Adds the registry of each role in its account and region, and removes those of roles that the
- * server does not list any more.
+ * Adds the registry in the account and region of each role of the user. It removes the registries
+ * of roles that the server does not list any more.
  */
 async function withListed(
   { context, reach }: SetupRequest,
@@ -135,7 +135,10 @@ function chooseRole(host: string): string {
   return `svc setup docker --registry ${host} --role ARN`;
 }
 
-/** Returns the host of the registry in the account and the region of a role. */
+/**
+ * Returns the host of the registry in the account and the region of a role; none for a role without
+ * a region.
+ */
 function hostsOf(role: OwnRole): string[] {
   const { region } = role;
   if (region === undefined) return [];

@@ -13,7 +13,10 @@ import { registryOf } from './registry.js';
 
 const USAGE = 'svc docker credential get|store|erase|list|version';
 
-/** The text by which a helper says that it has no credential. Docker compares it. */
+/**
+ * The text by which a helper says that it has no credential. Docker compares the text, so it must
+ * be exactly this.
+ */
 const NOT_FOUND = 'credentials not found in native keychain';
 /** The text by which a helper says that it was asked for no server. */
 const NO_SERVER = 'no credentials server URL';
@@ -34,7 +37,10 @@ export const command: Command = {
   },
 };
 
-/** Answers Docker. A helper says on standard output, too, why it has no answer. */
+/**
+ * Answers Docker on standard output. If there is no credential, Docker expects the reason there
+ * too.
+ */
 async function answer(action: string, context: CommandContext): Promise<number> {
   const { terminal } = context;
   try {

@@ -7,7 +7,7 @@ import { variable } from '../program/environment.js';
 import { CliFailure } from '../program/failure.js';
 import { HELPER } from './docker-note.js';
 
-/** The line by which a script of `svc setup docker` is known. */
+/** The line by which `svc setup docker` recognizes a script that it wrote. */
 const MARK = '# Written by svc setup docker; svc setup docker --remove removes it.';
 
 /** The mode of the script: every account may run it, because it has no secret. */

@@ -8,7 +8,10 @@ import type { Terminal } from '../terminal/terminal.js';
 import { signed } from './aws-signature.js';
 import type { Registry } from './registry.js';
 
-/** The longest wait for ECR in milliseconds. Docker waits for the command meanwhile. */
+/**
+ * The longest wait in milliseconds for ECR, the container registry of AWS. Docker waits for the
+ * command meanwhile.
+ */
 const TIMEOUT = 10_000;
 
 /** The name and the password by which Docker logs in to a registry. */
@@ -18,8 +21,8 @@ export interface RegistryLogin {
 }
 
 /**
- * Asks ECR for a token of a registry (`GetAuthorizationToken`). The token has the rights of the
- * role session that signs the request.
+ * Asks ECR, the service of AWS for containers, for a token of a registry (`GetAuthorizationToken`).
+ * The token has the rights of the role session that signs the request.
  *
  * @throws CliFailure with the error of ECR in one line
  */

@@ -7,7 +7,9 @@ import { shellLines, SHELLS, usualShell } from './shell-lines.js';
 
 const USAGE = `svc env [--aws ROLE] [--github OWNER[/REPO]] [--kube CLUSTER] [--read-only] [--shell ${SHELLS.join('|')}] [--force]`;
 
-/** `svc env`: prints tokens for AWS, GitHub and a cluster as lines for a shell. */
+/**
+ * `svc env`: prints tokens for AWS, GitHub and a cluster as lines that set variables of a shell.
+ */
 export const command: Command = {
   usage: USAGE,
   help: [

@@ -7,13 +7,16 @@ import { webUrlOf } from '../git/git-token.js';
 import { variable } from '../program/environment.js';
 import { CliFailure, STATUS, usageFailure } from '../program/failure.js';
 
-/** The owner at GitHub for which a token is, and the repository; undefined for all of the owner. */
+/**
+ * The owner at GitHub for which a token is valid, and the repository; `repository` is undefined for
+ * all repositories of the owner.
+ */
 export interface GitHubTarget {
   readonly owner: string;
   readonly repository?: string;
 }
 
-/** The most permissions of a token that can only read. */
+/** The permissions to request for a token that can only read. */
 const READING = { contents: 'read', metadata: 'read' } as const;
 
 const OWNER = /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/;
@@ -104,7 +107,8 @@ function hostVariable(host: string): Readonly<Record<string, string>> {
 
 /**
  * Returns the variables by which git takes a token of the environment for a GitHub, and asks no
- * other helper. They come after those that the environment has.
+ * other helper. Their numbers continue those of the `GIT_CONFIG_KEY_n` variables that the
+ * environment already has.
  */
 function gitVariables(origin: string, name: string): Readonly<Record<string, string>> {
   const count = Number(variable('GIT_CONFIG_COUNT') ?? 0);

@@ -12,13 +12,13 @@ import { listedReach } from '../reach/own-reach.js';
 import { chosenCluster, ownClusters, writeKubeconfig, type OwnCluster } from './cluster.js';
 import { gitHubTarget, gitHubVariables, repositoryHere, type GitHubTarget } from './github.js';
 
-/** The options of `svc exec` and `svc env` that say what is given. */
+/** The options of `svc exec` and `svc env` that say which credentials the program gets. */
 export const GIVEN_OPTIONS = {
   flags: ['read-only'],
   values: ['aws', 'github', 'kube', 'region', 'duration'],
 } as const;
 
-/** The lines about these options for `--help`. */
+/** The lines of `--help` about {@link GIVEN_OPTIONS}. */
 export const GIVEN_HELP = [
   '--aws ROLE             a role: a name of svc aws roles, a profile, or an ARN',
   '--github OWNER[/REPO]  a token for a repository, or for all if an admin allows that',
@@ -30,7 +30,7 @@ export const GIVEN_HELP = [
   'of this folder, and your only cluster.',
 ];
 
-/** The things that a program is to get. */
+/** The credentials that a program is to get. */
 interface Chosen {
   readonly role: OwnRole | undefined;
   readonly github: GitHubTarget | undefined;
@@ -39,7 +39,7 @@ interface Chosen {
   readonly leftOut: readonly string[];
 }
 
-/** The change of an environment, and the file that it names. */
+/** The change that puts the credentials into an environment, and the kubeconfig that it names. */
 export interface GivenCredentials {
   readonly change: EnvironmentChange;
   /** The name of the kubeconfig in the folder of the server; undefined without a cluster. */
@@ -47,8 +47,9 @@ export interface GivenCredentials {
 }
 
 /**
- * Fetches what the options name, and returns the variables with it. If the options name nothing, a
- * line tells the user what is given and what is not.
+ * Fetches the credentials that the options name, and returns the change of an environment that
+ * contains them. If the options name none, it chooses all that are unambiguous, and tells the user
+ * in a line which it chose and which not.
  *
  * @param fileOf returns the name of the kubeconfig for a context
  * @throws CliFailure if nothing can be given, or a part is refused
@@ -60,7 +61,7 @@ export async function given(
   fileOf: (context: string) => string,
 ): Promise<GivenCredentials> {
   const reads = options.has('read-only') || isReadOnly();
-  sessionChoices(options, usage); // a wrong option is told before the server is asked
+  sessionChoices(options, usage); // a wrong option fails before the server is asked
   const isNamed = ['aws', 'github', 'kube'].some((name) => options.value(name) !== undefined);
   const chosen = isNamed ? await named(context, options, usage) : await unambiguous(context, reads);
   const { role, github, cluster } = chosen;
@@ -99,7 +100,10 @@ async function named(
   };
 }
 
-/** Chooses all that is unambiguous. */
+/**
+ * Chooses the only role, the repository of this folder and the only cluster. If there are several,
+ * none is chosen.
+ */
 async function unambiguous(context: CommandContext, reads: boolean): Promise<Chosen> {
   const leftOut: string[] = [];
   const roles = await ownRoles(context);
@@ -137,7 +141,10 @@ function noReadOnlyCluster(): CliFailure {
   return new CliFailure(message, 'Leave --kube or --read-only out.', STATUS.usage);
 }
 
-/** Tells the user what is given without being named. @throws CliFailure if it is nothing */
+/**
+ * Tells the user which credentials are given although the options name none.
+ * @throws CliFailure if none are
+ */
 function tell({ terminal }: CommandContext, { role, github, cluster, leftOut }: Chosen): void {
   const parts = [
     ...(role ? [`aws ${role.name}`] : []),

@@ -1,13 +1,16 @@
 import type { EnvironmentChange } from '../child/child-environment.js';
 import { variable } from '../program/environment.js';
 
-/** The shells for which the lines can be written. */
+/** The shells for which `svc env` can write lines. */
 export const SHELLS = ['bash', 'zsh', 'fish', 'powershell'] as const;
 
 /** One of the shells in {@link SHELLS}. */
 export type Shell = (typeof SHELLS)[number];
 
-/** The writers of a line for a shell. Each quotes a value so that the shell changes nothing. */
+/**
+ * The functions that write one line for a shell. A value is quoted so that the shell takes each
+ * character as it is.
+ */
 interface Writer {
   readonly set: (name: string, value: string) => string;
   readonly unset: (name: string) => string;
@@ -41,7 +44,10 @@ export function shellLines(shell: Shell, { set, unset }: EnvironmentChange): str
   ];
 }
 
-/** Returns the shell of the user, as the system names it. */
+/**
+ * Returns the shell of the user, by the variable SHELL: bash if it names no known shell, and
+ * PowerShell on Windows.
+ */
 export function usualShell(): Shell {
   if (process.platform === 'win32') return 'powershell';
   const name = (variable('SHELL') ?? '').replace(/^.*\//, '');

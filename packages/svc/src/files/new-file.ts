@@ -19,7 +19,7 @@ export class NewFile {
     this.#descriptor = openSync(this.#draft, 'wx', mode);
   }
 
-  /** Adds a part. */
+  /** Appends a part of the content to the draft. */
   write(content: string | Uint8Array): void {
     const bytes = typeof content === 'string' ? Buffer.from(content) : content;
     for (let sent = 0; sent < bytes.length;) sent += writeSync(this.#descriptor, bytes, sent);
@@ -33,7 +33,7 @@ export class NewFile {
     renameSync(this.#draft, this.path);
   }
 
-  /** Removes the draft, if the file has not got its name. */
+  /** Removes the draft. After `finish` it does nothing. */
   discard(): void {
     this.#close();
     rmSync(this.#draft, { force: true });

@@ -11,7 +11,7 @@ export const SIGN_PROGRAM = 'git-sign';
 
 /**
  * The folders in which the command keeps its files. If `SVC_HOME` is set, both are in it; otherwise
- * the variables and defaults of XDG decide.
+ * the variables and defaults of the XDG Base Directory rules decide.
  */
 export interface Places {
   /** The folder of `config.json`. */

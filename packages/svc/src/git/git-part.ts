@@ -113,8 +113,8 @@ async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {
 }
 
 /**
- * Asks the server for the address of the GitHub that it gives tokens for. @throws CliFailure
- * without a login, or without a GitHub App
+ * Asks the server for the address of the GitHub that it gives tokens for.
+ * @throws CliFailure without a login, or if the server has no GitHub App
  */
 async function gitHubOf({ context }: SetupRequest): Promise<string> {
   const { web_url: url } = await gitStatus(context);

@@ -64,8 +64,8 @@ async function get(context: CommandContext): Promise<number> {
   } catch (error) {
     if (!(error instanceof CliFailure)) throw error;
     terminal.warn(`svc: ${error.line}`);
-    // The organization has no such repository. The user may have another credential for it, so git
-    // may ask further.
+    // With status 404 the organization has no such repository. The user may have another credential
+    // for it, so git may ask further helpers.
     if (!(error instanceof ServerRefusal && error.httpStatus === 404)) terminal.raw('quit=1\n');
     return error.status;
   }

@@ -16,19 +16,20 @@ export const SIGN_NOTE = 'git-sign';
 export interface SignNote {
   /** The server whose certificates sign. */
   readonly server: string;
-  /** The configuration files of repositories in which only their commits are signed. */
+  /** The paths of the configuration files of the repositories that were set up with `--local`. */
   readonly repositories: readonly string[];
-  /** True if every repository signs, by the configuration of the user. */
+  /** True if commits in every repository are signed, by the user's own configuration of git. */
   readonly global: boolean;
 }
 
-/** Returns the record of `svc setup git --sign`; undefined before the first one. */
+/** Returns the record of `svc setup git --sign`; undefined before the first setup. */
 export function signNote(context: CommandContext): SignNote | undefined {
   return setupNote(context, SIGN_NOTE) as SignNote | undefined;
 }
 
 /**
- * Returns the choice after `svc setup git --sign`, which adds to the earlier choice.
+ * Returns the record after a further `svc setup git --sign`, which adds its choice to the earlier
+ * ones.
  *
  * @throws CliFailure with status 2 for `--local` outside of a repository
  */

@@ -30,7 +30,7 @@ export interface Kubeconfig {
 
 /**
  * Returns the file that `kubectl config` changes: the first file in the variable KUBECONFIG that
- * exists, or else that of the home folder.
+ * exists, or else the last one in it. Without the variable it is `~/.kube/config`.
  */
 export function kubeconfigFile(home: string): string {
   const files = (variable('KUBECONFIG') ?? '').split(delimiter).filter((path) => path !== '');
@@ -176,8 +176,8 @@ function kubectl(args: readonly string[], kubeconfig?: string): string {
 }
 
 /**
- * Returns a kubeconfig that has one context of a kubeconfig alone, as its current one. Of the user
- * only the plugin is taken, and no other credential.
+ * Returns a new kubeconfig with a single context of an existing one, as its current context. Of the
+ * user of the context it takes only the plugin to run, and no stored credential.
  *
  * @throws CliFailure if the kubeconfig has no such context with a plugin
  */

@@ -215,7 +215,10 @@ function assertFree(name: string, { cluster }: ClusterUser, before: KubectlNote)
   }
 }
 
-/** Returns the change that writes a user into a kubeconfig; none if the user is there already. */
+/**
+ * Returns the change that writes a user, with the plugin to run, into a kubeconfig; an empty list
+ * if the same user is there already.
+ */
 function entryChange(request: SetupRequest, name: string, user: ClusterUser): Change[] {
   const { kubeconfig, cluster, server, resource } = user;
   const exec: ExecEntry = {

@@ -8,7 +8,8 @@ import { CLIENT_ID, scopeOf, storeToken, type LoginParts } from './new-token.js'
 
 /**
  * Logs in through the browser: by an authorization code with PKCE, which the browser brings to a
- * local port (RFC 8252). The token is bound to the DPoP key of this machine.
+ * local port (RFC 8252). The token is bound to the DPoP key of this machine (RFC 9449), so that a
+ * copy of it is useless on another machine.
  *
  * @param challenge the demand of the server for a new touch (RFC 9470)
  */

@@ -16,11 +16,14 @@ export interface Connection {
   readonly terminal: Terminal;
   readonly kind: TokenKind;
   /**
-   * True for a plugin, which another program runs without an input of the user. Then a touch is
-   * possible if a person only reads standard error, because it happens in the browser.
+   * True for a plugin, such as that of kubectl, which gets no input of the user. A touch of the key
+   * happens in the browser, so it is possible if the user only sees standard error.
    */
   readonly isPlugin?: boolean;
-  /** True if the command tells the person of notices, and of a server that is ahead. */
+  /**
+   * True if the command prints a line about a notice for the account, or about a newer version of
+   * the server.
+   */
   readonly tellsNotices?: boolean;
   /** True if another program waits for the command, so that answers must be fast. */
   readonly isForTool?: boolean;
@@ -28,7 +31,7 @@ export interface Connection {
 
 /**
  * Returns a client that sends the stored token to a server. If the server demands a new touch, the
- * user logs in again in the browser. So an admin does whose rights have expired.
+ * user logs in again in the browser. An admin with an expired token does the same.
  */
 export async function connect(
   connection: Connection,
@@ -80,7 +83,7 @@ export function stepUpOf(connection: Connection) {
     const parts = await loginParts({ ...connection, isForTool: false });
     const token = await loginByCode(parts, challenge);
     if (!earlier) return;
-    await endLogin(parts, earlier).catch(() => {}); // it ends by itself
+    await endLogin(parts, earlier).catch(() => {}); // the old login expires by itself
     if (isOfSameUser(earlier, token)) return;
     const message = 'Another user logged in in the middle of the command, so it was not finished.';
     throw new CliFailure(message, 'Run the command again.', STATUS.refused);

@@ -74,7 +74,7 @@ function settled<T>() {
   const promise = new Promise<T>((resolve, reject) => {
     Object.assign(settle, { resolve, reject });
   });
-  promise.catch(() => {}); // the login awaits it later
+  promise.catch(() => {}); // a rejection before the login awaits it must not end the process
   return { promise, ...settle };
 }
 

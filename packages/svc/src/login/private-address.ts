@@ -9,8 +9,9 @@ const TIMEOUT = 60_000;
 
 /**
  * Opens an address that is a secret in the user's browser. The browser gets an address of this
- * machine that leads to it once, because other accounts can read the arguments of a program. If an
- * account reads them and is quicker than the browser, it gets the secret, and the browser an error.
+ * machine that redirects once to the secret address, because other accounts can read the arguments
+ * of a program. If an account reads the local address and is quicker than the browser, it gets the
+ * secret, and the browser an error.
  *
  * @param otherwise the command that does without a browser
  * @throws CliFailure if no browser fetches the address within a minute

@@ -68,7 +68,7 @@ export function parseGlobalOptions(
   );
   const rest = taken.rest.map(({ text }) => text);
   const first = rest.findIndex((text) => text !== '--version');
-  const versions = first < 0 ? rest.length : first; // before the command: it may have its own
+  const versions = first < 0 ? rest.length : first; // after its name, the option is for the command
   return {
     server: taken.value('server'),
     isJson: taken.has('json'),

@@ -28,8 +28,9 @@ export function homeFolder(): string | undefined {
 }
 
 /**
- * Lets no program of the current folder run in the place of one on the PATH. Only Windows searches
- * that folder first, unless this variable is set. Child processes inherit it.
+ * Prevents a program in the current folder from running in place of one on the PATH. Windows
+ * searches the current folder first if this variable is not set. Child processes inherit the
+ * variable.
  */
 export function ignoreCurrentFolder(platform: NodeJS.Platform = process.platform): void {
   if (platform === 'win32') process.env['NoDefaultCurrentDirectoryInExePath'] = '1';

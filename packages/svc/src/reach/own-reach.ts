@@ -33,7 +33,10 @@ export interface ListedCluster {
   readonly resource: string;
 }
 
-/** The targets that the server lists for the user: groups of hosts, roles, clusters. */
+/**
+ * The targets that the server lists for the user: groups of hosts, AWS roles, Kubernetes clusters
+ * and owners at GitHub. `changedAt` is the time of the last change of the list.
+ */
 export interface ListedReach {
   readonly ssh: readonly ListedHosts[];
   readonly aws: readonly ListedRole[];

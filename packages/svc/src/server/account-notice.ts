@@ -22,7 +22,9 @@ const WORDS: Readonly<Record<string, string>> = {
   event_receiver_secret_rotated: 'the secret of an event receiver was replaced',
 };
 
-/** The server, the folder of its files and the terminal, of a command that tells of notices. */
+/**
+ * The server of a command, the folder of its files, and the terminal on which notices are printed.
+ */
 export interface NoticeParts {
   readonly server: string;
   readonly folder: PrivateFolder;
@@ -31,7 +33,7 @@ export interface NoticeParts {
 
 /**
  * Prints the notice of an answer in one line on standard error, each notice once. The line says
- * where the person reads it. A fault of the file does not fail the command.
+ * where the person reads it. If the file about printed notices cannot be used, the command goes on.
  *
  * @param header the value of the header, a dictionary of RFC 9651
  */

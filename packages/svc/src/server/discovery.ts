@@ -3,7 +3,7 @@ import { printable } from '../terminal/table.js';
 import type { Terminal } from '../terminal/terminal.js';
 import { send, type PlainAnswer } from './transport.js';
 
-/** The longest wait for the document in milliseconds. */
+/** The longest wait for the metadata of a server, in milliseconds. */
 const TIMEOUT = 10_000;
 
 /** The metadata of an authorization server (RFC 8414 §3), as far as it is read. */
@@ -12,7 +12,7 @@ interface Metadata {
   readonly grant_types_supported?: unknown;
 }
 
-/** The grant that no other product has, by which the server is known. */
+/** A grant type that no other product has. A server that supports it is a server of svc. */
 const OWN_GRANT = 'urn:svc:params:oauth:grant-type:fido2';
 
 /**

@@ -41,7 +41,10 @@ export class DpopKey {
     }
   }
 
-  /** Returns the thumbprint of the key (RFC 7638). */
+  /**
+   * Returns the thumbprint of the key (RFC 7638), by which a login names the key to the server: a
+   * SHA-256 in base64url.
+   */
   thumbprint(): Promise<string> {
     const { crv, kty, x, y } = this.jwk;
     return sha256(JSON.stringify({ crv, kty, x, y }));

@@ -13,7 +13,7 @@ import { send, type AnswerHeaders, type PlainAnswer, type PlainRequest } from '.
 export interface RequestContent {
   /** A JSON body. */
   readonly json?: unknown;
-  /** A body of form fields. Undefined fields are left out. */
+  /** A body of form fields. Undefined and empty fields are left out. */
   readonly form?: Readonly<Record<string, string | undefined>>;
   readonly headers?: Readonly<Record<string, string>>;
   /** True if the caller reads the body of the answer in parts. */
@@ -35,7 +35,10 @@ export interface ClientParts {
   readonly server: string;
   /** The folder of the server's secrets. */
   readonly folder: PrivateFolder;
-  /** The kind of the access token. If the server has ended a daily one, agents lose its SSH key. */
+  /**
+   * The kind of the access token. If the server does not accept a `token` any more, the SSH key for
+   * this server is removed from agents.
+   */
   readonly kind?: TokenKind;
   /** True if another program, such as ssh, waits for the command, so that answers must be fast. */
   readonly isForTool?: boolean;
@@ -49,8 +52,8 @@ export interface ClientParts {
    */
   readonly stepUp?: (challenge: StepUpChallenge) => Promise<void>;
   /**
-   * True if the user also touches the security key again if the stored token has expired. Otherwise
-   * this is a failure.
+   * True if an expired token also makes the user touch the security key again; otherwise an expired
+   * token is a failure.
    */
   readonly renewsExpired?: boolean;
   /**
@@ -127,7 +130,7 @@ export class ServerClient {
 
   /**
    * Sends a form to an OAuth endpoint, with a DPoP proof and without an access token. The answer is
-   * returned whatever its status.
+   * returned also if its status is an error.
    */
   form(path: string, fields: NonNullable<RequestContent['form']>): Promise<PlainAnswer> {
     return this.#send('POST', path, { form: fields }, () => undefined);
@@ -183,10 +186,13 @@ export class ServerClient {
   }
 }
 
-/** The remedy for an answer without a text. */
+/** The advice about a refusal that has no text of its own. */
 const ASK = 'Ask an admin, or run: svc doctor';
 
-/** The remedies for a refusal, by its status. The text of any other refusal has its own. */
+/**
+ * The advice after the text of a refusal, by its HTTP status. For any other status, the text itself
+ * says what to do.
+ */
 const REMEDIES: Readonly<Record<number, string>> = { 403: ASK, 404: ASK, 429: 'Try again later.' };
 
 /**

@@ -49,7 +49,8 @@ const WITHOUT_LOGIN = [...CERTIFICATES, 'git'];
 
 /**
  * Stores a token. If another user was logged in before, all credentials of that user are removed
- * first.
+ * first. A new `token` of the same user removes the certificates and git tokens of the earlier
+ * login.
  */
 export function writeToken(folder: PrivateFolder, kind: TokenKind, token: StoredToken): void {
   const isOfAnother = (one: TokenKind) => {
@@ -77,7 +78,10 @@ export function isOfSameUser(one: Partial<StoredToken>, other: StoredToken): boo
  */
 const KEY_OF_MACHINE = 'dpop-key.json';
 
-/** The names in the folder of a server that outlive a login: the folder of SSH, and a program. */
+/**
+ * The names in the folder of a server that stay after a logout: the folder of SSH key pairs, and
+ * the program by which git signs.
+ */
 const WITHOUT_CREDENTIALS: readonly string[] = ['ssh', SIGN_PROGRAM];
 
 /**

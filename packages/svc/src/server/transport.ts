@@ -27,7 +27,9 @@ export class AnswerHeaders {
   }
 }
 
-/** An answer of the server with its whole body. */
+/**
+ * An answer of the server. Its body is in `text`, or in `parts` if the caller reads it in parts.
+ */
 export interface PlainAnswer {
   readonly status: number;
   readonly headers: AnswerHeaders;
@@ -142,22 +144,28 @@ async function* wholeBody(
   } catch (error) {
     throw signal.aborted ? signal.reason : error;
   }
-  // A request that was cancelled drops what it has received, and its body then seems to end.
+  // A cancelled request drops what it has received, and its body seems to end. So the signal is
+  // checked here.
   signal.throwIfAborted();
   if (!response.complete) throw Object.assign(new Error('cut off'), { code: 'ECONNRESET' });
 }
 
-/** The largest text that is read of an answer that is not the wanted file, in bytes. */
+/**
+ * The largest number of bytes of an error that are read, if the caller reads its answers in parts.
+ */
 const MOST_TEXT = 64 * 1024;
 
-/** Reads the text of an answer, at most a number of bytes, and leaves the rest. */
+/**
+ * Reads the text of an answer, without a byte order mark. At most `most` bytes are read, and the
+ * rest is left.
+ */
 async function textOf(parts: AsyncIterable<Uint8Array>, most: number): Promise<string> {
   const read: Uint8Array[] = [];
   let size = 0;
   for await (const part of parts) {
     read.push(part);
     size += part.length;
-    if (size > most) break; // which ends the connection
+    if (size > most) break; // leaving the loop closes the connection
   }
   const text = Buffer.concat(read).subarray(0, most).toString('utf8');
   return text.startsWith('\uFEFF') ? text.slice(1) : text;

@@ -6,15 +6,16 @@ import type { Terminal } from '../terminal/terminal.js';
 /** The header in which the server tells the command its version. */
 export const VERSION_HEADER = 'svc-version';
 
-/** The file with the time at which the command last told that the server is ahead. */
+/** The file with the time of the last line about a newer server. */
 const FILE = 'version-notice.json';
 
-/** The milliseconds between two lines. */
+/** The milliseconds between two lines about a newer server. */
 const DAY = 86_400_000;
 
 /**
- * Tells the person in one line on standard error that the server is two minor versions ahead of the
- * command, once a day. A fault of the file does not fail the command.
+ * Prints a line on standard error, once a day, if the server is at least two minor versions ahead
+ * of the command. If the file with the last time cannot be used, the command prints nothing and
+ * goes on.
  *
  * @param header the version of the server, as it states it
  */

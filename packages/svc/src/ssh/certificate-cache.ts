@@ -31,14 +31,20 @@ export const SSH_FILES = {
   /** The folder that has, for each host, a link to the certificate for that host. */
   hosts: 'ssh/hosts',
   lastRecheck: 'ssh/last-recheck',
-  /** The agents that hold the key and the certificate. It is absent if none does. */
+  /**
+   * The file about the ssh-agents that hold the key and the certificate. It exists if there is such
+   * an agent, or if `svc setup ssh --agent` was chosen.
+   */
   agents: 'ssh/agents.json',
 } as const;
 
 /** The remaining milliseconds of validity below which a certificate is renewed when it is used. */
 const RENEWAL_MARGIN = 10 * 60_000;
 
-/** Matches a principal of a certificate that is for a group of hosts. */
+/**
+ * Matches a principal of a certificate for a group of hosts: `LOGIN@GROUP:ORGANIZATION`. It
+ * captures the name of the group.
+ */
 const OF_GROUP = /^[^@]+@([a-z][a-z0-9-]*):[0-9a-f-]{36}$/;
 
 /**
@@ -76,8 +82,8 @@ export function certificateIn(line: string): SshCertificate | undefined {
 }
 
 /**
- * The milliseconds in which the server is asked at most once if it has revoked a stored
- * certificate.
+ * The shortest time in milliseconds between two requests that ask the server if it has revoked a
+ * stored certificate.
  */
 const RECHECK_INTERVAL = 5_000;
 
@@ -125,15 +131,15 @@ export function hasValidCertificate(folder: string, now: number, host: string): 
 }
 
 /**
- * The milliseconds by which the clock of this machine may be behind that of the server. By a slower
- * clock the server refuses every request.
+ * The milliseconds by which the clock of this machine may be behind that of the server. If the
+ * clock is slower, the server refuses every request.
  */
 const SLOWEST_CLOCK = 300_000;
 
 /**
- * Returns true if hosts accept a certificate now and for `margin` milliseconds more. A certificate
- * that begins in a few minutes is valid: the clock of this machine is slow, because the server
- * issues none for the future.
+ * Returns true if hosts accept a certificate now and for `margin` milliseconds more. The server
+ * issues no certificate for the future. So if one begins in a few minutes, the clock of this
+ * machine is slow, and the certificate is valid.
  */
 function isUsableAt(certificate: SshCertificate, now: number, margin = 0): boolean {
   const isOfSlowClock = certificate.validAfter - now <= SLOWEST_CLOCK;
@@ -166,7 +172,7 @@ function hasCertificate(
 /**
  * Returns true if a certificate needs no renewal yet. A certificate for groups of hosts may be
  * valid for a short time only, because a group can demand a recent touch of the key. So it needs a
- * renewal only in the last third of its time.
+ * renewal only in the last third of its time, and never before its last 10 minutes.
  */
 function isFresh(certificate: SshCertificate, now: number): boolean {
   const third = (certificate.validBefore - certificate.validAfter) / 3;
@@ -187,7 +193,10 @@ function isCovered(file: string, host: string): boolean {
   return matching.length > 0 && matching.every(({ carried }) => carried);
 }
 
-/** A group of hosts as the server sends it with a certificate. */
+/**
+ * A group of hosts as the server sends it with a certificate. `carried` is true if the certificate
+ * is valid for the hosts of the group.
+ */
 export interface StoredHostGroup {
   readonly name: string;
   readonly hosts: readonly string[];

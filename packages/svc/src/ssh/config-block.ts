@@ -33,8 +33,9 @@ export const SSH_BLOCK = 'ssh';
 const HOSTILE = "!*'*";
 
 /**
- * Patterns that exclude host names which `cmd.exe` would read as more than one word. On Windows it
- * runs the command of a `Match exec`, and the host name stands between no quotation marks.
+ * Patterns that exclude host names which `cmd.exe` would read as more than one word. On Windows,
+ * `ssh` runs the command of a `Match exec` by `cmd.exe`, and no quotation marks protect the host
+ * name in the command.
  */
 const HOSTILE_ON_WINDOWS = Array.from("&|<>^()%;=' ")
   .map((sign) => `!*${sign}*`)
@@ -108,8 +109,8 @@ function without(criterion: 'host' | 'originalhost', lists: readonly string[]): 
 }
 
 /**
- * Returns patterns as entries of {@link SshHosts}: as one list if a pattern excludes hosts; none if
- * the patterns match no host.
+ * Returns patterns as entries of {@link SshHosts}. If a pattern excludes hosts, all patterns become
+ * one entry with commas. If every pattern excludes hosts, there is no entry.
  */
 export function patternEntries(patterns: readonly string[]): string[] {
   if (!patterns.some((pattern) => pattern.startsWith('!'))) return [...patterns];

@@ -32,7 +32,8 @@ export async function check(
   const [host] = parseArguments(args, { positionals: 1 }, usage).positionals;
   try {
     await ensureCertificateFor(context, context.server(), host);
-    // If a renewal takes too long, the login does not wait for it and uses the old certificate.
+    // A renewal that still runs ends here: the old certificate is valid, so the login does not
+    // wait.
     return process.exit(0);
   } catch (error) {
     if (!(error instanceof CliFailure)) throw error;
@@ -101,8 +102,8 @@ async function renewFor(
 }
 
 /**
- * Returns true if a login may try the certificate for all hosts: the server could not be reached,
- * and that certificate is still valid.
+ * Returns true if a login may try the stored certificate for all hosts: the command has failed
+ * without a refusal by the server, and that certificate is still valid.
  */
 function canGoOn(folder: PrivateFolder, error: unknown): boolean {
   if (!(error instanceof CliFailure) || error.status !== STATUS.failed) return false;

@@ -21,8 +21,8 @@ export interface SshChoices {
   /** The patterns that the user gave. */
   readonly hosts: readonly string[];
   /**
-   * The patterns that the server listed. The patterns of a group of hosts in which one begins with
-   * `!` are one entry with commas.
+   * The patterns that the server listed. If a pattern of a group of hosts begins with `!`, all
+   * patterns of the group are one entry with commas.
    */
   readonly listed?: readonly string[];
   /**
@@ -36,7 +36,10 @@ export interface SshChoices {
   readonly agent?: boolean;
   /** True if the agent asks the user before each use of the key. */
   readonly confirm?: boolean;
-  /** True if the block in `~/.ssh/config` names a certificate for each host. */
+  /**
+   * True if the block in `~/.ssh/config` also names the certificate of the single host; undefined
+   * for a block of an earlier version, which names only the one for all hosts.
+   */
   readonly byHost?: boolean;
 }
 
@@ -50,8 +53,8 @@ export function sshNote(context: CommandContext): SshNote {
 
 /**
  * The milliseconds for which a login waits for a renewal while the old certificate is still valid.
- * They are a little more than the wait for one answer, so that a server without an answer is
- * remembered first.
+ * This is a little longer than the wait for one answer. So a server that gives no answer is
+ * recorded, and the next login does not ask it.
  */
 const PATIENCE = TOOL_TIMEOUT + 250;
 
@@ -104,7 +107,7 @@ export function storeAnswer(folder: PrivateFolder, answer: CertificateAnswer): v
 }
 
 /**
- * Asks the server for a certificate. Run it under the lock of the folder.
+ * Asks the server for a certificate. The caller must hold the lock of the folder.
  *
  * @param host limits the certificate to the groups of this host
  */

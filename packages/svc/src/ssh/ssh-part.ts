@@ -177,7 +177,8 @@ async function choicesOf(
   const principals = given.length > 0 ? given : before?.principals;
   const sk = options.has('sk') || before?.sk === true;
   const agent = options.has('agent') || before?.agent === true;
-  // The choice of --confirm belongs to --agent: a later --agent without it ends it.
+  // The choice of `--confirm` belongs to `--agent`: a later setup with `--agent` alone switches it
+  // off.
   const confirm = options.has('agent') ? options.has('confirm') : before?.confirm === true;
   if (options.has('confirm') && !options.has('agent')) {
     const whatToDo = 'Run: svc setup ssh --agent --confirm';

@@ -18,8 +18,8 @@ export function storeCertificate(folder: PrivateFolder, line: string): void {
 }
 
 /**
- * Gives the certificate that an earlier version stored its present name, so that a login needs no
- * new one after an update of the command.
+ * Gives the certificate file of an earlier version of the command the present name. So a login
+ * after an update needs no new certificate.
  */
 export function adoptEarlierCertificate(folder: PrivateFolder): void {
   const present = folder.file(SSH_FILES.certificate);
@@ -61,7 +61,7 @@ export function recordIssued(folder: PrivateFolder, line: string): void {
 
 /** Returns the serials of the certificates that this machine got and that are still valid. */
 export function issuedSerials(folder: PrivateFolder): string[] {
-  const stored = storedCertificate(folder); // of an earlier version, which recorded no serials
+  const stored = storedCertificate(folder); // an earlier version recorded no serials
   const own = stored && isValidAt(stored, now()) ? [stored.serial.toString()] : [];
   return [...new Set([...issuedCertificates(folder).map(({ serial }) => serial), ...own])];
 }

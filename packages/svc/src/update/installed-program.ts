@@ -7,11 +7,14 @@ import { CliFailure } from '../program/failure.js';
 
 /** The file of the command on this machine. */
 export interface InstalledProgram {
-  /** The path of the file, behind symbolic links. */
+  /** The path of the file, after all symbolic links were followed. */
   readonly path: string;
-  /** True for one executable without Node, false for the script. */
+  /**
+   * True for the executable, which contains Node; false for the script, which an installed Node
+   * runs.
+   */
   readonly isExecutable: boolean;
-  /** The name of the system and of the processor, as Node has them. */
+  /** The system, as Node names it, such as `linux`; `arch` is the processor, such as `x64`. */
   readonly platform: string;
   readonly arch: string;
 }
@@ -28,7 +31,10 @@ export function installedProgram(): InstalledProgram {
   }
 }
 
-/** Returns the path beside a program at which the version before is kept. */
+/**
+ * Returns the path at which an update keeps the version before: beside the program, with
+ * `.previous` in its name.
+ */
 export function previousPath({ path }: InstalledProgram): string {
   const extension = ['.exe', '.mjs'].find((one) => one === extname(path)) ?? '';
   return `${path.slice(0, path.length - extension.length)}.previous${extension}`;
@@ -50,7 +56,10 @@ const MANAGERS: readonly (readonly [part: RegExp, command: string])[] = [
   [/[\\/]node_modules[\\/]/, 'npm install --global, with the file or registry that it came from'],
 ];
 
-/** The questions to package managers of the whole system, each with its command of an update. */
+/**
+ * The commands that ask a package manager of the system if it owns a file, each with the command
+ * that updates svc.
+ */
 const OWNERS: readonly (readonly [ask: readonly string[], command: string])[] = [
   [['dpkg-query', '--search'], 'sudo apt-get install --only-upgrade svc'],
   [['rpm', '--query', '--file'], 'sudo dnf upgrade svc'],

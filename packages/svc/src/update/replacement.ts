@@ -48,8 +48,9 @@ export interface Replaced {
 }
 
 /**
- * Replaces the file of the command by that of a release. It is fetched, compared with its hash and
- * run for its version first; a fault of any step leaves the file as it is. The file before is kept.
+ * Replaces the file of the command by that of a release. The new file is first fetched, compared
+ * with its hash, and run for its version. If a step fails, the old file stays. After the
+ * replacement, the old file is kept beside the new one.
  *
  * @param largest the largest file as it is fetched and uncompressed, in bytes
  * @returns undefined if another process has installed the release, or a newer one, meanwhile
@@ -84,7 +85,7 @@ export function replaceProgram(
 }
 
 /**
- * Exchanges the file of the command and the one that the last update kept.
+ * Exchanges the file of the command with the file that the last update kept.
  *
  * @throws CliFailure if there is none, or it does not run
  */
@@ -164,7 +165,10 @@ async function fetch(
   throw new CliFailure(message, 'Try again later. If it stays, tell an admin of your server.');
 }
 
-/** Uncompresses a file of gzip. @throws CliFailure if it is damaged, or the given fault */
+/**
+ * Uncompresses a file of gzip.
+ * @throws CliFailure if it is damaged; the given fault if it is too large
+ */
 async function uncompress(
   compressed: string,
   draft: Draft & { readonly fault: CliFailure },
@@ -230,9 +234,9 @@ function versionOf({ isExecutable }: InstalledProgram, path: string): Promise<st
 }
 
 /**
- * Gives a draft the name of the command, and keeps the file before. Under Linux and macOS the name
- * always has a whole file. Windows can rename a program that runs, and cannot replace it, so that
- * the name is free for a moment there.
+ * Gives a draft the name of the command, and keeps the old file. Under Linux and macOS a whole file
+ * has the name at any time. Windows can rename a program that runs, and cannot replace it. So for a
+ * moment no file has the name there.
  */
 function putInPlace(program: InstalledProgram, draft: string): void {
   const { path } = program;
@@ -271,7 +275,7 @@ function syncFolder(folder: string): void {
   try {
     fsyncSync(descriptor);
   } catch {
-    // Some file systems of the network cannot.
+    // Some network file systems cannot write a folder to the disk.
   } finally {
     closeSync(descriptor);
   }

@@ -6,7 +6,10 @@ import { INPUTS, NOW } from '../signed-inputs.js';
 
 const ROOT = new X509Certificate(Buffer.from(INPUTS.clientCertificate.root, 'base64'));
 const LEAF = Buffer.from(INPUTS.clientCertificate.leaf, 'base64');
-/** The signed part of the genuine certificate: no certificate with another one may pass. */
+/**
+ * The length in bytes of the signed part of the genuine certificate. No certificate with another
+ * signed part may be accepted.
+ */
 const SIGNED_LENGTH = LEAF.readUInt16BE(6) + 4;
 
 export const target: FuzzTarget = {
@@ -22,7 +25,8 @@ export const target: FuzzTarget = {
   structure: DER,
   longest: 2048,
   run(input) {
-    // The handshake reads the certificate first: one that OpenSSL cannot read ends the connection.
+    // In a TLS handshake, OpenSSL reads the certificate first, and ends the connection if it
+    // cannot.
     const certificate = attempt(
       () => new X509Certificate(input),
       () => true,
@@ -38,10 +42,10 @@ export const target: FuzzTarget = {
   },
 };
 
-/** Returns true for an error of ASN.1.js, which the caller takes for a refusal. */
+/** Returns true for an error of ASN.1.js. The caller of the parser treats it as a refusal. */
 const isAsnError = (error: unknown) => error instanceof Error && error.name === 'AsnError';
 
-/** Returns true if OpenSSL can read the key, as it must to verify the handshake. */
+/** Returns true if OpenSSL can read the public key, which it needs for the TLS handshake. */
 function hasReadableKey(certificate: X509Certificate): boolean {
   return (
     attempt(

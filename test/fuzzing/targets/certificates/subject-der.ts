@@ -29,7 +29,8 @@ export const target: FuzzTarget = {
       () => new X509Certificate(input),
       () => true,
     );
-    // Spaces do not matter in the comparison. OpenSSL prints an escape for every unusual character.
+    // Repeated spaces, and spaces at the ends of values, do not matter in the comparison. OpenSSL
+    // prints an escape for every unusual character.
     const subject = certificate?.subject
       ?.replaceAll(/ +/g, ' ')
       .replaceAll(/= | $/gm, (end) => end.trim());

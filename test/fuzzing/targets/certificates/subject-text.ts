@@ -32,7 +32,8 @@ export const target: FuzzTarget = {
   run(input) {
     const parsed = parseDn(input.toString());
     if (!parsed) return false;
-    // Written in a form in which each character is escaped, the name must be the same.
+    // The name is written again with every character escaped. Parsing that text must give the same
+    // name.
     const written = parsed.map((rdn) => rdn.map(writtenAttribute).join('+')).join(',');
     rule(isDeepStrictEqual(parseDn(written), parsed), 'a written name is read as another name');
     return true;

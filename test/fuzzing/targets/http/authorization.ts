@@ -41,7 +41,10 @@ function isUnauthenticated(error: unknown): boolean {
   return error instanceof DomainError && error.code === 'unauthenticated';
 }
 
-/** A request as the parser reads it; the address of the client comes from the connection. */
+/**
+ * Makes a request with the parts that the parser reads. The address of the client comes from the
+ * connection.
+ */
 function requestWith(authorization: string): Request {
   const app = { get: () => () => '192.0.2.1' };
   const request = {

@@ -49,7 +49,8 @@ function requestWith(cookie: string): Request {
 }
 
 /**
- * Reads the values of a cookie by the grammar alone (RFC 6265 §4.2.1), with the escapes of URLs.
+ * Reads the values of a cookie by the grammar of RFC 6265 §4.2.1 and the escapes of URLs alone. It
+ * checks the parser of the service.
  */
 function plainValues(header: string, name: string): Set<string> {
   const values = header.split(';').flatMap((pair) => {

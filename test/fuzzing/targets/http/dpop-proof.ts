@@ -11,7 +11,7 @@ const REQUEST = {
   jkt,
   now: NOW.getTime() / 1000,
 };
-/** The header and the payload, which the key signed. */
+/** The header and the payload of the genuine proof, which are the signed part. */
 const SIGNED = proof.split('.').slice(0, 2).join('.');
 
 export const target: FuzzTarget = {

@@ -1,7 +1,10 @@
 import { DomainError } from '#platform/errors/domain-error.js';
 import { NOW } from '../signed-inputs.js';
 
-/** What the sign-in expects, to which the response of `test/vectors/fuzzing` is the answer. */
+/**
+ * The values that a sign-in expects. The response of `test/vectors/fuzzing` is the correct answer
+ * to it.
+ */
 export const EXPECTED = {
   issuer: 'https://idp.example.com',
   audience: 'https://svc.example.com/saml/metadata',
@@ -10,7 +13,7 @@ export const EXPECTED = {
   now: NOW.getTime(),
 };
 
-/** Words of SAML. */
+/** Words of SAML documents, which mutants contain often. */
 export const SAML_WORDS = [
   'ID="',
   'InResponseTo="_request"',
@@ -43,10 +46,13 @@ export const SAML_WORDS = [
   '2046-01-01T00:00:00Z',
 ];
 
-/** A tag, or the text between two tags; the attributes of a tag are parts of their own. */
+/** Matches one part of XML: an attribute's value, the beginning or end of a tag, or text. */
 export const MARKUP = /"[^"]*"|<\/?[\w:]+|\/?>|[^"<>]+|[^]/g;
 
-/** Returns true for an error that the reader of SAML documents. */
+/**
+ * Returns true for an error that the SAML reader of the service declares for documents that it
+ * refuses.
+ */
 export function isSignInError(error: unknown): boolean {
   const codes: readonly string[] = ['sign_in_failed', 'sign_in_refused'];
   return error instanceof DomainError && codes.includes(error.code);

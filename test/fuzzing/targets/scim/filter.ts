@@ -34,10 +34,14 @@ export const target: FuzzTarget = {
   },
 };
 
-/** Checks that the text of a filter, if it is not too long, is parsed as the same filter. */
+/**
+ * Checks that a parsed filter that is written as text is parsed as the same filter again. A text
+ * that the parser refuses is not checked.
+ */
 function checkWriting(filter: Filter, parse: (text: string) => Filter | undefined): void {
   const written = filterText(filter);
   const again = parse(written);
-  // The parentheses that are added may nest more deeply than the parser allows.
+  // The parser may refuse the text, because its added parentheses nest more deeply than the parser
+  // allows.
   if (again) rule(isDeepStrictEqual(again, filter), 'a written filter is read as another filter');
 }

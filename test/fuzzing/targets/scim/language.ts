@@ -1,9 +1,9 @@
 import { ENTERPRISE_URN, ScimError, USER_URN, readUser } from '@svc/scim-language';
 
-/** Returns true for an error that the SCIM language documents. */
+/** Returns true for the error by which the package scim-language refuses an input. */
 export const isScimError = (error: unknown) => error instanceof ScimError;
 
-/** Words of filters and paths. */
+/** Words of SCIM filters and paths, which mutants contain often. */
 export const WORDS = [
   'eq',
   'ne',
@@ -53,7 +53,7 @@ export const WORDS = [
   '"\\ud800"',
 ];
 
-/** A word, a string, a bracket, or one other character of a filter. */
+/** Matches one part of a filter: a string, a word, or another character, such as a bracket. */
 export const TOKENS = /"(?:[^"\\]|\\.)*"|[\w.:$-]+|[^]/g;
 
 /** A user with values of most kinds, to which filters and operations are applied. */
@@ -73,7 +73,7 @@ export const ADA = readUser({
   [ENTERPRISE_URN]: { employeeNumber: '7', manager: { value: 'm1' } },
 });
 
-/** The same user as a client sees it. */
+/** The user {@link ADA} as a SCIM client sees it. */
 export const ADA_JSON: object = {
   ...ADA.attributes,
   userName: ADA.userName,

@@ -57,7 +57,7 @@ export const target: FuzzTarget = {
     try {
       body = JSON.parse(input.toString());
     } catch {
-      return false; // The reader of bodies refuses it.
+      return false; // The service refuses a body that is no JSON before the parser gets it.
     }
     const operations = attempt(() => readOperations(body), isScimError);
     if (!operations) return false;
@@ -70,7 +70,10 @@ export const target: FuzzTarget = {
   },
 };
 
-/** Checks that a patched user can be patched again, and that a PATCH without effect has none. */
+/**
+ * Checks that a patched user is valid, and that a PATCH that sets `active` to its present value
+ * changes nothing.
+ */
 function checkUser(user: StoredUser): void {
   rule(typeof user.userName === 'string' && user.userName !== '', 'a user without a name');
   rule(typeof user.active === 'boolean', 'a user who is neither active nor inactive');

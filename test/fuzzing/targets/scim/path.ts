@@ -34,7 +34,10 @@ export const target: FuzzTarget = {
   },
 };
 
-/** Matches the attribute before the name of a sub-attribute, which brackets leave out. */
+/**
+ * Returns the prefix of a sub-attribute in a filter, such as `emails.`, which a filter in brackets
+ * leaves out.
+ */
 function inner({
   extension,
   attribute,

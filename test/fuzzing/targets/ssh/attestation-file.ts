@@ -10,7 +10,10 @@ const { root, keys } = INPUTS.sshAttestation;
 const TRUST = { anchors: [trustAnchorFromPem(root)], now: NOW };
 const KEYS = keys.map(({ publicKey }) => parseSshPublicKey(publicKey));
 const CHALLENGE = Buffer.alloc(32, 1);
-/** The authenticator data of each key, which its attestation signs. */
+/**
+ * The authenticator data of each genuine key, which its attestation signs. No other data may be
+ * accepted.
+ */
 const GENUINE = keys.map(
   ({ file }) => readAttestationFile(Buffer.from(file, 'base64')).authenticatorData,
 );

@@ -6,7 +6,10 @@ import { readVectors } from './vectors.js';
 const CERTIFICATES = ['certificates.json', 'certificates-p256.json'].flatMap((name) =>
   readVectors(name).map(({ certificate }) => certificate),
 );
-/** The bytes that the authorities of the vectors signed. They signed nothing else. */
+/**
+ * The bytes that the authorities of the test vectors signed. They signed nothing else, so no other
+ * certificate may be accepted.
+ */
 const SIGNED = new Set(
   CERTIFICATES.map((blob) => readCertificate(lineOf(blob)).signed.toString('latin1')),
 );
@@ -39,7 +42,10 @@ export const target: FuzzTarget = {
   },
 };
 
-/** Returns the line of a certificate, whose first word is the type inside. */
+/**
+ * Returns a certificate as a line of text. The first word is the type, which is read from the
+ * bytes.
+ */
 function lineOf(blob: Buffer): string {
   const length = blob.length < 4 ? 0 : blob.readUInt32BE();
   const type = blob.subarray(4, 4 + Math.min(64, length)).toString('latin1');

@@ -14,7 +14,10 @@ const { files, pkcs8 } = INPUTS.sshKeygen;
 const WORDS = wordsBy(/-----[^-\n]*-----|[A-Za-z0-9+/=]+|[^]/g);
 const ARMOR = /^-----BEGIN OPENSSH PRIVATE KEY-----\n([^-]*)-----END OPENSSH PRIVATE KEY-----\n?$/;
 
-/** A text, or the decoded bytes of an OpenSSH key, whose lines would hide its fields. */
+/**
+ * The structure of a key file: the decoded bytes of an OpenSSH key, because mutants of its base64
+ * would seldom change single fields; words for any other text.
+ */
 const KEY_FILE: Structure = {
   read(bytes) {
     const armored = ARMOR.exec(bytes.toString('latin1'))?.[1];

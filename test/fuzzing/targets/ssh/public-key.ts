@@ -32,7 +32,7 @@ export const target: FuzzTarget = {
         () => parseSshPublicKey(line),
         (error) => error instanceof SshKeyRefusal,
       );
-    read(input.toString('latin1')); // as a line, which the bytes seldom are
+    read(input.toString('latin1')); // reads the input itself as a line, although it seldom is one
     const key = read(`${type.toString('latin1')} ${encoded} comment`);
     if (!key) return false;
     rule(key.blob.equals(input), 'another key is read than was sent');

@@ -6,8 +6,9 @@ const AUTHORITIES = [1, 2].map((byte) => sshStrings(['ssh-ed25519', Buffer.alloc
 const MOST_SERIALS = 2_000;
 
 /**
- * A set of runs of serials. The input is read in groups of 4 bytes: a gap before the run, whose
- * size the first byte chooses, and the length of the run.
+ * Runs (ranges) of serials: the first and the last serial of each run. An input of the fuzzer is
+ * read in groups of 4 bytes. Three bytes give the gap before a run, and the last byte gives its
+ * length.
  */
 interface Runs {
   readonly low: number[];
@@ -78,7 +79,10 @@ function serialsOf({ low, high }: Runs): number[] {
   );
 }
 
-/** Returns the runs of both, joined if they touch or overlap, as texts of two numbers. */
+/**
+ * Returns the union of two sets of runs as texts `first,last`. Runs that touch or overlap are
+ * joined.
+ */
 function union(one: Runs, other: Runs): string[] {
   const all = [one, other].flatMap(({ low, high }) =>
     low.map((first, run) => [first, high[run] ?? first] as [number, number]),

@@ -8,7 +8,9 @@ const CONTENT = Buffer.from('content');
 const GENUINE = INPUTS.sshKeygen.files.map(({ signature }) => readFileSignature(signature));
 const PREFIX = Buffer.from('SSHSIG');
 
-/** The fields after the magic bytes and the version. */
+/**
+ * The five fields of an SSH signature after its first 10 bytes, the magic bytes and the version.
+ */
 const FIELDS = sshFields(() => 'ssss');
 const SIGNATURE: Structure = {
   read: (bytes) => [

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** The parts of a file of `test/vectors/ssh` from which inputs are made: lines of ssh-keygen. */
+/** The parts of a file of `test/vectors/ssh` that become inputs: lines that ssh-keygen wrote. */
 interface Vectors {
   readonly certificates: readonly { readonly publicKey: string; readonly certificate: string }[];
 }

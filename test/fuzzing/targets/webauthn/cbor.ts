@@ -65,7 +65,10 @@ function isSample(items: unknown[]): boolean {
   ]);
 }
 
-/** Returns true if a value of the strict reader is the same as one of the parser. */
+/**
+ * Returns true if a value of the strict reader equals the value that the parser of the service
+ * read.
+ */
 function agrees(strict: CborValue, value: unknown): boolean {
   switch (strict.kind) {
     case 'integer':

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** A registration and an assertion that a software key made for tests of WebAuthn. */
+/** A WebAuthn registration and an assertion (`assertedData`) that a software key made. */
 export interface Ceremony {
   readonly rpId: string;
   readonly now: Date;

@@ -14,7 +14,10 @@ import { FIDO_U2F, PACKED } from './ceremonies.js';
 const FIXED = 37;
 const HEADER = 18;
 
-/** Authenticator data: the fixed part, the header of a credential, its id, and items of CBOR. */
+/**
+ * The structure of authenticator data: the first part is everything up to the credential id, and
+ * the items of CBOR after it are further parts.
+ */
 const AUTHENTICATOR_DATA: Structure = {
   read(bytes) {
     const hasCredential =
@@ -70,7 +73,10 @@ function accepts(input: Buffer, ceremony: 'registration' | 'assertion'): boolean
   return isChecked;
 }
 
-/** Returns true if the strict reader finds one ES256 key, and nothing twice, after the id. */
+/**
+ * Returns true if the strict reader finds a single ES256 key after the credential id, with each of
+ * its five members once.
+ */
 function isEs256(input: Buffer, { length }: Buffer): boolean {
   const [key] = readStrictCbor(input.subarray(FIXED + HEADER + length));
   if (key?.kind !== 'map' || key.pairs.length !== 5) return false;

@@ -2,7 +2,7 @@ import { addGroup } from '../../access-api.js';
 import { idOf } from '../../org-api.js';
 import type { Stage } from '../stage.js';
 
-/** Records the operations of the targets of an organization and their rules. */
+/** Records examples of the operations on the targets of an organization and their access rules. */
 export async function accessExamples(stage: Stage): Promise<string> {
   const { app, organization } = stage;
   await stage.member('walter@octo.example');

@@ -2,18 +2,18 @@ import { newAddress } from '../../client.js';
 import { registerApplication, signInTo } from '../../signed-in-application.js';
 import { sessionOf, type Stage } from '../stage.js';
 
-/** A public key for certificates, whose private part nobody has. */
+/** A public key for SSH certificates. Its private key does not exist any more. */
 export const PUBLIC_KEY =
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEQpkwZQBKoeTEj03QFYGUwCNJvMZkzZbkAOommRio1R grace@laptop';
 
-/** Records the operations of the user's own account, keys and sessions. */
+/** Records examples of the operations on the user's own account, keys and sessions. */
 export async function accountExamples(stage: Stage): Promise<string> {
   const { app } = stage;
   const grace = await stage.member('grace@octo.example');
   const from = grace.client;
   const exchanges = await stage.exchanges();
   const call: typeof exchanges.call = (name, asked) => exchanges.call(name, { from, ...asked });
-  /** Records the cursor of a list as the value of its parameter. */
+  /** Records a real cursor as the value of the parameter `after` of an operation that lists. */
   const goOn = async (name: string) => {
     const { next } = (await exchanges.also(name, { from, parameters: { limit: 1 } })).json;
     await exchanges.also(name, { from, parameters: { limit: 1, after: next as string } });

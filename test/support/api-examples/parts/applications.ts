@@ -8,7 +8,7 @@ const NEW = {
   redirect_uris: ['https://wiki.example.com/callback'],
 } as const;
 
-/** Records the operations of applications. */
+/** Records examples of the operations on applications. */
 export async function applicationExamples(stage: Stage): Promise<string> {
   const { app } = stage;
   const exchanges = await stage.exchanges();

@@ -6,10 +6,11 @@ import { PUBLIC_KEY } from './account.js';
 
 const ROLE = 'arn:aws:iam::123456789012:role/deploy';
 
-/** Records the operations of SSH certificates, AWS tokens and GitHub tokens. */
+/** Records examples of the operations on SSH certificates, AWS tokens and GitHub tokens. */
 export async function credentialExamples(stage: Stage): Promise<string> {
   const exchanges = await stage.exchanges();
-  exchanges.learn(PUBLIC_KEY, PUBLIC_KEY); // it is no secret, and the same in each run
+  // the public key is no secret, and is the same in each run
+  exchanges.learn(PUBLIC_KEY, PUBLIC_KEY);
   const email = 'admin@octo.example';
   await addTarget(stage.app.dataSource, email, {
     name: 'web',

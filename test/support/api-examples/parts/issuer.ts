@@ -1,6 +1,6 @@
 import type { Stage } from '../stage.js';
 
-/** Records the operations of the issuer of an organization. */
+/** Records examples of the operations on an organization's own issuer of tokens. */
 export async function issuerExamples(stage: Stage): Promise<string> {
   const exchanges = await stage.exchanges();
   const { call } = exchanges.bound;

@@ -4,7 +4,7 @@ import { searchMembers } from '../searches.js';
 import type { Stage } from '../stage.js';
 import { PUBLIC_KEY } from './account.js';
 
-/** Records the operations of the members of an organization. */
+/** Records examples of the operations on the members of an organization. */
 export async function memberExamples(stage: Stage): Promise<string> {
   const bob = await stage.member('bob@octo.example');
   const { app } = stage;
@@ -50,7 +50,10 @@ export async function memberExamples(stage: Stage): Promise<string> {
 
 type Call = Awaited<ReturnType<Stage['exchanges']>>['bound']['call'];
 
-/** Parts a twin of a SCIM record, and gives a linked record its address. */
+/**
+ * Records how an admin parts a twin from its SCIM record, and gives a linked record its own
+ * address. A twin is a member who signed in with the address of a SCIM record.
+ */
 async function ties({ app, admin, organization: { scim } }: Stage, call: Call): Promise<void> {
   await orgApi(admin, 'PATCH', '', { membership: 'open' });
   await app.enrolled('twin@octo.example');

@@ -4,7 +4,7 @@ import type { Stage } from '../stage.js';
 
 const NOBODY = '';
 
-/** Records the operations of OAuth and the metadata documents. */
+/** Records examples of the OAuth operations and of the metadata documents. */
 export async function oauthExamples(stage: Stage): Promise<string> {
   const { app, admin } = stage;
   const owner = 'admin@octo.example';
@@ -69,7 +69,8 @@ async function registration(call: Call): Promise<void> {
     authorization,
     body: { client_id: made.client_id as string, ...body, client_name: 'Assistant 2' },
   });
-  // Each change of a registration has another token.
+  // Each change of a registration returns a new registration access token, which the next request
+  // uses.
   const next = `Bearer ${replaced.json.registration_access_token as string}`;
   await call('removeClient', { parameters, authorization: next });
 }

@@ -3,7 +3,10 @@ import { idOf, orgApi } from '../../org-api.js';
 import { searchEvents } from '../searches.js';
 import type { Stage } from '../stage.js';
 
-/** Records the operations of an organization: settings, domains, providers, secrets, audit log. */
+/**
+ * Records examples of the operations on an organization: settings, domains, providers, secrets,
+ * audit log.
+ */
 export async function organizationExamples(stage: Stage): Promise<string> {
   const exchanges = await stage.exchanges();
   const { call, also } = exchanges.bound;

@@ -7,7 +7,7 @@ import type { Stage } from '../stage.js';
 /** The address of the receiver in the examples. */
 const SAMPLE_URL = 'https://siem.example.com/events';
 
-/** Records the operations of the receivers of the audit log. */
+/** Records examples of the operations on the receivers of the audit log. */
 export async function receiverExamples(stage: Stage): Promise<string> {
   const server = await startEventServer();
   try {
@@ -18,8 +18,8 @@ export async function receiverExamples(stage: Stage): Promise<string> {
 }
 
 /**
- * Walks through the operations. The receiver first takes the event of its own creation, so that the
- * figures and results in the later answers are the same in each run.
+ * Calls the operations one after the other. The receiver first takes the event of its own creation.
+ * So the counts and results in the later answers are the same in each run.
  */
 async function recordedWith(url: string, stage: Stage): Promise<string> {
   const { app, admin } = stage;
@@ -50,18 +50,21 @@ async function recordedWith(url: string, stage: Stage): Promise<string> {
   return exchanges.recorded();
 }
 
-/** Finds the receiver when it has taken an event, and none is under way. */
+/** The SQL that finds the receiver once it has taken an event and no delivery is under way. */
 const TAKEN = `
   SELECT id FROM event_receivers
   WHERE id = $1 AND last_taken_at IS NOT NULL AND leased_until = '-infinity'`;
 
-/** Two events that the receiver did not take for a day. */
+/**
+ * The SQL that inserts two events which the receiver did not take for a day, and which are given
+ * up.
+ */
 const DEAD_LETTERS = `
   INSERT INTO undelivered_events (receiver_id, event_id, type, event_at, dead_at, last_result)
   SELECT $1, gen_random_uuid(), 'org_issuer_released', now() - interval '1 day', now(), 'answer 503'
   FROM generate_series(1, 2)`;
 
-/** The figures of the receiver with these dead letters. */
+/** The SQL that sets the counts of sent and failed events, to match the two undelivered ones. */
 const COUNTED = `
   INSERT INTO notice_counts (client_id, kind, self_registered, sent, failed)
   VALUES ($1, 'audit-webhook', false, 120, 2)

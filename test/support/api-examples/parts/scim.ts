@@ -5,7 +5,7 @@ const USER = 'urn:ietf:params:scim:schemas:core:2.0:User';
 const GROUP = 'urn:ietf:params:scim:schemas:core:2.0:Group';
 const messages = (name: string) => [`urn:ietf:params:scim:api:messages:2.0:${name}`];
 
-/** Records the operations of SCIM. */
+/** Records examples of the operations of SCIM. */
 export async function scimExamples(stage: Stage): Promise<string> {
   const exchanges = await stage.exchanges();
   const authorization = `Bearer ${stage.organization.token}`;
@@ -46,7 +46,10 @@ export async function scimExamples(stage: Stage): Promise<string> {
 
 type Bound = Awaited<ReturnType<Stage['exchanges']>>['bound'];
 
-/** The parameters that choose the attributes of an answer. A request has one of them. */
+/**
+ * The parameters that choose the attributes of an answer. A request may have only one of them, so
+ * each needs a request of its own.
+ */
 const CHOICES: readonly Readonly<Record<string, string>>[] = [
   { attributes: 'displayName' },
   { excludedAttributes: 'meta' },
@@ -58,7 +61,10 @@ async function search(also: Bound['also'], name: string, sortBy: string): Promis
   for (const choice of CHOICES) await also(name, { parameters: { ...sorted, ...choice } });
 }
 
-/** Records the cursor of an operation that lists resources of one type. */
+/**
+ * Records a real cursor as the value of the parameter `cursor` of an operation that lists
+ * resources.
+ */
 async function goOn(also: Bound['also'], name: string): Promise<void> {
   const page = await also(name, { parameters: { cursor: '', count: 1 } });
   await also(name, { parameters: { cursor: page.json.nextCursor as string, count: 1 } });

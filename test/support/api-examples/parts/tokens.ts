@@ -5,7 +5,10 @@ import { addTarget } from '../../targets.js';
 import { searchEvents, searchMembers } from '../searches.js';
 import type { Stage } from '../stage.js';
 
-/** Records the operations of SCIM tokens and API tokens, and those of programs. */
+/**
+ * Records examples of the operations on SCIM tokens and API tokens, and of those that programs call
+ * with an API token.
+ */
 export async function tokenExamples(stage: Stage): Promise<string> {
   const { admin } = stage;
   await stage.member('trudy@octo.example');

@@ -17,7 +17,7 @@ import {
 
 const PAGE = ['after', 'limit'];
 
-/** The options of a change that names people and groups. */
+/** The options of `assign` and `unassign`, which name people (`--user`) and groups (`--group`). */
 const ASSIGN = { flags: ['yes'], values: ['user', 'group'] };
 const ASSIGN_FORM = '[--user MEMBER]... [--group ID]... [--yes]';
 
@@ -127,7 +127,10 @@ const open: Act = {
   },
 };
 
-/** Makes the act that adds people and groups to the rule of a target, or takes them out. */
+/**
+ * Makes the act `assign` or `unassign`: it adds people and groups to the rule of a target, or takes
+ * them out.
+ */
 function assignAct(word: 'assign' | 'unassign'): Act {
   return {
     takes: ['TARGET'],
@@ -173,7 +176,10 @@ function targetOf(admin: AdminClient, options: ParsedArguments): Promise<string>
   return findTarget(admin, options.positionals[0] ?? '');
 }
 
-/** `svc admin access`: who may reach which target of the organization. */
+/**
+ * `svc admin access`: shows and changes who may reach which target. A target is an application, an
+ * AWS role, a group of hosts, or a GitHub installation.
+ */
 export const ACCESS: Topic = new Map([
   ['list', list],
   ['show', show],

@@ -4,14 +4,20 @@ import { ifMatch, type AdminClient } from '../acts/admin-client.js';
 import { endedLine, type Ended } from '../acts/ended.js';
 import { readTarget, type WholeRule } from './targets.js';
 
-/** The people whom a change concerns. */
+/**
+ * The people who gain access by a new rule, or those who lose it. `people` is null if the server
+ * names none.
+ */
 interface Side {
   readonly count: number;
   readonly people:
     readonly { readonly email: string | null; readonly name: string | null }[] | null;
 }
 
-/** The forecast of a change. */
+/**
+ * The forecast of the server for a new rule: who gains and loses access, what ends at once, and
+ * what keeps working for some seconds (`not_recalled`).
+ */
 interface Preview {
   readonly gains: Side;
   readonly loses: Side;
@@ -19,10 +25,10 @@ interface Preview {
   readonly not_recalled: readonly { readonly what: string; readonly seconds: number | null }[];
 }
 
-/** The most people whom a forecast names. */
+/** The largest number of people that a line of the forecast names. */
 const MOST_NAMED = 10;
 
-/** The words for what a change cannot take back at once, by its name in the API. */
+/** The words for credentials that keep working after a new rule, by their names in the API. */
 const NOT_RECALLED: Readonly<Record<string, string>> = {
   jwt: 'A token that an application has',
   aws_token: 'A token for AWS',
@@ -31,8 +37,9 @@ const NOT_RECALLED: Readonly<Record<string, string>> = {
 };
 
 /**
- * Replaces the rule of a target: shows who gains and who loses it, and asks. The rule is replaced
- * only if it is still the one from which the change began.
+ * Replaces the rule that decides who may reach a target. It first shows who gains and who loses
+ * access, and asks the admin. The header `If-Match` makes the server refuse the new rule if the old
+ * one has changed meanwhile.
  */
 export async function changeRule(
   admin: AdminClient,

@@ -2,13 +2,16 @@ import type { PlainAnswer } from '../../server/transport.js';
 import { path, type AdminClient } from '../acts/admin-client.js';
 import { allOf, idOf } from '../acts/named.js';
 
-/** The targets of the organization in the API. */
+/**
+ * The path of the API for targets: applications, AWS roles, groups of hosts and GitHub
+ * installations.
+ */
 export const TARGETS_PATH = '/api/v1/org/access';
 
 /** Matches a target by its kind and its id, such as `host_group/0199…`. */
 const KIND_AND_ID = /^([a-z_]+)\/([\w-]+)$/;
 
-/** One person or one group of a rule. */
+/** A person or a group that a rule admits, by the id of the member or of the group. */
 export type RuleAssignment = { readonly user: string } | { readonly group: string };
 
 /** The rule by which a target admits people, as `PUT` of the API takes it. */
@@ -28,15 +31,18 @@ export interface ListedTarget {
   readonly assigned: { readonly users: number; readonly groups: number };
 }
 
-/** A target with its rule, and the answer that contained it. */
+/**
+ * A target with its rule, and the answer of the server, which has the entity tag for a later
+ * change.
+ */
 export interface ReadTarget {
   readonly target: ListedTarget & WholeRule;
   readonly answer: PlainAnswer;
 }
 
 /**
- * Finds the path of a target by `KIND/ID`, or by its whole name.
- * @throws CliFailure if none or several have the name
+ * Returns the path in the API of a target that the user names by `KIND/ID`, or by its whole name.
+ * @throws CliFailure if no target, or several, have the name
  */
 export async function findTarget(admin: AdminClient, text: string): Promise<string> {
   const named = KIND_AND_ID.exec(text);

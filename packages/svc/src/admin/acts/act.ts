@@ -7,13 +7,16 @@ import type { AdminClient } from './admin-client.js';
 export interface Act {
   /** The names of the arguments that must be there, in order, such as `MEMBER`. */
   readonly takes?: readonly string[];
-  /** The options and further arguments, as the usage shows them. */
+  /** The options and further arguments, as the usage shows them, such as `[--yes]`. */
   readonly form?: string;
   readonly names?: ArgumentNames;
   run(admin: AdminClient, options: ParsedArguments): Promise<void>;
 }
 
-/** The acts on one kind of things, by their words. The first one is meant if no word is given. */
+/**
+ * The acts on one kind of things, such as members, by the word that the user types for each.
+ * Without a word, the first act runs.
+ */
 export type Topic = ReadonlyMap<string, Act>;
 
 /** Returns the usage of an act. */

@@ -34,7 +34,7 @@ export class AdminClient {
   }
 
   /**
-   * Shows what an act will do, and asks. With `--yes` it asks nothing.
+   * Shows what an act will do, and asks the admin to agree. With `--yes` it shows and asks nothing.
    * @throws CliFailure if the answer is no, or if there is no terminal
    */
   async agree(options: ParsedArguments, effects: readonly string[], question: string) {
@@ -45,8 +45,8 @@ export class AdminClient {
   }
 
   /**
-   * Prints a new secret, alone on standard output, so that it can go into a file. What it is for
-   * goes to standard error.
+   * Prints a new secret. Standard output gets the secret alone, so that it can be written to a
+   * file. The explanations go to standard error.
    */
   secret(document: object, secret: string, explanations: readonly string[]): void {
     for (const line of explanations) this.terminal.warn(line);
@@ -68,7 +68,8 @@ export class AdminClient {
 }
 
 /**
- * Returns a path of the API. Each value is one segment of it, whatever characters it has.
+ * Returns a path of the API from a template. Each value becomes exactly one segment: characters
+ * such as a slash are escaped.
  *
  * @throws CliFailure with status 2 for an empty value, and for `.` and `..`, which would name
  *   another path
@@ -82,23 +83,33 @@ function segment(value: string): string {
   return encodeURIComponent(value);
 }
 
-/** Returns a path with a query. Undefined values are left out. */
+/** Returns a path with a query. Undefined and empty values are left out. */
 export function withQuery(to: string, query: Readonly<Record<string, string | undefined>>): string {
   const known = Object.entries(query).filter((pair): pair is [string, string] => !!pair[1]);
   const text = new URLSearchParams(known).toString();
   return text === '' ? to : `${to}?${text}`;
 }
 
-/** Says on standard error how to see the next page of a list. */
+/**
+ * Says on standard error how to see the next page of a list; nothing if `next` is null, on the last
+ * page.
+ */
 export function tellOfMore({ terminal }: AdminClient, next: string | null): void {
   if (next !== null) terminal.warn(`There are more: add --after ${next}`);
 }
 
-/** Returns the header by which a change is made only if the server still has what was shown. */
+/**
+ * Returns the header `If-Match` with the entity tag of an answer. With it, the server refuses a
+ * change if the object is not as the answer showed it. The result is empty if the answer has no
+ * tag.
+ */
 export function ifMatch({ headers }: PlainAnswer): Record<string, string> {
   const tag = headers.get('etag');
   return tag === null ? {} : { 'if-match': tag };
 }
 
-/** The header that asks for a document about a deletion, in place of an empty answer. */
+/**
+ * The header (RFC 7240) that asks for a JSON document about what an act ended, in place of an empty
+ * answer.
+ */
 export const WITH_DOCUMENT = { prefer: 'return=representation' } as const;

@@ -1,7 +1,12 @@
-/** The numbers of what an act ends, by their kind in the API. */
+/**
+ * The numbers of the things that an act ends, such as sessions, by the name of the kind in the API.
+ */
 export type Ended = Readonly<Record<string, number | undefined>>;
 
-/** The kinds whose name in the API does not say to an admin what they are. */
+/**
+ * The words for kinds with a name in the API that an admin would not understand, each in the
+ * singular.
+ */
 const WORDS: Readonly<Record<string, string>> = {
   api_tokens: 'API token',
   certificates: 'SSH certificate',

@@ -3,17 +3,17 @@ import { ServerRefusal } from '../../server/server-client.js';
 import { printable } from '../../terminal/table.js';
 import { withQuery, type AdminClient } from './admin-client.js';
 
-/** A thing that an argument may mean. */
+/** A thing, such as a member, that the user may mean by an argument. */
 export interface Candidate {
   readonly id: string;
   /** The texts by which a person may also call it, such as an address. */
   readonly names: readonly string[];
 }
 
-/** The most pages of a list in which a name is looked up. */
+/** The largest number of pages of a list that are read to find a name. */
 const MOST_PAGES = 20;
 
-/** The most candidates that a failure lists. */
+/** The largest number of candidates that a failure lists. */
 const MOST_LISTED = 10;
 
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
@@ -25,7 +25,7 @@ export function isId(text: string): boolean {
 
 /**
  * Returns the id of the only candidate that has a text as its id or name. Upper and lower case do
- * not matter, but the text must be the whole name, so that an act never meets another one.
+ * not matter, but the text must be the whole name, so that no act hits a thing with a similar name.
  *
  * @param kind the word for a thing, such as `member`
  * @throws CliFailure that lists the candidates, if there is none or if there are several
@@ -81,7 +81,10 @@ export async function allOf<Item>(
   throw new CliFailure('Too many things have such a name.', 'Give the id in place of the name.');
 }
 
-/** Runs a request; undefined if the server does not know its object. */
+/**
+ * Runs a request. If the server does not know the object (status 404), it returns the refusal as
+ * `unknown` and throws nothing.
+ */
 export async function unlessUnknown<T>(
   request: () => Promise<T>,
 ): Promise<T | { readonly unknown: ServerRefusal }> {

@@ -5,13 +5,15 @@ import { eventLine, type EventPage } from './event-lines.js';
 import { follow } from './follow.js';
 import { timeOf } from './since.js';
 
-/** The audit log of the organization in the API. */
+/** The path of the API for the events of the audit log of the organization. */
 const EVENTS = '/api/v1/org/audit-events';
 
-/** The options that narrow a search as parameters of the same name. */
+/**
+ * The options that narrow a search. Each is sent as the parameter of the API with the same name.
+ */
 const SEARCH = ['person', 'client', 'target', 'key', 'ip', 'request'];
 
-/** The options that go with `--follow`. */
+/** The options that may be given together with `--follow`. */
 const FOLLOWED = ['since', 'type', 'after'];
 
 const NAMES = ['since', 'until', 'type', ...SEARCH, 'after', 'limit'];
@@ -44,5 +46,8 @@ function wrongWith(option: string) {
   return usageFailure(`--${option} does not go with --follow.`, usage);
 }
 
-/** `svc admin audit`: what happened in the organization. */
+/**
+ * `svc admin audit`: prints the events of the audit log. It is the only act of the topic, so it has
+ * no word.
+ */
 export const AUDIT: Topic = new Map([['', audit]]);

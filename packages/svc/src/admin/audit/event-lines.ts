@@ -17,7 +17,10 @@ export interface EventPage {
   readonly next: string | null;
 }
 
-/** The width of the columns type and actor. They are fixed, because later events follow. */
+/**
+ * The widths of the columns for the type and the actor, in characters. They are fixed, because with
+ * `--follow` later events are not known yet.
+ */
 const WIDTHS = { type: 27, actor: 28 } as const;
 
 /** Formats an event as a line: time, type, who did it, and to whom or at which application. */

@@ -7,13 +7,18 @@ import { eventLine, type PrintedEvent, type EventPage } from './event-lines.js';
 /** The events to follow. */
 export interface Followed {
   readonly type: string | undefined;
-  /** The time of the first event to print; undefined for those that happen from now on. */
+  /**
+   * The time of the first event to print; undefined to print only events that happen from now on.
+   */
   readonly from: string | undefined;
-  /** The cursor after which an earlier run stopped. */
+  /** The cursor of the API at which an earlier run stopped; undefined for a first run. */
   readonly after: string | undefined;
 }
 
-/** The pauses in milliseconds: until the next question, and after a failure of the server. */
+/**
+ * The pauses in milliseconds: `next` before the server is asked again for new events, and `failure`
+ * after a failed request.
+ */
 const PAUSE = { next: 2_000, failure: 5_000 } as const;
 
 /** The exit status after Ctrl-C: 128 and the number of the signal. */
@@ -22,7 +27,10 @@ const INTERRUPTED = 130;
 /** The most events on a page of the API. */
 const PAGE = '1000';
 
-/** The most events of the time before now, so that an answer is not larger than the memory. */
+/**
+ * The number of past events after which no further page is read. All of them are held in memory,
+ * because the API lists the newest first.
+ */
 const MOST_EARLIER = 10_000;
 
 /**
@@ -48,8 +56,8 @@ export async function follow(
 }
 
 /**
- * Prints the events from a time until now. The feed has the newest of them again, so that their ids
- * are returned.
+ * Prints the events from a time until now, and returns their ids. The feed that is read next
+ * repeats the newest of them, and by the ids they are not printed twice.
  */
 async function printEarlier(
   admin: AdminClient,
@@ -88,7 +96,10 @@ async function printLater(
   }
 }
 
-/** Asks for a page until there is one. */
+/**
+ * Asks for a page of events. After a failure that may pass it waits, and returns an empty page, so
+ * that the caller asks again.
+ */
 async function survived(
   admin: AdminClient,
   feed: (after: string) => Promise<EventPage>,
@@ -112,7 +123,7 @@ async function survived(
   }
 }
 
-/** Adds to a failure how to go on from the same place. */
+/** Adds to a failure the command that continues at the same event later. */
 function withCursor({ message, whatToDo, status }: CliFailure, after: string): CliFailure {
   const goOn = `Then go on with: svc admin audit --follow --after ${after}`;
   return new CliFailure(message, `${whatToDo}\n${goOn}`, status);

@@ -14,7 +14,10 @@ export interface FileList {
   readonly path: string;
   /** The word for its items, such as `Members`. */
   readonly items: string;
-  /** Returns the cursor after a line of the file. */
+  /**
+   * Returns the cursor of the API that continues the list after a line, from the fields of the
+   * line.
+   */
   readonly placeOf: (fields: Readonly<Record<string, string>>) => string;
 }
 
@@ -24,22 +27,28 @@ export const FILE_OPTIONS = ['format', 'output'] as const;
 /** The usage of {@link FILE_OPTIONS}. */
 export const FILE_FORM = '[--format csv|ndjson [--output FILE]]';
 
-/** The media types of the formats. */
+/** The media type with which the server must answer, for each format. */
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
   csv: 'text/csv',
   ndjson: 'application/x-ndjson',
 } satisfies Record<FileFormat, string>;
 
-/** The attempts in a row that bring no line, before the command gives up. */
+/**
+ * The largest number of repeated attempts in a row that bring no new line; then the command gives
+ * up.
+ */
 const MOST_ATTEMPTS = 5;
 
-/** The pause in milliseconds before an attempt, for each one before it that brought no line. */
+/**
+ * The milliseconds by which the pause before an attempt grows with each attempt that brought no new
+ * line.
+ */
 const PAUSE = 1_000;
 
-/** The exit status after a signal: 128 and the number of the signal. */
+/** The exit statuses after a signal: 128 plus the number of the signal. */
 const SIGNALS = { SIGINT: 130, SIGTERM: 143 } as const;
 
-/** The names of the options of a list that can become a file. */
+/** Adds the options that make a file of a list to the other options of the list. */
 export function withFileOptions(names: ArgumentNames): ArgumentNames {
   return { ...names, values: [...(names.values ?? []), ...FILE_OPTIONS] };
 }
@@ -66,7 +75,7 @@ export async function wroteFile(
   return true;
 }
 
-/** The file that is asked for. */
+/** The file that the user asked for: its list, its format, and the filters of the list. */
 interface AskedFile {
   readonly list: FileList;
   readonly format: FileFormat;
@@ -94,7 +103,10 @@ function formatOf(options: ParsedArguments, { isJson }: Terminal): FileFormat | 
   return format;
 }
 
-/** Writes a file to standard output. @throws CliFailure that says from where to go on */
+/**
+ * Writes a file to standard output.
+ * @throws CliFailure with the option that continues after the last line
+ */
 async function writeToOutput(admin: AdminClient, asked: AskedFile): Promise<void> {
   const state = startOf(asked);
   try {
@@ -104,7 +116,10 @@ async function writeToOutput(admin: AdminClient, asked: AskedFile): Promise<void
   }
 }
 
-/** Writes a file that has its name only when it is whole, and is private: it has personal data. */
+/**
+ * Writes a file. It gets its name only when it is whole, and the mode 0600 because it has personal
+ * data.
+ */
 async function writeToFile(admin: AdminClient, asked: AskedFile, path: string): Promise<void> {
   const file = newFile(path);
   const abandon = () => file.discard();
@@ -136,7 +151,10 @@ function newFile(path: string): NewFile {
   }
 }
 
-/** Returns false if something is there that a new file must not replace, such as a device. */
+/**
+ * Returns true if a path is a regular file or does not exist. Anything else, such as a device, must
+ * not be replaced.
+ */
 function isPlainFile(path: string): boolean {
   try {
     return lstatSync(path).isFile();
@@ -146,7 +164,10 @@ function isPlainFile(path: string): boolean {
   }
 }
 
-/** How far a list has been copied. */
+/**
+ * The progress of a copy: the number of lines, the cursor after the last line (`place`), and the
+ * header line of CSV.
+ */
 interface CopyState {
   lines: number;
   place: string | undefined;
@@ -158,8 +179,8 @@ function startOf({ query }: AskedFile): CopyState {
 }
 
 /**
- * Copies all lines of a list. If the connection ends early, it goes on after the last whole line,
- * as long as some of the attempts bring lines.
+ * Copies all lines of a list. If the connection ends early, another request continues after the
+ * last whole line. The copy fails after several attempts in a row without a new line.
  */
 async function copyList(
   admin: AdminClient,
@@ -191,7 +212,10 @@ class EarlyEnd extends CliFailure {
   }
 }
 
-/** The failure if an answer is not what it must be, so that another request does not help. */
+/**
+ * The failure if an answer has another format or other columns, so that a repeated request does not
+ * help.
+ */
 class WrongAnswer extends CliFailure {}
 
 /** Returns true for a failure after which another request can bring further lines. */
@@ -217,7 +241,7 @@ async function copyOnce(
   const to = withQuery(list.path, { ...query, format, after: state.place });
   const { headers, parts } = await admin.request('GET', to, { isStreamed: true });
   if (!headers.get('content-type')?.startsWith(MEDIA_TYPES[format] ?? '') || !parts) {
-    for await (const _ of parts ?? []) break; // which ends the connection
+    for await (const _ of parts ?? []) break; // leaving the loop closes the connection
     throw new WrongAnswer(`The answer of the server is not ${format}.`, 'Run: svc doctor');
   }
   const lines = new WholeLines(format);
@@ -233,7 +257,7 @@ async function copyOnce(
 }
 
 /**
- * Returns the line with the names of the columns the first time that it arrives.
+ * Returns the header line of CSV the first time that it arrives, and an empty text otherwise.
  * @throws CliFailure if a later answer has other columns
  */
 function headerFor({ header }: WholeLines, state: CopyState): string {

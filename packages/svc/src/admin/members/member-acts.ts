@@ -7,13 +7,19 @@ import { endedLine, type Ended } from '../acts/ended.js';
 import { nameOf, readMember } from './member.js';
 import { programsOf, type EndOfAdmin } from './programs-of-member.js';
 
-/** An act on a member, with the words of the question before it. */
+/** An act on a member, with the texts of the question that the admin must answer before it. */
 interface MemberAct {
   /** The last segment of the path in the API. */
   readonly route: string;
-  /** The name of the act in the member `ending` of the API, if it ends something. */
+  /**
+   * The name of the act in the field `ending` of the API, which counts what each act ends;
+   * undefined if the act ends nothing.
+   */
   readonly ends?: 'deactivate' | 'revoke_credentials' | 'remove';
-  /** The end that it is for the programs that work by the access of the member. */
+  /**
+   * The rights that the act takes away, by which API tokens and event receivers of the member end.
+   * Undefined if the act takes away none.
+   */
   readonly endOfAdmin?: EndOfAdmin;
   readonly effects: readonly string[];
   readonly question: string;
@@ -90,7 +96,10 @@ function actOf(act: MemberAct): Act {
   };
 }
 
-/** Shows what an act would end, asks, and does it if the member is still as shown. */
+/**
+ * Shows what an act would end, asks the admin, and runs the act. The server refuses it if the
+ * member has changed meanwhile (`If-Match`).
+ */
 async function change(admin: AdminClient, options: ParsedArguments, act: MemberAct): Promise<void> {
   const { member, answer } = await readMember(admin, options.positionals[0] ?? '');
   const others = member.twins.length + member.linked_to.length;
@@ -172,7 +181,7 @@ async function endPass(admin: AdminClient, options: ParsedArguments): Promise<vo
   admin.terminal.result({ id: member.id }, [`${nameOf(member)} ${done}.`]);
 }
 
-/** The acts that change a member, by their words. */
+/** The acts that change a member, each with the word that the admin types. */
 export const MEMBER_ACTS: readonly (readonly [string, Act])[] = [
   ...Object.entries(ACTS).map(([word, act]) => [word, actOf(act)] as const),
   ['readmit', readmit],

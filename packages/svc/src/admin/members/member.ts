@@ -5,7 +5,7 @@ import { path, type AdminClient } from '../acts/admin-client.js';
 import { allOf, idOf, isId } from '../acts/named.js';
 import type { Ended } from '../acts/ended.js';
 
-/** The members of the organization in the API. */
+/** The path of the API for the members of the organization. */
 export const MEMBERS_PATH = '/api/v1/org/members';
 
 /**
@@ -33,9 +33,12 @@ export interface KnownMember {
   readonly scim_managed: boolean;
   readonly twins: readonly string[];
   readonly linked_to: readonly string[];
-  /** The numbers of what each act would end now. Only the record of one member has them. */
+  /**
+   * The numbers of things that each act would end now, by the name of the act. Entries in the list
+   * of members do not have them.
+   */
   readonly ending?: Readonly<Record<string, Ended>>;
-  /** The API tokens that the member made. Only the record of one member has them. */
+  /** The API tokens that the member made. Entries in the list of members do not have them. */
   readonly api_tokens?: readonly NamedThing[];
   /** The enabled event receivers whose address the member set. */
   readonly event_receivers?: readonly NamedThing[];
@@ -57,7 +60,10 @@ export async function findMember(admin: AdminClient, text: string): Promise<stri
   return idOf('member', text, candidates);
 }
 
-/** Returns the record of a member with the answer, whose tag names the state that it shows. */
+/**
+ * Returns a member, and the answer with its entity tag. By the tag, a later change is refused if
+ * the member has changed.
+ */
 export async function readMember(
   admin: AdminClient,
   text: string,

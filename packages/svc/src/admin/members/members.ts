@@ -104,5 +104,5 @@ function dayOf(time: string | null): string {
   return time === null ? 'never' : localTime(new Date(time));
 }
 
-/** `svc admin members`: the people of the organization. */
+/** `svc admin members`: lists, shows and changes the people of the organization. */
 export const MEMBERS: Topic = new Map([['list', list], ['show', show], ...MEMBER_ACTS]);

@@ -1,10 +1,12 @@
 import { printable } from '../../terminal/table.js';
 import type { KnownMember } from './member.js';
 
-/** An end of the rights of an admin: of the role alone, or of the access. */
+/**
+ * The rights that a member loses: the role of an admin alone (`role`), or all access (`access`).
+ */
 export type EndOfAdmin = 'role' | 'access';
 
-/** The words about the API tokens of a member, by the end. */
+/** The words for what happens to the API tokens of a member who loses the role, or all access. */
 const TOKENS: Readonly<Record<EndOfAdmin, string>> = {
   role: 'API tokens that rotate nothing more, and end after 7 days; those that only rotate, at once',
   access: 'API tokens that end at once',

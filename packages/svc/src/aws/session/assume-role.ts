@@ -5,7 +5,10 @@ import type { Terminal } from '../../terminal/terminal.js';
 import type { RoleChoices } from './role-choices.js';
 import { stsEndpoint } from './sts-endpoint.js';
 
-/** The longest wait for STS in milliseconds. The AWS tools wait for the command meanwhile. */
+/**
+ * The longest wait in milliseconds for STS, the service of AWS that gives credentials of roles. The
+ * AWS tools wait for the command meanwhile.
+ */
 const TIMEOUT = 10_000;
 
 /** The credentials of a role, by the names that `credential_process` demands. */
@@ -67,7 +70,8 @@ function readOnlyPolicy(role: string): string {
 
 /**
  * Checks that a token has the session tag `read_only`. A server of an earlier version ignores the
- * wish for it, and its token would pass the rules of a role that are based on the tag.
+ * parameter `read_only`. Its token has no tag, so that rules of the role that test the tag would
+ * not limit the session.
  *
  * @throws CliFailure for a token without the tag
  */

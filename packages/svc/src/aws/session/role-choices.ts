@@ -34,9 +34,9 @@ export function roleChoices(options: ParsedArguments, usage: string): RoleChoice
 
 /**
  * Parses the options about the session of a role. In an environment with `SVC_READ_ONLY` each
- * session can only read, whatever the options say.
+ * session can only read, also without `--read-only`.
  *
- * @param defaults the values that count without an option
+ * @param defaults the values for options that the user did not give
  * @throws CliFailure with status 2
  */
 export function sessionChoices(
@@ -64,10 +64,10 @@ export function sessionChoices(
 }
 
 /**
- * Returns the choices for a session of a role without options, as its profile makes them. In an
- * environment with `SVC_READ_ONLY` the session can only read.
+ * Returns the choices for a session of a role from its profile, for a command without options about
+ * the session. In an environment with `SVC_READ_ONLY` the session can only read.
  *
- * @param readOnly true for a session that can only read in any environment
+ * @param readOnly true for a session that can only read even if `SVC_READ_ONLY` is not set
  */
 export function defaultChoices(
   role: { readonly arn: string; readonly region?: string; readonly duration?: number },

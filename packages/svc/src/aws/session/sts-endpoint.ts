@@ -2,7 +2,10 @@ import { variable } from '../../program/environment.js';
 import { CliFailure, STATUS } from '../../program/failure.js';
 import { assertRegion, type RoleChoices } from './role-choices.js';
 
-/** The domains of AWS, by the beginning of the names of the regions in them. */
+/**
+ * The domains of AWS, each with the beginning of the names of its regions. The first beginning that
+ * fits decides.
+ */
 const DOMAINS: readonly (readonly [prefix: string, domain: string])[] = [
   ['cn-', 'amazonaws.com.cn'],
   ['us-iso-', 'c2s.ic.gov'],
@@ -46,8 +49,8 @@ export function domainOf(region: string): string {
 }
 
 /**
- * Returns the address of a service of AWS that the user chose by the variables that the tools of
- * AWS read; undefined without a variable.
+ * Returns the address of a service of AWS that the user set in `AWS_ENDPOINT_URL` or the variable
+ * for the service; undefined if neither is set.
  *
  * @param service the service as in the name of its variable, such as `STS`
  * @throws CliFailure with status 2 for an address that is neither https nor of this machine

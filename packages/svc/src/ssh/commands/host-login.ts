@@ -26,8 +26,8 @@ interface Destination {
 
 /**
  * `svc ssh HOST`: makes sure that a valid certificate for the host is stored, and runs `ssh`, which
- * gets every argument unchanged. If no block of `svc setup ssh` covers the host, `ssh` gets the key
- * and the certificate by options before them.
+ * gets every argument unchanged. If no block of `svc setup ssh` covers the host, options in front
+ * of these arguments name the key and the certificate.
  *
  * @returns the exit status of `ssh`
  * @throws CliFailure without a login, and if no group of hosts admits the person
