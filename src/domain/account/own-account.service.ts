@@ -9,7 +9,7 @@ import {
   type OwnDeadLetter,
 } from '#domain/oauth/logout-notices/dead-letters.repository.js';
 import { SecurityKeys } from '#domain/sign-in/key-authentication/security-keys.service.js';
-import type { VerifiedSession } from '#domain/sessions/session.js';
+import type { SessionUser, VerifiedSession } from '#domain/sessions/session.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
 import { Clock } from '#platform/clock/clock.js';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
@@ -32,6 +32,9 @@ export interface OpenCounts {
   readonly certificates: number;
   readonly applications: number;
 }
+
+/** The user who reads the own account. Only the id counts if there is no organization. */
+export type AccountOwner = Pick<SessionUser, 'id' | 'orgId'>;
 
 /**
  * The account of a user as the user sees it: keys and sessions, past events, and an export of both.
@@ -89,18 +92,18 @@ export class OwnAccount {
    * on the database connections and time of the user's organization, because the start page has no
    * rate limit and an organization may have many targets.
    */
-  async reach(userId: string): Promise<OwnReach> {
-    return ownReach(await this.work.costly(userId, (tx) => listOwnReach(tx, userId)));
+  async reach({ id, orgId }: AccountOwner): Promise<OwnReach> {
+    return ownReach(await this.work.costly(orgId ?? id, (tx) => listOwnReach(tx, id)));
   }
 
   /**
    * Lists the targets that admit a user, with the time at which the service first found exactly
    * these targets.
    */
-  async setup(userId: string): Promise<{ readonly reach: OwnReach; readonly changedAt: Date }> {
+  async setup(user: AccountOwner): Promise<{ readonly reach: OwnReach; readonly changedAt: Date }> {
     const { manager } = this.dataSource;
-    const reach = await this.reach(userId);
-    const changedAt = await timeOfOwnReach(manager, userId, digestOf(reach));
+    const reach = await this.reach(user);
+    const changedAt = await timeOfOwnReach(manager, user.id, digestOf(reach));
     return { reach, changedAt: changedAt ?? this.clock.now() };
   }
 
@@ -113,13 +116,13 @@ export class OwnAccount {
    * @throws DomainError unauthenticated, also from a later part
    */
   async export(session: VerifiedSession): Promise<AsyncGenerator<string>> {
-    const { id } = session.user;
+    const { id, orgId } = session.user;
     const read = <Found>(part: (tx: EntityManager) => Promise<Found>, patience?: number) => {
       const checked = async (tx: EntityManager) => {
         await this.sessions.assertHeld(tx, session.id);
         return part(tx);
       };
-      return this.work.costly(id, checked, patience);
+      return this.work.costly(orgId ?? id, checked, patience);
     };
     const records = await read((tx) => readHeldRecords(tx, id));
     if (!records) throw new DomainError('unauthenticated', 'This account was removed.');

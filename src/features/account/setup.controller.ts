@@ -22,7 +22,7 @@ export class SetupController {
     answers: { 200: SETUP_JSON },
   })
   async list(@Caller() { user }: VerifiedSession): Promise<SetupJson> {
-    const { reach, changedAt } = await this.account.setup(user.id);
+    const { reach, changedAt } = await this.account.setup(user);
     return setupJson(reach, changedAt);
   }
 }

@@ -33,7 +33,7 @@ export class HomePageController {
         ? {
             left: timeLeft(session.expiresAt, this.clock.now()),
             notices: await noticesOf(this.account, session),
-            ...launcherOf(await this.account.reach(session.user.id)),
+            ...launcherOf(await this.account.reach(session.user)),
           }
         : {};
     const page = { person: person(session), ...launcher };

@@ -210,6 +210,34 @@ describe('the forecast of a change', () => {
     expect([opened.gains.count, opened.loses.count, opened.not_recalled]).toEqual([3, 0, []]);
   });
 
+  it.each<[string, { touch_within_seconds?: number; models?: string }, string[]]>([
+    ['a longer age of the touch', { touch_within_seconds: 3600 }, []],
+    ['no condition any more', {}, []],
+    ['a shorter age of the touch', { touch_within_seconds: 30 }, ['condition']],
+    ['another condition', { touch_within_seconds: 3600, models: 'fips-only' }, ['condition']],
+  ])(
+    'and the change itself end something only if a condition asks for more: %s',
+    async (what, conditions, ends) => {
+      const path = await addHostGroup(
+        admin,
+        `looser-${ends.length}-${Object.keys(conditions).length}`,
+      );
+      await putRule(admin, path, { access: 'everyone', conditions: { touch_within_seconds: 60 } });
+      await rows(app.dataSource, 'DELETE FROM access_endings');
+      const change = { access: 'everyone', conditions, assignments: [] };
+      const forecast = await accessApi(admin, 'POST', `${path}/preview`, change);
+      expect(forecast.json.not_recalled.length > 0, what).toBe(ends.length > 0);
+      const queued = await app.dataSource.transaction(async (tx) => {
+        await tx.query(
+          'UPDATE access_targets SET touch_within_seconds = $2, models = $3 WHERE id = $1',
+          [idIn(path), conditions.touch_within_seconds ?? null, conditions.models ?? null],
+        );
+        return tx.query<{ rule: string }[]>('SELECT rule FROM access_endings');
+      });
+      expect(queued.map(({ rule }) => rule)).toEqual(ends);
+    },
+  );
+
   it('without a touch is hidden, if a group takes part', async () => {
     const path = await addHostGroup(admin, 'numbers');
     const ref = { kind: 'host_group', id: idIn(path) } as const;

@@ -1,4 +1,4 @@
-import { hasConditions, type Conditions } from '#domain/access/reach/decision.js';
+import type { Conditions } from '#domain/access/reach/decision.js';
 import type { AccessEndings } from '#domain/access-revocation/ended-reach/access-endings.service.js';
 import { sumOf, type RevokedCounts } from '#domain/access-revocation/revocable.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -143,11 +143,16 @@ async function countEnds(
 }
 
 /**
- * Returns the new conditions of a rule if they differ from the old ones, because they may then end
- * access. Undefined if the new rule has no conditions, or the same ones.
+ * Returns the new conditions of a rule if one of them asks for more than before, because they may
+ * then end access; otherwise undefined. The trigger `queue_changed_targets` decides by the same
+ * rule.
  */
 function narrower(before: Conditions, after: Conditions): Conditions | undefined {
-  return hasConditions(after) && !isSame(before, after) ? after : undefined;
+  const isNarrower =
+    (after.touchWithinSeconds ?? Infinity) < (before.touchWithinSeconds ?? Infinity) ||
+    (after.models !== null && after.models !== before.models) ||
+    (after.userVerification !== null && after.userVerification !== before.userVerification);
+  return isNarrower ? after : undefined;
 }
 
 /** Returns true for two equal sets of conditions. */

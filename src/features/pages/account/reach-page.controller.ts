@@ -26,7 +26,7 @@ export class ReachPageController {
   @Route({ summary: 'Shows what the user can reach' })
   async show(@Caller() caller: LiveSession | undefined, @Res() response: Response): Promise<void> {
     await showToUser(this.views, { caller, response }, 'own-reach', async (session) => {
-      const kinds = reachedKinds(await this.account.reach(session.user.id));
+      const kinds = reachedKinds(await this.account.reach(session.user));
       const number = kinds.reduce((sum, { targets }) => sum + targets.length, 0);
       return { kinds, number, isWhole: number < MOST_TARGETS };
     });
