@@ -23,7 +23,10 @@ export interface AccessReport {
   readonly text: string;
 }
 
-/** The state of all access of the person who leaves the company. */
+/**
+ * The access of the person who leaves the company in the tour: for each kind, whether it still
+ * works.
+ */
 export interface WorkdayReport {
   /** False after the person was deleted by SCIM. */
   readonly isEmployed: boolean;

@@ -36,8 +36,8 @@ export interface Readmitted {
   /** The number of identities (accounts at an identity provider) that may sign in again. */
   readonly identities: number;
   /**
-   * The SCIM record whose user can now sign in with the address, because the record names the
-   * address and its user had no other; null if there is none.
+   * The id of the user of a SCIM record who gets the address of the parted member, because the
+   * record names this address and the user had no address to sign in with; null if there is none.
    */
   readonly givenTo: string | null;
 }

@@ -52,7 +52,7 @@ export interface SessionOfGrant {
 export interface LogoutPreview {
   /** The clients that have grants in the session of the browser. */
   readonly clients: readonly { readonly id: string; readonly name: string | null }[];
-  /** The other sessions of the user, which stay, the newest first. */
+  /** The other sessions of the user, which the end of this one does not end, the newest first. */
   readonly others: readonly OwnSession[];
 }
 

@@ -17,7 +17,10 @@ export interface GrownTree {
   readonly place: readonly [epoch: string, xid: string, id: string];
 }
 
-/** A checkpoint of a tree. `size` is the number of leaves, and `note` is the signed text. */
+/**
+ * A checkpoint of a Merkle tree of audit events: `size` is the number of its leaves, and `note` is
+ * the signed text (c2sp.org/tlog-checkpoint).
+ */
 export interface Checkpoint {
   readonly tree: string;
   readonly epoch: string;

@@ -54,7 +54,10 @@ export function entriesOf(bytes: Buffer): Buffer[] {
   );
 }
 
-/** The SQL of the first byte of the entry of an event `e`, which stands for its class. */
+/**
+ * The SQL of the first byte of an event `e` in its leaf of the Merkle tree. The byte names the
+ * class of the event; 0xff is a class that this version does not know.
+ */
 export const KIND_BY_CLASS = `CASE e.class ${CLASSES.map(
   (name, n) => `WHEN '${name}' THEN '\\x0${n + 1}'::bytea`,
 ).join(' ')} ELSE '\\xff'::bytea END`;

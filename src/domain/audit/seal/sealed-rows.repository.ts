@@ -48,7 +48,7 @@ export interface RowText {
   readonly text: string;
 }
 
-/** Returns the organization of a tree; null for the tree of the deployment. */
+/** Returns the organization of a Merkle tree; null for the tree of events without one. */
 const orgOf = (tree: string): string | null => (tree === DEPLOYMENT ? null : tree);
 
 /** Returns the SQL of the events of a tree after a position in the feed, in its order. */

@@ -13,8 +13,8 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 const API_TOKEN_PREFIX = 'svc_api_';
 
 /**
- * The scope that lets a program rotate (replace by new ones) the SCIM tokens that its API token
- * names.
+ * The scope that lets a program rotate (replace by new ones) SCIM tokens. The API token of the
+ * program lists which ones.
  */
 export const ROTATE_SCOPE = 'scim-tokens:rotate';
 

@@ -15,7 +15,10 @@ export interface ReceivedAssertion {
    * that it cannot be used again.
    */
   readonly collectable: {
-    /** The SHA-256 of the random handle with which the browser collects the identity. */
+    /**
+     * The SHA-256 of a random value, which the browser sends once in its next request. The login
+     * then goes on with the identity.
+     */
     readonly handle: Buffer;
     readonly identity: object;
   } | null;

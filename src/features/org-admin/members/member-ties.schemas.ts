@@ -72,7 +72,7 @@ export function partedJson({ member, ended, partedFrom }: PartedMember): PartedJ
   return { ...endedMemberJson(member, ended), parted_from: [...partedFrom] };
 }
 
-/** Renders a SCIM record with its new address as JSON. */
+/** Renders a SCIM record that got an e-mail address, and the member who had it, as JSON. */
 export function givenAddressJson({ member, ended, takenFrom }: GivenAddress): GivenAddressJson {
   return { ...endedMemberJson(member, ended), taken_from: takenFrom };
 }

@@ -37,11 +37,11 @@ export class Variable<Shape extends z.ZodType = z.ZodType> {
 export const variable = <Shape extends z.ZodType>(name: string, shape: Shape) =>
   new Variable(name, shape, false, undefined);
 
-/** Makes the row of a variable whose value is a secret. */
+/** Declares a variable of the configuration whose value is a secret. */
 export const secret = <Shape extends z.ZodType>(name: string, shape: Shape) =>
   new Variable(name, shape, true, undefined);
 
-/** Makes the row of a variable that names keys in AWS KMS. */
+/** Declares a variable of the configuration that names keys in AWS KMS. */
 export const kmsKey = <Shape extends z.ZodType>(use: KmsKeyUse, name: string, shape: Shape) =>
   new Variable(name, shape, false, use);
 

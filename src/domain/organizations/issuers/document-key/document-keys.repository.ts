@@ -31,7 +31,7 @@ export async function hasIssuers(tx: EntityManager): Promise<boolean> {
   return row !== undefined;
 }
 
-/** Lists the document keys that are needed to decrypt the stored private keys. */
+/** Lists the document keys that decrypt the stored private keys of the organizations' issuers. */
 export function documentKeysInUse(tx: EntityManager): Promise<WrappedDocumentKey[]> {
   return sql<WrappedDocumentKey>(tx)`
     SELECT d.id, d.kms_key_id AS "kmsKeyId", d.wrapped FROM document_keys d
