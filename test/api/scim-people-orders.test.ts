@@ -648,6 +648,53 @@ const TWINS: readonly Order[] = [
     },
   },
   {
+    title: 'one person as two members, POST, DELETE by the id in upper case',
+    async acts(g) {
+      const { upn, mail, id } = await twoMembers(g);
+      await g.remove(id.toUpperCase());
+      return [
+        [upn, null],
+        [mail, null],
+      ];
+    },
+  },
+  {
+    title: 'one person as two members, POST, DELETE in a Bulk request by the id in upper case',
+    async acts(g) {
+      const { upn, mail, id } = await twoMembers(g);
+      const answer = await g.scim('POST', '/Bulk', {
+        schemas: ['urn:ietf:params:scim:api:messages:2.0:BulkRequest'],
+        Operations: [{ method: 'DELETE', path: `/Users/${id.toUpperCase()}` }],
+      });
+      expect(answer.json.Operations).toMatchObject([{ status: '204' }]);
+      return [
+        [upn, null],
+        [mail, null],
+      ];
+    },
+  },
+  {
+    title:
+      'an administrator’s account takes the member as twin, the own record comes, DELETE of that',
+    async acts(g) {
+      const mail = await g.member('mail');
+      const second = await g.post({ userName: g.at('adm') });
+      await g.put(second, { userName: g.at('adm'), emails: emails(mail.email) });
+      await g.remove(await g.post({ userName: g.at('upn'), emails: emails(mail.email) }));
+      return [[mail, null]];
+    },
+  },
+  {
+    title: 'the member is a twin of one record, a second one is POSTed with active: false',
+    async acts(g) {
+      const mail = await g.member('mail');
+      const second = await g.post({ userName: g.at('adm') });
+      await g.put(second, { userName: g.at('adm'), emails: emails(mail.email) });
+      await g.post({ userName: g.at('upn'), emails: emails(mail.email), active: false });
+      return [[mail, null]];
+    },
+  },
+  {
     title: 'one person as two members, POST, active: false',
     async acts(g) {
       const { upn, mail, id } = await twoMembers(g);

@@ -227,9 +227,7 @@ export class Members {
     kind: EndKind,
   ): Promise<{ readonly member: Member; readonly ended: RevokedCounts }> {
     await this.organizations.lockDirectory(tx, act.admin.orgId);
-    const reached = isUuid(act.memberId)
-      ? await this.ends.reach(tx, act.memberId.toLowerCase(), kind)
-      : [];
+    const reached = isUuid(act.memberId) ? await this.ends.reach(tx, act.memberId, kind) : [];
     const ids = reached.map(({ id }) => id);
     const member = await this.#lock(tx, act, true, ids);
     if (ids.includes(act.admin.id)) throw ownAccount();

@@ -76,7 +76,8 @@ export class RecordEnds {
    * Finds the users that end together with a user: the user, the twins of each ended SCIM record
    * (members who signed in with its address), and linked records with their twins.
    */
-  async reach(tx: EntityManager, id: string, kind: EndKind): Promise<EndingUser[]> {
+  async reach(tx: EntityManager, named: string, kind: EndKind): Promise<EndingUser[]> {
+    const id = named.toLowerCase(); // as in the rows of ties
     const found = new Map<string, EndingUser>([
       [id, { id, kind, withRecords: [], tie: undefined }],
     ]);
@@ -152,7 +153,8 @@ export class RecordEnds {
    * Finds the users to activate together with a SCIM record: the record, and the members who were
    * deactivated because of it.
    */
-  async revived(tx: EntityManager, recordId: string): Promise<string[]> {
+  async revived(tx: EntityManager, named: string): Promise<string[]> {
+    const recordId = named.toLowerCase(); // as in the rows of ties
     return [recordId, ...(await endedWith(tx, recordId))].toSorted();
   }
 

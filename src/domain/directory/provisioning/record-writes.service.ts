@@ -82,6 +82,7 @@ export class RecordWrites {
     const made = plan.takesOver
       ? await this.#takeOver(tx, actor, plan.takesOver, plan.twins, user)
       : await this.#insert(tx, actor, user, holders, plan, id);
+    if (!plan.takesOver) await this.#addTwins(tx, actor, made, plan.twins);
     if (plan.links) await this.#link(tx, actor, made.id, plan.links);
     this.#warnOfPlain(actor, made.id, plain, holders);
     return plan.links || plan.twins.length > 0 ? this.#again(tx, actor, made.id) : made;
@@ -307,6 +308,23 @@ export class RecordWrites {
     const holders = await holdersOf(tx, orgId, [wanted]);
     const isTaken = withheld.has(wanted) || holders.some((holder) => holder.id !== id);
     return { ...next, email: isTaken ? null : wanted };
+  }
+
+  /** Adds the twins of a new record, and ends them if the record is inactive from the beginning. */
+  async #addTwins(
+    tx: EntityManager,
+    actor: ScimActor,
+    { id, active }: DirectoryUser,
+    twins: readonly AddressHolder[],
+  ): Promise<void> {
+    for (const twin of twins) await this.#addTwin(tx, actor, id, twin);
+    if (active || twins.length === 0) return;
+    const reached = await this.ends.reach(tx, id, 'deactivate');
+    await this.ends.end(
+      tx,
+      reached.filter(({ tie }) => tie === 'twin'),
+      endOf(actor, {}),
+    );
   }
 
   async #addTwin(

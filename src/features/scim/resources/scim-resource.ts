@@ -119,8 +119,7 @@ export class ScimResource<
    * @throws DomainError not_found
    */
   async find({ orgId }: ScimActor, id: string): Promise<Stored> {
-    this.#requireUuid(id);
-    return this.type.provisioning.find(orgId, id);
+    return this.type.provisioning.find(orgId, this.#uuidOf(id));
   }
 
   search({ orgId }: ScimActor, search: ScimSearch): Promise<ScimPage<Listed>> {
@@ -136,8 +135,7 @@ export class ScimResource<
    * @throws DomainError not_found, precondition_failed, invalid_request, invalid_value, uniqueness
    */
   async replace(actor: ScimActor, id: string, body: unknown, ifMatch?: string): Promise<Stored> {
-    this.#requireUuid(id);
-    return this.#change(actor, id, this.type.readReplacement(body), ifMatch);
+    return this.#change(actor, this.#uuidOf(id), this.type.readReplacement(body), ifMatch);
   }
 
   /**
@@ -146,14 +144,13 @@ export class ScimResource<
    * @throws DomainError not_found, precondition_failed, uniqueness, or the error of an operation
    */
   async patch(actor: ScimActor, id: string, body: unknown, ifMatch?: string): Promise<Stored> {
-    this.#requireUuid(id);
-    return this.#change(actor, id, this.type.readPatch(body), ifMatch);
+    return this.#change(actor, this.#uuidOf(id), this.type.readPatch(body), ifMatch);
   }
 
   /** Deletes a resource (RFC 7644 §3.6). @throws DomainError not_found, precondition_failed */
   async remove(actor: ScimActor, id: string, ifMatch?: string): Promise<void> {
-    this.#requireUuid(id);
-    await this.type.provisioning.remove(actor, id, (current) => checkIfMatch(ifMatch, current));
+    const uuid = this.#uuidOf(id);
+    await this.type.provisioning.remove(actor, uuid, (current) => checkIfMatch(ifMatch, current));
   }
 
   /**
@@ -192,11 +189,12 @@ export class ScimResource<
   }
 
   /**
-   * Checks that a text can be an id.
-   * @throws DomainError not_found otherwise
+   * Reads an id, which some clients send in upper case, as the database writes it.
+   * @throws DomainError not_found for a text that can be no id
    */
-  #requireUuid(id: string): void {
+  #uuidOf(id: string): string {
     if (!isUuid(id)) throw this.type.notFound();
+    return id.toLowerCase();
   }
 }
 
