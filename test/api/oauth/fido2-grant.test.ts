@@ -386,6 +386,28 @@ describe('the FIDO2 grant', () => {
     expect(await sessionsOf(clientId)).toBe(0);
   });
 
+  it('a colleague’s application gets no token for a resource, also if an admin has approved it', async () => {
+    const owner = `owner@${email.split('@')[1]}`;
+    await app.enrolled(owner);
+    const { clientId } = await addApplication(app, NATIVE, { owner });
+    await rows(
+      app.dataSource,
+      `UPDATE oauth_clients SET approved_at = now(), approved_by = owner_id, approved_uris = '{}' WHERE id = $1`,
+      [clientId],
+    );
+    const redeemed = async (fields: Record<string, string>) => {
+      const { state, publicKey } = await challenge({ client_id: clientId });
+      const own = assertion(publicKey, nativeOriginOf(clientId));
+      return redeem({ client_id: clientId, state, assertion: own, scope: 'openid', ...fields });
+    };
+    expect((await redeemed({})).status).toBe(200);
+    const before = await sessionsOf(clientId);
+    const answer = await redeemed({ resource: ORDERS });
+    expect(outcomeOf(answer)).toEqual(refusal);
+    expect(answer.json.error_description).toContain('cannot ask for consent');
+    expect(await sessionsOf(clientId)).toBe(before);
+  });
+
   it('a scope that its user may not grant is omitted, and the response says so', async () => {
     const { key: theirs } = await app.enrolled(`member@${email.split('@')[1]}`);
     const { state, publicKey } = await challenge();

@@ -2,7 +2,7 @@ import type { Command } from '../command/command.js';
 import type { CommandContext } from '../command/command-context.js';
 import { parseArguments } from '../program/arguments.js';
 import { usageFailure } from '../program/failure.js';
-import { readAnyToken } from '../server/stored-token.js';
+import { readToken } from '../server/stored-token.js';
 import { AdminClient } from './acts/admin-client.js';
 import { givenData } from './acts/given-data.js';
 
@@ -50,6 +50,6 @@ function assertOwnPath(to: string, server: string): void {
 }
 
 function kindFor(to: string, context: CommandContext): 'token' | 'admin-token' {
-  const isAdmin = to.startsWith('/api/') || readAnyToken(context.folder(), 'admin-token');
+  const isAdmin = to.startsWith('/api/') || readToken(context.folder(), 'admin-token');
   return isAdmin ? 'admin-token' : 'token';
 }

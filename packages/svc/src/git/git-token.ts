@@ -3,6 +3,7 @@ import type { CommandContext } from '../command/command-context.js';
 import { serverAddress } from '../files/config-file.js';
 import { now } from '../program/clock.js';
 import { CliFailure } from '../program/failure.js';
+import { readAnyToken } from '../server/stored-token.js';
 import type { GitTarget } from './credential.js';
 
 /**
@@ -69,6 +70,7 @@ export async function tokenFor(context: CommandContext, target: GitTarget): Prom
   return folder.withLock(GIT_FOLDER, async () => {
     const other = cachedToken(context, target);
     if (other) return other;
+    const user = readAnyToken(folder, 'token')?.user?.id;
     const client = await context.client();
     const { owner, repository } = target;
     const asked = { owner, repositories: [repository] };
@@ -77,6 +79,9 @@ export async function tokenFor(context: CommandContext, target: GitTarget): Prom
     // A token with a line feed would add lines to the answer to git, so it is refused.
     if (!/^[!-~]+$/.test(token) || Number.isNaN(Date.parse(expires_at))) {
       throw new CliFailure('The answer of the server is no token for GitHub.', 'Run: svc doctor');
+    }
+    if (user !== undefined && readAnyToken(folder, 'token')?.user?.id !== user) {
+      throw new CliFailure('Another user has logged in meanwhile.', 'Run the command again.');
     }
     folder.writeJson(fileOf(target), { token, expires_at });
     return { token, expires_at };

@@ -2,7 +2,7 @@ import { now, sleep } from '../program/clock.js';
 import { CliFailure, STATUS } from '../program/failure.js';
 import { accepted, codeOf } from '../server/server-client.js';
 import type { StoredToken } from '../server/stored-token.js';
-import type { PlainAnswer } from '../server/transport.js';
+import { Unreachable, type PlainAnswer } from '../server/transport.js';
 import { printable } from '../terminal/table.js';
 import { CLIENT_ID, DEVICE_SCOPE, storeToken, type LoginParts } from './new-token.js';
 
@@ -29,16 +29,37 @@ export async function loginByDevice(parts: LoginParts): Promise<StoredToken> {
   return storeToken(parts, await poll(parts, codes));
 }
 
+/**
+ * Asks for the token. Returns undefined if the server cannot be reached or fails, because the
+ * caller then asks again, more slowly (RFC 8628 §3.5).
+ */
+async function tokenAnswer(
+  client: LoginParts['client'],
+  deviceCode: string,
+): Promise<PlainAnswer | undefined> {
+  try {
+    const answer = await client.form('/oauth/token', {
+      grant_type: 'urn:ietf:params:oauth:grant-type:device_code',
+      client_id: CLIENT_ID,
+      device_code: deviceCode,
+    });
+    return answer.status >= 500 ? undefined : answer;
+  } catch (error) {
+    if (error instanceof Unreachable) return undefined;
+    throw error;
+  }
+}
+
 async function poll({ client }: LoginParts, codes: DeviceCodes): Promise<PlainAnswer> {
   const deadline = now() + codes.expires_in * 1000;
   let interval = codes.interval ?? 5;
   while (now() < deadline) {
     await sleep(interval * 1000);
-    const answer = await client.form('/oauth/token', {
-      grant_type: 'urn:ietf:params:oauth:grant-type:device_code',
-      client_id: CLIENT_ID,
-      device_code: codes.device_code,
-    });
+    const answer = await tokenAnswer(client, codes.device_code);
+    if (!answer) {
+      interval += 5;
+      continue;
+    }
     const code = answer.status === 200 ? undefined : codeOf(answer);
     if (code === 'slow_down') interval += 5;
     else if (code === 'access_denied') {

@@ -109,8 +109,3 @@ function namesIn({ path }: PrivateFolder): string[] {
     throw error;
   }
 }
-
-/** Removes a token. */
-export function removeToken(folder: PrivateFolder, kind: TokenKind): void {
-  folder.remove(`${kind}.json`);
-}

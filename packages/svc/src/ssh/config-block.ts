@@ -66,7 +66,7 @@ export function sshBlock(
   platform: NodeJS.Platform = process.platform,
 ): MarkedBlock {
   const isWindows = platform === 'win32';
-  const fileOf = (path: string) => expandable(isWindows ? path.replaceAll('\\', '/') : path);
+  const fileOf = (path: string) => sshPath(path, platform);
   const lines = servers.flatMap(
     ({ server, hosts, identityFile, certificateFile, hostCertificates }) => {
       const check = (token: string) =>
@@ -133,6 +133,16 @@ export function hostPatterns(texts: readonly string[]): string[] {
     );
   }
   return [...new Set(patterns)];
+}
+
+/**
+ * Returns the path of a file in the form that `ssh` reads in its configuration and its options. On
+ * Windows it has slashes, because a backslash has a meaning of its own there.
+ *
+ * @throws CliFailure for a path that `ssh` would read in another way
+ */
+export function sshPath(path: string, platform: NodeJS.Platform = process.platform): string {
+  return expandable(platform === 'win32' ? path.replaceAll('\\', '/') : path);
 }
 
 /**

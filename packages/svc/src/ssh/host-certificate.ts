@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, renameSync, symlinkSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, renameSync, symlinkSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 import { isValidAt, type SshCertificate } from '@svc/openssh';
 import { refreshAgent } from '../agent/agents.js';
@@ -152,7 +152,11 @@ function storeForHost(folder: PrivateFolder, host: string, line: string): void {
   for (const name of new Set([host, host.toLowerCase()])) {
     const link = folder.file(hostFile(name));
     const next = `${link}.${randomId()}`;
-    symlinkSync(`../sets/${set}.pub`, next);
+    try {
+      symlinkSync(`../sets/${set}.pub`, next);
+    } catch {
+      copyFileSync(folder.file(`${SSH_FILES.sets}/${set}.pub`), next); // Windows may refuse links.
+    }
     renameSync(next, link);
   }
 }

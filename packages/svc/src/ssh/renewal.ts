@@ -117,7 +117,8 @@ export async function askForCertificate(
   folder: PrivateFolder,
   host?: string,
 ): Promise<CertificateAnswer> {
-  if (!readToken(folder, 'token')) {
+  const login = readToken(folder, 'token')?.access_token;
+  if (login === undefined) {
     const had = readAnyToken(folder, 'token') !== undefined;
     throw loginNeeded(had ? 'your login has ended' : 'you are not logged in');
   }
@@ -135,6 +136,9 @@ export async function askForCertificate(
       throw new CliFailure('The answer of the server is no SSH certificate.', 'Run: svc doctor');
     }
     recordIssued(folder, line);
+    // A new login, perhaps of another user, has removed what the earlier one got.
+    const isSameLogin = readAnyToken(folder, 'token')?.access_token === login;
+    if (!isSameLogin) return await askForCertificate(context, server, folder, host);
     if (certificate.validAfter > now()) context.terminal.warn(`svc: ${SLOW_CLOCK}`);
     return answer;
   } catch (error) {

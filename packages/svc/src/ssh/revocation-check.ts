@@ -23,6 +23,7 @@ export function startRevocationCheck(server: string): void {
   const [program, ...args] = ownCommand();
   const child = spawn(program, [...args, 'ssh', 'recheck', '--server', server], {
     detached: true,
+    windowsHide: true,
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   child.on('error', () => undefined); // The login goes on; the next one tries again.
@@ -51,10 +52,12 @@ async function recheckFile(server: string, folder: PrivateFolder, file: string):
   const read = () => certificateIn(folder.read(file) ?? '');
   const certificate = read();
   if (!certificate || !(await isRevoked(server, certificate.serial.toString()))) return false;
-  await folder.withLock('ssh', async () => {
-    if (read()?.serial === certificate.serial) folder.remove(file);
+  return folder.withLock('ssh', async () => {
+    // A new login can have replaced the certificate meanwhile.
+    const isSame = read()?.serial === certificate.serial;
+    if (isSame) folder.remove(file);
+    return isSame;
   });
-  return true;
 }
 
 async function isRevoked(server: string, serial: string): Promise<boolean> {

@@ -1,4 +1,4 @@
-import { copyFileSync, lstatSync, renameSync, symlinkSync } from 'node:fs';
+import { copyFileSync, linkSync, lstatSync, renameSync, symlinkSync } from 'node:fs';
 import { basename } from 'node:path';
 import { isValidAt, type SshCertificate } from '@svc/openssh';
 import type { PrivateFolder } from '../files/private-folder.js';
@@ -25,7 +25,13 @@ export function adoptEarlierCertificate(folder: PrivateFolder): void {
   const present = folder.file(SSH_FILES.certificate);
   const earlier = folder.file(SSH_FILES.earlierCertificate);
   if (statusOf(present) || statusOf(earlier)?.isFile() !== true) return;
-  renameSync(earlier, present);
+  try {
+    // Unlike a renaming, this never replaces what another process has just stored.
+    linkSync(earlier, present);
+  } catch (error) {
+    if (statusOf(present)) return;
+    throw error;
+  }
   linkEarlierName(folder);
 }
 

@@ -37,6 +37,11 @@ export class Terminal {
     if (!this.isJson) write(1, withEnd(line));
   }
 
+  /** True if the program that read the output has ended, so that further output has no reader. */
+  get isReaderGone(): boolean {
+    return isReaderGone;
+  }
+
   /** Prints the result of a command: the document with `--json`, otherwise the lines. */
   result(document: object, lines: readonly string[]): void {
     write(1, this.isJson ? `${JSON.stringify(document, null, 2)}\n` : lines.map(withEnd).join(''));
@@ -117,6 +122,9 @@ function harmless(text: string): string {
   return text.replaceAll(/(?![\n\t])\p{Cc}|[\u202a-\u202e\u2066-\u2069]/gu, '');
 }
 
+/** True once a program that read the standard output, such as `head`, has ended. */
+let isReaderGone = false;
+
 /**
  * Writes a whole text. If the reader of the output is slow or has ended, no exception is thrown.
  */
@@ -127,7 +135,10 @@ function write(descriptor: 1 | 2, text: string): void {
       sent += writeSync(descriptor, bytes, sent);
     } catch (error) {
       const { code } = error as { code?: string };
-      if (code === 'EPIPE') return;
+      if (code === 'EPIPE') {
+        isReaderGone ||= descriptor === 1;
+        return;
+      }
       if (code !== 'EAGAIN') throw error;
     }
   }

@@ -95,8 +95,18 @@ export function needsConsentForResources(
   resourceOwner: ResourceOwner,
   { resources }: RequestedAccess,
 ): boolean {
-  const isTrusted = client.svc_kind === 'first-party' || client.svc_owner === resourceOwner.userId;
-  return resourceOwner.hardwareVerified && !isTrusted && resources.size > 0;
+  return resources.size > 0 && mustAskForResources(client, resourceOwner);
+}
+
+/**
+ * Returns true if a user must consent before a client gets a token for a resource: a token acts for
+ * the user at another service. The user's own applications and those of the service are trusted.
+ */
+export function mustAskForResources(
+  client: Client & OwnMetadata,
+  { userId, hardwareVerified }: ResourceOwner,
+): boolean {
+  return hardwareVerified && client.svc_kind !== 'first-party' && client.svc_owner !== userId;
 }
 
 /** The members of a stored grant that show what a user consented to. */

@@ -9,6 +9,7 @@ import { KeyAuthentication } from '#domain/sign-in/key-authentication/key-authen
 import { originOf } from '#platform/http/request/client-origin.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
+import { mustAskForResources } from '../protocol/consent-rules.js';
 import {
   buildTokenResponse,
   resolveRequestedResources,
@@ -100,7 +101,8 @@ export class Fido2Grant {
     validateClientScope(provider, ctx);
     const [server] = await resolveRequestedResources(provider, ctx);
     try {
-      const resourceOwner = await this.#logIn(ctx, { assertion, state, jkt: possession.jkt });
+      const presented = { assertion, state, jkt: possession.jkt };
+      const resourceOwner = await this.#logIn(ctx, presented, server);
       const issued = await this.#issueOrEnd(ctx, resourceOwner, possession, server);
       ctx.body = buildTokenResponse(provider, issued);
     } catch (error) {
@@ -144,18 +146,21 @@ export class Fido2Grant {
   async #logIn(
     ctx: TokenEndpointGrantContext,
     presented: PresentedAssertion,
+    server: ResourceServerInstance | undefined,
   ): Promise<ResourceOwner> {
     const { client } = ctx.oidc;
     const session = await asInvalidGrant(this.#openSession(ctx, client, presented));
     const resourceOwner = await this.resourceOwners.ofSession(ctx, session.id);
     const scopes = scopeWords(ctx.oidc.params['scope']);
     const mayHave =
-      resourceOwner && !(await lacksConsent(ctx, resourceOwner, scopes, this.resourceOwners));
+      resourceOwner &&
+      !(server && mustAskForResources(client, resourceOwner)) &&
+      !(await lacksConsent(ctx, resourceOwner, scopes, this.resourceOwners));
     if (mayHave) return resourceOwner;
     await this.sessions.end(this.manager, session.id);
     throw invalidGrant(
       resourceOwner
-        ? 'this application is of another organization, or no admin has approved it: the token endpoint cannot ask for consent'
+        ? 'this application is of another organization, no admin has approved it, or it asks for a resource: the token endpoint cannot ask for consent'
         : 'nothing may be issued to this account',
     );
   }

@@ -81,6 +81,28 @@ it('10.14 accepts a chain of RSA keys of 2,048 bits, signed over SHA-256', () =>
   expect(isGood(leaf.der, root)).toBe(true);
 });
 
+it('finds the renewed authority beside the expired one with the same name and key', () => {
+  const keys = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const rootUntil = (notAfter: Date) =>
+    issueCertificate({
+      notBefore: new Date(now.getTime() - 7_200_000),
+      notAfter,
+      subject: [['CN', 'Renewed']],
+      extensions: [basicConstraints(true), keyUsage('sign-certificates')],
+      keys,
+    });
+  const [expired, renewed] = [
+    rootUntil(new Date(now.getTime() - 60_000)),
+    rootUntil(validity.notAfter),
+  ];
+  const signed = new X509Certificate(leafOf(renewed, 2048).der);
+  const [old, present] = [expired, renewed].map(({ der }) => new X509Certificate(der));
+  if (!old || !present) throw new Error('two certificates were made');
+  expect(leadsToAuthority(signed, [old, present], now)).toBe(true);
+  expect(leadsToAuthority(signed, [present, old], now)).toBe(true);
+  expect(leadsToAuthority(signed, [old], now)).toBe(false);
+});
+
 it('10.14 refuses a certificate that is signed over SHA-1', () => {
   expect(isGood(signedAgain(leaf, root, OVER_SHA1), root)).toBe(false);
 });

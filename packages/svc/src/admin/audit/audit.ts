@@ -29,6 +29,7 @@ const audit: Act = {
     if (options.has('follow')) {
       const other = NAMES.find((name) => !FOLLOWED.includes(name) && options.value(name));
       if (other !== undefined) throw wrongWith(other);
+      if (from !== undefined && after !== undefined) throw wrongWith('since', '--after');
       await follow(admin, EVENTS, { type, from, after });
       return;
     }
@@ -41,9 +42,9 @@ const audit: Act = {
   },
 };
 
-function wrongWith(option: string) {
+function wrongWith(option: string, other = '--follow') {
   const usage = 'svc admin audit --follow [--since SINCE] [--type TYPE]';
-  return usageFailure(`--${option} does not go with --follow.`, usage);
+  return usageFailure(`--${option} does not go with ${other}.`, usage);
 }
 
 /**

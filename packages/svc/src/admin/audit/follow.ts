@@ -82,15 +82,17 @@ async function printEarlier(
   return new Set(found.map(({ id }) => id));
 }
 
+/** Prints the new events, until the program that reads the output has ended. */
 async function printLater(
   admin: AdminClient,
   feed: (after: string) => Promise<EventPage>,
   start: string,
   printed: ReadonlySet<string>,
-): Promise<never> {
+): Promise<void> {
   for (let cursor = start; ;) {
     const { events, next } = await survived(admin, feed, cursor);
     events.filter(({ id }) => !printed.has(id)).forEach((event) => print(admin, event));
+    if (admin.terminal.isReaderGone) return;
     if (next === cursor || next === null) await sleep(PAUSE.next);
     cursor = next ?? cursor;
   }

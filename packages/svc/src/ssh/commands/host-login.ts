@@ -6,7 +6,7 @@ import { ProofRefused } from '../../server/server-client.js';
 import { readAnyToken } from '../../server/stored-token.js';
 import { runInPlace } from '../../child/in-place.js';
 import { hostFile, hostName, isHostOf, SSH_FILES } from '../certificate-cache.js';
-import { expandable } from '../config-block.js';
+import { sshPath } from '../config-block.js';
 import { ensureCertificateFor } from '../host-certificate.js';
 import { sshNote } from '../renewal.js';
 
@@ -125,7 +125,7 @@ function identityOptions(
   const certificates = files
     .map((file) => folder.file(file))
     .filter((file) => existsSync(file))
-    .map((file) => `CertificateFile="${expandable(file)}"`);
-  const key = `IdentityFile="${expandable(folder.file(SSH_FILES.identity))}"`;
+    .map((file) => `CertificateFile="${sshPath(file)}"`);
+  const key = `IdentityFile="${sshPath(folder.file(SSH_FILES.identity))}"`;
   return ['IdentitiesOnly=yes', key, ...certificates].flatMap((option) => ['-o', option]);
 }

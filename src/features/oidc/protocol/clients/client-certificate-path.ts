@@ -77,11 +77,14 @@ export function leadsToAuthority(
   for (let below = 0; below < LONGEST_CHAIN; below += 1) {
     if (!isUsable(current, now)) return false;
     const child = current;
-    const signers = issuers.filter((issuer) => hasSigned(issuer, child) && mayIssue(issuer, below));
+    // An expired issuer is left out, because a renewed one can have the same name and key.
+    const signers = issuers.filter(
+      (issuer) => hasSigned(issuer, child) && mayIssue(issuer, below) && isUsable(issuer, now),
+    );
     const issuer = signers.find(trusted) ?? signers[0];
     // OpenSSL has read the parameters of the signature before, and refused malformed ones.
     if (!issuer || !hasStrongSignature(current)) return false;
-    if (trusted(issuer)) return isUsable(issuer, now);
+    if (trusted(issuer)) return true;
     current = issuer;
   }
   return false;
