@@ -52,6 +52,20 @@ beforeEach(async () => {
 afterEach(() => home.remove());
 
 const follow = (...args: string[]) => home.run(['admin', 'audit', '--follow', ...args]);
+it('refuses a time beside a cursor, which it would not obey', async () => {
+  const end = await follow('--since', '2h', '--after', 'nine');
+  expect(end).toMatchObject({ status: 2, stderr: expect.stringContaining('--since') });
+  expect(asked).toEqual([]);
+});
+
+it('ends when the program that reads its output has ended', async () => {
+  replies = [page('one'), ...Array.from({ length: 9 }, (_, n) => page(`next-${n}`, `${n}`))];
+  const started = (child: { stdout?: { destroy(): void } | null }) => child.stdout?.destroy();
+  const end = await home.run(['admin', 'audit', '--follow'], { started, input: '' });
+  expect(end.status).toBe(0);
+  expect(asked.length).toBeLessThan(9);
+});
+
 const askedAfter = () => asked.map((url) => new URL(url, 'http://x').searchParams.get('after'));
 
 it('goes on by each cursor, after a 429, and after the feed began again', async () => {

@@ -436,6 +436,13 @@ requires('script').describe('svc api', () => {
     expect((await plain.run(['api', 'GET', '/v1/keys'])).status).toBe(0);
     const end = await plain.run(['api', 'GET', '/api/v1/org']);
     expect(end).toMatchObject({ status: 3, stderr: expect.stringContaining('login --admin') });
+    plain.writeState(app, 'admin-token.json', {
+      access_token: 'x',
+      scope: 'svc:admin',
+      expires_at: '2020-01-01T00:00:00Z',
+      user: { id: 'a' },
+    });
+    expect((await plain.run(['api', 'GET', '/v1/keys'])).status).toBe(0);
     await plain.remove();
   });
 });

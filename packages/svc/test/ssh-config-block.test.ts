@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { hostPatterns, patternEntries, sshBlock } from '../src/ssh/config-block.js';
+import { hostPatterns, patternEntries, sshBlock, sshPath } from '../src/ssh/config-block.js';
 
 const HOSTS = {
   server: 'https://login.example.com',
@@ -28,6 +28,11 @@ describe('the block in ~/.ssh/config', () => {
         `  IdentityFile "${HOSTS.identityFile}"`,
       ]);
     }
+  });
+
+  it('has paths with slashes on Windows, as svc ssh HOST has', () => {
+    expect(sshPath('C:\\Users\\ada\\100%.pub', 'win32')).toBe('C:/Users/ada/100%%.pub');
+    expect(sshPath('/home/ada/id', 'linux')).toBe('/home/ada/id');
   });
 
   it('has no quotes in the command on Windows, and leaves out names with signs of cmd.exe', () => {
