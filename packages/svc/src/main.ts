@@ -50,7 +50,7 @@ async function runCommand(options: GlobalOptions, terminal: Terminal): Promise<n
   const isHelp = args.length === 1 && args[0] === 'help';
   if (options.wantsHelp || isHelp) return helpOf(entry, command, terminal, args[0]);
   if (isReadOnly() && entry.isReadOnly !== true) throw notReadOnly(name);
-  const isForTool = entry.toolWord !== undefined && args[0] === entry.toolWord;
+  const isForTool = entry.toolWords?.includes(args[0] ?? '') === true;
   const context = new CommandContext(terminal, options.server, COMMANDS, isForTool);
   const status = await endOf(command, args, context).catch((error: unknown) =>
     report(withSuggestion(error, entry, args), terminal),

@@ -17,8 +17,8 @@ export interface CommandWords {
   readonly summary: string;
   /** The words that may follow, for the completions of shells. */
   readonly words?: readonly string[];
-  /** The word after the name by which another program, such as ssh, runs the command. */
-  readonly toolWord?: string;
+  /** The words after the name by which another program, such as ssh, runs the command. */
+  readonly toolWords?: readonly string[];
   /**
    * The words that the command itself understands. Any other word begins the arguments of another
    * program, such as ssh, which gets them unchanged. It is undefined if the command runs no such

@@ -1,11 +1,11 @@
-import { copyFileSync, mkdirSync, readdirSync, renameSync, symlinkSync } from 'node:fs';
+import { mkdirSync, readdirSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 import { isValidAt, type SshCertificate } from '@svc/openssh';
 import { refreshAgent } from '../agent/agents.js';
 import type { CommandContext } from '../command/command-context.js';
 import type { PrivateFolder } from '../files/private-folder.js';
 import { parseArguments } from '../program/arguments.js';
-import { now, randomId } from '../program/clock.js';
+import { now } from '../program/clock.js';
 import { CliFailure, STATUS } from '../program/failure.js';
 import { ServerRefusal, TouchNeeded } from '../server/server-client.js';
 import {
@@ -18,7 +18,7 @@ import {
   SSH_FILES,
 } from './certificate-cache.js';
 import { askForCertificate, ensureCertificate, sshNote } from './renewal.js';
-import { adoptEarlierCertificate, storedCertificate } from './stored-certificate.js';
+import { adoptEarlierCertificate, linkTo, storedCertificate } from './stored-certificate.js';
 
 /**
  * Makes sure that a valid certificate is stored. `ssh` runs this before a login. If all is well it
@@ -150,14 +150,7 @@ function storeForHost(folder: PrivateFolder, host: string, line: string): void {
   mkdirSync(folder.file(SSH_FILES.hosts), { recursive: true, mode: 0o700 });
   // `ssh` may use the name of a host in lower case, so there is a link for both spellings.
   for (const name of new Set([host, host.toLowerCase()])) {
-    const link = folder.file(hostFile(name));
-    const next = `${link}.${randomId()}`;
-    try {
-      symlinkSync(`../sets/${set}.pub`, next);
-    } catch {
-      copyFileSync(folder.file(`${SSH_FILES.sets}/${set}.pub`), next); // Windows may refuse links.
-    }
-    renameSync(next, link);
+    linkTo(folder.file(hostFile(name)), `../sets/${set}.pub`);
   }
 }
 

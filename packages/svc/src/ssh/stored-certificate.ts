@@ -1,5 +1,5 @@
 import { copyFileSync, linkSync, lstatSync, renameSync, symlinkSync } from 'node:fs';
-import { basename } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { isValidAt, type SshCertificate } from '@svc/openssh';
 import type { PrivateFolder } from '../files/private-folder.js';
 import { now, randomId } from '../program/clock.js';
@@ -38,12 +38,21 @@ export function adoptEarlierCertificate(folder: PrivateFolder): void {
 const statusOf = (path: string) => lstatSync(path, { throwIfNoEntry: false });
 
 function linkEarlierName(folder: PrivateFolder): void {
-  const link = folder.file(SSH_FILES.earlierCertificate);
+  linkTo(folder.file(SSH_FILES.earlierCertificate), basename(SSH_FILES.certificate));
+}
+
+/**
+ * Makes a link, in place of what has its name. If the system refuses links, as Windows may, it
+ * makes a copy of the file.
+ *
+ * @param target the file, relative to the folder of the link
+ */
+export function linkTo(link: string, target: string): void {
   const next = `${link}.${randomId()}`;
   try {
-    symlinkSync(basename(SSH_FILES.certificate), next);
+    symlinkSync(target, next);
   } catch {
-    copyFileSync(folder.file(SSH_FILES.certificate), next); // Windows may refuse links.
+    copyFileSync(join(dirname(link), target), next);
   }
   renameSync(next, link);
 }

@@ -21,11 +21,7 @@ export async function runSsh(
   if (args[0] === 'add') return add(args.slice(1), context, usage);
   const options = parseArguments(args, { flags: ['renew'], positionals: 2 }, usage);
   const [action, host] = options.positionals;
-  if (host === undefined && action === 'recheck') {
-    await recheck(context);
-    // A look-up in the DNS would keep the process, and the standard error of `ssh`, for seconds.
-    process.exit(0);
-  }
+  if (host === undefined && action === 'recheck') return recheck(context);
   if (action === 'cert') return show(context, options.has('renew'), host);
   if (host === undefined && action === 'status') return status(context);
   throw usageFailure('The command is missing or unknown.', usage);
