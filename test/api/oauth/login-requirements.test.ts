@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { addApplication, claimsOf, type Application } from '../../support/applications.js';
 import { newAddress } from '../../support/client.js';
+import { touchedAgo } from '../../support/keys.js';
 import { CALLBACK, authorize, newPkce, parameterOf, postForm } from '../../support/oauth-flow.js';
 
 describe('a request for a certain user, or for a certain way of logging in', () => {
@@ -50,6 +51,30 @@ describe('a request for a certain user, or for a certain way of logging in', () 
     const answer = await ask(ada, { id_token_hint: forged });
     expect(new URL(answer).searchParams.get('error')).toBe('invalid_request');
   });
+
+  it.each([
+    ['prompt=none after an old touch', { prompt: 'none', max_age: '60' }],
+    ['prompt=login, and never logs in', { prompt: 'login' }],
+    ['prompt=consent, and never consents', { prompt: 'consent' }],
+    ['the subject of another user', { claims: '{"id_token":{"sub":{"value":"another"}}}' }],
+  ])('leaves no grant of a user who has %s', async (_name, parameters) => {
+    await touchedAgo(app, 'ada@require.example', 61);
+    const before = await grantsOf('ada@require.example');
+    expect(new URL(await ask(ada, parameters), app.baseUrl).searchParams.get('code')).toBeNull();
+    expect(await grantsOf('ada@require.example')).toEqual(before);
+    expect(await after(ada, {})).toBe('code');
+    expect(await grantsOf('ada@require.example')).toHaveLength(before.length + 1);
+  });
+
+  /** Lists the ids of the grants of a user, which stand for sign-ins at applications. */
+  async function grantsOf(email: string): Promise<readonly string[]> {
+    const rows = await app.dataSource.query<{ id: string }[]>(
+      `SELECT g.id FROM oauth_grants g JOIN users u ON u.id = g.user_id
+       WHERE u.email = $1 ORDER BY g.id`,
+      [email],
+    );
+    return rows.map(({ id }) => id);
+  }
 
   /**
    * Returns the error of an authorization, or notes a code; it logs in again if the service

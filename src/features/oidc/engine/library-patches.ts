@@ -200,6 +200,9 @@ export const ASSIGNMENT_PROMPT = 'assignment';
  */
 export const CONDITION_PROMPT = 'condition';
 
+/** The OAuth library's list of prompts, in the order in which it shows them. */
+export type PromptPolicy = ReturnType<typeof interactionPolicy.base>;
+
 /**
  * Returns the OAuth library's list of prompts, which are the reasons to show a page to the user.
  * Two rules for native clients are changed, and two prompts about users that a client does not
@@ -234,6 +237,22 @@ export function promptPolicy(needsNativeConsent: PromptRule, touch: TouchRule, r
   policy.add(promptOf(ASSIGNMENT_PROMPT, NOT_ASSIGNED, reach.isNotAssigned), 1);
   policy.add(promptOf(CONDITION_PROMPT, UNMET_CONDITION, reach.needsOtherTouch), 2);
   return policy;
+}
+
+/**
+ * Resolves to true if a rule of the prompt `login` asks for the login page. Reason: the OAuth
+ * library loads the grant before it reads these rules, so that a request that ends without a login
+ * would leave a grant and a sign-in behind. Upstream: searched 2026-11-29, none found; the policy
+ * is the library's way. Tests: test/api/oauth/login-requirements.test.ts.
+ */
+export async function asksForLogin(
+  policy: PromptPolicy,
+  ctx: KoaContextWithOIDC,
+): Promise<boolean> {
+  for (const rule of policy.get('login')?.checks ?? []) {
+    if (await rule.check(ctx)) return true;
+  }
+  return false;
 }
 
 /**

@@ -42,7 +42,7 @@ import { ClientAdapter } from '../storage/client-adapter.service.js';
 import { AccessTokens, type JwtClaims } from './access-tokens.service.js';
 import { FIXED, FIXED_FEATURES, assertionEndpoints } from './fixed-options.js';
 import { ENDPOINT_PATHS } from '#domain/oauth/applications/endpoints.js';
-import { currentContext, promptPolicy } from './library-patches.js';
+import { asksForLogin, currentContext, promptPolicy } from './library-patches.js';
 import { LIFETIMES, accessTokenLifetime, idTokenLifetime } from './lifetimes.js';
 import { mutualTls, mutualTlsMethods } from './mutual-tls.js';
 import {
@@ -113,6 +113,7 @@ export class ProviderOptions {
   }
 
   #browserSessions(): Configuration {
+    const policy = this.#prompts();
     const { root, previousRoot } = this.config.secrets;
     const secrets = [root, previousRoot].filter((secret) => secret !== undefined);
     const keys = secrets.map((secret) => deriveKey(secret, 'OAuth cookies', 32));
@@ -125,11 +126,12 @@ export class ProviderOptions {
         short: cookie,
       },
       interactions: {
-        policy: this.#prompts(),
+        policy,
         url: (_ctx, { uid }) => `/interaction/${uid}`,
       },
       findAccount: (ctx, subject, source) => findAccount(ctx, subject, source, this.resourceOwners),
-      loadExistingGrant: (ctx) => createGrant(ctx, this.resourceOwners),
+      loadExistingGrant: (ctx) =>
+        createGrant(ctx, this.resourceOwners, () => asksForLogin(policy, ctx)),
       extraParams: { svc_session: (ctx) => this.#beforePrompts(ctx) },
     };
   }

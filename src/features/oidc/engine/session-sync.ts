@@ -70,28 +70,21 @@ export async function findAccount(
  * Each authorization has its own grant, so that revoking the grant of a stolen code ends no other
  * token.
  *
- * @returns undefined if the user must first consent or touch the key, or if the client does not
- *   admit the user
+ * @param asksForLogin resolves to true if the OAuth library will show the login page
+ * @returns undefined if the user must first log in, consent or touch the key, or if the client
+ *   does not admit the user
  */
 export async function createGrant(
   ctx: KoaContextWithOIDC,
   resourceOwners: ResourceOwners,
+  asksForLogin: (ctx: KoaContextWithOIDC) => Promise<boolean>,
 ): Promise<Grant | undefined> {
-  const { client, provider, result } = ctx.oidc;
+  const { client, provider } = ctx.oidc;
   const resourceOwner = await resourceOwners.ofBrowser(ctx);
   if (!client || !resourceOwner) return undefined;
-  if (await needsTouch(ctx, resourceOwners)) return undefined;
+  if (await asksForLogin(ctx)) return undefined;
   const requested = requestedAccess(ctx);
-  const isNeeded =
-    needsConsent(client, resourceOwner) ||
-    needsConsentForResources(client, resourceOwner, requested);
-  if (isNeeded && result?.consent === undefined) {
-    const earlier = await resourceOwners.listGrants(resourceOwner.sessionId, client.clientId);
-    if (!isCovered(requested, earlier)) {
-      return expectDenial(ctx, resourceOwners, client, resourceOwner);
-    }
-  }
-  if (await isUnknownToUser(ctx, resourceOwners, client, resourceOwner)) {
+  if (await asksForConsent(ctx, resourceOwners, client, resourceOwner)) {
     return expectDenial(ctx, resourceOwners, client, resourceOwner);
   }
   const grant = newGrant(provider, resourceOwner, client.clientId);
@@ -109,6 +102,34 @@ export async function createGrant(
     grant.addResourceScope(resource, scopes.join(' '));
   }
   return (await isSaved(ctx, grant)) ? grant : undefined;
+}
+
+/**
+ * Returns true if the user must consent before a request gets a grant. The client asked for the
+ * question, the client needs consent to something that the user has not granted it in this session,
+ * or the user does not know the client.
+ */
+async function asksForConsent(
+  ctx: KoaContextWithOIDC,
+  resourceOwners: ResourceOwners,
+  client: Client & OwnMetadata,
+  resourceOwner: ResourceOwner,
+): Promise<boolean> {
+  const { oidc } = ctx;
+  if (oidc.promptPending('consent')) return true;
+  if (oidc.result?.consent !== undefined) return false;
+  const requested = requestedAccess(ctx);
+  const isNeeded =
+    needsConsent(client, resourceOwner) ||
+    needsConsentForResources(client, resourceOwner, requested);
+  if (isNeeded) {
+    const earlier = await resourceOwners.listGrants(resourceOwner.sessionId, client.clientId);
+    if (!isCovered(requested, earlier)) return true;
+  }
+  return (
+    (await needsNativeConsent(ctx, resourceOwners)) ||
+    (await isUnknownToUser(ctx, resourceOwners, client, resourceOwner))
+  );
 }
 
 /**
