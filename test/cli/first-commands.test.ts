@@ -16,6 +16,7 @@ const TOOLS = {
   aws: ['aws', 'credential-process', '--role', ROLE],
   kubectl: ['kubectl', 'token', '--resource', 'https://prod.k8s.example'],
   git: ['git', 'credential', 'get'],
+  signing: ['git', 'sign', '-Y', 'sign', '-n', 'git', '-f', 'key.pub', 'commit'],
 } as const;
 const OF_GIT = 'protocol=https\nhost=github.com\npath=acme/app.git\n\n';
 

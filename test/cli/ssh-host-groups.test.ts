@@ -123,6 +123,35 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('ssh to hosts of groups', 
     );
   });
 
+  it('svc setup ssh --principal ends the use of a certificate with other names', async () => {
+    await makeGroup('prod');
+    await makeGroup('dev');
+    expect(await check('web1.prod.acme')).toEqual(isSilent);
+    const ofProd = `root@prod:${orgId}`;
+    expect(stored('id-cert.pub')?.principals).toContain(`root@dev:${orgId}`);
+    const setup = ['setup', 'ssh', '--principal', ofProd, '--yes'];
+    const { stdout } = await home.run(setup);
+    expect(stdout).toContain(`the next login gets one for ${ofProd}`);
+    expect(await check('web1.prod.acme')).toEqual(isSilent);
+    expect(stored('id-cert.pub')?.principals).toEqual([ofProd]);
+    expect((await home.run(setup)).stdout).toMatch(/^Nothing to change\.$/m);
+  });
+
+  it('svc ssh cert HOST --renew renews and prints the certificate of that host', async () => {
+    await makeGroup('prod', { logins: logins(150) });
+    await makeGroup('dev', { logins: logins(150) });
+    const serialOf = async (...args: readonly string[]) => {
+      const end = await home.run(['ssh', 'cert', 'web1.prod.acme', '--json', ...args]);
+      expect(end).toMatchObject({ status: 0, stderr: '' });
+      return (JSON.parse(end.stdout) as { serial: string }).serial;
+    };
+    const first = await serialOf();
+    expect(await serialOf()).toBe(first);
+    const second = await serialOf('--renew');
+    expect(second).not.toBe(first);
+    expect(await serialOf()).toBe(second);
+  });
+
   it('says in one line that the person has no access, and which group of a host counts', async () => {
     const prod = await makeGroup('prod', { access: 'assigned' });
     await makeGroup('dev');

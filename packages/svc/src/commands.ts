@@ -107,7 +107,7 @@ export const COMMANDS: readonly CommandEntry[] = [
     name: 'git',
     summary: 'Gives git a token for GitHub, and signs commits; git itself runs it',
     words: ['credential', 'sign', 'signers'],
-    toolWords: ['credential'],
+    toolWords: ['credential', 'sign'],
     load: () => import('./git/git.js'),
   },
   {

@@ -17,7 +17,7 @@ import {
   hostName,
   SSH_FILES,
 } from './certificate-cache.js';
-import { askForCertificate, ensureCertificate, sshNote } from './renewal.js';
+import { askForCertificate, ensureCertificate, renew, sshNote } from './renewal.js';
 import { adoptEarlierCertificate, linkTo, storedCertificate } from './stored-certificate.js';
 
 /**
@@ -83,14 +83,9 @@ async function renewFor(
   }
   // A stored certificate for the host that ends soon is enough for this login.
   if (host === undefined || hasValidCertificate(folder.path, now(), host)) return;
+  const isStored = () => hasFreshCertificate(folder.path, now(), host);
   try {
-    await withTouch(context, server, host, () =>
-      folder.withLock('ssh', async () => {
-        if (hasFreshCertificate(folder.path, now(), host)) return;
-        const { certificate } = await askForCertificate(context, server, folder, host);
-        storeForHost(folder, host, String(certificate));
-      }),
-    );
+    await renewForHost(context, server, host, isStored);
   } catch (error) {
     if (!canGoOn(folder, error)) throw explained(error, server, host);
   }
@@ -99,6 +94,50 @@ async function renewFor(
     const message = `The block of svc in ~/.ssh/config is of an earlier version, and ${host} needs the present one.`;
     throw new CliFailure(message, 'Run: svc setup ssh');
   }
+}
+
+/**
+ * Renews the certificate for all hosts, also if it is valid for long. If a host has a certificate
+ * of its own, that one is renewed, too.
+ *
+ * @throws CliFailure when the server gives no certificate
+ */
+export async function renewCertificates(
+  context: CommandContext,
+  server: string,
+  text: string | undefined,
+): Promise<void> {
+  const folder = context.folder(server);
+  const host = hostName(text);
+  try {
+    await folder.withLock('ssh', () => renew(context, server, folder));
+  } catch (error) {
+    if (host === undefined || !hasCode(error, 'too_many_principals')) throw error;
+  }
+  if (host === undefined || folder.read(hostFile(host)) === undefined) return;
+  await renewForHost(context, server, host, () => false);
+}
+
+/**
+ * Asks the server for a certificate for one host and stores it, after a touch of the security key
+ * if the server demands one.
+ *
+ * @param isStored returns true if another process has stored a certificate for the host meanwhile
+ */
+function renewForHost(
+  context: CommandContext,
+  server: string,
+  host: string,
+  isStored: () => boolean,
+): Promise<void> {
+  const folder = context.folder(server);
+  return withTouch(context, server, host, () =>
+    folder.withLock('ssh', async () => {
+      if (isStored()) return;
+      const { certificate } = await askForCertificate(context, server, folder, host);
+      storeForHost(folder, host, String(certificate));
+    }),
+  );
 }
 
 /**

@@ -20,6 +20,7 @@ import { isSecurityKey, makeSecurityKey } from './security-key.js';
 import type { CommandContext } from '../command/command-context.js';
 import { HostileList, type ListedHosts } from '../reach/own-reach.js';
 import { sshNote, type SshChoices, type SshNote } from './renewal.js';
+import { storedCertificate } from './stored-certificate.js';
 
 /**
  * `svc setup ssh`: adds a block to `~/.ssh/config`, by which `ssh` fetches a certificate before a
@@ -69,6 +70,7 @@ async function install(request: SetupRequest): Promise<SetupPlan> {
       ...(lacksKey ? [securityKeyChange(context, server, choices)] : []),
       ...blockChange(configFile(home), sshBlock(program, servers)),
       ...agentChange(folder, choices),
+      ...principalsChange(folder, choices, before[server]),
       ...noteChange(context, SSH_BLOCK, after),
     ],
     notes: (request.reach?.ssh ?? []).flatMap(({ hosts, logins }) =>
@@ -121,6 +123,26 @@ function agentChange(folder: PrivateFolder, { agent, confirm = false }: SshChoic
   const asking = confirm ? ', which asks before each use' : '';
   const what = `let svc ssh check keep the SSH key and certificate in a running ssh-agent${asking}`;
   return [stepChange(what, () => keepInAgent(folder, { confirm }))];
+}
+
+/**
+ * Returns the change that removes the stored certificates, because they have other names than the
+ * user now chose; none if the names are as before. The next login fetches a new certificate.
+ */
+function principalsChange(
+  folder: PrivateFolder,
+  { principals }: SshChoices,
+  before: SshChoices | undefined,
+): Change[] {
+  const isStored = existsSync(folder.file(SSH_FILES.folder)) && storedCertificate(folder);
+  if (!isStored || principals?.join() === before?.principals?.join()) return [];
+  const names = principals?.join(', ') ?? '';
+  return [
+    stepChange(`remove the stored SSH certificates: the next login gets one for ${names}`, () => {
+      const { certificate, earlierCertificate, sets, hosts } = SSH_FILES;
+      for (const name of [certificate, earlierCertificate, sets, hosts]) folder.remove(name);
+    }),
+  ];
 }
 
 async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {

@@ -6,8 +6,7 @@ import { parseArguments } from '../../program/arguments.js';
 import { CliFailure, usageFailure } from '../../program/failure.js';
 import { localTime, tableLines } from '../../terminal/table.js';
 import { certificateIn, hostFile, hostName } from '../certificate-cache.js';
-import { ensureCertificateFor } from '../host-certificate.js';
-import { renew } from '../renewal.js';
+import { ensureCertificateFor, renewCertificates } from '../host-certificate.js';
 import { withLogin } from './host-login.js';
 import { recheck } from '../revocation-check.js';
 import { storedCertificate } from '../stored-certificate.js';
@@ -34,7 +33,7 @@ async function show(
 ): Promise<void> {
   const server = context.server();
   const folder = context.folder(server);
-  if (isForced) await folder.withLock('ssh', () => renew(context, server, folder));
+  if (isForced) await renewCertificates(context, server, text);
   await ensureCertificateFor(context, server, text);
   const host = hostName(text);
   const ofHost = host === undefined ? undefined : certificateIn(folder.read(hostFile(host)) ?? '');
