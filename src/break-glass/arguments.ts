@@ -2,6 +2,7 @@ import { sortArguments, WrongArguments } from '@svc/arguments';
 import type { AuditClass } from '#domain/audit/audit-event.js';
 import type { ArchiveCommand, NamedObject } from './archive/archive.js';
 import type { InitCommand } from './init/init.js';
+import type { SealedExportCommand } from './archive/sealed-export.js';
 
 /**
  * The commands that change the account of a person. Each takes the e-mail address of the person.
@@ -42,6 +43,7 @@ export type GlassCommand =
     }
   | DomainCommand
   | ArchiveCommand
+  | SealedExportCommand
   | InitCommand
   | {
       readonly name: 'reconcile';
@@ -82,6 +84,8 @@ Commands:
   reconcile                   Ends all access on record, as after a loss of commits: all sessions, tokens and
                               certificates. The next login of each person needs the provider and the key.
   archive                     Copies a month of the audit log as NDJSON, and reads the copy back.
+  sealed-export               Writes what the checkpoints of the deployment seal: events without an
+                              organization, and the checkpoints of organizations.
   check                       Checks configuration, database, keys, providers and clocks.
 
 Options:
@@ -92,7 +96,7 @@ Options:
   --class CLASS        For archive: auth, oauth or admin.
   --month YYYY-MM      For archive: a month that is over, in UTC.
   --to PLACE           For archive: a file, or s3://BUCKET/KEY. A copy that was interrupted goes on
-                       where it ended.
+                       where it ended. For sealed-export: a new file.
   --file FILE          For init: the file to write (/etc/svc-server/svc-server.env), for its owner alone.
   --answers FILE       For init: variables that answer the questions, so that none is asked.
                        --answers=- reads them from standard input.
@@ -163,15 +167,17 @@ function readOther(positionals: readonly string[], { has, value }: Options): Gla
     throw new WrongArguments('--checkpoints is an option of reconcile alone.');
   }
   const month = { class: value('class'), month: value('month'), to: value('to') };
-  if (name === 'archive') {
-    if (address !== undefined) throw new WrongArguments('archive takes no argument.');
+  if (name === 'archive' || name === 'sealed-export') {
+    if (address !== undefined) throw new WrongArguments(`${name} takes no argument.`);
     if (yes || org !== undefined) {
-      throw new WrongArguments('archive copies a whole month: --org and --yes have no effect.');
+      throw new WrongArguments(`${name} copies all of it: --org and --yes have no effect.`);
     }
-    return { ...archiveCommand(month), json };
+    return { ...(name === 'archive' ? archiveCommand(month) : sealedCommand(month)), json };
   }
   if (Object.values(month).some((one) => one !== undefined)) {
-    throw new WrongArguments('--class, --month and --to are for archive.');
+    throw new WrongArguments(
+      '--class and --month are for archive, and --to for archive and sealed-export.',
+    );
   }
   if (name === 'domains') return domainsCommand(positionals.slice(1), { json, org, yes });
   const act = ACTS.find((one) => one === name);
@@ -217,6 +223,24 @@ function archiveCommand(given: {
     throw new WrongArguments('archive needs --month, such as 2026-01.');
   }
   return { name: 'archive', class: ofClass, month, to: placeOf(to) };
+}
+
+/**
+ * Checks the options of the command `sealed-export`.
+ * @throws WrongArguments
+ */
+function sealedCommand({
+  to,
+  ...others
+}: Readonly<Record<'class' | 'month' | 'to', string | undefined>>): Omit<
+  SealedExportCommand,
+  'json'
+> {
+  if (Object.values(others).some((one) => one !== undefined)) {
+    throw new WrongArguments('--class and --month are for archive.');
+  }
+  if (!to) throw new WrongArguments('sealed-export needs --to: a new file.');
+  return { name: 'sealed-export', to };
 }
 
 /**

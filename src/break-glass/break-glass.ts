@@ -3,6 +3,7 @@ import { WrongArguments } from '@svc/arguments';
 import { waitForWitness } from '#domain/admin/database-failover/by-operator/witness.js';
 import { operatorAccess, operatorDomains } from '#domain/admin/operator-access/compose-access.js';
 import { systemClock } from '#platform/clock/clock.js';
+import type { Config } from '#platform/config/config.js';
 import { loadPart } from '#platform/config/load-config.js';
 import { TABLE } from '#platform/config/table/settings.js';
 import { DirectoryInUse } from '#platform/database/embedded-postgres/reclaim.js';
@@ -11,11 +12,13 @@ import {
   type InstalledDatabase,
 } from '#platform/database/installed-database.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
+import type { DataSource } from '#platform/database/statements/typeorm.js';
 import { serverOf } from '#domain/audit/seal/checkpoint-store.js';
 import { onRecorded } from '#platform/database/statements/recorded-ids.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { act } from './act.js';
-import { archive } from './archive/archive.js';
+import { archive, type ArchiveCommand } from './archive/archive.js';
+import { sealedExport, type SealedExportCommand } from './archive/sealed-export.js';
 import { readCommand, USAGE, type GlassCommand } from './arguments.js';
 import { check, inUse } from './check.js';
 import { actOnDomain, listDomains } from './domains.js';
@@ -67,6 +70,15 @@ function explain(error: unknown): string {
  */
 const ANSWER_OF_ARCHIVE = 6 * 3_600_000;
 
+/** The parts of the configuration that the commands use. */
+const PARTS = {
+  database: TABLE.database,
+  log: TABLE.log,
+  objectStore: TABLE.objectStore,
+  upstream: { extraCaCerts: TABLE.upstream.extraCaCerts },
+  cleanUp: TABLE.cleanUp,
+};
+
 async function run(
   command: Exclude<GlassCommand, { readonly name: 'help' | 'init' }>,
   { readEnvironment, terminal, openLog }: Surroundings,
@@ -76,13 +88,7 @@ async function run(
     openLog({ format: 'text', filter: 'error' });
     return check(command, environment, terminal);
   }
-  const parts = {
-    database: TABLE.database,
-    log: TABLE.log,
-    objectStore: TABLE.objectStore,
-    authorities: { extraCaCerts: TABLE.upstream.extraCaCerts },
-  };
-  const { database, log: logging, objectStore, authorities } = loadPart(parts, environment);
+  const { database, log: logging, ...others } = loadPart(PARTS, environment);
   const log = openLog(logging);
   const opened = await openInstalledDatabase(database, 'production', {
     isGated: command.name !== 'reconcile',
@@ -97,9 +103,8 @@ async function run(
       await reconcile(command, { database: opened, terminal, operator, log });
       return 0;
     }
-    if (command.name === 'archive') {
-      const server = serverOf(objectStore, authorities.extraCaCerts);
-      await archive(command, opened.dataSource, { terminal, server });
+    if (command.name === 'archive' || command.name === 'sealed-export') {
+      await copyEvents(command, opened.dataSource, others, terminal);
       return 0;
     }
     if (command.name === 'domains') {
@@ -116,6 +121,26 @@ async function run(
   } finally {
     await opened.close();
   }
+}
+
+/** Runs a command that copies events of the audit log to another place. */
+async function copyEvents(
+  command: ArchiveCommand | SealedExportCommand,
+  dataSource: DataSource,
+  {
+    objectStore,
+    upstream,
+    cleanUp,
+  }: Pick<Config, 'objectStore' | 'cleanUp'> & {
+    readonly upstream: Pick<Config['upstream'], 'extraCaCerts'>;
+  },
+  terminal: OperatorTerminal,
+): Promise<void> {
+  if (command.name === 'sealed-export') {
+    return sealedExport(command, dataSource, cleanUp.retentionDays, terminal);
+  }
+  const server = serverOf(objectStore, upstream.extraCaCerts);
+  return archive(command, dataSource, { terminal, server });
 }
 
 /**

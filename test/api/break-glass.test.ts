@@ -1,6 +1,10 @@
-import { hostname, userInfo } from 'node:os';
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { hostname, tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
 import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DEPLOYMENT } from '#domain/audit/seal/checkpoint.js';
+import { ExportCheck } from '../../packages/svc/src/audit/export-check.js';
 import { sealSecret } from '../../src/platform/crypto/sealed-secret.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { addApplication } from '../support/applications.js';
@@ -17,6 +21,7 @@ import { postForm } from '../support/oauth-flow.js';
 import { idOf, orgApi } from '../support/org-api.js';
 import { enrollWith, passGround, signedIn } from '../support/passes.js';
 import { count, rows } from '../support/rows.js';
+import { TestSeal } from '../support/seal.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 
 let database: TestDatabase;
@@ -77,6 +82,33 @@ describe('node dist/admin.js beside the running service', () => {
     const text = await admin(['list-admins', '--org', domain]);
     expect(text.stdout).toContain(`ada@${domain}`);
     expect(text.stdout.trim().split('\n')).toHaveLength(1);
+  });
+
+  it('writes the tree of the deployment into a new file, which checkpoints prove', async () => {
+    const seal = new TestSeal(app.dataSource);
+    await rows(
+      app.dataSource,
+      "INSERT INTO audit_events (id, type, class) VALUES (gen_random_uuid(), 'logout', 'auth')",
+    );
+    await seal.seal();
+    const folder = await mkdtemp(join(tmpdir(), 'sealed-export-'));
+    const file = join(folder, 'export.ndjson');
+    try {
+      const end = await adminByNode(['sealed-export', '--to', file]);
+      expect(end).toMatchObject({ status: 0, stdout: expect.stringMatching(/: \d+ lines\n$/) });
+      expect((await stat(file)).mode & 0o777).toBe(0o600);
+      const lines = (await readFile(file, 'utf8')).trimEnd().split('\n');
+      // The service may have signed some of the checkpoints by its own key.
+      const check = new ExportCheck(await seal.checkpoints(DEPLOYMENT), [], Date.now(), undefined);
+      for (const line of lines) check.line(Buffer.from(line));
+      check.end();
+      expect(check.findings).toEqual([]);
+      expect([check.counts.rows > 0, check.provenAt]).toEqual([true, expect.stringMatching(/^20/)]);
+      expect(await admin(['sealed-export', '--to', file])).toMatchObject({ status: 1 });
+      expect(await admin(['sealed-export'])).toMatchObject({ status: 2 });
+    } finally {
+      await rm(folder, { recursive: true });
+    }
   });
 
   it('makes an active member an admin, whose next request is one of an admin', async () => {

@@ -8,7 +8,7 @@ import { readSealed, type SealedPlace } from '#domain/audit/sealed-export/sealed
 import { AuditSealer } from '#domain/audit/seal/sealer.js';
 import { systemClock, type Clock } from '#platform/clock/clock.js';
 import { localSigner } from '#platform/crypto/signer.js';
-import { ExportCheck } from '../../packages/svc/src/audit/export-check.js';
+import { ExportCheck, type Beginning } from '../../packages/svc/src/audit/export-check.js';
 import {
   parseCheckpoint,
   parseVerifier,
@@ -119,10 +119,10 @@ export class TestSeal {
   check(
     lines: readonly string[],
     checkpoints: readonly SignedCheckpoint[],
-    now = Date.now(),
+    { now = Date.now(), from }: { readonly now?: number; readonly from?: Beginning } = {},
   ): ExportCheck {
     const key = parseVerifier(this.verifier);
-    const check = new ExportCheck(checkpoints, key ? [key] : [], now, undefined);
+    const check = new ExportCheck(checkpoints, key ? [key] : [], now, undefined, from);
     for (const line of lines) check.line(Buffer.from(line));
     check.end();
     return check;

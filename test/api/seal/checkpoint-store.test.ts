@@ -123,4 +123,22 @@ requires('moto').describe('the bucket of checkpoints', () => {
       await copy.drop();
     }
   });
+
+  it('has the checkpoint of a tree that was removed with its rows, which the new tree names', async () => {
+    const { org } = await seal.organization(0);
+    await writeEvent(dataSource, org);
+    await sealInto(dataSource);
+    const removed = (await seal.checkpoints(org)).at(-1);
+    for (const table of ['audit_checkpoints', 'audit_nodes', 'audit_leaves', 'audit_trees']) {
+      await rows(dataSource, `DELETE FROM ${table} WHERE tree = $1`, [org]);
+    }
+    // The next epoch is that of the restored copy, whose checkpoints are in the bucket.
+    await endEpoch(dataSource);
+    await endEpoch(dataSource);
+    await writeEvent(dataSource, org);
+    await sealInto(dataSource);
+    const [, first = '{}'] = await seal.export(org);
+    const { checkpoint } = JSON.parse(first) as { checkpoint?: string };
+    expect(parseCheckpoint(checkpoint ?? '')).toEqual(removed);
+  });
 });

@@ -5,7 +5,8 @@ import { FIRST_PLACE } from '#domain/audit/feed/audit-feed.repository.js';
 import { ENTRY_BYTES } from '#domain/audit/seal/leaf-entry.js';
 import { readEntries } from '#domain/audit/seal/sealed-rows.repository.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { connectTo, TestSeal } from '../../support/seal.js';
+import { writeEvent } from '../../support/feed-reader.js';
+import { connectTo, endEpoch, TestSeal } from '../../support/seal.js';
 
 /** The events of each organization, each under a checkpoint of its own. */
 const EVENTS = 5;
@@ -154,5 +155,80 @@ describe('a change of the audit log by SQL is found, with the name of the row', 
     expect(findings).toMatchObject([
       { fault: 'changed with its seal', id: ids[THIRD], index: THIRD },
     ]);
+  });
+
+  it.each([
+    ['before the first position', '-1'],
+    ['after the present epoch', '9000000000000000000'],
+  ])('a row at a position that the feed never shows, %s', async (_, epoch) => {
+    const forged = randomUUID();
+    const { findings } = await tamper((org) =>
+      run(
+        `INSERT INTO audit_events (id, type, class, org_id, epoch, xid)
+         VALUES ($1, 'login_success', 'auth', $2, $3, '1')`,
+        forged,
+        org,
+        epoch,
+      ),
+    );
+    await run('DELETE FROM audit_events WHERE id = $1', forged);
+    expect(findings).toMatchObject([{ fault: 'inserted', id: forged, index: undefined }]);
+  });
+
+  /** Makes an organization with five events in one epoch and one in the next one. */
+  async function overTwoEpochs() {
+    const { org, ids } = await seal.organization(EVENTS);
+    await endEpoch(dataSource);
+    await writeEvent(dataSource, org);
+    await seal.seal();
+    const witness = await seal.checkpoints(org);
+    const whole = await seal.export(org);
+    expect(seal.check(whole, witness).findings).toEqual([]);
+    return { org, ids, witness, ended: witness[0]?.epoch, whole };
+  }
+
+  it('a changed row whose whole tree is hidden from the export', async () => {
+    const { org, ids, witness, ended } = await overTwoEpochs();
+    await run(`UPDATE audit_events SET details = '{"forged": true}' WHERE id = $1`, ids[THIRD]);
+    await run('UPDATE audit_trees SET signed_size = 0 WHERE tree = $1 AND epoch = $2', org, ended);
+    const lines = await seal.export(org);
+    const missing = { fault: 'missing', epoch: ended };
+    expect(seal.check(lines, witness).findings).toMatchObject([missing]);
+    // Checkpoints of the later epoch are enough, because its first leaf names the earlier one.
+    const later = witness.filter(({ epoch }) => epoch !== ended);
+    expect(seal.check(lines, later).findings).toMatchObject([missing]);
+  });
+
+  it('a newest tree that is hidden from the export', async () => {
+    const { org, witness } = await overTwoEpochs();
+    const epoch = witness.at(-1)?.epoch;
+    await run('UPDATE audit_trees SET signed_size = 0 WHERE tree = $1 AND epoch = $2', org, epoch);
+    const { findings } = seal.check(await seal.export(org), witness);
+    await run('UPDATE audit_trees SET signed_size = size WHERE tree = $1', org);
+    expect(findings).toMatchObject([{ fault: 'missing', epoch }]);
+  });
+
+  it('nothing of an earlier epoch, if the export was asked to begin after it', async () => {
+    const { witness, whole, ended } = await overTwoEpochs();
+    const epoch = witness.at(-1)?.epoch ?? '';
+    const at = whole.findIndex((line) => line.includes(`"epoch":"${epoch}"`));
+    expect(seal.check(whole.slice(at), witness).findings).toMatchObject([
+      { fault: 'missing', epoch: ended },
+    ]);
+    const from = { epoch, index: 0 };
+    expect(seal.check(whole.slice(at), witness, { from }).findings).toEqual([]);
+  });
+
+  it('a history that was made again in a new epoch, without a trace of the earlier one', async () => {
+    const { org, ids, witness } = await overTwoEpochs();
+    await run(`UPDATE audit_events SET details = '{"forged": true}' WHERE id = $1`, ids[THIRD]);
+    for (const table of ['audit_checkpoints', 'audit_nodes', 'audit_leaves', 'audit_trees']) {
+      await run(`DELETE FROM ${table} WHERE tree = $1`, org);
+    }
+    await endEpoch(dataSource);
+    await seal.seal();
+    const all = [...witness, ...(await seal.checkpoints(org))];
+    const faults = seal.check(await seal.export(org), all).findings.map(({ fault }) => fault);
+    expect(faults).toEqual(['contradiction', 'missing', 'missing']);
   });
 });

@@ -2,7 +2,7 @@ import type { Command } from '../command/command.js';
 import { usageFailure } from '../program/failure.js';
 
 const USAGE = [
-  'svc audit verify EXPORT --checkpoint FILE [--key FILE] [--retention-days N]',
+  'svc audit verify EXPORT --checkpoint FILE [--key FILE] [--retention-days N] [--from EPOCH.LEAF]',
   'svc audit watch FILE [--key FILE]',
 ].join('\n');
 
@@ -16,6 +16,8 @@ export const command: Command = {
     'verify reads a sealed export, "-" for standard input, and asks no server. Exit status 0: the',
     'rows are whole and unaltered. Exit status 1: it names each row that was changed, removed,',
     'inserted or moved.',
+    '--from says that the export was asked to begin with that leaf (`after` of the request): epochs',
+    'before it are not missed.',
     'watch adds the new checkpoints of the server to FILE, and checks that each one extends those',
     'before. It needs svc login --admin. Exit status 1: a checkpoint does not extend an earlier one.',
     '--key names a file with the public key of the seal, so that signatures are checked.',

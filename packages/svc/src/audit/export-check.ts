@@ -50,6 +50,15 @@ const MOST_NAMED_OF = 10_000;
 const DAY = 86_400_000;
 
 /**
+ * The leaf with which an export begins, if it was asked to begin later than with the first one: the
+ * epoch of the tree, and the number of the leaf in it.
+ */
+export interface Beginning {
+  readonly epoch: string;
+  readonly index: number;
+}
+
+/**
  * A leaf of the tree with a row that does not fit the stored entry of the leaf. Either may have
  * been changed.
  */
@@ -95,7 +104,13 @@ export class ExportCheck {
   readonly counts = { rows: 0, expired: 0, unproven: 0, faults: 0 };
   /** The time of the newest checkpoint that the lines confirmed; empty before the first one. */
   provenAt = '';
+  /** The leaf with which the export begins; undefined before its first line. */
+  begins: Beginning | undefined;
   readonly #checkpoints = new Map<string, Map<number, SignedCheckpoint>>();
+  /** The epochs of each tree of which the export has lines. */
+  readonly #read = new Map<string, Set<string>>();
+  /** The checkpoints that first leaves name: each shows that there was a tree of its epoch. */
+  readonly #named: SignedCheckpoint[] = [];
   #state: TreeState | undefined;
   #ended: { readonly epoch: string; readonly tree: GrowingTree | undefined } | undefined;
   readonly #moved = new Set<string>();
@@ -104,12 +119,14 @@ export class ExportCheck {
    * @param keys the keys that must have signed each checkpoint; without any, signatures are not
    *   checked
    * @param retentionDays the days after which a row may be gone; by default those of the export
+   * @param from the leaf with which the export was asked to begin; by default the first one of all
    */
   constructor(
     checkpoints: readonly SignedCheckpoint[],
     private readonly keys: readonly VerifierKey[],
     private readonly now: number,
     private readonly retentionDays: number | undefined,
+    private readonly from?: Beginning,
   ) {
     for (const checkpoint of checkpoints) this.#know(checkpoint);
   }
@@ -160,6 +177,33 @@ export class ExportCheck {
   end(): void {
     this.#close();
     this.#state = undefined;
+    this.#reportEpochs();
+  }
+
+  /**
+   * Reports each epoch of a tree of the export that a checkpoint proves, and of which the export
+   * has no line. Else an epoch whose tree was hidden in the database would be left out in silence.
+   */
+  #reportEpochs(): void {
+    const known = [...this.#checkpoints.values()].flatMap((bySize) => [...bySize.values()]);
+    const sizes = new Map<string, SignedCheckpoint>();
+    for (const checkpoint of [...known, ...this.#named]) {
+      const { tree, epoch, size } = checkpoint;
+      const read = this.#read.get(tree);
+      if (read === undefined || read.has(epoch) || this.#isBefore(epoch)) continue;
+      if (size > (sizes.get(`${tree}/${epoch}`)?.size ?? -1)) {
+        sizes.set(`${tree}/${epoch}`, checkpoint);
+      }
+    }
+    for (const { epoch, size } of sizes.values()) {
+      const detail = `the export has no line of this epoch, which had ${size} leaves`;
+      this.#report('missing', { epoch, detail });
+    }
+  }
+
+  /** Returns true if the export was asked to begin after an epoch. */
+  #isBefore(epoch: string): boolean {
+    return this.from !== undefined && BigInt(epoch) < BigInt(this.from.epoch);
   }
 
   #begin({ tree, epoch, from, range, retention, at }: Partial<Record<string, unknown>>): void {
@@ -167,6 +211,8 @@ export class ExportCheck {
     if (this.#state?.tree === id && this.#state.epoch === epoch && this.#state.next === start)
       return;
     this.#close();
+    this.begins ??= { epoch: String(epoch), index: start };
+    this.#read.set(id, (this.#read.get(id) ?? new Set()).add(String(epoch)));
     const hashes = Array.isArray(range)
       ? range.map((text) => Buffer.from(String(text), 'base64'))
       : [];
@@ -204,6 +250,7 @@ export class ExportCheck {
     if (index !== state.next && this.#isOutOfPlace(state, index, entry)) return;
     state.next = index + 1;
     if (state.after.length < MOST_NAMED_OF) state.after.push(entry);
+    if (index === 0) this.#checkChain(state, entry, line);
     let own = entry;
     if (entry[0] === 0) own = this.#checkpointLeaf(state, entry, line, index);
     else if (row) {
@@ -219,6 +266,22 @@ export class ExportCheck {
     } else this.#gone(state, entry, line, index);
     this.#append(state, entry, own);
     this.#compare(state);
+  }
+
+  /**
+   * Checks that the tree of a later epoch begins with a checkpoint of an earlier one. A tree that
+   * does not may hold another history than the one that the earlier checkpoints prove.
+   */
+  #checkChain({ tree, epoch }: TreeState, entry: Buffer, line: Buffer): void {
+    const known = [...this.#checkpoints.values()].flatMap((bySize) => [...bySize.values()]);
+    const earlier = known.find(
+      (one) => one.tree === tree && BigInt(one.epoch) < BigInt(epoch) && !this.#isBefore(one.epoch),
+    );
+    const { checkpoint: note } = entry[0] === 0 ? parsed(line) : {};
+    const named = typeof note === 'string' ? parseCheckpoint(note) : undefined;
+    if (earlier === undefined || named?.tree === tree) return;
+    const detail = `the tree does not begin with a checkpoint of an earlier epoch, such as ${earlier.epoch}`;
+    this.#report('contradiction', { epoch, index: 0, detail });
   }
 
   #append(state: TreeState, entry: Buffer, own: Buffer): void {
@@ -261,7 +324,10 @@ export class ExportCheck {
       state.suspects.push({ index, id, detail: 'the checkpoint of this leaf is gone' });
       return Buffer.alloc(0);
     }
-    if (index === 0 && named.tree === state.tree) this.#checkEnd(named);
+    if (index === 0 && named.tree === state.tree) {
+      this.#named.push(named);
+      this.#checkEnd(named);
+    }
     const own = entryOfNote(named.tree, named.size, named.note);
     if (!own.equals(entry))
       state.suspects.push({ index, id, detail: 'the checkpoint of this leaf differs' });

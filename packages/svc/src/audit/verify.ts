@@ -4,7 +4,7 @@ import { now } from '../program/clock.js';
 import { CliFailure, errorCode, STATUS, usageFailure } from '../program/failure.js';
 import { fileReason } from '../program/system-errors.js';
 import type { Terminal } from '../terminal/terminal.js';
-import { ExportCheck, type ExportFinding } from './export-check.js';
+import { ExportCheck, type Beginning, type ExportFinding } from './export-check.js';
 import { readCheckpoints, readVerifiers } from './signed-note.js';
 
 /**
@@ -13,7 +13,7 @@ import { readCheckpoints, readVerifiers } from './signed-note.js';
  */
 const PRINTED = 100;
 
-const OPTIONS = { values: ['checkpoint', 'key', 'retention-days'], positionals: 1 };
+const OPTIONS = { values: ['checkpoint', 'key', 'retention-days', 'from'], positionals: 1 };
 
 /** `svc audit verify`: checks a sealed export against checkpoints, line by line. */
 export async function verify(
@@ -34,10 +34,26 @@ export async function verify(
   const key = options.value('key');
   const keys = key === undefined ? [] : readVerifiers(key);
   const retention = days === undefined ? undefined : Number(days);
-  const check = new ExportCheck(readCheckpoints(file), keys, now(), retention);
+  const from = beginningOf(options.value('from'), usage);
+  const check = new ExportCheck(readCheckpoints(file), keys, now(), retention, from);
   await readLines(path, check);
   check.end();
   return report(check, keys.length > 0, terminal);
+}
+
+/**
+ * Reads the value of `--from`, which is a position as the server takes it in `after`: the epoch,
+ * and the number of the first leaf.
+ *
+ * @throws CliFailure with status 2 for another text
+ */
+function beginningOf(text: string | undefined, usage: string): Beginning | undefined {
+  if (text === undefined) return undefined;
+  const [, epoch, index] = /^(\d{1,18})\.(\d{1,15})$/.exec(text) ?? [];
+  if (epoch === undefined) {
+    throw usageFailure('--from needs an epoch and a number of a leaf, such as 0.100.', usage);
+  }
+  return { epoch, index: Number(index) };
 }
 
 /** Gives each line of an export to a check. Only one chunk of the file is in memory. */
@@ -73,7 +89,7 @@ async function readLines(path: string, check: ExportCheck): Promise<void> {
 
 /** Prints the result, and returns the exit status. */
 function report(check: ExportCheck, isSigned: boolean, terminal: Terminal): number {
-  const { findings, counts, provenAt } = check;
+  const { findings, counts, provenAt, begins } = check;
   const isProven = provenAt !== '';
   const isWhole = counts.faults === 0 && isProven;
   const document = {
@@ -81,6 +97,7 @@ function report(check: ExportCheck, isSigned: boolean, terminal: Terminal): numb
     rows: counts.rows,
     removed_by_retention: counts.expired,
     not_proven: counts.unproven,
+    begins: begins ?? null,
     proven_until: isProven ? provenAt : null,
     signatures_checked: isSigned,
     faults: counts.faults,
@@ -88,6 +105,11 @@ function report(check: ExportCheck, isSigned: boolean, terminal: Terminal): numb
   };
   const facts = [
     `${counts.rows} rows read, ${counts.expired} gone by retention.`,
+    ...(begins && begins.index > 0
+      ? [
+          `The export begins with leaf ${begins.index} of epoch ${begins.epoch}: no row before it was checked.`,
+        ]
+      : []),
     ...(counts.unproven > 0 ? [`${counts.unproven} leaves are not proven by a checkpoint.`] : []),
     ...(isSigned ? [] : ['Signatures were not checked: give the key of the seal by --key.']),
   ];

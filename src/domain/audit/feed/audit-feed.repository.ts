@@ -40,10 +40,11 @@ const IS_SETTLED = fragment`e.epoch <= (SELECT d.epoch FROM database_identity d)
 
 /**
  * The SQL condition that an event `e` is not in the feed yet. An older transaction may still be
- * open and commit an event before it.
+ * open and commit an event before it. An event of a later epoch was not written by the service, and
+ * the feed never shows it, so that it waits until an admin is told.
  */
-const IS_WAITING = fragment`e.epoch = (SELECT d.epoch FROM database_identity d)
-  AND e.xid >= pg_snapshot_xmin(pg_current_snapshot())`;
+const IS_WAITING = fragment`(e.epoch, e.xid) >= (
+  (SELECT d.epoch FROM database_identity d), pg_snapshot_xmin(pg_current_snapshot()))`;
 
 /**
  * Lists the events of an organization after a position, in the order of the feed. The SQL function

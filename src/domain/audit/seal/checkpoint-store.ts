@@ -50,6 +50,25 @@ export class CheckpointStore {
     }
     return newest === nameOf(last) ? undefined : (await this.folder.read(newest)).toString();
   }
+
+  /**
+   * Returns the signed text of the checkpoint with the most leaves in the last epoch of a tree.
+   * Undefined if the store has none of the tree.
+   */
+  async newest(tree: string): Promise<string | undefined> {
+    const prefix = `${tree}/`;
+    let epoch: bigint | undefined;
+    for (let after = prefix; ;) {
+      const [name] = await this.folder.namesAfter(prefix, after);
+      const [, found] = /^[^/]+\/(\d{1,18})\/\d{15}$/.exec(name ?? '') ?? [];
+      if (name === undefined) break;
+      if (found !== undefined && BigInt(found) > (epoch ?? -1n)) epoch = BigInt(found);
+      // Of each epoch one name is read: a tilde sorts after every size.
+      const next = `${prefix}${found ?? ''}/~`;
+      after = found !== undefined && next > after ? next : name;
+    }
+    return epoch === undefined ? undefined : this.after({ tree, epoch: epoch.toString(), size: 0 });
+  }
 }
 
 /**

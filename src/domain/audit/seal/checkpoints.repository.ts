@@ -80,20 +80,22 @@ export async function listGrown(
 }
 
 /**
- * Returns the last checkpoint of a tree that ended with its epoch. Undefined if the present epoch
- * has begun its tree already, or if there was no tree.
+ * Returns the last checkpoint of the newest tree of an organization or of the deployment, if the
+ * present epoch has not begun its tree yet. Without any tree its epoch is undefined.
+ *
+ * @returns undefined if the present epoch has a tree
  */
 export async function endedTree(
   tx: EntityManager,
   tree: string,
-): Promise<Omit<Checkpoint, 'note'> | undefined> {
-  const [row] = await sql<{ epoch: string; size: string }>(tx)`
-    SELECT t.epoch, t.signed_size AS size FROM audit_trees t
-    WHERE t.tree = ${tree} AND t.epoch < (SELECT d.epoch FROM database_identity d)
-      AND NOT EXISTS (
-        SELECT FROM audit_trees n JOIN database_identity d ON d.epoch = n.epoch WHERE n.tree = ${tree})
-    ORDER BY t.epoch DESC LIMIT 1`;
-  return row && { tree, epoch: row.epoch, size: Number(row.size) };
+): Promise<{ readonly epoch: string | undefined; readonly size: number } | undefined> {
+  const [row] = await sql<{ epoch: string | null; size: string; is_begun: boolean }>(tx)`
+    SELECT t.epoch, coalesce(t.signed_size, 0) AS size, coalesce(t.epoch >= d.epoch, false) AS is_begun
+    FROM database_identity d
+    LEFT JOIN LATERAL (
+      SELECT * FROM audit_trees t WHERE t.tree = ${tree} ORDER BY t.epoch DESC LIMIT 1) t ON true`;
+  if (!row || row.is_begun) return undefined;
+  return { epoch: row.epoch ?? undefined, size: Number(row.size) };
 }
 
 /**

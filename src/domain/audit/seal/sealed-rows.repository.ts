@@ -100,6 +100,30 @@ export function listRowTexts(
 }
 
 /**
+ * Lists at most `limit` events of a tree that the feed never shows, because their position is not
+ * after the first one, or their epoch is after the present one.
+ */
+export function listHiddenTexts(
+  tx: EntityManager,
+  tree: string,
+  place: 'first' | 'last',
+  limit: number,
+): Promise<RowText[]> {
+  const org = orgOf(tree);
+  const ofTree = org === null ? fragment`e.org_id IS NULL` : fragment`e.org_id = ${org}::uuid`;
+  const { epoch, xid, id } = FIRST_PLACE;
+  const isHidden =
+    place === 'first'
+      ? fragment`(e.epoch, e.xid, e.id) <= (${epoch}::bigint, ${xid}::xid8, ${id}::uuid)`
+      : fragment`e.epoch > (SELECT d.epoch FROM database_identity d)`;
+  return sql<RowText>(tx)`
+    SELECT e.id, ${TEXT_OF_ROW} AS text FROM (
+      SELECT e.* FROM audit_events e WHERE ${ofTree} AND ${isHidden}
+      ORDER BY e.epoch, e.xid, e.id LIMIT ${limit}::int) e ${COLUMNS}
+    WHERE ${CONFIRMED} ORDER BY e.epoch, e.xid, e.id`;
+}
+
+/**
  * Returns those ids that an event anywhere in the log has, also at another position or of another
  * organization.
  */

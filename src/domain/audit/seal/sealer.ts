@@ -106,16 +106,21 @@ export class AuditSealer {
   }
 
   /**
-   * Returns the last published checkpoint of a tree that ended with its epoch, if the database has
+   * Returns the last published checkpoint of a tree before a new tree begins, if the database has
    * lost it. The first leaf of the new tree then names this checkpoint, so that the loss can be
-   * proven.
+   * proven. The loss may be of a part of the last tree, or of all trees.
    */
   async #lostCheckpoint(tree: string): Promise<string | undefined> {
     const last = this.store && (await endedTree(this.dataSource.manager, tree));
-    const published = last && (await this.store?.after(last));
-    if (!last || published === undefined) return undefined;
+    if (!last) return undefined;
+    const { epoch, size } = last;
+    const published =
+      epoch === undefined
+        ? await this.store?.newest(tree)
+        : await this.store?.after({ tree, epoch, size });
+    if (published === undefined) return undefined;
     const lines = published.split('\n');
-    const about = { tree, epoch: last.epoch, kept: last.size, published: lines };
+    const about = { tree, epoch: epoch ?? null, kept: size, published: lines };
     this.#security.warn(about, 'the database lost sealed events of the audit log');
     return published;
   }

@@ -9,7 +9,7 @@ import {
   type SignedTreeState,
 } from './leaves.repository.js';
 import type { MerkleRange } from '../seal/merkle-tree.js';
-import { findElsewhere, listRowTexts } from '../seal/sealed-rows.repository.js';
+import { findElsewhere, listHiddenTexts, listRowTexts } from '../seal/sealed-rows.repository.js';
 
 /**
  * A position in the Merkle trees of an organization: an epoch, and the index of the next leaf in
@@ -65,12 +65,13 @@ export async function readSealed(
   facts: ExportFacts,
 ): Promise<SealedPart> {
   const tree = await findTree(tx, id, place.epoch);
-  if (!tree) return { lines: [], next: undefined };
+  if (!tree) return { lines: isBegun ? await hiddenLines(tx, id, 'last') : [], next: undefined };
   const index = tree.epoch === place.epoch ? place.index : 0;
   const batch = index < tree.size ? await findBatch(tx, tree, index) : undefined;
   if (!batch) return { lines: [], next: { epoch: String(BigInt(tree.epoch) + 1n), index: 0 } };
   const isFirst = !isBegun || index === 0;
   const lines = isFirst ? [await treeLine(tx, tree, index, facts)] : [];
+  if (!isBegun && index === 0) lines.push(...(await hiddenLines(tx, id, 'first')));
   const end = Math.min(tree.size, batch.first + batch.entries.length);
   const ranges = await listRanges(tx, id, tree.epoch, [index + 1, end]);
   const leaves = await leafLines(tx, tree, batch, { from: index, to: end });
@@ -92,6 +93,22 @@ async function treeLine(
   const range = hashesOf(await rangeAt(tx, tree, epoch, from));
   return JSON.stringify({ tree, epoch, size, from, range, ...facts });
 }
+
+/**
+ * Renders the events before the first position of the feed, or after its last epoch, as lines of
+ * events that were not sealed. The service writes none there, so each of them was inserted by
+ * another program.
+ */
+async function hiddenLines(
+  tx: EntityManager,
+  tree: string,
+  place: 'first' | 'last',
+): Promise<string[]> {
+  const rows = await listHiddenTexts(tx, tree, place, MOST_INSERTED);
+  return rows.map(({ text }) => unsealedLine(text));
+}
+
+const unsealedLine = (text: string) => `{"index":null,"row":${text}}`;
 
 function rangeLine(range: MerkleRange): string {
   return JSON.stringify({ size: range.size, range: hashesOf(range) });
@@ -134,7 +151,7 @@ async function leafLines(
   const inserted = new Map<string | undefined, string[]>();
   const waiting: string[] = [];
   for (const { id, text } of rows) {
-    if (!ids.has(id)) waiting.push(`{"index":null,"row":${text}}`);
+    if (!ids.has(id)) waiting.push(unsealedLine(text));
     else if (waiting.length > 0) inserted.set(id, waiting.splice(0));
   }
   const lines: LeafLine[] = [];
