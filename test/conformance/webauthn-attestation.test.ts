@@ -262,6 +262,11 @@ describe('the path to a pinned root', () => {
     ).rejects.toMatchObject(refusal(reason));
   });
 
+  it('accepts a root without Key Usage, which restricts nothing', async () => {
+    const root = { extensions: [basicConstraints(true)] };
+    await expect(register({ root })).resolves.toMatchObject({ aaguid: AAGUID });
+  });
+
   it('refuses a path longer than the path length of a CA in it', async () => {
     const one = [basicConstraints(true, 0), keyUsage('sign-certificates')];
     const reason = 'The path is longer than an issuer in it allows.';

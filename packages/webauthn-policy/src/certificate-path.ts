@@ -1,6 +1,12 @@
 import type { TrustAnchor } from './trust-anchor.js';
 import { Refusal } from './refusal.js';
-import { ATTRIBUTE, EXTENSION, subjectValues, type ParsedCertificate } from './certificate.js';
+import {
+  ATTRIBUTE,
+  EXTENSION,
+  mayBeRoot,
+  subjectValues,
+  type ParsedCertificate,
+} from './certificate.js';
 
 /**
  * The beginning of the names of those authorities of the vendor that attest FIDO keys. The vendor's
@@ -50,7 +56,7 @@ export function verifyPath(
     if (!certificate.x509.verify(issuer.x509.publicKey)) throw notSigned();
   });
   const anchor = findAnchor(chain, anchors);
-  checkIssuer(anchor.certificate, chain.length - 1);
+  checkIssuer(anchor.certificate, chain.length - 1, mayBeRoot(anchor.certificate));
   if (anchor.fidoCaRequired && !chain.slice(1).some(isFidoCa)) {
     throw new Refusal(`The path does not run through a CA named "${FIDO_CA_PREFIX}...".`);
   }
@@ -145,12 +151,17 @@ function checkCriticalExtensions({ extensions }: ParsedCertificate): void {
 /**
  * Checks that a certificate may issue the certificate before it in the chain.
  * @param below the number of intermediate certificates between this issuer and the leaf
+ * @param maySign true if its Key Usage allows it to sign certificates
  */
-function checkIssuer(issuer: ParsedCertificate, below: number): void {
+function checkIssuer(
+  issuer: ParsedCertificate,
+  below: number,
+  maySign = issuer.signsCertificates,
+): void {
   if (issuer.version !== 3 || issuer.basicConstraints?.ca !== true) {
     throw new Refusal('An issuer in the path is not a CA.');
   }
-  if (!issuer.signsCertificates) {
+  if (!maySign) {
     throw new Refusal('An issuer in the path may not sign certificates.');
   }
   if (issuer.basicConstraints.pathLength < below) {

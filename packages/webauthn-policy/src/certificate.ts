@@ -99,6 +99,16 @@ export function parseCertificate(bytes: Uint8Array): ParsedCertificate {
   };
 }
 
+/**
+ * Returns true if a trusted root may sign certificates. A root without a Key Usage is not
+ * restricted (RFC 5280 §4.2.1.3), because a deployment trusts it by its key and not by its
+ * extensions.
+ */
+export function mayBeRoot({ basicConstraints, extensions, signsCertificates }: ParsedCertificate) {
+  const isUnrestricted = !extensions.has(EXTENSION.keyUsage);
+  return basicConstraints?.ca === true && (signsCertificates || isUnrestricted);
+}
+
 /** Returns true if a certificate has a name of its issuer. Node.js has no text for an empty one. */
 function hasIssuer({ issuer }: { readonly issuer: string | undefined }): boolean {
   return issuer !== undefined && issuer !== '';

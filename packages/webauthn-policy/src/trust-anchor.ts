@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto';
-import { parseCertificate, type ParsedCertificate } from './certificate.js';
+import { mayBeRoot, parseCertificate, type ParsedCertificate } from './certificate.js';
 
 /**
  * A trusted root (trust anchor), in which the chain of an attestation certificate may end. It is
@@ -33,7 +33,7 @@ export function trustAnchorFromPem(
   } = {},
 ): TrustAnchor {
   const certificate = parseCertificate(new X509Certificate(pem).raw);
-  if (certificate.basicConstraints?.ca !== true || !certificate.signsCertificates) {
+  if (!mayBeRoot(certificate)) {
     throw new Error(
       `not a certificate authority: ${certificate.x509.subject.replaceAll('\n', ', ')}`,
     );
