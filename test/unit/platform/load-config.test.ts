@@ -127,6 +127,11 @@ describe('loadConfig', () => {
       'fa2b99dc-9e39-4257-8f92',
       'must be fips-only, yubikey-5, or a comma-separated list of AAGUIDs',
     ],
+    [
+      'SVC_ALLOWED_AAGUIDS',
+      ',',
+      'must be fips-only, yubikey-5, or a comma-separated list of AAGUIDs',
+    ],
     ['SVC_LOG_FORMAT', 'xml', 'must be text or json'],
     ['SVC_IDPS', ',', 'at least one upstream identity provider is required'],
     ['SVC_IDPS', 'corp-one,corp-one', 'names a slug twice'],

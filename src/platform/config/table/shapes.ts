@@ -38,12 +38,12 @@ export const JSON_FORMS = z.registry<{ readonly form: JsonForm }>();
 const text = (pattern: RegExp, message: string) => z.string().regex(pattern, message);
 /** A PEM text, base64 of such a text, or the path of a file with one. */
 const pem = z.string().register(JSON_FORMS, { form: 'pem' });
-/** A comma-separated list; empty items are dropped. */
-const list = z
+const everyItem = z
   .string()
   .register(JSON_FORMS, { form: 'list' })
-  .transform((items) => items.split(',').map((item) => item.trim()))
-  .transform((items) => items.filter((item) => item !== ''));
+  .transform((items) => items.split(',').map((item) => item.trim()));
+/** A comma-separated list; empty items are dropped. */
+const list = everyItem.transform((items) => items.filter((item) => item !== ''));
 
 export const shortText = (most: number) =>
   z.string().max(most, `must have ${most} characters at most`);
@@ -103,11 +103,11 @@ export const cidrList = list.refine(
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 export const aaguidPolicy = readBy(
-  list,
+  everyItem,
   (items): AaguidPolicy | undefined => {
-    const [only] = items;
-    if (only === undefined) return { kind: 'any' };
-    if (items.length === 1 && (only === 'fips-only' || only === 'yubikey-5')) return { kind: only };
+    const only = items.join(); // an empty item is malformed, and never means any key
+    if (only === '') return { kind: 'any' };
+    if (only === 'fips-only' || only === 'yubikey-5') return { kind: only };
     const aaguids = items.map((item) => item.toLowerCase());
     const isList = aaguids.every((item) => UUID.test(item));
     return isList ? { kind: 'list', aaguids: new Set(aaguids) } : undefined;
