@@ -143,11 +143,14 @@ describe('logging in with a security key', () => {
     ).toBe(2); // the enrollment's and this one
   });
 
-  it('a deactivated user cannot log in', async () => {
+  it('a deactivated user cannot log in, which is audited', async () => {
     const { key, client: old } = await app.enrolled('gone@acme.example');
     await app.dataSource.query("UPDATE users SET active = false WHERE email = 'gone@acme.example'");
     const answer = await app.client().logIn(key);
     expect([answer.status, answer.json.code]).toEqual([403, 'account_inactive']);
+    const last = (await auditOf(app.dataSource, 'gone@acme.example')).at(-1);
+    const details = { reason: answer.json.detail };
+    expect(last).toMatchObject({ type: 'login_failed', details });
     expect((await old.get('/v1/keys')).status).toBe(401);
     const refused = await app.client().signIn('gone@acme.example');
     expect(refused.status).toBe(403);

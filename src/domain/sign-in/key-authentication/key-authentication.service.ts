@@ -22,6 +22,9 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { assertKeyMayLogIn, rejected, type PresentedAssertion } from './presented-assertion.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
+/** The refusals of a login that are recorded, although the key answered well. */
+const REFUSALS: readonly string[] = ['account_inactive', 'sign_in_refused', 'sign_in_required'];
+
 /**
  * The user for the sessions of certification test mode, in which conformance tests log in without a
  * key. The domain `.invalid` is reserved (RFC 2606 §2), so no real user can have the address.
@@ -57,8 +60,8 @@ export class KeyAuthentication {
    * token stays.
    *
    * @returns the new session, or undefined if the present session stays
-   * @throws DomainError assertion_rejected (audited), account_inactive, sign_in_refused,
-   *   sign_in_required, unauthenticated
+   * @throws DomainError assertion_rejected, account_inactive, sign_in_refused and
+   *   sign_in_required (all audited), unauthenticated
    */
   async logIn(
     presented: PresentedAssertion,
@@ -88,7 +91,7 @@ export class KeyAuthentication {
       await this.audit.record(tx, { type: 'login_success', ...about, details });
       return session;
     });
-    const outcome = await this.#recordingSignInFirst(loggedIn, key, origin);
+    const outcome = await this.#recordingRefusal(loggedIn, key, origin);
     // The error for a counter that did not rise is thrown after the transaction, because an error
     // inside would roll back its audit event.
     if (outcome === 'stuck') {
@@ -154,11 +157,11 @@ export class KeyAuthentication {
   }
 
   /**
-   * Waits for a login. If the login is refused because the user must first sign in at the identity
-   * provider, the refusal is recorded. The event is written after the transaction of the login,
-   * because the rollback of that transaction would remove the event.
+   * Waits for a login. If the user may not log in, the refusal is recorded. The event is written
+   * after the transaction of the login, because the rollback of that transaction would remove the
+   * event.
    */
-  async #recordingSignInFirst<Result>(
+  async #recordingRefusal<Result>(
     login: Promise<Result>,
     key: AssertingKey,
     origin: AuditOrigin,
@@ -166,7 +169,7 @@ export class KeyAuthentication {
     try {
       return await login;
     } catch (error) {
-      if (error instanceof DomainError && error.code === 'sign_in_required') {
+      if (error instanceof DomainError && REFUSALS.includes(error.code)) {
         await this.#recordFailure(key, error.detail, origin);
       }
       throw error;
