@@ -88,7 +88,9 @@ const AFTER = z
 /** The body of `POST /api/v1/org/event-receivers`. */
 export const CREATE_RECEIVER = z
   .strictObject({
-    name: LINE_OF_TEXT.describe('The name that admins see.'),
+    name: LINE_OF_TEXT.optional().describe(
+      'The name that admins see. By default the host of the address.',
+    ),
     kind: z
       .enum(RECEIVER_KINDS)
       .describe('`webhook`: signed requests of Standard Webhooks; `otlp`: logs of OpenTelemetry.'),

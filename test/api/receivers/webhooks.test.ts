@@ -237,6 +237,19 @@ describe('a receiver', () => {
     ]);
   });
 
+  it('has the host of its address as its name if the request has none', async () => {
+    const server = await newServer();
+    const { host } = new URL(server.uri);
+    const body = { kind: 'webhook', url: server.uri };
+    const made = await orgApi(ada, 'POST', '/event-receivers', body);
+    expect([made.status, made.json.name]).toEqual([201, host]);
+    expect((await receiverApi(ada, 'GET', made.json)).json).toMatchObject({ name: host });
+    const named = await orgApi(ada, 'POST', '/event-receivers', { ...body, name: 'SIEM' });
+    expect([named.status, named.json.name]).toEqual([201, 'SIEM']);
+    const empty = await orgApi(ada, 'POST', '/event-receivers', { ...body, name: ' ' });
+    expect([empty.status, empty.json.code]).toEqual([400, 'invalid_request']);
+  });
+
   it('wins the last place of its organization alone, of 20 creations at once', async () => {
     const server = await newServer();
     for (let n = 0; n < 9; n += 1) await madeReceiver(ada, server.uri);

@@ -58,7 +58,8 @@ export interface OwnHeader {
 
 /** The properties that an admin chooses for a new receiver. */
 export interface WantedReceiver {
-  readonly name: string;
+  /** The name that admins see; by default the host of the address. */
+  readonly name?: string | undefined;
   readonly kind: ReceiverKind;
   readonly url: string;
   /** The types, kinds and groups of events that the receiver gets; null for every event. */
@@ -162,7 +163,7 @@ export class EventReceivers {
     const { orgId, id: createdBy } = admin;
     return this.#act(admin, async (tx) => {
       await assertBelowLimit(tx, orgId);
-      const { name, kind, types } = wanted;
+      const { name = new URL(url).host, kind, types } = wanted;
       const from = await placeOf(tx, orgId, wanted.after);
       const given = { orgId, kind, name, url, types, ...header, secretSealed, createdBy, from };
       const id = await insertReceiver(tx, given);
