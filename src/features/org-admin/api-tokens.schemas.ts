@@ -104,7 +104,7 @@ export const CREATE_API_TOKEN = z
 /** The body of `POST /api/v1/org/api-tokens` after validation. */
 export type CreateApiToken = z.output<typeof CREATE_API_TOKEN>;
 
-/** The body of `POST /api/v1/org/api-tokens/{id}/rotate`. */
+/** The body of `POST /api/v1/org/api-tokens/{id}/rotate`, which may be left out. */
 export const ROTATE_API_TOKEN = z
   .strictObject({
     expires_in_days: days
@@ -112,7 +112,8 @@ export const ROTATE_API_TOKEN = z
       .meta({ description: 'By default the days for which the old token was made.' }),
     overlap_hours: OVERLAP_HOURS,
   })
-  .describe('The times of the new and of the old token.');
+  .prefault({})
+  .describe('The times of the new and of the old token. The body may be left out.');
 /** The body of `POST /api/v1/org/api-tokens/{id}/rotate` after validation. */
 export type RotateApiToken = z.output<typeof ROTATE_API_TOKEN>;
 

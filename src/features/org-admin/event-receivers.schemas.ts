@@ -136,14 +136,15 @@ export const CHANGE_RECEIVER = z
 /** The body of `PATCH /api/v1/org/event-receivers/{id}` after validation. */
 export type ChangeReceiver = z.output<typeof CHANGE_RECEIVER>;
 
-/** The body of `POST /api/v1/org/event-receivers/{id}/rotate-secret`. */
+/** The body of `POST /api/v1/org/event-receivers/{id}/rotate-secret`, which may be left out. */
 export const ROTATE_SECRET = z
   .strictObject({
     overlap_hours: OVERLAP_HOURS.describe(
       'The hours for which the old secret signs beside the new one. 0 ends it at once.',
     ),
   })
-  .describe('The time of the old secret.');
+  .prefault({})
+  .describe('The time of the old secret. The body may be left out.');
 /** The body of `POST /api/v1/org/event-receivers/{id}/rotate-secret` after validation. */
 export type RotateSecret = z.output<typeof ROTATE_SECRET>;
 

@@ -10,10 +10,11 @@ import { Route } from '#platform/http/routing/route.js';
 import { OVERLAP_HOURS } from './api-tokens.schemas.js';
 import { TOKEN_ID } from './scim-tokens.schemas.js';
 
-/** The body of `POST /api/v1/programs/scim-tokens/{id}/rotate`. */
+/** The body of `POST /api/v1/programs/scim-tokens/{id}/rotate`, which may be left out. */
 const ROTATE_SCIM_TOKEN = z
   .strictObject({ overlap_hours: OVERLAP_HOURS })
-  .describe('How long both tokens are valid.');
+  .prefault({})
+  .describe('How long both tokens are valid. The body may be left out.');
 
 /** The new SCIM token with its secret. No other answer contains the secret. */
 const ROTATED_JSON = z

@@ -352,6 +352,28 @@ describe('the rotation of an API token', () => {
   });
 });
 
+describe('a rotation without a body', () => {
+  const hoursUntil = (time: string) => (Date.parse(time) - Date.now()) / 3_600_000;
+
+  it('of an API token has the default of each member', async () => {
+    const old = await madeApiToken(ada, READS, { expires_in_days: 30 });
+    const answer = await orgApi(ada, 'POST', `/api-tokens/${old.id}/rotate`);
+    expect([answer.status, answer.text]).toEqual([201, expect.any(String)]);
+    expect(hoursUntil(answer.json.expires_at)).toBeCloseTo(30 * 24, 0);
+    const ends = (await listed(ada)).tokens.find((each: { id: string }) => each.id === old.id);
+    expect(hoursUntil(ends.expires_at)).toBeCloseTo(24, 0);
+    expect((await orgApi(ada, 'POST', `/api-tokens/${old.id}/rotate`, [])).status).toBe(400);
+  });
+
+  it('of a SCIM token by a program has the default overlap', async () => {
+    const old = await newScimToken(ada);
+    const { token } = await rotating(ada, [old.id]);
+    const answer = await asProgram(app, token, 'POST', `scim-tokens/${old.id}/rotate`);
+    expect([answer.status, answer.text]).toEqual([201, expect.any(String)]);
+    expect(hoursUntil(answer.json.replaced_ends_at)).toBeCloseTo(24, 0);
+  });
+});
+
 describe('the end of the admin who made an API token', () => {
   const operator = { name: 'olga', uid: 0, loginUid: undefined, claimedUser: undefined, host: 'h' };
   const userOf = async (client: Client, id: string) =>

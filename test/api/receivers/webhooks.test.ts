@@ -107,6 +107,14 @@ describe('a webhook', () => {
     expect(() => verify(receiver.secret, last)).toThrow('No matching signature');
   });
 
+  it('gets a new secret beside the old one by a rotation without a body', async () => {
+    const { receiver } = await ground();
+    const { status, json } = await receiverApi(ada, 'POST', receiver, '/rotate-secret');
+    expect(status).toBe(201);
+    expect(json.secret).not.toBe(receiver.secret);
+    expect(Date.parse(json.old_secret_signs_until)).toBeGreaterThan(Date.now());
+  });
+
   it('leaves at the commit of the event, before the next look at the log: the quickest of five', async () => {
     const { server } = await ground();
     const delays: number[] = [];
