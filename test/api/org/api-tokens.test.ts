@@ -350,6 +350,35 @@ describe('the rotation of an API token', () => {
     const types = (await auditOfToken(old.id)).map(({ type }) => type);
     expect(types).toEqual(['api_token_created', 'api_token_revoked']);
   });
+
+  it('leaves two tokens of a chain: the one before the replaced one ends at once', async () => {
+    const rotate = async ({ id }: CreatedApiToken) =>
+      (await orgApi(ada, 'POST', `/api-tokens/${id}/rotate`, {})).json as CreatedApiToken;
+    const first = await madeApiToken(ada);
+    const second = await rotate(first);
+    expect([await status(first.token), await status(second.token)]).toEqual([200, 200]);
+
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => orgApi(ada, 'POST', `/api-tokens/${second.id}/rotate`, {})),
+    );
+    const [won, ...more] = answers.filter((answer) => answer.status === 201);
+    expect(more).toEqual([]);
+    expect(answers.filter(({ json }) => json.code === 'rotation_pending')).toHaveLength(19);
+    const third = won?.json as CreatedApiToken;
+    const chain = [first, second, third];
+    expect(await Promise.all(chain.map(({ token }) => status(token)))).toEqual([401, 200, 200]);
+    const types = async ({ id }: CreatedApiToken) =>
+      (await auditOfToken(id)).map(({ type }) => type);
+    expect(await types(first)).toEqual(['api_token_created', 'api_token_revoked']);
+    expect(await types(second)).toEqual(['api_token_rotated']);
+    expect(await types(third)).toEqual(['api_token_rotated']);
+    expect((await orgApi(ada, 'POST', `/api-tokens/${first.id}/rotate`, {})).status).toBe(409);
+
+    const fourth = await rotate(third);
+    expect(await Promise.all([...chain, fourth].map(({ token }) => status(token)))).toEqual([
+      401, 401, 200, 200,
+    ]);
+  });
 });
 
 describe('a rotation without a body', () => {

@@ -10,6 +10,7 @@ import {
   listOrphans,
   mintApiToken,
   revokeApiToken,
+  revokeReplacedTokens,
   type ApiScope,
   type ApiToken,
   type NewApiToken,
@@ -141,7 +142,8 @@ export class ApiTokens {
   /**
    * Makes the successor of an API token, with the same scopes and a new secret. The old token may
    * have ended with the access of its maker. If it is still valid, it ends after the overlap, or
-   * earlier if an admin revokes it. A token has at most one valid successor.
+   * earlier if an admin revokes it. A token has at most one valid successor. If the old token
+   * itself replaced a valid one, that oldest token ends at once, so that at most two are valid.
    *
    * @throws DomainError admin_required, limit_reached, not_found, rotation_pending
    */
@@ -162,11 +164,13 @@ export class ApiTokens {
       }
       await assertBelowLimit(tx, admin.orgId);
       const { token } = found;
+      const oldest = await revokeReplacedTokens(tx, admin.orgId, token.id);
       const endsAt = await endApiTokenAfter(tx, token.id, overlapHours);
       const lifetimeDays = expiresInDays ?? token.lifetimeDays;
       const given = { ...token, lifetimeDays, replaces: token.id };
       const made = await this.#insert(tx, admin, given, origin, { token, endsAt });
-      if (endsAt && overlapHours === 0) await this.#recordEnd(tx, admin, token, origin);
+      const ended = endsAt && overlapHours === 0 ? [...oldest, token] : oldest;
+      for (const each of ended) await this.#recordEnd(tx, admin, each, origin);
       return made;
     });
   }

@@ -204,6 +204,27 @@ export async function revokeApiToken(
 }
 
 /**
+ * Revokes the valid tokens that a token of an organization replaced, directly or through a chain of
+ * replacements, and returns them.
+ */
+export function revokeReplacedTokens(
+  tx: EntityManager,
+  orgId: string,
+  id: string,
+): Promise<{ readonly id: string; readonly name: string }[]> {
+  return sql<{ id: string; name: string }>(tx)`
+    WITH RECURSIVE before AS (
+      SELECT replaces AS id FROM api_tokens WHERE id = ${id} AND org_id = ${orgId} AND replaces IS NOT NULL
+      UNION
+      SELECT t.replaces FROM api_tokens t JOIN before b ON b.id = t.id
+      WHERE t.org_id = ${orgId} AND t.replaces IS NOT NULL
+    )
+    UPDATE api_tokens t SET revoked_at = now() FROM before b
+    WHERE t.id = b.id AND t.org_id = ${orgId} AND ${IS_VALID_TOKEN}
+    RETURNING t.id, t.name`;
+}
+
+/**
  * Makes a token end after some hours, unless it ends earlier. With 0 hours it ends at once. Returns
  * the time at which the token ends; undefined for a token that has ended already.
  */
