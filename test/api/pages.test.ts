@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Views } from '#platform/http/views/views.service.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import type { Answer, Client } from '../support/client.js';
+import { headOf, RawConnection } from '../support/raw-connection.js';
 
 let app: TestApp;
 
@@ -203,6 +204,45 @@ describe('POST /logout', () => {
 
     client.setCookie('svc_session', token);
     expect((await client.get('/account/keys')).status).toBe(303);
+  });
+
+  it.each([
+    ['a form with a field', 'application/x-www-form-urlencoded', 'csrf=x'],
+    ['a form with a field twice', 'application/x-www-form-urlencoded', 'a=1&a=2'],
+    ['a form with files', 'multipart/form-data; boundary=b', '--b\r\n\r\nx\r\n--b--\r\n'],
+    ['a text', 'text/plain', 'logout'],
+    ['JSON', 'application/json', '{"a":1}'],
+    ['no JSON', 'application/json', '{'],
+    ['bytes without a type', '', 'x'],
+  ])('ends the session whatever the body is: %s', async (_, type, body) => {
+    const { client } = await app.enrolled(`${crypto.randomUUID()}@example.com`);
+    const cookie = `svc_session=${client.cookie('svc_session')}`;
+    const headers = [
+      `Cookie: ${cookie}`,
+      `Origin: ${app.baseUrl}`,
+      `Content-Length: ${body.length}`,
+    ];
+    if (type !== '') headers.push(`Content-Type: ${type}`);
+    const connection = new RawConnection(app.baseUrl);
+    connection.socket.write(headOf(app.baseUrl, 'POST /logout', headers) + body);
+    await connection.receives('\r\n\r\n');
+    // The next request on the connection shows that the body was dropped.
+    connection.socket.write(headOf(app.baseUrl, 'GET /health', ['Connection: close']));
+    await connection.farewell();
+    expect(connection.received.match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 303', 'HTTP/1.1 200']);
+    expect((await app.client().get('/account/keys', { headers: { cookie } })).status).toBe(303);
+  });
+
+  it('ends the session and the connection if a body does not end', async () => {
+    const { client } = await app.enrolled('endless@example.com');
+    const cookie = `svc_session=${client.cookie('svc_session')}`;
+    const chunked = 'Transfer-Encoding: chunked';
+    const headers = [`Cookie: ${cookie}`, `Origin: ${app.baseUrl}`, chunked];
+    const connection = new RawConnection(app.baseUrl);
+    connection.socket.write(headOf(app.baseUrl, 'POST /logout', headers));
+    const answer = await connection.farewell();
+    expect([answer.status, answer.header('connection')]).toEqual([303, 'close']);
+    expect((await app.client().get('/account/keys', { headers: { cookie } })).status).toBe(303);
   });
 
   it('is not a link: GET does not log out', async () => {

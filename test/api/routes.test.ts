@@ -59,7 +59,7 @@ GET    /docs/:folder/:page                        general        none   256 ui  
 GET    /docs/:folder/:subfolder/:page             general        none   256 ui         html       optional
 GET    /errors                                    general        none   256 ui         html       optional
 GET    /errors/:code                              general        none   256 ui         html       optional
-POST   /logout                                    general        json   256 ui         html       optional
+POST   /logout                                    general        none   256 ui         html       optional
 GET    /install                                   general        none   256 ui         html       none
 GET    /install.sh                                general        none   256 ui         negotiated none
 GET    /install.ps1                               general        none   256 ui         negotiated none

@@ -70,10 +70,11 @@ export class AccountPagesController {
 
   /**
    * Ends the session of every session cookie in the request, so that a second cookie, which another
-   * host of the domain may have set, keeps no session open.
+   * host of the domain may have set, keeps no session open. The body is not read, so that no body
+   * keeps a session open either.
    */
   @Post('logout')
-  @Route({ summary: 'Ends the session of the browser' })
+  @Route({ body: { kind: 'none' }, summary: 'Ends the session of the browser' })
   async logOut(
     @ClientOrigin() origin: AuditOrigin,
     @Req() request: Request,
