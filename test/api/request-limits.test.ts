@@ -130,6 +130,9 @@ async function exchange(...bytes: string[]): Promise<RawAnswer> {
 /** Returns a chunk of a chunked body. */
 const chunk = (content: string) => `${content.length.toString(16)}\r\n${content}\r\n`;
 
+/** The end of a chunked body. */
+const END = '0\r\n\r\n';
+
 /** Checks the headers of every response. */
 function expectOurHeaders(answer: RawAnswer): void {
   const names = answer.headers.map(([name]) => name.toLowerCase());
@@ -223,6 +226,7 @@ describe('bodies', () => {
     ['the method is another', 405, 'POST /health', []],
     ['the route reads no body', 200, 'GET /health', []],
     ['the type is another', 415, 'POST /test/anything', ['Content-Type: text/plain']],
+    ['the type is missing', 415, 'POST /test/anything', []],
     [
       'it is compressed',
       415,
@@ -254,6 +258,38 @@ describe('bodies', () => {
     }
     socket.resume();
     expect((await connection.farewell()).status).toBe(413);
+  });
+
+  it.each([
+    ['/test/anything', 200],
+    ['/v1/credentials/aws/token', 200],
+    [`/api/v1/org/members/${crypto.randomUUID()}/promote`, 404],
+  ])('of no bytes count as no body, chunked and without a type: %s', async (path, status) => {
+    const { cookie, origin } = credentials;
+    const answerTo = (framing: string, body = '') => {
+      const headers = [`Cookie: ${cookie}`, `Origin: ${origin}`, framing, 'Connection: close'];
+      return exchange(headOf(app.baseUrl, `POST ${path}`, headers) + body);
+    };
+    const chunked = 'Transfer-Encoding: chunked';
+    const [without, empty] = [await answerTo('Content-Length: 0'), await answerTo(chunked, END)];
+    expect([without.status, empty.status]).toEqual([status, status]);
+    const refused = await answerTo(chunked, chunk('{}') + END);
+    expect([refused.status, JSON.parse(refused.body)]).toMatchObject([
+      415,
+      { code: 'unsupported_media_type' },
+    ]);
+  });
+
+  it('of no bytes leave the connection open', async () => {
+    const connection = new RawConnection(app.baseUrl);
+    const head = headOf(app.baseUrl, 'POST /test/anything', ['Transfer-Encoding: chunked']);
+    for (let turn = 1; turn <= 2; turn += 1) {
+      connection.socket.write(head);
+      connection.socket.write(END);
+      await expect.poll(() => connection.received.split('HTTP/1.1 200').length).toBe(turn + 1);
+    }
+    expect(connection.socket.closed).toBe(false);
+    connection.socket.destroy();
   });
 
   it('that the client cuts short are not logged as a fault of the service', async () => {
@@ -379,6 +415,17 @@ describe('the Expect header', () => {
     await connection.receives('HTTP/1.1 100 Continue');
     expect(connection.received).toBe('HTTP/1.1 100 Continue\r\n\r\n');
     connection.socket.write('{"a":1}');
+    await connection.receives('HTTP/1.1 200 OK');
+    connection.socket.destroy();
+  });
+
+  it('with 100-continue gets 100 Continue for chunks without a type, which may be none', async () => {
+    const headers = ['Expect: 100-continue', 'Transfer-Encoding: chunked'];
+    const connection = new RawConnection(app.baseUrl);
+    connection.socket.write(headOf(app.baseUrl, 'POST /test/anything', headers));
+    await connection.receives('HTTP/1.1 100 Continue');
+    expect(connection.received).toBe('HTTP/1.1 100 Continue\r\n\r\n');
+    connection.socket.write(END);
     await connection.receives('HTTP/1.1 200 OK');
     connection.socket.destroy();
   });

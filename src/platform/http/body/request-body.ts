@@ -24,7 +24,10 @@ export function assertDeclaredSize({ headers }: Request, { max }: BodyRule): voi
   if (declared !== undefined && Number(declared) > max) throw tooLarge(max);
 }
 
-/** Returns true if a request has a body that its route reads. */
+/**
+ * Returns true if a request has a body that its route reads. A chunked body can turn out to be
+ * empty.
+ */
 export function hasBodyFor({ method, headers }: Request, { kind }: BodyRule): boolean {
   const isSent =
     headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
@@ -44,17 +47,30 @@ export async function parseBody(
 ): Promise<void> {
   if (kind === 'none') return;
   const reader = BODY_READERS[kind === 'raw' ? 'json' : kind];
-  assertType(request, reader);
+  const mayBeEmpty = isUntypedStream(request);
+  if (!mayBeEmpty) assertType(request, reader);
   if (expectsContinue(request)) response.writeContinue();
-  const body = await readBody(request, response, max);
-  if (body === 'too-large') throw tooLarge(max);
+  const body = await readBody(request, response, mayBeEmpty ? 0 : max);
+  if (body === 'too-large') throw mayBeEmpty ? wrongType(reader) : tooLarge(max);
   if (body === 'cut-off') throw new DomainError('malformed_body', 'The body ended too early.');
   if (body.length === 0) return;
   request.body = kind === 'raw' ? body : reader.parse(decode(body));
 }
 
+/**
+ * Returns true for a chunked body without a media type. Some clients send one of no bytes in place
+ * of no body, so the first byte decides if the missing type is refused.
+ */
+function isUntypedStream({ headers }: Request): boolean {
+  return headers['transfer-encoding'] !== undefined && headers['content-type'] === undefined;
+}
+
 function tooLarge(limit: number): DomainError {
   return new DomainError('body_too_large', `The body may have at most ${limit} bytes here.`);
+}
+
+function wrongType({ name }: BodyReader): DomainError {
+  return new DomainError('unsupported_media_type', `The body must be ${name}.`);
 }
 
 /**
@@ -64,9 +80,7 @@ function tooLarge(limit: number): DomainError {
  */
 function assertType({ headers }: Request, reader: BodyReader): void {
   const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';');
-  if (!reader.accepts.test(type.trim())) {
-    throw new DomainError('unsupported_media_type', `The body must be ${reader.name}.`);
-  }
+  if (!reader.accepts.test(type.trim())) throw wrongType(reader);
   const isPlain =
     (headers['content-encoding'] ?? 'identity').toLowerCase() === 'identity' &&
     (headers['transfer-encoding'] ?? 'chunked').toLowerCase() === 'chunked';
