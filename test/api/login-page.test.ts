@@ -20,8 +20,9 @@ describe('the login page', () => {
     token_endpoint_auth_method: 'none',
   });
 
-  async function loginPageOf(browser: Client, clientId: string) {
+  async function loginPageOf(browser: Client, clientId: string, more: Record<string, string> = {}) {
     const query = new URLSearchParams({
+      ...more,
       client_id: clientId,
       response_type: 'code',
       redirect_uri: CALLBACK,
@@ -66,6 +67,21 @@ describe('the login page', () => {
         .get(`/login?redirect_to=${encodeURIComponent(target)}&application=Evil`);
       expect([status, named.test(text), text.includes('Evil')]).toEqual([200, false, false]);
     }
+  });
+
+  it('passes the login_hint of an application on to the identity provider', async () => {
+    const { clientId } = await addApplication(app, metadata('Hinting'), { owner: OWNER });
+    const hint = 'ada+a&provider=other #1@page.example';
+    const upstream = async (more: Record<string, string>) => {
+      const browser = app.client();
+      const { text } = await loginPageOf(browser, clientId, more);
+      const [, href = ''] = /href="(\/login\?provider=demo[^"]*)"/.exec(text) ?? [];
+      const { status, headers } = await browser.get(href.replaceAll('&amp;', '&'));
+      expect(status).toBe(303);
+      return new URL(headers.get('location') ?? '').searchParams.getAll('login_hint');
+    };
+    expect(await upstream({ login_hint: hint })).toEqual([hint]);
+    expect(await upstream({})).toEqual([]);
   });
 
   it('10.26 offers the security key first in a browser that used one', async () => {

@@ -86,10 +86,9 @@ export class LoginPageController {
       response.redirect(303, upstream.href);
       return;
     }
-    const back = encodeURIComponent(redirectTo);
     const providers = this.providers.list().map(({ slug, name }) => ({
       name,
-      href: `/login?provider=${slug}&redirect_to=${back}`, // a slug is [a-z0-9-]
+      href: departureTo(slug, redirectTo, query.login_hint),
     }));
     const html = this.views.render('login', {
       person: person(session),
@@ -112,6 +111,16 @@ export class LoginPageController {
     const uid = INTERACTION.exec(new URL(redirectTo).pathname)?.[1];
     return uid === undefined ? undefined : this.pending.applicationOf(uid);
   }
+}
+
+/**
+ * Returns the address that starts a sign-in at an identity provider.
+ * @param hint the account that an application suggests; the identity provider gets it too
+ */
+function departureTo(slug: string, redirectTo: string, hint: string | undefined): string {
+  const query = new URLSearchParams({ provider: slug, redirect_to: redirectTo });
+  if (hint !== undefined) query.set('login_hint', hint);
+  return `/login?${query.toString()}`;
 }
 
 /**
