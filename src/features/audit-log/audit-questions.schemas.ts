@@ -44,6 +44,8 @@ export const SAVE_QUESTION = z
     name: NAME.describe('The name of the question.'),
     type: fieldOf('type').describe('A type of events, or a group of types.'),
     person: fieldOf('person').describe('A user: an id, an address, or the beginning of a name.'),
+    user: fieldOf('user').describe('The id of a user.'),
+    email: fieldOf('email').describe('The address of a user.'),
     client: fieldOf('client').describe('The id or the name of a client.'),
     target: fieldOf('target').describe('The name or the id of a target.'),
     key: fieldOf('key').describe('A security key: an id, an AAGUID or a part of its model.'),

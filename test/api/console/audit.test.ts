@@ -208,6 +208,54 @@ describe('the page of the audit log', () => {
     expect(cells('All')).toEqual(Array<number>(24).fill(2));
   });
 
+  it('filters by the parameters user and email of the API as by person, and keeps them', async () => {
+    const lin = 'lin@audit-page.example';
+    const [lins, may] = [
+      await addMember(app, ADA, lin),
+      await addMember(app, ADA, 'may@audit-page.example'),
+    ];
+    for (const id of [lins, may]) await orgApi(ada.client, 'POST', `/members/${id}/promote`);
+    const expected = eventsOf(await open(`/admin/audit?person=${lins}`));
+    expect(expected.length).toBeGreaterThan(0);
+    for (const [query, value] of [
+      [`user=${lins}`, lins],
+      ['email=lin%40audit-page.example', lin],
+    ] as const) {
+      const page = await open(`/admin/audit?${query}`);
+      expect(eventsOf(page)).toEqual(expected);
+      expect(page.text).toContain(`value="${value}"`);
+      expect(linkOf(page, 'Export as NDJSON')).toBe(
+        `/api/v1/org/audit-events?${query}&format=ndjson`,
+      );
+      const [, about] = /href="([^"]*)"><bdi>What did this person get\?/.exec(page.text) ?? [];
+      expect(about).toBe(`/admin/audit?type=credentials&amp;person=${encodeURIComponent(value)}`);
+      const saving = await open(linkOf(page, 'Save this question') ?? '');
+      expect(saving.text).toContain(`name="${query.split('=')[0]}" value="${value}"`);
+    }
+    // Every filter must hold: an event that ada caused about lin is not about may.
+    const both = await open(
+      `/admin/audit?user=${lins}&person=ada%40audit-page.example&type=changes`,
+    );
+    expect(eventsOf(both)).toEqual([expect.stringContaining(lin)]);
+    expect(
+      eventsOf(await open(`/admin/audit?user=${lins}&email=may%40audit-page.example`)),
+    ).toEqual([]);
+  });
+
+  it.each([
+    ['user', 'lin', 'must be the id of a user'],
+    ['email', 'lin', 'must be an e-mail address'],
+  ])('searches nothing by a %s that is none, and says why', async (name, text, problem) => {
+    const page = await open(`/admin/audit?${name}=${text}`);
+    expect(textOf(page.text)).toContain(problem);
+    expect([eventsOf(page), linkOf(page, 'Export as CSV')]).toEqual([[], undefined]);
+  });
+
+  it('has no field for user and email unless they are given', async () => {
+    const { text } = await open('/admin/audit');
+    expect([/name="user"/.test(text), /name="email"/.test(text)]).toEqual([false, false]);
+  });
+
   it('explains a filter that it cannot use, and keeps what was typed', async () => {
     const page = await open('/admin/audit?ip=10.1&from=&to=&person=ada%40audit-page.example');
     expect(page.status).toBe(200);

@@ -49,6 +49,13 @@ describe('the saved questions of an organization', () => {
     await orgApi(ada.client, 'DELETE', `${PATH}/${made.json.id as string}`);
   });
 
+  it('keep the id and the address of a user', async () => {
+    const filters = { user: await idOf(app, 'ada@asks.example'), email: 'ada@asks.example' };
+    const made = await orgApi(ada.client, 'POST', PATH, { name: 'Ada', ...filters });
+    expect([made.status, made.json.filters]).toEqual([201, filters]);
+    await orgApi(ada.client, 'DELETE', `${PATH}/${made.json.id as string}`);
+  });
+
   it('of another organization are never listed, and cannot be removed', async () => {
     const made = await orgApi(ada.client, 'POST', PATH, QUESTION);
     const path = `${PATH}/${made.json.id as string}`;
@@ -67,6 +74,8 @@ describe('the saved questions of an organization', () => {
     ['an unknown type', { name: 'All', type: 'colours' }],
     ['an unknown period', { name: 'All', type: 'access', period: 'someday' }],
     ['a network that is none', { name: 'All', ip: '10.1' }],
+    ['an id of a user that is none', { name: 'All', user: 'ada' }],
+    ['an address of a user that is none', { name: 'All', email: 'ada' }],
     ['a day that is none', { name: 'All', from: '2026-02-30' }],
     ['a filter that is too long', { name: 'All', person: 'a'.repeat(255) }],
   ])('are refused with %s', async (_, body) => {

@@ -8,11 +8,14 @@ import { daysOf, endOfDay, parseDay, PERIODS, type Period } from './periods.js';
 
 /**
  * The fields of a saved search of the audit log, as texts of a form. An empty field filters
- * nothing.
+ * nothing. `user` is an id and `email` an address; `person` is any of them or the beginning of a
+ * name. An event must match all of them that are set.
  */
 export const QUESTION_FIELDS = [
   'type',
   'person',
+  'user',
+  'email',
   'client',
   'target',
   'key',
@@ -44,6 +47,8 @@ export const LONGEST_FIELD = 254;
 export function problemOf(field: QuestionField, text: string): string | undefined {
   if (text.length > LONGEST_FIELD || !isSingleLine(text)) return 'must be one line, and shorter';
   if (field === 'type' && !isTypeFilter(text)) return 'must be the type of an event';
+  if (field === 'user' && !isUuid(text)) return 'must be the id of a user';
+  if (field === 'email' && !parseEmailAddress(text)) return 'must be an e-mail address';
   if (field === 'ip' && !parseNetwork(text)) {
     return 'must be an address or a network, such as 10.1.0.0/16';
   }
@@ -87,16 +92,16 @@ export interface AuditSearch extends Omit<AuditFilter, 'people'> {
 
 /** Returns the filter of a search. The caller has checked each field with {@link problemOf}. */
 export function searchOf(question: AuditQuestion): AuditSearch {
-  const { type, person, client, target, key, ip, request: requestId, from, to } = question;
+  const { type, person, user, email, client, target, key, ip, request, from, to } = question;
   const lastDay = to === undefined ? undefined : parseDay(to);
   return {
     types: type !== undefined && isTypeFilter(type) ? typesOfFilter(type) : undefined,
-    people: person === undefined ? [] : [person],
+    people: [user, email, person].filter((text) => text !== undefined),
     client,
     target,
     keys: key === undefined ? undefined : keysOf(key),
     network: ip === undefined ? undefined : parseNetwork(ip),
-    requestId,
+    requestId: request,
     from: from === undefined ? undefined : parseDay(from),
     to: lastDay && endOfDay(lastDay),
   };

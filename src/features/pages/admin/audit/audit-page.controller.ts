@@ -36,6 +36,8 @@ const TEXT = z.string().max(1024).optional();
 const QUERY = z.object({
   type: TEXT,
   person: TEXT,
+  user: TEXT,
+  email: TEXT,
   client: TEXT,
   target: TEXT,
   key: TEXT,

@@ -72,12 +72,13 @@ export function exportsOf(question: AuditQuestion) {
  * about the person in the form, and those that admins saved.
  */
 export function questionLinks(
-  { person }: AuditQuestion,
+  { person, email, user }: AuditQuestion,
   saved: readonly SavedQuestion[],
   now: Date,
 ): { readonly name: string; readonly href: string }[] {
   const own = saved.map(({ name, filters }): NamedQuestion => ({ name, question: filters }));
-  const about = person === undefined ? [] : questionsAbout(person);
+  const named = person ?? email ?? user;
+  const about = named === undefined ? [] : questionsAbout(named);
   return [...READY_QUESTIONS, ...about, ...own].map(({ name, question }) => ({
     name,
     href: hrefOf(questionAt(question, now)),
@@ -105,6 +106,8 @@ export function summaryOf(question: AuditQuestion): string {
   const words: Readonly<Record<QuestionField, string>> = {
     type: 'type',
     person: 'person',
+    user: 'user',
+    email: 'e-mail',
     client: 'application',
     target: 'target',
     key: 'key',
