@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { Body, Controller, Headers, HttpCode, Post } from '@nestjs/common';
 import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
@@ -10,6 +11,9 @@ import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
 import { isUuid } from '#platform/text/single-line.js';
+
+/** Matches the ids of deliveries. GitHub sends UUIDs today. */
+const DELIVERY = /^[ -~]{1,128}$/;
 
 /**
  * `POST /api/webhooks/github`: receives the events of the GitHub App. The request has no session or
@@ -56,11 +60,28 @@ export class GitHubWebhookController {
     if (!isSignedBy(webhookSecret, bytes, headers['x-hub-signature-256'])) {
       throw new DomainError('invalid_signature', 'X-Hub-Signature-256 does not fit the body.');
     }
-    const deliveryId = headers['x-github-delivery'] ?? '';
-    if (!isUuid(deliveryId)) {
-      throw new DomainError('invalid_request', 'X-GitHub-Delivery must be the id of a delivery.');
-    }
+    const deliveryId = deliveryIdOf(headers['x-github-delivery'] ?? '');
     const event = webhookEvent(headers['x-github-event'] ?? '', bytes);
     if (event.kind !== 'ignored') await this.links.apply(deliveryId, event, origin);
   }
+}
+
+/**
+ * Returns the UUID under which a delivery is recorded. It is the id of the delivery itself if that
+ * is a UUID. Otherwise it is made of the SHA-256 of the id (UUIDv8, RFC 9562 §5.8), so that a
+ * delivery that comes again has the same UUID.
+ *
+ * @throws DomainError invalid_request
+ */
+function deliveryIdOf(text: string): string {
+  if (!DELIVERY.test(text)) {
+    throw new DomainError('invalid_request', 'X-GitHub-Delivery must be the id of a delivery.');
+  }
+  if (isUuid(text)) return text;
+  const bytes = hash('sha256', text, 'buffer');
+  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x80, 6); // version 8
+  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8); // the variant of RFC 9562
+  return bytes
+    .toString('hex', 0, 16)
+    .replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }

@@ -113,13 +113,31 @@ describe('POST /api/webhooks/github', () => {
     expect(await isSuspended()).toBe(true);
   });
 
-  it('ignores a delivery id that comes again', async () => {
-    const delivery = randomUUID();
+  it.each([
+    ['a UUID', randomUUID()],
+    ['no UUID', 'delivery 4711/~'],
+    ['one character', '1'],
+    ['128 characters', 'x'.repeat(128)],
+  ])('ignores a delivery id that comes again: %s', async (_, delivery) => {
+    const first = await state();
     expect((await send(signed('suspend', {}, delivery))).status).toBe(204);
     const before = await state();
+    expect(before.deliveries - first.deliveries).toBe(1);
     expect((await send(signed('unsuspend', {}, delivery))).status).toBe(204);
     expect(await state()).toEqual(before);
     expect(await isSuspended()).toBe(true);
+  });
+
+  it('records a UUID as it is, in any case, and another id as the same UUID each time', async () => {
+    const idOf = async (delivery: string) => {
+      await rows(running.app.dataSource, 'DELETE FROM github_deliveries');
+      expect((await send(signed('suspend', {}, delivery))).status).toBe(204);
+      return rows(running.app.dataSource, 'SELECT id FROM github_deliveries');
+    };
+    const uuid = randomUUID();
+    expect(await idOf(uuid.toUpperCase())).toEqual([{ id: uuid }]);
+    // The first 16 bytes of the SHA-256 of "abc", with the bits of version 8 and of the variant.
+    expect(await idOf('abc')).toEqual([{ id: 'ba7816bf-8f01-8fea-8141-40de5dae2223' }]);
   });
 
   it('acts once on 20 parallel deliveries of one id', async () => {
@@ -172,10 +190,12 @@ describe('POST /api/webhooks/github', () => {
     const { github } = running;
     const answers = [
       await send(github.webhook('installation', { action: 'suspend' })),
-      await send(signed('suspend', {}, 'no-uuid')),
+      await send(signed('suspend'), { 'x-github-delivery': '' }),
+      await send(signed('suspend', {}, 'x'.repeat(129))),
+      await send(signed('suspend', {}, 'caf\u00e9')),
       await send(signed('suspend'), { 'content-type': 'text/plain' }),
     ];
-    expect(answers.map(({ status }) => status)).toEqual([400, 400, 415]);
+    expect(answers.map(({ status }) => status)).toEqual([400, 400, 400, 400, 415]);
   });
 
   it('removes a deleted installation with its tokens, which GitHub has ended', async () => {
