@@ -45,9 +45,11 @@ describe('the next try of a notice', () => {
     expect(nextTry({ ...FAILED, hasGivenWay: true, left: 0 })).toBeUndefined();
   });
 
-  it('is never after a day, however late the receiver wants it', () => {
+  it('is as late as the receiver asked for, and never after a day', () => {
     expect(nextTry({ ...FAILED, left: 0 })).toBeUndefined();
-    expect(nextTry({ ...FAILED, told: 999_999 })).toBe(3_600_000);
+    expect(nextTry({ ...FAILED, told: 7_200 })).toBe(7_200_000);
+    expect(nextTry({ ...FAILED, told: 999_999 })).toBe(DAY);
+    expect(nextTry({ ...FAILED, told: 999_999_999 })).toBe(DAY);
     expect(nextTry({ ...FAILED, left: 1000, told: 90 })).toBe(1000);
   });
 });

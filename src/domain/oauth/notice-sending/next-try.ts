@@ -36,9 +36,6 @@ export interface FailedTry {
   readonly hasGivenWay?: boolean | undefined;
 }
 
-/** The longest pause, in seconds, that the service accepts from a receiver. */
-const LONGEST_TOLD = 3_600;
-
 /**
  * Returns the milliseconds until the next attempt; undefined if the notice is given up as a dead
  * letter. A pause that the receiver asks for delays the attempt, but not beyond `give_up_at`: the
@@ -53,7 +50,7 @@ export function nextTry(failed: FailedTry): number | undefined {
       : Math.min(FIRST_PAUSE * 2 ** Math.min(tries - 1, 16), LONGEST_PAUSE);
   if (pause === undefined || left <= 0) return undefined;
   if (failed.hasGivenWay) return 0;
-  const asked = Math.min(told ?? 0, LONGEST_TOLD) * 1000;
+  const asked = (told ?? 0) * 1000;
   return Math.min(left, Math.max(pause * (1 + JITTER * chance), asked));
 }
 
