@@ -70,22 +70,29 @@ export async function tokenFor(context: CommandContext, target: GitTarget): Prom
   return folder.withLock(GIT_FOLDER, async () => {
     const other = cachedToken(context, target);
     if (other) return other;
-    const user = readAnyToken(folder, 'token')?.user?.id;
-    const client = await context.client();
-    const { owner, repository } = target;
-    const asked = { owner, repositories: [repository] };
-    const issued = await client.post<GitToken>('/v1/credentials/github/token', asked);
-    const { token, expires_at } = issued;
-    // A token with a line feed would add lines to the answer to git, so it is refused.
-    if (!/^[!-~]+$/.test(token) || Number.isNaN(Date.parse(expires_at))) {
-      throw new CliFailure('The answer of the server is no token for GitHub.', 'Run: svc doctor');
-    }
-    if (user !== undefined && readAnyToken(folder, 'token')?.user?.id !== user) {
-      throw new CliFailure('Another user has logged in meanwhile.', 'Run the command again.');
-    }
-    folder.writeJson(fileOf(target), { token, expires_at });
-    return { token, expires_at };
+    const issued = await askForToken(context, target);
+    folder.writeJson(fileOf(target), issued);
+    return issued;
   });
+}
+
+/**
+ * Asks the server for a token. If there is another login when the answer arrives, the token is
+ * dropped, because it ends with the earlier login, and the server is asked again.
+ */
+async function askForToken(context: CommandContext, target: GitTarget): Promise<GitToken> {
+  const client = await context.client();
+  const { owner, repository } = target;
+  const asked = { owner, repositories: [repository] };
+  const issued = await client.post<GitToken>('/v1/credentials/github/token', asked);
+  const { token, expires_at } = issued;
+  // A token with a line feed would add lines to the answer to git, so it is refused.
+  if (!/^[!-~]+$/.test(token) || Number.isNaN(Date.parse(expires_at))) {
+    throw new CliFailure('The answer of the server is no token for GitHub.', 'Run: svc doctor');
+  }
+  // The request itself may have renewed the login, if the server demanded a touch.
+  const isSameLogin = readAnyToken(context.folder(), 'token')?.access_token === client.sentToken;
+  return isSameLogin ? { token, expires_at } : askForToken(context, target);
 }
 
 /**

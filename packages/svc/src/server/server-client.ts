@@ -70,8 +70,17 @@ export interface ClientParts {
  */
 export class ServerClient {
   #nonce: string | undefined;
+  #sentToken: string | undefined;
 
   constructor(private readonly parts: ClientParts) {}
+
+  /**
+   * The access token of the last request that had one. If the server demanded a touch, it is the
+   * new token, so that a caller can tell from which login an answer came.
+   */
+  get sentToken(): string | undefined {
+    return this.#sentToken;
+  }
 
   /** Sends a GET request and returns the JSON of the answer. */
   get<T>(path: string): Promise<T> {
@@ -167,6 +176,7 @@ export class ServerClient {
     token: string | undefined,
   ): Promise<PlainRequest> {
     const url = new URL(path, this.parts.server).href;
+    this.#sentToken = token ?? this.#sentToken;
     const proof = await this.parts.dpopKey.proof(method, url, { token, nonce: this.#nonce });
     const body = json === undefined ? form && encodeForm(form) : JSON.stringify(json);
     const type = json === undefined ? 'application/x-www-form-urlencoded' : 'application/json';
