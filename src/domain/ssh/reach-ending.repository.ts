@@ -21,15 +21,19 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
  */
 const TOUCHES = fragment`(SELECT s.touches FROM sessions s WHERE s.id = c.session_id)`;
 
+/** The time at which a certificate `c` ends, which is part of it and cannot become earlier. */
+const ENDS = fragment`c.valid_before`;
+
 /**
  * Revokes certificates with principals of a group of hosts. It does so if the group does not admit
- * the person any more, or does not have one of the principals any more.
+ * the person any more, or does not have one of the principals any more. After a change of the
+ * conditions it also revokes a certificate that ends later than a new one would.
  */
 export const CERTIFICATE_ENDING: ReachEnding = {
   kinds: ['host_group'],
 
   async endBatch(tx: EntityManager, ending: Ending, most: number): Promise<EndedReaches> {
-    const refused = fragment`(${isRefusedNow(ending, fragment`c.user_id`, TOUCHES)}
+    const refused = fragment`(${isRefusedNow(ending, fragment`c.user_id`, TOUCHES, { ends: ENDS })}
       OR NOT c.principals <@ coalesce((SELECT t.principals FROM access_targets t WHERE t.id = c.target_id), '{}'))`;
     const after = ending.place === '' ? '0' : ending.place;
     const rows = await sql<{ serial: string; user_id: string; is_refused: boolean }>(tx)`
@@ -64,7 +68,7 @@ export const CERTIFICATE_ENDING: ReachEnding = {
     const [row] = await sql<{ certificates: number }>(tx)`
       SELECT count(*)::int AS certificates
       FROM ssh_certificate_groups c JOIN ssh_certificates x ON x.serial = c.serial
-      WHERE c.target_id = ${targetId} AND ${isOfLoser(losers, fragment`c.user_id`, TOUCHES)}
+      WHERE c.target_id = ${targetId} AND ${isOfLoser(losers, fragment`c.user_id`, TOUCHES, ENDS)}
         AND x.revoked_at IS NULL AND x.valid_before > now()`;
     return { certificates: row?.certificates ?? 0 };
   },

@@ -154,6 +154,8 @@ describe('the queue of ended reaches', () => {
         k: { at: now - 7200, uv: null, fips: false },
         l: { at: now - 60, uv: now - 60, fips: true },
       });
+      // A certificate that ends later than the touch allows would end too, below.
+      await endCertificatesIn(600);
       for (const target of sorted()) {
         await setRule(dataSource, target, { access: 'assigned', ...condition });
       }
@@ -166,6 +168,49 @@ describe('the queue of ended reaches', () => {
   async function touch(person: Person | undefined, touches: object): Promise<void> {
     await run('UPDATE sessions SET touches = $2 WHERE id = $1', [person?.sessionId, touches]);
   }
+
+  /** Moves the end of each certificate to some seconds from now. */
+  async function endCertificatesIn(seconds: number, userId?: string): Promise<void> {
+    for (const table of ['ssh_certificates', 'ssh_certificate_groups']) {
+      await run(
+        `UPDATE ${table} SET valid_before = now() + make_interval(secs => $1)
+         WHERE $2::uuid IS NULL OR user_id = $2`,
+        [seconds, userId ?? null],
+      );
+    }
+  }
+
+  it('revokes a certificate that ends later than the newest touch that fits allows', async () => {
+    const ago = (seconds: number) => Date.now() / 1000 - seconds;
+    const fits = { at: ago(60), uv: null, fips: true };
+    // The newest touch that fits is 800 seconds old, so a certificate ends in 100 seconds.
+    const newer = { at: ago(60), uv: null, fips: false };
+    await touch(inGroup, { k: newer, l: { ...fits, at: ago(800) } });
+    await touch(alone, { k: fits });
+    await touch(both, { k: fits });
+    await endCertificatesIn(600, idOf(inGroup));
+    await endCertificatesIn(600, idOf(alone));
+    const { hosts } = world.targets;
+    const rule = { access: 'assigned', models: 'fips-only' } as const;
+    const kept = async () =>
+      Promise.all(
+        [inGroup, alone, both].map(
+          async (person) => (await world.held({ id: idOf(person) })).certificates,
+        ),
+      );
+    await setRule(dataSource, hosts, rule);
+    await endings.drain();
+    expect(await kept()).toEqual([1, 1, 1]);
+    await setRule(dataSource, hosts, { ...rule, touchWithin: 900 });
+    await endings.drain();
+    expect(await kept()).toEqual([0, 1, 0]);
+    const ended = (await endedEvents(dataSource)).map(
+      ({ subject_id, details }) => `${details.rule} ${subject_id}`,
+    );
+    expect(ended.toSorted()).toEqual(
+      [inGroup, both].map((person) => `condition ${idOf(person)}`).toSorted(),
+    );
+  });
 
   it('ends nothing when a condition goes, and nothing when a name or a pattern of hosts changes', async () => {
     for (const target of sorted()) {

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { accessApi, linkInstallation, putRule } from '../../support/access-api.js';
+import { accessApi, addHostGroup, linkInstallation, putRule } from '../../support/access-api.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
-import type { Client } from '../../support/client.js';
+import { newAddress, type Client } from '../../support/client.js';
 import { lockWaiters } from '../../support/lock-waiters.js';
 import { idOf } from '../../support/org-api.js';
 import { count, rows } from '../../support/rows.js';
+import { newPublicKeyLine } from '../../support/ssh-public-keys.js';
 
 const PATH = '/github_installation/900';
 const TOKENS = 'github_tokens WHERE installation_id = 900 AND revoke_reason IS NULL';
@@ -90,5 +91,59 @@ describe('the answer to a change that ends a reach', () => {
       },
       change: 'rule',
     });
+  });
+});
+
+describe('a certificate that ends later than a new condition allows', () => {
+  let cleo: Client;
+  beforeAll(async () => {
+    ({ client: cleo } = await app.enrolled('cleo@endings.example'));
+  });
+
+  const issue = async () => {
+    const body = { public_key: newPublicKeyLine() };
+    const answer = await cleo.post('/v1/credentials/ssh', body, { address: newAddress() });
+    expect(answer.status).toBe(200);
+    const left = (Date.parse(answer.json.valid_before as string) - Date.now()) / 1000;
+    return { serial: answer.json.serial as string, left };
+  };
+  const isRevoked = async (serial: string) =>
+    (await app.client().get(`/v1/credentials/ssh/krl/${serial}`)).json.revoked as boolean;
+  const within = (seconds: number) => ({
+    access: 'everyone' as const,
+    conditions: { touch_within_seconds: seconds },
+  });
+
+  it('is revoked before the answer, and the preview counts it', async () => {
+    const path = await addHostGroup(admin, 'outlived');
+    const old = await issue();
+    expect(old.left).toBeGreaterThan(3_600);
+    const wanted = { ...within(60), assignments: [] };
+    const preview = await accessApi(admin, 'POST', `${path}/preview`, wanted);
+    expect(preview.json.ends).toEqual({ certificates: 1 });
+    expect((await putRule(admin, path, within(60))).status).toBe(200);
+    expect(await isRevoked(old.serial)).toBe(true);
+
+    const short = await issue();
+    expect(short.left).toBeLessThanOrEqual(60);
+    expect(await isRevoked(short.serial)).toBe(false);
+    // A certificate that ends in time stays, under a looser condition and under a narrower one.
+    expect((await putRule(admin, path, within(7_200))).status).toBe(200);
+    expect((await putRule(admin, path, within(3_600))).status).toBe(200);
+    expect(await isRevoked(short.serial)).toBe(false);
+    expect((await accessApi(admin, 'POST', `${path}/preview`, wanted)).json.ends).toEqual({
+      certificates: 0,
+    });
+  });
+
+  it('stays if the condition becomes looser', async () => {
+    const path = await addHostGroup(admin, 'loosened');
+    expect((await putRule(admin, path, within(1_800))).status).toBe(200);
+    const { serial, left } = await issue();
+    expect(left).toBeLessThanOrEqual(1_800);
+    for (const looser of [within(3_600), { access: 'everyone' as const }]) {
+      expect((await putRule(admin, path, looser)).status).toBe(200);
+      expect(await isRevoked(serial)).toBe(false);
+    }
   });
 });

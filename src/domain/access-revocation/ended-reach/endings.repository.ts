@@ -9,6 +9,7 @@ import {
   fittingTouchSql,
   hasConditionsSql,
   isMetBy,
+  outlivesTouch,
 } from '#domain/access/reach/reach.repository.js';
 import type { EndedReach, EndedRule, Ending, Losers } from './reach-ending.js';
 
@@ -166,22 +167,44 @@ function targetIdOf({ clientId, installationId, targetId }: Ending): string {
  * the new conditions. A session that has ended does not meet them.
  *
  * @param touches the touches of security keys in the session, as JSON; NULL without a session
- * @param present the condition that a target `t` is the one to check; by default it is the target
- *   of the queued row, which may be deleted
+ * @param options.present the condition that a target `t` is the one to check; by default it is the
+ *   target of the queued row, which may be deleted
+ * @param options.ends the time at which the credential ends, for a kind that ends with the touch.
+ *   A credential that ends later than the new conditions allow does not meet them.
  */
 export function isRefusedNow(
   { targetId, rule }: Pick<Ending, 'targetId' | 'rule'>,
   userId: SqlFragment,
   touches: SqlFragment,
-  present = fragment`t.id = ${targetId}`,
+  {
+    present = fragment`t.id = ${targetId}`,
+    ends,
+  }: { readonly present?: SqlFragment; readonly ends?: SqlFragment } = {},
 ): SqlFragment {
   const t = fragment`t`;
   const isMet =
     rule === 'condition'
-      ? fragment`AND (NOT ${hasConditionsSql(t)} OR ${isMetBy(t, fittingTouchSql(t, touches))})`
+      ? fragment`AND (NOT ${hasConditionsSql(t)} OR ${isMetInTime(t, touches, ends)})`
       : fragment``;
   return fragment`NOT EXISTS (
     SELECT FROM access_targets t WHERE ${present} AND ${admits(t, userId)} ${isMet})`;
+}
+
+/**
+ * Returns the SQL condition that the touches of a session meet the conditions of a target, and that
+ * the credential does not end later than they allow.
+ *
+ * @param ends the time at which the credential ends; undefined for a kind that does not end with
+ *   the touch
+ */
+function isMetInTime(
+  target: SqlFragment,
+  touches: SqlFragment,
+  ends: SqlFragment | undefined,
+): SqlFragment {
+  const touch = fittingTouchSql(target, touches);
+  const isMet = isMetBy(target, touch);
+  return ends ? fragment`(${isMet} AND NOT ${outlivesTouch(target, touch, ends)})` : isMet;
 }
 
 /**
@@ -197,13 +220,19 @@ export function isAmong({ userIds }: Pick<Ending, 'userIds'>, userId: SqlFragmen
  * are those of the session in which the person got the credential.
  *
  * @param touches the touches of security keys in the session, as JSON, or NULL
+ * @param ends the time at which the credential ends, for a kind that ends with the touch
  */
-export function isOfLoser(losers: Losers, userId: SqlFragment, touches: SqlFragment): SqlFragment {
+export function isOfLoser(
+  losers: Losers,
+  userId: SqlFragment,
+  touches: SqlFragment,
+  ends?: SqlFragment,
+): SqlFragment {
   if ('userIds' in losers) return isAmong(losers, userId);
   const { unmet, except } = losers;
   const w = fragment`w`;
   return fragment`(${userId} <> ALL (${except}::uuid[]) AND NOT coalesce((
-    SELECT ${isMetBy(w, fittingTouchSql(w, touches))}
+    SELECT ${isMetInTime(w, touches, ends)}
     FROM (SELECT ${unmet.touchWithinSeconds}::int AS touch_within_seconds, ${unmet.models}::text AS models,
                  ${unmet.userVerification}::text AS user_verification) w), false))`;
 }

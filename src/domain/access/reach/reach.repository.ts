@@ -160,6 +160,22 @@ export function isMetBy(target: SqlFragment, touch: SqlFragment): SqlFragment {
 }
 
 /**
+ * Returns the SQL condition that a credential ends after the touch of a security key has become too
+ * old for a target. `reach_of_hosts` computes the end of a new certificate by the same formula. The
+ * condition is false if the target limits no age of the touch, or if the touch is NULL.
+ *
+ * @param touch the time of the touch, in seconds since 1970
+ * @param ends the time at which the credential ends
+ */
+export function outlivesTouch(
+  target: SqlFragment,
+  touch: SqlFragment,
+  ends: SqlFragment,
+): SqlFragment {
+  return fragment`coalesce(${ends} > to_timestamp(${touch} + ${target}.touch_within_seconds), false)`;
+}
+
+/**
  * Returns the SQL condition that the rule of a target admits a user, without the conditions on the
  * touch of a security key. No row is locked: an issuing statement compares the version of the rules
  * afterwards, and lists and previews only show what was committed. `OFFSET 0` keeps PostgreSQL from

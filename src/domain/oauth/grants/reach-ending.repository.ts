@@ -68,7 +68,7 @@ async function endGrants(tx: EntityManager, ending: Ending, most: number): Promi
   // The target is identified by the client, because an application that moved to another
   // organization has a new row in `access_targets`. The rule of the new row then decides.
   const present = fragment`t.client_id = ${ending.clientId}`;
-  const refused = isRefusedNow(ending, fragment`g.user_id`, TOUCHES, present);
+  const refused = isRefusedNow(ending, fragment`g.user_id`, TOUCHES, { present });
   const rows = await sql<Row>(tx)`
     SELECT encode(g.id, 'hex') AS place, g.user_id, ${refused} AS is_refused
     FROM oauth_grants g
