@@ -1,7 +1,8 @@
 import type { AuditPlace } from '#domain/audit/audit-filter.js';
-import { activityText, isByOperator } from './activity-text.js';
+import { activityText } from './activity-text.js';
 import { listHeldCertificates, type HeldRecords } from './held-records.repository.js';
 import { listOwnEvents, type EventRange, type OwnEvent } from './own-events.repository.js';
+import { ownDetails } from './own-details.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
@@ -77,7 +78,6 @@ async function* activity(userId: string, read: ReadPart) {
 
 function exportedEvent(event: OwnEvent, userId: string) {
   const { id, type, createdAt, requestId } = event;
-  const details = isByOperator(event) ? withoutOperator(event.details) : event.details;
   const { ip, userAgent } = originFor(event, userId);
   return {
     id,
@@ -87,17 +87,8 @@ function exportedEvent(event: OwnEvent, userId: string) {
     address: ip,
     device: userAgent,
     request_id: requestId,
-    details,
+    details: ownDetails(event, userId),
   };
-}
-
-/**
- * Removes the names of the operator of the service and of the operator's machine from the details
- * of an event. Only the admins of the organization may see them.
- */
-function withoutOperator(details: OwnEvent['details']): OwnEvent['details'] {
-  const { os_user: _1, os_uid: _2, sudo_user: _3, host: _4, ...others } = details;
-  return others;
 }
 
 /**

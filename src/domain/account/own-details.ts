@@ -1,0 +1,76 @@
+import type { AuditType } from '#domain/audit/audit-event.js';
+import { isByOperator } from './activity-text.js';
+import type { OwnEvent } from './own-events.repository.js';
+
+type Details = OwnEvent['details'];
+
+/**
+ * The details of events about access rules that the actor or the subject of the event may see. A
+ * member does not see which targets and SCIM groups exist, so the ids of both are left out.
+ */
+const OF_REACH: Partial<Record<AuditType, (details: Details) => Details>> = {
+  access_refused: ({ target, conditions }) => ({
+    target: withoutId(target),
+    ...(conditions !== undefined && { conditions }),
+  }),
+  access_ended: ({ target, rule, ...others }) => ({
+    target: withoutId(target),
+    rule,
+    ...countsIn(others),
+  }),
+  access_rule_changed: withoutGroups,
+};
+
+/**
+ * Returns the details of an event that its actor or its subject may see. Of a refusal these are
+ * what the request named, so that an unknown target looks the same as an unassigned one.
+ *
+ * @param userId the user who reads the details
+ */
+export function ownDetails(event: OwnEvent, userId: string): Details {
+  const details = isByOperator(event) ? withoutOperator(event.details) : event.details;
+  const own = OF_REACH[event.type]?.(details) ?? details;
+  return event.actorId === userId ? own : withoutScimToken(own);
+}
+
+/**
+ * Removes the names of the operator of the service and of the operator's machine from the details
+ * of an event. Only the admins of the organization may see them.
+ */
+function withoutOperator(details: Details): Details {
+  const { os_user: _1, os_uid: _2, sudo_user: _3, host: _4, ...others } = details;
+  return others;
+}
+
+/** Removes the id of the SCIM token that made a change. Only admins may see it. */
+function withoutScimToken(details: Details): Details {
+  const { scim_token_id: _, ...others } = details;
+  return others;
+}
+
+/** Removes the id of a target. A request may have named a target that does not exist. */
+function withoutId(target: unknown): Details {
+  const { kind, name } = Object(target) as Details;
+  return { kind, name };
+}
+
+/** Returns the numbers of the ended credentials, such as `certificates`. */
+function countsIn(details: Details): Details {
+  return Object.fromEntries(
+    Object.entries(details).filter(([, value]) => typeof value === 'number'),
+  );
+}
+
+/**
+ * Removes the SCIM groups that a change of a rule assigned or removed. The people stay. A list of
+ * which nothing is left is removed.
+ */
+function withoutGroups(details: Details): Details {
+  return Object.fromEntries(
+    Object.entries(details).flatMap(([name, value]): [string, unknown][] => {
+      if (!Array.isArray(value)) return [[name, value]];
+      const people = value.filter((each) => !Object.hasOwn(Object(each), 'group'));
+      return people.length === 0 ? [] : [[name, people]];
+    }),
+  );
+}
