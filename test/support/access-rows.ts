@@ -163,11 +163,16 @@ export interface QueuedEnding {
   readonly target_id: string;
   readonly rule: string;
   readonly user_ids: string[] | null;
+  /** The members of removed groups. */
+  readonly member_ids: string[] | null;
 }
 
 /** Lists the queue of ended access, the oldest row first. */
 export function queuedEndings(connection: DataSource): Promise<QueuedEnding[]> {
-  return rows(connection, 'SELECT target_id, rule, user_ids FROM access_endings ORDER BY id');
+  return rows(
+    connection,
+    'SELECT target_id, rule, user_ids, member_ids FROM access_endings ORDER BY id',
+  );
 }
 
 function columnsOf(assignee: Assignee): [string | null, string | null] {

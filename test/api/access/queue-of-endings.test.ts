@@ -118,9 +118,48 @@ describe('the queue of ended reaches', () => {
     await expectHeld({ inGroup: true, alone: false, both: true });
     await run('TRUNCATE access_endings');
     for (const target of sorted()) await unassign(dataSource, target, { groupId: group });
-    await expectQueued('assignment', null);
+    // A row with the members of the group, and one about every person, which comes after it.
+    const queue = await queuedEndings(dataSource);
+    const members = [inGroup, both].map(idOf).toSorted();
+    for (const target of sorted()) {
+      const queued = queue.filter((row) => row.target_id === target);
+      expect(queued.map((row) => [row.rule, row.user_ids, row.member_ids?.toSorted()])).toEqual([
+        ['assignment', null, members],
+        ['assignment', null, undefined],
+      ]);
+    }
     await endings.drain();
     await expectHeld({ inGroup: false, alone: false, both: false });
+  });
+
+  it('lists the people and the members of what one change removes, each in a row', async () => {
+    const { hosts } = world.targets;
+    const other = await makeGroupRow(dataSource, world.orgId, 'other', [idOf(inGroup)]);
+    await assign(dataSource, hosts, { groupId: other });
+    await run('DELETE FROM access_assignments WHERE target_id = $1', [hosts]);
+    const queue = await queuedEndings(dataSource);
+    expect(queue.map((row) => [row.user_ids?.toSorted(), row.member_ids?.toSorted()])).toEqual([
+      [[alone, both].map(idOf).toSorted(), undefined],
+      [undefined, [inGroup, both].map(idOf).toSorted()],
+      [undefined, undefined],
+    ]);
+    await endings.drain();
+    for (const person of [inGroup, alone, both]) {
+      expect(await world.held({ id: idOf(person) })).toMatchObject({ certificates: 0 });
+    }
+  });
+
+  it('records of the members of a removed group only those who held something', async () => {
+    const [bare] = await world.people(1, 'a token');
+    await run('INSERT INTO group_members VALUES ($1, $2)', [group, idOf(bare)]);
+    const queued = await dataSource.transaction(async (tx) => {
+      await unassign(tx, world.targets.hosts, { groupId: group });
+      return endings.label(tx, {});
+    });
+    await endings.settle(queued ?? { ids: [] });
+    expect((await endedEvents(dataSource)).map(({ subject_id }) => subject_id)).toEqual([
+      idOf(inGroup),
+    ]);
   });
 
   it('ends what a rule for everyone gave once only assigned people are admitted', async () => {
@@ -417,7 +456,7 @@ describe('the queue of ended reaches', () => {
         ids,
       ]);
     const listed = await makeGroupRow(dataSource, world.orgId, 'listed', ids.slice(0, 1_000));
-    const unlisted = await makeGroupRow(dataSource, world.orgId, 'unlisted', ids.slice(1_000));
+    const unlisted = await makeGroupRow(dataSource, world.orgId, 'unlisted', ids);
     await assign(dataSource, target, { groupId: listed }, { groupId: unlisted });
     const queued = await dataSource.transaction(async (tx) => {
       // This order, because a target whose whole row is queued gets no row for a membership.

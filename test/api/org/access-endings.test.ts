@@ -1,5 +1,7 @@
+import { AccessEndings } from '../../../src/domain/access-revocation/ended-reach/access-endings.service.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { accessApi, addHostGroup, linkInstallation, putRule } from '../../support/access-api.js';
+import { makeGroupRow } from '../../support/access-rows.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { newAddress, type Client } from '../../support/client.js';
 import { lockWaiters } from '../../support/lock-waiters.js';
@@ -94,21 +96,23 @@ describe('the answer to a change that ends a reach', () => {
   });
 });
 
+const issue = async (by: Client) => {
+  const body = { public_key: newPublicKeyLine() };
+  const answer = await by.post('/v1/credentials/ssh', body, { address: newAddress() });
+  expect(answer.status).toBe(200);
+  const left = (Date.parse(answer.json.valid_before as string) - Date.now()) / 1000;
+  const principals = answer.json.principals as string[];
+  return { serial: answer.json.serial as string, left, principals };
+};
+const isRevoked = async (serial: string) =>
+  (await app.client().get(`/v1/credentials/ssh/krl/${serial}`)).json.revoked as boolean;
+
 describe('a certificate that ends later than a new condition allows', () => {
   let cleo: Client;
   beforeAll(async () => {
     ({ client: cleo } = await app.enrolled('cleo@endings.example'));
   });
 
-  const issue = async () => {
-    const body = { public_key: newPublicKeyLine() };
-    const answer = await cleo.post('/v1/credentials/ssh', body, { address: newAddress() });
-    expect(answer.status).toBe(200);
-    const left = (Date.parse(answer.json.valid_before as string) - Date.now()) / 1000;
-    return { serial: answer.json.serial as string, left };
-  };
-  const isRevoked = async (serial: string) =>
-    (await app.client().get(`/v1/credentials/ssh/krl/${serial}`)).json.revoked as boolean;
   const within = (seconds: number) => ({
     access: 'everyone' as const,
     conditions: { touch_within_seconds: seconds },
@@ -116,7 +120,7 @@ describe('a certificate that ends later than a new condition allows', () => {
 
   it('is revoked before the answer, and the preview counts it', async () => {
     const path = await addHostGroup(admin, 'outlived');
-    const old = await issue();
+    const old = await issue(cleo);
     expect(old.left).toBeGreaterThan(3_600);
     const wanted = { ...within(60), assignments: [] };
     const preview = await accessApi(admin, 'POST', `${path}/preview`, wanted);
@@ -124,7 +128,7 @@ describe('a certificate that ends later than a new condition allows', () => {
     expect((await putRule(admin, path, within(60))).status).toBe(200);
     expect(await isRevoked(old.serial)).toBe(true);
 
-    const short = await issue();
+    const short = await issue(cleo);
     expect(short.left).toBeLessThanOrEqual(60);
     expect(await isRevoked(short.serial)).toBe(false);
     // A certificate that ends in time stays, under a looser condition and under a narrower one.
@@ -139,11 +143,56 @@ describe('a certificate that ends later than a new condition allows', () => {
   it('stays if the condition becomes looser', async () => {
     const path = await addHostGroup(admin, 'loosened');
     expect((await putRule(admin, path, within(1_800))).status).toBe(200);
-    const { serial, left } = await issue();
+    const { serial, left } = await issue(cleo);
     expect(left).toBeLessThanOrEqual(1_800);
     for (const looser of [within(3_600), { access: 'everyone' as const }]) {
       expect((await putRule(admin, path, looser)).status).toBe(200);
       expect(await isRevoked(serial)).toBe(false);
     }
+  });
+});
+
+describe('the answer to a change that takes a small group from a target with many people', () => {
+  /** Adds people of the organization, who hold certificates of a group of hosts. */
+  async function addHolders(targetId: string, size: number): Promise<string[]> {
+    const made = await rows<{ id: string }>(
+      app.dataSource,
+      `INSERT INTO users (id, org_id, email, scim_managed)
+       SELECT gen_random_uuid(), u.org_id, 'holder-' || n || '@endings.example', true
+       FROM users u CROSS JOIN generate_series(1, $2) n WHERE u.id = $1 RETURNING id`,
+      [bob, size],
+    );
+    const ids = made.map(({ id }) => id);
+    await rows(
+      app.dataSource,
+      `INSERT INTO ssh_certificate_groups (target_id, serial, user_id, session_id, principals, valid_before)
+       SELECT t.id, nextval('ssh_certificate_serial'), u, gen_random_uuid(), t.principals, now() + interval '8 hours'
+       FROM access_targets t CROSS JOIN unnest($2::uuid[]) u WHERE t.id = $1`,
+      [targetId, ids],
+    );
+    return ids;
+  }
+
+  it('comes after the end of what the people of the small group hold', async () => {
+    const { client: dave } = await app.enrolled('dave@endings.example');
+    const path = await addHostGroup(admin, 'crowded');
+    const holders = await addHolders(path.split('/')[2] ?? '', 1_000);
+    const [organization] = await rows<{ org_id: string }>(
+      app.dataSource,
+      'SELECT org_id FROM users WHERE id = $1',
+      [bob],
+    );
+    const newGroup = (name: string, members: readonly string[]) =>
+      makeGroupRow(app.dataSource, organization?.org_id ?? '', name, members);
+    const big = { group: await newGroup('Big', holders) };
+    const small = { group: await newGroup('Small', [await idOf(app, 'dave@endings.example')]) };
+    expect((await putRule(admin, path, { assignments: [big, small] })).status).toBe(200);
+    const { serial, principals } = await issue(dave);
+    expect(principals.join()).toContain('deploy@crowded:');
+
+    // Without the worker, only what is done before the answer is done.
+    await app.nest.get(AccessEndings, { strict: false }).beforeApplicationShutdown();
+    expect((await putRule(admin, path, { assignments: [big] })).status).toBe(200);
+    expect(await isRevoked(serial)).toBe(true);
   });
 });

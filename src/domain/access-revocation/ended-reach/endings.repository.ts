@@ -33,6 +33,7 @@ interface Row {
   target_name: string;
   rule: EndedRule;
   user_ids: string[] | null;
+  member_ids: string[] | null;
   place: string;
   actor_id: string | null;
   scim_token_id: string | null;
@@ -40,7 +41,7 @@ interface Row {
 }
 
 /** The columns of {@link Row}. */
-const COLUMNS = fragment`id, org_id, target_id, kind, client_id, installation_id, target_name, rule, user_ids, place, actor_id,
+const COLUMNS = fragment`id, org_id, target_id, kind, client_id, installation_id, target_name, rule, user_ids, member_ids, place, actor_id,
   scim_token_id, request_id`;
 
 /**
@@ -56,9 +57,9 @@ export async function labelEndings(
     WITH labelled AS (
       UPDATE access_endings
       SET actor_id = ${actorId}, scim_token_id = ${scimTokenId}, request_id = ${requestId ?? null}
-      WHERE made_in = pg_current_xact_id_if_assigned() RETURNING id, user_ids
+      WHERE made_in = pg_current_xact_id_if_assigned() RETURNING id, coalesce(user_ids, member_ids) AS people
     )
-    SELECT id FROM labelled ORDER BY user_ids IS NULL, id`;
+    SELECT id FROM labelled ORDER BY people IS NULL, id`;
   return rows.map(({ id }) => id);
 }
 
@@ -116,11 +117,12 @@ export async function recordEnded(
 
 /**
  * Writes an audit event for each person in the list of a queued row who lost the target without
- * holding a credential for it. It leaves out people with such an event since the change. It also
- * leaves out inactive people, because other events say what ended with their accounts.
+ * holding a credential for it. It leaves out people with such an event since the change, and
+ * inactive people, because other events say what ended with their accounts. For the members of a
+ * removed group it writes none, because the events would list the group.
  */
 export async function recordWithoutCredentials(tx: EntityManager, by: Ending): Promise<void> {
-  if (by.userIds === null) return;
+  if (by.userIds === null || by.isOfGroup) return;
   const rows = by.userIds.map((userId) => ({ id: newUuid(), user_id: userId }));
   const people = fragment`
     FROM jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) AS e (id uuid, user_id uuid) JOIN users u ON u.id = e.user_id
@@ -247,7 +249,8 @@ function ending(row: Row): Ending {
     installationId: row.installation_id,
     targetName: row.target_name,
     rule: row.rule,
-    userIds: row.user_ids,
+    userIds: row.user_ids ?? row.member_ids,
+    isOfGroup: row.member_ids !== null,
     place: row.place,
     actorId: row.actor_id,
     scimTokenId: row.scim_token_id,

@@ -26,6 +26,8 @@ export interface Ending {
    * credential for the target.
    */
   readonly userIds: readonly string[] | null;
+  /** True if the people are the members of a group whose assignment was removed. */
+  readonly isOfGroup: boolean;
   /**
    * The last item of the previous batch, after which the next batch begins; empty for the first
    * batch.
