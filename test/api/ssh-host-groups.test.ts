@@ -205,14 +205,52 @@ describe('an SSH certificate with groups of hosts', () => {
       await prod({ access: 'assigned' });
       const dev = await makeHostGroup(world.dataSource, { orgId, name: 'dev', access: 'assigned' });
       await assign(world.dataSource, dev, { userId: session.userId });
-      for (const principals of [
-        [MAIL, `deploy@prod:${orgId}`],
-        [`deploy@dev:${orgId}`, `root@dev:${orgId}`],
-        ['bob@example.com', `deploy@dev:${orgId}`],
-      ]) {
-        expect(await codeOf(world.issue(session, { principals }))).toBe('principal_not_allowed');
+      for (const [principals, code] of [
+        [[MAIL, `deploy@prod:${orgId}`], 'not_assigned'],
+        [[`deploy@dev:${orgId}`, `root@dev:${orgId}`], 'not_assigned'],
+        [['bob@example.com', `deploy@dev:${orgId}`], 'principal_not_allowed'],
+      ] as const) {
+        expect(await codeOf(world.issue(session, { principals }))).toBe(code);
       }
       expect(await world.rows('ssh_certificates')).toEqual([]);
+    });
+
+    it('is refused alike for an unassigned group, an unknown group and an unknown login', async () => {
+      await prod({ access: 'assigned' });
+      const dev = await makeHostGroup(world.dataSource, { orgId, name: 'dev', access: 'assigned' });
+      await assign(world.dataSource, dev, { userId: session.userId });
+      const ask = async (name: string) => {
+        const principals = [`deploy@dev:${orgId}`, name];
+        const refusal = await world
+          .issue(session, { principals })
+          .catch((error: { code: string; message: string }) => [error.code, error.message]);
+        return { refusal, details: (await audited())?.['details'] };
+      };
+      const closed = await ask(`deploy@prod:${orgId}`);
+      const unknown = await ask(`deploy@none:${orgId}`);
+      const login = await ask(`root@dev:${orgId}`);
+      expect(closed.refusal).toEqual(['not_assigned', expect.any(String)]);
+      expect([unknown.refusal, login.refusal]).toEqual([closed.refusal, closed.refusal]);
+      const target = { kind: 'host_group', name: null };
+      const of = (name: string) => ({ target, rule: 'assignment', principals: [name] });
+      expect([closed.details, unknown.details, login.details]).toEqual([
+        { ...of(`deploy@prod:${orgId}`), host_groups: ['prod'] },
+        of(`deploy@none:${orgId}`),
+        { ...of(`root@dev:${orgId}`), host_groups: ['dev'] },
+      ]);
+    });
+
+    it('is no refusal by a rule for another organization, or for a host of another group', async () => {
+      await prod();
+      const other = await world.newOrganization('third.example');
+      for (const request of [
+        { principals: [`deploy@prod:${other}`] },
+        { principals: [`deploy@prod:${orgId}`], host: 'db.dev.example' },
+      ]) {
+        expect(await codeOf(world.issue(session, request))).toBe('principal_not_allowed');
+      }
+      const types = (await world.rows('audit_events')).map((event) => event['type']);
+      expect(types).not.toContain('access_refused');
     });
   });
 

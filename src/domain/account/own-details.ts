@@ -9,8 +9,9 @@ type Details = OwnEvent['details'];
  * member does not see which targets and SCIM groups exist, so the ids of both are left out.
  */
 const OF_REACH: Partial<Record<AuditType, (details: Details) => Details>> = {
-  access_refused: ({ target, conditions }) => ({
+  access_refused: ({ target, principals, conditions }) => ({
     target: withoutId(target),
+    ...(principals !== undefined && { principals }),
     ...(conditions !== undefined && { conditions }),
   }),
   access_ended: ({ target, rule, ...others }) => ({

@@ -2,7 +2,11 @@ import { Inject, Injectable, Logger, type OnApplicationBootstrap } from '@nestjs
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { recordRefusedAccess } from '#domain/access/issuance/refused-access.repository.js';
 import { refusedIssuance, type DeniedSession } from '#domain/access/issuance/refused-issuance.js';
-import { Issuance, type Outcome } from '#domain/access/issuance/issuance.repository.js';
+import {
+  Issuance,
+  type Denied,
+  type Outcome,
+} from '#domain/access/issuance/issuance.repository.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { newUuid } from '#platform/clock/random.js';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -27,6 +31,7 @@ import {
   type RecordedCertificate,
   type SshCertificateRequest,
 } from './ssh-certificates.repository.js';
+import { unassignedPrincipals } from './unassigned-principals.repository.js';
 import { revokeUnsigned } from './unsigned-certificate.repository.js';
 import { readSubjectKey } from './hardware-keys/subject-key.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
@@ -183,16 +188,43 @@ export class CertificateIssuance implements OnApplicationBootstrap {
       origin,
     });
     if ('denial' in outcome) {
-      const hostGroups = request.principals?.flatMap((name) => OF_GROUP.exec(name)?.[1] ?? []);
-      const target = { kind: 'host_group', name: request.host ?? null, hostGroups } as const;
-      await recordRefusedAccess(this.manager, session, target, outcome, origin);
-      throw refusedIssuance(outcome, request.principals ? NOT_HELD : WITHHELD, denied);
+      const refused = await this.#recordRefusal(outcome, session, request, origin);
+      throw refusedIssuance(refused, request.principals ? NOT_HELD : WITHHELD, denied);
     }
     const { issued } = outcome;
 
     const verifyRequired = issued.attestation?.verifyRequired === true;
     const certificate = await this.#sign({ ...issued, subject, keyId, verifyRequired }, origin);
     return { certificate, keyId, ...issued, caPublicKey: authority.publicKeyLine() };
+  }
+
+  /**
+   * Records in the audit log that the rules of groups of hosts refuse a certificate. Returns the
+   * denial. It is `not_assigned` if the request names a principal of the user's organization that
+   * no group gives the user. So a group that does not exist gives the same error as a group that
+   * does not admit the user.
+   */
+  async #recordRefusal(
+    outcome: Denied,
+    session: IssuingSession,
+    request: SshRequestedCertificate,
+    origin: AuditOrigin,
+  ): Promise<Denied> {
+    const names = request.principals?.filter((name) => OF_GROUP.test(name)) ?? [];
+    const principals =
+      outcome.denial === 'withheld'
+        ? await unassignedPrincipals(this.manager, session.userId, names)
+        : [];
+    const isUnassigned = principals.length > 0;
+    const denied: Denied = isUnassigned ? { denial: 'not_assigned' } : outcome;
+    const target = {
+      kind: 'host_group',
+      name: request.host ?? null,
+      hostGroups: (isUnassigned ? principals : names).map(groupOf),
+      ...(isUnassigned && { principals }),
+    } as const;
+    await recordRefusedAccess(this.manager, session, target, denied, origin);
+    return denied;
   }
 
   /**
@@ -306,6 +338,11 @@ type ChosenPrincipals = Pick<
   SshCertificateRequest,
   'principals' | 'principalsElsewhere' | 'groupPrincipals'
 >;
+
+/** Returns the name of the group of hosts in a principal of the form {@link OF_GROUP}. */
+function groupOf(name: string): string {
+  return OF_GROUP.exec(name)?.[1] ?? '';
+}
 
 function hardwareRequired(): DomainError {
   return new DomainError(

@@ -97,6 +97,26 @@ describe('GET /v1/account/export of a person whose reach was refused and ended',
     expect(found).toEqual([]);
   });
 
+  it('has of a refused certificate the principals, alike for an unknown group of hosts', async () => {
+    const [organization] = await rows<{ org_id: string }>(
+      app.dataSource,
+      'SELECT org_id FROM users WHERE id = $1',
+      [memberId],
+    );
+    const names = ['basalt', 'obsidian'].map((name) => `deploy@${name}:${organization?.org_id}`);
+    for (const name of names) {
+      const body = { public_key: newPublicKeyLine(), principals: [name] };
+      const { status, json } = await ask('/v1/credentials/ssh', body);
+      expect([status, json.code]).toEqual([403, 'not_assigned']);
+    }
+    const { found, detailsOf } = await exported();
+    const target = { kind: 'host_group', name: null };
+    expect(detailsOf('access_refused').slice(0, 2)).toEqual(
+      names.toReversed().map((name) => ({ target, principals: [name] })),
+    );
+    expect(found).toEqual([]);
+  });
+
   it('has the conditions that a refusal told', async () => {
     const path = await addHostGroup(own.admin.client, 'gneiss');
     const conditions = { models: 'fips-only' };

@@ -98,6 +98,10 @@ describe('the question who reached production', () => {
       { details: { rule: 'assignment' } },
     ]);
     expect(await refused('prod-hosts')).toEqual([]);
+    expect((await ask({ principals: [`deploy@unheard-of:${org}`] })).status).toBe(403);
+    expect(await refused('unheard-of')).toMatchObject([
+      { details: { rule: 'assignment', principals: [`deploy@unheard-of:${org}`] } },
+    ]);
   });
 
   it('finds a refusal that an earlier version recorded with the host alone', async () => {

@@ -18,6 +18,8 @@ export interface RefusedTarget {
    * The names of the groups of hosts for which the request asks a principal of an SSH certificate.
    */
   readonly hostGroups?: readonly string[] | undefined;
+  /** The principals that no group of hosts gives the user, as the request names them. */
+  readonly principals?: readonly string[] | undefined;
 }
 
 /**
@@ -50,13 +52,18 @@ function namesOfGroups(host: string | null, named: readonly string[] = []): SqlF
 export async function recordRefusedAccess(
   tx: EntityManager,
   { userId }: { readonly userId: string },
-  { hostGroups, ...target }: RefusedTarget,
+  { hostGroups, principals, ...target }: RefusedTarget,
   { denial, conditions }: Denied,
   origin: AuditOrigin,
 ): Promise<void> {
   if (!isAboutReach({ denial })) return;
   const rule = denial === 'not_assigned' ? 'assignment' : 'condition';
-  const details = { target, rule, ...(conditions && { conditions }) };
+  const details = {
+    target,
+    rule,
+    ...(conditions && { conditions }),
+    ...(principals && { principals }),
+  };
   await sql(tx)`${recordAudit(
     {
       type: 'access_refused',
