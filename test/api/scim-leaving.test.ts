@@ -256,6 +256,149 @@ describe('E34, E35 active: "False" ends the access of a leaver', () => {
   });
 });
 
+/** Returns JSON in which `@` stands for a character that cannot be stored, or for deep nesting. */
+const jsonWith = (json: object, bad: string) => JSON.stringify(json).replaceAll('@', bad);
+
+describe('E35 beside characters that cannot be stored, and deep nesting', () => {
+  const BAD = ['\\ud83d', '\\udc00', '\\u0000', 'a\\u0000b'] as const;
+  /** Returns JSON for `"x": "@"` in which the value is nested more deeply than the limit. */
+  const deep = (json: object, levels: number) =>
+    JSON.stringify(json).replaceAll('"@"', `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`);
+  const leftOutOf = async (id: string) => {
+    const [event] = await rows<{ details: { left_out?: { name: string; reason: string }[] } }>(
+      app.dataSource,
+      "SELECT details FROM audit_events WHERE type = 'scim_operation' AND details ->> 'resource_id' = $1 ORDER BY id DESC LIMIT 1",
+      [id],
+    );
+    return event?.details.left_out?.map(({ name }) => name);
+  };
+
+  it('a PUT or PATCH with active: false ends access, and names what it left out', async () => {
+    const operation = (rest: object) =>
+      patchOf({ op: 'replace', path: 'active', value: false }, rest);
+    const cases: readonly (readonly [string, object, readonly string[]])[] = [
+      ['PUT', { displayName: 'abc@', active: false }, ['displayName']],
+      ['PUT', { active: 'False', unknown: ['@'], 'n@': 1 }, ['unknown', 'n']],
+      ['PUT', { active: false, [ENTERPRISE]: { department: '@', 'x@': 1 } }, ['department', 'x']],
+      ['PUT', { active: false, emails: [{ value: 'a@b.example' }], id: '@' }, ['emails', 'id']],
+      ['PATCH', operation({ op: 'add', path: 'title', value: '@' }), ['title']],
+      ['PATCH', operation({ op: 'add', path: 'nick@Name', value: 'x' }), ['nick']],
+      ['PATCH', operation({ op: 'add', path: 'unknown', value: { a: '@' } }), ['unknown']],
+      ['PATCH', operation({ op: 'replace', value: { 'x@': 1, title: '@' } }), ['x', 'title']],
+      ['PATCH', operation({ op: 'me@', path: 'title@' }), ['title']],
+      [
+        'PATCH',
+        operation({ op: 'add', path: 'emails[type eq "@"].value', value: 'x' }),
+        ['emails'],
+      ],
+    ];
+    const people = await newPeople(cases.length * BAD.length);
+    for (const [index, person] of people.entries()) {
+      const [method, body, names] = cases[Math.floor(index / BAD.length)] ?? cases[0] ?? [];
+      const bad = BAD[index % BAD.length] ?? '';
+      const json = jsonWith({ ...body }, bad);
+      const answer = await tenant.send(method ?? '', `/Users/${person.id}`, json);
+      expect([json, answer.status, answer.json.active]).toEqual([json, 200, false]);
+      const leftOut = (await leftOutOf(person.id)) ?? [];
+      const isNamed = (name: string) => leftOut.some((each) => each.includes(name));
+      expect([json, leftOut, names?.every(isNamed)]).toEqual([json, leftOut, true]);
+      expect(leftOut.length).toBe(names?.length);
+    }
+    for (const person of people.slice(0, 2)) expect(await accessOf(person)).toEqual(ENDED);
+  });
+
+  it('a value that is nested too deeply is left out, and does not keep the access', async () => {
+    const [a, b, c] = (await newPeople(3)) as [Person, Person, Person];
+    const operations = [
+      { op: 'replace', value: { x: '@' } },
+      { op: 'replace', path: 'active', value: false },
+    ];
+    const bodies = [
+      ['PUT', a, deep({ active: false, x: '@' }, 40)],
+      ['PATCH', b, deep({ Operations: operations }, 9000)],
+      ['PUT', c, deep({ active: false, title: '@' }, 31)],
+    ] as const;
+    for (const [method, { id }, body] of bodies) {
+      const answer = await tenant.send(method, `/Users/${id}`, body);
+      expect([answer.status, answer.json.active]).toEqual([200, false]);
+    }
+    expect(await Promise.all([a, b, c].map(({ id }) => leftOutOf(id)))).toEqual([
+      ['x'],
+      ['x'],
+      ['title'],
+    ]);
+    const [stays] = (await newPeople(1)) as [Person];
+    for (const body of [
+      { title: 'x', x: '@' },
+      { active: true, x: '@' },
+    ]) {
+      const answer = await tenant.send('PUT', `/Users/${stays.id}`, deep(body, 40));
+      expect([answer.status, answer.json.scimType]).toEqual([400, 'invalidSyntax']);
+    }
+  });
+
+  it('a removal of members, and a PUT without members, ends the memberships', async () => {
+    const [leaver] = (await newPeople(1)) as [Person];
+    const newGroup = async () => {
+      const body = { displayName: randomUUID(), members: [{ value: leaver.id }] };
+      return (await tenant.send('POST', '/Groups', body)).json as { id: string };
+    };
+    const remove = { op: 'remove', path: `members[value eq "${leaver.id}"]` };
+    const list = { op: 'remove', path: 'members', value: [{ value: leaver.id, display: '@' }] };
+    for (const bad of BAD) {
+      for (const [method, body, names] of [
+        ['PATCH', patchOf(remove, { op: 'replace', path: 'displayName', value: 'a@' }), 1],
+        ['PATCH', patchOf({ op: 'replace', value: { 'x@': 1 } }, remove), 1],
+        ['PATCH', patchOf(list), 0],
+        ['PUT', { displayName: 'a@' }, 1],
+        ['PUT', { displayName: randomUUID(), unknown: '@' }, 1],
+      ] as const) {
+        const { id } = await newGroup();
+        const answer = await tenant.send(method, `/Groups/${id}`, jsonWith(body, bad));
+        const json = jsonWith(body, bad);
+        expect([json, answer.status, answer.json.members]).toEqual([json, 200, undefined]);
+        expect([json, (await leftOutOf(id))?.length ?? 0]).toEqual([json, names]);
+        if (method === 'PUT') {
+          const again = await tenant.send(method, `/Groups/${id}`, json);
+          expect([json, again.status]).toEqual([json, 400]);
+        }
+      }
+    }
+  });
+
+  it('one operation of a bulk request does not stop the others', async () => {
+    for (const bad of BAD) {
+      const [a, b, c] = (await newPeople(3)) as [Person, Person, Person];
+      const disable = patchOf({ op: 'replace', value: { active: 'False', x: '@' } });
+      const method = 'POST';
+      const operations = [
+        { method, path: '/Users', bulkId: 'x', data: { userName: 'x@' } },
+        { method, path: '/Users', bulkId: 'y@', data: { 'x@': 1, userName: randomUUID() } },
+        { method: 'DE@', path: '/Users/@' },
+        { method: 'DELETE', path: `/Users/${a.id}` },
+        { method: 'PATCH', path: `/Users/${b.id}`, data: disable, version: '@' },
+        { method: 'PATCH', path: `/Users/${b.id}`, data: disable },
+        { method: 'PUT', path: `/Users/${c.id}`, data: { active: false, title: '@' } },
+      ];
+      const answer = await tenant.send('POST', '/Bulk', jsonWith({ Operations: operations }, bad));
+      expect(answer.status).toBe(200);
+      const statuses = answer.json.Operations.map(({ status }: { status: string }) => status);
+      expect(statuses).toEqual(['400', '400', '400', '204', '412', '200', '200']);
+      for (const { id } of [b, c]) {
+        expect((await tenant.send('GET', `/Users/${id}`)).json.active).toBe(false);
+      }
+      expect((await tenant.send('GET', `/Users/${a.id}`)).status).toBe(404);
+    }
+    const kept = await rows(
+      app.dataSource,
+      "SELECT count(*)::int AS n FROM scim_refusals WHERE token_id = $1 AND resource_type = 'User'",
+      [tenant.tokenId],
+    );
+    expect(kept[0]?.['n']).toBeGreaterThan(0);
+    expect(app.log.filter((line) => /is not recorded|"level":(50|60)/.test(line))).toEqual([]);
+  });
+});
+
 describe('E34 a name that may mean active', () => {
   const LOOKALIKES: Readonly<Record<string, unknown>> = {
     accountEnabled: 'False',

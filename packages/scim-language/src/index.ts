@@ -29,9 +29,9 @@ export {
   GROUP_ATTRIBUTES,
   USER_ATTRIBUTES,
 } from './schema/attributes/user-and-group-attributes.js';
-export { isStorable, type Literal, type Operator } from './schema/literal.js';
+export { isStorable, isStorableValue, type Literal, type Operator } from './schema/literal.js';
 export { RESOURCE_SIZE } from './schema/resource-size.js';
-export type { RefusedKind, RefusedPart } from './schema/refused-part.js';
+export { notStorable, type RefusedKind, type RefusedPart } from './schema/refused-part.js';
 export {
   attributesOf,
   ENTERPRISE_URN,

@@ -455,8 +455,10 @@ describe('hostile operations', () => {
   });
 
   it('cannot store text that PostgreSQL refuses, or more than the limit', () => {
-    expect(refused({ op: 'add', path: 'title', value: 'a\0b' })).toBe('invalidValue');
-    expect(refused({ op: 'add', path: 'title', value: '\ud800' })).toBe('invalidValue');
+    expect(refused({ op: 'add', path: 'title', value: 'a\0b' })).toBe('invalidSyntax');
+    expect(refused({ op: 'add', path: 'title', value: '\ud800' })).toBe('invalidSyntax');
+    expect(refused({ op: 'add', path: 'un\0known', value: 'x' })).toBe('invalidSyntax');
+    expect(refused({ op: 'add', value: { title: 'x', unknown: ['\0'] } })).toBe('invalidSyntax');
     expect(refused({ op: 'add', path: 'title', value: 'x'.repeat(16_385) })).toBe('invalidValue');
     expect(refused({ op: 'add', path: 'userName', value: 'x'.repeat(513) })).toBe('invalidValue');
     const many = Array.from({ length: 101 }, (_, n) => ({ value: `v${n}` }));

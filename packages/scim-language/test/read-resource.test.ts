@@ -130,8 +130,6 @@ describe('the body of a user', () => {
       ],
     },
     { userName: 'b', manager: [{ value: 'x' }, { value: 'y' }] },
-    { userName: 'b\0' },
-    { userName: 'b', externalId: '\udfff' },
     { userName: 'b'.repeat(513) },
     { userName: 'b', externalId: 'b'.repeat(513) },
     { userName: 'b', title: 'x'.repeat(16_385) },
@@ -139,6 +137,16 @@ describe('the body of a user', () => {
   ])('is refused with a wrong type as invalidValue: %j', (body) =>
     expect(refused(body)).toBe('invalidValue'),
   );
+
+  it.each([
+    { userName: 'b\0' },
+    { userName: 'b', externalId: '\udfff' },
+    { userName: 'b', 'un\0known': 1 },
+    { userName: 'b', emails: [{ value: 'x', unknown: { a: ['\ud800'] } }] },
+  ])('is refused with characters that cannot be stored as invalidSyntax: %j', (body) => {
+    expect(refused(body)).toBe('invalidSyntax');
+    expect(refusal(() => readReplacement(body, LEAVER).user)).toBe('invalidSyntax');
+  });
 
   it('creates no prototypes, and no attributes named as those of Object', () => {
     const body: unknown = JSON.parse(

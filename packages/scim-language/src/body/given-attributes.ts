@@ -11,11 +11,13 @@ import {
 import { type CriticalAttribute } from '../schema/critical-attribute.js';
 import { complexIn, isComplex, isWritable, rootPath, type Draft } from '../schema/draft.js';
 import {
+  notStorable,
   resemblanceOf,
   unclearValue,
   type RefusedPart,
   type Refuse,
 } from '../schema/refused-part.js';
+import { isStorableValue } from '../schema/literal.js';
 import {
   findAttribute,
   findSchema,
@@ -64,17 +66,26 @@ export interface BodyReading {
 /**
  * Finds the attributes that a body sets, by path. Keys may be nested, dotted, or prefixed with a
  * URN. The value `null` sets nothing. An attribute that the body has twice is refused and not set.
- * @throws ScimError `invalidSyntax` for a body that is no object
+ * Unknown attributes are ignored, but refused if they have characters that cannot be stored.
+ * @throws ScimError `invalidSyntax` for a body that is no object, and for a new resource with
+ *   characters that cannot be stored
  */
 export function givenIn(body: unknown, reading: BodyReading): Map<string, Given> {
-  const { resource, refuse } = reading;
+  const { resource, refuse, isNew = false } = reading;
   if (!isObject(body)) throw new ScimError('invalidSyntax', 'The body must be a JSON object.');
+  if (isNew && !isStorableValue(body)) throw notStorable();
   const given = new Map<string, Given>();
   const twice = new Set<string>();
   for (const [key, raw] of entriesOf(body, resource)) {
     if (raw === null) continue;
     const target = findAttribute(resource, key);
-    if (isUnclear(key, raw, target, reading) || !target || !isWritable(target)) continue;
+    if (isUnclear(key, raw, target, reading)) continue;
+    if (!target || !isWritable(target)) {
+      if (!isStorableValue([key, raw])) {
+        refuse({ kind: 'fault', name: key, error: notStorable() });
+      }
+      continue;
+    }
     const { path } = target;
     if (given.has(path) && !twice.has(path)) {
       twice.add(path);

@@ -2,6 +2,7 @@ import { ScimError } from '../errors/scim-error.js';
 import { type AttributeValue } from '../schema/attribute-value.js';
 import { limited } from '../schema/draft.js';
 import { partsLeftOut, type RefusedPart, type Refuse } from '../schema/refused-part.js';
+import { isStorableValue } from '../schema/literal.js';
 import { GROUP_SCHEMA } from '../schema/schemas.js';
 import { attempt, draftFrom, givenIn, missing, throwPart, type Given } from './given-attributes.js';
 import { memberIds } from './member-ids.js';
@@ -62,7 +63,12 @@ export function readGroupReplacement(body: unknown, taken?: ScimError): Replaced
   // members.
   const mayHaveMembers = hasMembers ? isOf('members') : mayNameMembers;
   const endsAccess = group.members.length === 0 && !refused.some(mayHaveMembers);
-  const leftOut = partsLeftOut(refused, { hasCritical: hasMembers, endsAccess, operations: 1 });
+  const leftOut = partsLeftOut(refused, {
+    hasCritical: hasMembers,
+    endsAccess,
+    operations: 1,
+    isStorable: isStorableValue(body),
+  });
   return { ...group, displayName: taken ? undefined : group.displayName, leftOut };
 }
 

@@ -1,5 +1,6 @@
 import { ScimError } from '../errors/scim-error.js';
 import { type RefusedPart, type Refuse } from '../schema/refused-part.js';
+import { isStorableValue } from '../schema/literal.js';
 import { USER_SCHEMA } from '../schema/schemas.js';
 import { draftOf, userOf, type StoredUser, type UserAttributes } from '../schema/stored-user.js';
 import { finished, namesAddress, type WrittenUser } from '../schema/written-user.js';
@@ -64,6 +65,11 @@ export function readReplacement(
     ({ target }) => namesAddress(target) && !refused.some(({ name }) => name === target.path),
   );
   const written = { draft, named: named.map(({ raw }) => raw), refused };
-  const understood = { hasCritical: said !== undefined, endsAccess: said === false, operations: 1 };
+  const understood = {
+    hasCritical: said !== undefined,
+    endsAccess: said === false,
+    operations: 1,
+    isStorable: isStorableValue(body),
+  };
   return finished(written, current, understood);
 }

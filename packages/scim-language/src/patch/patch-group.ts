@@ -6,7 +6,12 @@ import { isWritable } from '../schema/draft.js';
 import { listOfMembers, memberIds } from '../body/member-ids.js';
 import { partsLeftOut, type RefusedPart, type Refuse } from '../schema/refused-part.js';
 import { refusedPart } from '../schema/written-user.js';
-import { changesOf, type AttributeChange, type PatchOperation } from './patch-operations.js';
+import {
+  areStorable,
+  changesOf,
+  type AttributeChange,
+  type PatchOperation,
+} from './patch-operations.js';
 import { groupText } from '../body/read-group.js';
 import { GROUP_SCHEMA } from '../schema/schemas.js';
 
@@ -60,7 +65,12 @@ export function patchGroup(operations: readonly PatchOperation[], taken?: ScimEr
     }
   }
   const endsAccess = members.some(({ kind }) => kind === 'remove' || kind === 'clear');
-  const understood = { hasCritical: hasMembers, endsAccess, operations: operations.length };
+  const understood = {
+    hasCritical: hasMembers,
+    endsAccess,
+    operations: operations.length,
+    isStorable: areStorable(operations),
+  };
   return { set, members, endsAccess, leftOut: partsLeftOut(refused, understood) };
 }
 

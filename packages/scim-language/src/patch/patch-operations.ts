@@ -4,7 +4,8 @@ import { invalidValue, isEmpty, isObject } from '../schema/attribute-value.js';
 import { parsePath, type PatchPath } from '../filter/filter-parser.js';
 import { isForeign, refersTo, type CriticalAttribute } from '../schema/critical-attribute.js';
 import { isWritable } from '../schema/draft.js';
-import { resemblanceOf, unclearValue, type Refuse } from '../schema/refused-part.js';
+import { isStorableValue } from '../schema/literal.js';
+import { notStorable, resemblanceOf, unclearValue, type Refuse } from '../schema/refused-part.js';
 import { referenceTo, type ResourceSchema, type Schema } from '../schema/schemas.js';
 
 /** One operation of a PATCH (RFC 7644 §3.5.2). */
@@ -97,6 +98,11 @@ function wellFormed(raw: unknown): PatchOperation {
   const value = member(raw, 'value');
   if (op === 'add' && value === undefined) throw invalidValue('value', 'is required for add');
   return { op, path: isAbsent ? undefined : path, value };
+}
+
+/** Returns true if no operation has characters that cannot be stored. */
+export function areStorable(operations: readonly PatchOperation[]): boolean {
+  return operations.every(({ path, value }) => isStorableValue([path, value]));
 }
 
 function member(of: unknown, name: string): unknown {
@@ -248,8 +254,12 @@ function attributesIn(
       const within = { op, path: undefined, value: inner } as const;
       return attempt(key, reading, () => changesUnder(path.schema, within, reading));
     }
-    if (isUnclear(path, inner, reading, false) || path.kind !== 'attribute') return [];
-    return isWritable(path.target) ? [{ op, path, value: inner }] : [];
+    if (isUnclear(path, inner, reading, false)) return [];
+    if (path.kind === 'attribute' && isWritable(path.target)) return [{ op, path, value: inner }];
+    if (!isStorableValue([key, inner])) {
+      reading.refuse({ kind: 'fault', name: key, error: notStorable() });
+    }
+    return [];
   });
 }
 

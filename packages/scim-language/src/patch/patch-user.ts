@@ -19,7 +19,12 @@ import { complexIn, elementsIn, isWritable, rootPath, type Draft } from '../sche
 import { impliedElement, meets } from '../filter/element-match.js';
 import type { Filter } from '../filter/filter.js';
 import type { RefusedPart, Refuse } from '../schema/refused-part.js';
-import { changesOf, type AttributeChange, type PatchOperation } from './patch-operations.js';
+import {
+  areStorable,
+  changesOf,
+  type AttributeChange,
+  type PatchOperation,
+} from './patch-operations.js';
 import { subAttribute, USER_SCHEMA, type AttributeReference } from '../schema/schemas.js';
 import { checkColumn, draftOf, type StoredUser } from '../schema/stored-user.js';
 import { finished, namesAddress, refusedPart, type WrittenUser } from '../schema/written-user.js';
@@ -60,6 +65,7 @@ export function patchUser(
     hasCritical: hasActive,
     endsAccess,
     operations: operations.length,
+    isStorable: areStorable(operations),
   });
 }
 

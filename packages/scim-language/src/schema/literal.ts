@@ -86,3 +86,19 @@ const asciiUpperCase = (text: string): string => text.replace('t', 'T').replace(
 export function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
+
+/**
+ * Returns true if PostgreSQL can store all texts in a value, at any depth, with the names of its
+ * members.
+ */
+export function isStorableValue(value: unknown): boolean {
+  const pending: unknown[] = [value];
+  while (pending.length > 0) {
+    const next = pending.pop();
+    if (typeof next === 'string' && !isStorable(next)) return false;
+    if (typeof next !== 'object' || next === null) continue;
+    if (!Array.isArray(next) && !Object.keys(next).every(isStorable)) return false;
+    for (const inner of Object.values(next)) pending.push(inner);
+  }
+  return true;
+}

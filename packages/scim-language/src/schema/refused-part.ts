@@ -1,4 +1,4 @@
-import type { ScimError } from '../errors/scim-error.js';
+import { ScimError } from '../errors/scim-error.js';
 import { invalidValue } from './attribute-value.js';
 import {
   containsReferenceTo,
@@ -41,6 +41,16 @@ export interface Understood {
   readonly endsAccess: boolean;
   /** The number of operations; 1 for a PUT. */
   readonly operations: number;
+  /** True if the request has no characters that cannot be stored. */
+  readonly isStorable: boolean;
+}
+
+/** Makes the error for a request with characters that cannot be stored. */
+export function notStorable(): ScimError {
+  return new ScimError(
+    'invalidSyntax',
+    'The body contains characters that are not text, or is nested too deeply. Remove them.',
+  );
 }
 
 /**
@@ -53,10 +63,11 @@ export interface Understood {
  */
 export function partsLeftOut(
   refused: readonly RefusedPart[],
-  { hasCritical, endsAccess, operations }: Understood,
+  { hasCritical, endsAccess, operations, isStorable }: Understood,
 ): readonly RefusedPart[] {
   const reported = refused.filter(({ kind }) => kind !== 'foreign');
   if (endsAccess) return reported;
+  if (!isStorable) throw notStorable();
   const fault = refused.find(
     ({ kind }) => kind === 'fault' || kind === 'unclear' || (kind === 'lookalike' && !hasCritical),
   );

@@ -1,9 +1,13 @@
 import { asciiLowerCase } from '#platform/text/single-line.js';
 import {
+  domainErrorOf,
   findAttribute,
   findSchema,
   GROUP_SCHEMA,
   isObject,
+  isStorable,
+  isStorableValue,
+  notStorable,
   USER_SCHEMA,
 } from '../language/scim-language.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -31,7 +35,8 @@ export interface BulkRequest {
 /**
  * Parses a bulk request. Keys may have any case.
  *
- * @throws DomainError invalid_request; body_too_large for too many operations (RFC 7644 §3.7.4)
+ * @throws DomainError invalid_request, also if no operation can be applied because of characters
+ *   that cannot be stored; body_too_large for too many operations (RFC 7644 §3.7.4)
  */
 export function readBulkRequest(body: unknown): BulkRequest {
   const fields = fieldsOf(body);
@@ -49,14 +54,27 @@ export function readBulkRequest(body: unknown): BulkRequest {
       `A bulk request has at most ${MOST_OPERATIONS} operations.`,
     );
   }
-  return { operations: operations.map(readOperation), failOnErrors };
+  const read = operations.map(readOperation);
+  const canBeApplied = read.some(
+    (operation, index) => mayEndAccess(operation) || isStorableValue(operations[index]),
+  );
+  if (read.length > 0 && !canBeApplied) throw domainErrorOf(notStorable());
+  return { operations: read, failOnErrors };
+}
+
+/**
+ * Returns true for an operation that may end access. It is then applied even if a part of it has
+ * characters that cannot be stored.
+ */
+function mayEndAccess({ method, path }: BulkOperation): boolean {
+  return path !== '' && ['PUT', 'PATCH', 'DELETE'].includes(method);
 }
 
 function readOperation(raw: unknown): BulkOperation {
   const fields = fieldsOf(raw);
   const text = (name: string) => {
     const value = fields.get(name);
-    return typeof value === 'string' ? value : undefined;
+    return typeof value === 'string' && isStorable(value) ? value : undefined;
   };
   const bulkId = fields.get('bulkid');
   const method = text('method')?.toUpperCase() ?? '';

@@ -3,7 +3,7 @@ import type { Response } from 'express';
 import type { ScimActor } from '#domain/directory/provisioning/scim-operation.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Route } from '#platform/http/routing/route.js';
-import { readQuery, type QueryFields } from '../query/scim-query.js';
+import { readQuery, searchFields, type QueryFields } from '../query/scim-query.js';
 import { ScimResources } from '../resources/scim-resources.service.js';
 import { GROUP_SCHEMA, USER_SCHEMA } from '../language/scim-language.js';
 import { Call, piecesOf, SCIM, type ScimCall } from './resource-endpoint.js';
@@ -35,7 +35,7 @@ export class ScimSearchController {
     ...SCIM_ROUTES.all.search,
   })
   async search(@Call() { caller, body }: ScimCall, @Res() response: Response): Promise<void> {
-    await this.#search(caller, body as QueryFields, response);
+    await this.#search(caller, searchFields(body), response);
   }
 
   /**

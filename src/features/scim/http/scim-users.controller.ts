@@ -11,7 +11,7 @@ import {
 } from '@nestjs/common';
 import type { Response } from 'express';
 import { Route } from '#platform/http/routing/route.js';
-import type { QueryFields } from '../query/scim-query.js';
+import { searchFields } from '../query/scim-query.js';
 import { ScimResources } from '../resources/scim-resources.service.js';
 import { RefusedWrites } from './refused-writes.filter.js';
 import {
@@ -57,7 +57,7 @@ export class ScimUsersController {
     ...SCIM_ROUTES.users.search,
   })
   search(@Call() { caller, body }: ScimCall, @Res() response: Response): Promise<void> {
-    return listResources(this.scimResources.users, caller, body as QueryFields, response);
+    return listResources(this.scimResources.users, caller, searchFields(body), response);
   }
 
   @Get(':id')

@@ -1,8 +1,11 @@
 import { asciiLowerCase } from '#platform/text/single-line.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import {
+  domainErrorOf,
   findAttribute,
   isObject,
+  isStorableValue,
+  notStorable,
   parseFilter,
   parseProjection,
   type Projection,
@@ -20,6 +23,15 @@ export const MOST_RESULTS = 1000;
  * RFC 9865 §2).
  */
 export type QueryFields = Readonly<Record<string, unknown>>;
+
+/**
+ * Returns the parameters in the body of a search request.
+ * @throws DomainError invalid_request for characters that the database cannot store
+ */
+export function searchFields(body: unknown): QueryFields {
+  if (isStorableValue(body)) return body as QueryFields;
+  throw domainErrorOf(notStorable());
+}
 
 /** A parsed query or search request. */
 export interface ScimQuery {

@@ -28,7 +28,7 @@ const FORM = {
 export const BODY_READERS = {
   json: JSON_READER,
   /** JSON of SCIM, with one of the two media types of RFC 7644 §3.1. */
-  scim: { ...JSON_READER, name: 'application/scim+json or application/json' },
+  scim: { ...JSON_READER, name: 'application/scim+json or application/json', parse: parseScim },
   form: { ...FORM, parse: parseForm },
   /**
    * A form of the OAuth endpoints, in which some parameters may come twice (RFC 8707 §2). The OAuth
@@ -41,8 +41,49 @@ export const BODY_READERS = {
 const MOST_FIELDS = 100;
 const DEEPEST = 32;
 
-/** Parses JSON. It must be an object or an array, because no route reads any other value. */
+/**
+ * Parses JSON.
+ * @throws DomainError malformed_body, also for characters that the database cannot store
+ */
 function parseJson(text: string): unknown {
+  const value = jsonIn(text);
+  if (innermostOf(value).some((one) => Object.values(one).some(isNested))) {
+    throw new DomainError('malformed_body', `The body is nested deeper than ${DEEPEST} levels.`);
+  }
+  // The body was decoded as valid UTF-8, and JSON refuses a bare U+0000. So only an escape (`\u…`)
+  // can stand for a character that the database cannot store.
+  if (text.includes('\\u') && !isText(JSON.stringify(value))) throw notText();
+  return value;
+}
+
+/**
+ * A text that the database cannot store. It stands for each value of a SCIM body that is nested too
+ * deeply.
+ */
+const NOT_STORABLE = '\0';
+
+/**
+ * Parses the JSON of SCIM. Characters that the database cannot store are left in it, and a value
+ * that is nested too deeply is replaced by such a character. The routes of SCIM refuse them,
+ * because a write that ends access must be applied without the attributes that have them.
+ *
+ * @throws DomainError malformed_body
+ */
+function parseScim(text: string): unknown {
+  const value = jsonIn(text);
+  for (const one of innermostOf(value)) {
+    for (const [name, inner] of Object.entries(one)) {
+      if (isNested(inner)) one[name] = NOT_STORABLE;
+    }
+  }
+  return value;
+}
+
+/**
+ * Parses a text as JSON. It must be an object or an array, because no route reads any other value.
+ * @throws DomainError malformed_body
+ */
+function jsonIn(text: string): object {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -51,31 +92,27 @@ function parseJson(text: string): unknown {
     // secrets.
     throw new DomainError('malformed_body', 'The body is not JSON.');
   }
-  if (typeof value !== 'object' || value === null) {
+  if (!isNested(value)) {
     throw new DomainError('malformed_body', 'The body must be a JSON object or array.');
   }
-  checkDepth(value);
-  // The body was decoded as valid UTF-8, and JSON refuses a bare U+0000. So only an escape (`\u…`)
-  // can stand for a character that the database cannot store.
-  if (text.includes('\\u') && !isText(JSON.stringify(value))) throw notText();
   return value;
 }
 
 /**
- * Refuses JSON that is nested too deeply, so that recursive code such as JSON.stringify does not
- * overflow the stack.
- * @throws DomainError malformed_body
+ * Finds the objects and arrays on the last level that a body may have. What they contain must not
+ * be nested itself, so that recursive code such as JSON.stringify does not overflow the stack.
  */
-function checkDepth(value: object): void {
+function innermostOf(value: object): Record<string, unknown>[] {
   let level: object[] = [value];
-  for (let depth = 0; level.length > 0; depth += 1) {
-    if (depth === DEEPEST) {
-      throw new DomainError('malformed_body', `The body is nested deeper than ${DEEPEST} levels.`);
-    }
-    level = level
-      .flatMap((one) => Object.values(one) as unknown[])
-      .filter((one) => typeof one === 'object' && one !== null);
+  for (let depth = 1; depth < DEEPEST && level.length > 0; depth += 1) {
+    level = level.flatMap((one) => Object.values(one) as unknown[]).filter(isNested);
   }
+  return level as Record<string, unknown>[];
+}
+
+/** Returns true for an object or an array. */
+function isNested(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
 }
 
 /**
