@@ -126,6 +126,69 @@ describe('10.19 the bulkId of a POST', () => {
   });
 });
 
+describe('10.19 an operation that waits for a later one', () => {
+  it('10.19 runs without its reference when failOnErrors stops the run', async () => {
+    const [a, b, c, d] = await Promise.all(Array.from({ length: 4 }, () => newUser()));
+    const group = await newGroup(a?.id ?? '', b?.id ?? '');
+    const manager = { value: 'bulkId:m' };
+    const patch = (id: string | undefined, ...data: object[]) => ({
+      method: 'PATCH',
+      path: `/Users/${id}`,
+      data,
+    });
+    const leave = { op: 'replace', value: { active: false, [ENTERPRISE]: { manager } } };
+    const answer = await bulk(
+      [
+        patch(a?.id, leave),
+        {
+          method: 'PUT',
+          path: `/Users/${b?.id}`,
+          data: { userName: b?.userName, active: false, [ENTERPRISE]: { manager } },
+        },
+        {
+          method: 'PATCH',
+          path: `/Groups/${group.id}`,
+          data: [
+            { op: 'remove', path: `members[value eq "${a?.id}"]` },
+            { op: 'add', path: 'members', value: [manager] },
+          ],
+        },
+        patch('bulkId:m', leave),
+        post('g', { [ENTERPRISE]: { manager } }),
+        post('x', { userName: '' }),
+        patch(c?.id, leave),
+        post('m'),
+      ],
+      { failOnErrors: 1 },
+    );
+    expect(statusesOf(answer)).toEqual(['200', '200', '200', '400']);
+    const isActive = async (user: typeof a) => (await shown(tenant, 'Users', user?.id)).active;
+    expect(await Promise.all([a, b, c, d].map(isActive))).toEqual([false, false, true, true]);
+    expect(memberIdsOf(await shown(tenant, 'Groups', group.id))).toEqual([b?.id]);
+  });
+
+  it('10.19 runs when a later pass exceeds failOnErrors', async () => {
+    const user = await newUser();
+    const taken = await newUser();
+    const answer = await bulk(
+      [
+        {
+          method: 'PATCH',
+          path: `/Users/${user.id}`,
+          data: [{ op: 'replace', value: { active: false, manager: 'bulkId:b' } }],
+        },
+        report('b', 'c'),
+        { ...report('x', 'c'), data: { userName: taken.userName, manager: 'bulkId:c' } },
+        post('c'),
+      ],
+      { failOnErrors: 1 },
+    );
+    expect(statusesOf(answer)).toEqual(['200', '201', '409', '201']);
+    expect((await shown(tenant, 'Users', user.id)).active).toBe(false);
+    expect(await managerOf(user.id)).toBe(answer.json.Operations[1].location.split('/').at(-1));
+  });
+});
+
 describe('10.19 data as a list (RFC 7644 §3.7.3)', () => {
   it('10.19 is accepted as the operations of a PATCH, or as the one resource', async () => {
     const user = await newUser({ nickName: 'gone' });

@@ -59,6 +59,8 @@ class BulkRun {
   /** The refused writes of the request, which are recorded after the run. */
   readonly refusals: ScimRefusal[] = [];
   #errors = 0;
+  /** The last operation that failed. */
+  #lastFailed: BulkOperation | undefined;
   /** The ids of the resources that were created, by bulkId. */
   readonly #ids = new Map<string, string>();
   /**
@@ -97,8 +99,22 @@ class BulkRun {
       }
       queue = deferred;
     }
+    if (this.#errors >= this.failOnErrors) await this.#runDeferred();
     for (const [operation, id] of this.#early) await this.#complete(operation, id);
     return this.operations.flatMap((operation) => this.#outcomes.get(operation) ?? []);
+  }
+
+  /**
+   * Runs the PATCH and PUT operations that stand before the operation at which the error limit was
+   * reached, and that still wait for a later one. They run without the references to resources that
+   * were not created, because they may end the access of users.
+   */
+  async #runDeferred(): Promise<void> {
+    const last = this.operations.findIndex((each) => each === this.#lastFailed);
+    for (const each of this.operations.slice(0, last)) {
+      if (this.#outcomes.has(each) || !isChangeOfResource(each)) continue;
+      this.#outcomes.set(each, await this.#unresolved(each));
+    }
   }
 
   /**
@@ -127,7 +143,10 @@ class BulkRun {
       else if (missing.length > 0 && !waits) outcome = await this.#unresolved(operation);
       else outcome = await this.#try(operation, missing);
       this.#outcomes.set(operation, outcome);
-      if (outcome.response !== undefined) this.#errors += 1;
+      if (outcome.response !== undefined) {
+        this.#errors += 1;
+        this.#lastFailed = operation;
+      }
       if (!isNameless) pending.delete(madeAs(operation));
     }
     return deferred;
@@ -158,14 +177,9 @@ class BulkRun {
    * refused.
    */
   async #unresolved(operation: BulkOperation): Promise<BulkOutcome> {
-    const { method, path } = operation;
-    const isOfResource = TARGET.exec(path)?.[2] !== undefined && !path.includes(REFERENCE);
-    if ((method !== 'PATCH' && method !== 'PUT') || !isOfResource) {
-      return this.#refused(operation, unresolved());
-    }
-    const ids = new Map([...this.#promised, ...this.#ids]);
+    if (!isChangeOfResource(operation)) return this.#refused(operation, unresolved());
     try {
-      const known = withoutUnresolved(operation, ids);
+      const known = withoutUnresolved(operation, this.#ids);
       const { resource, id } = this.#targetOf(known);
       const stored = await this.#runOne(resource, id, known, undefined);
       return succeeded(operation, resource.locationOf(id ?? ''), stored);
@@ -251,6 +265,12 @@ class BulkRun {
   #referencesOf(operation: BulkOperation): readonly string[] {
     return this.#references.get(operation) ?? [];
   }
+}
+
+/** Returns true for a PATCH or PUT of a resource that the request itself does not create. */
+function isChangeOfResource({ method, path }: BulkOperation): boolean {
+  const isOfResource = TARGET.exec(path)?.[2] !== undefined && !path.includes(REFERENCE);
+  return (method === 'PATCH' || method === 'PUT') && isOfResource;
 }
 
 const TARGET = /^\/(users|groups)(?:\/([^/]+))?$/i;
