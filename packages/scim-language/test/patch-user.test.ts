@@ -421,6 +421,34 @@ describe('requests of identity providers', () => {
     expect(patch(operation).attributes[ENTERPRISE_URN]).toEqual({ employeeNumber: '701984' });
   });
 
+  it.each<[object, object]>([
+    [{ department: 'X' }, { department: 'X' }],
+    [{ department: 'X', [ENTERPRISE_URN]: { department: 'Y' } }, { department: 'Y' }],
+    [{ [`${ENTERPRISE_URN}:department`]: 'Y', department: 'X' }, { department: 'Y' }],
+    [
+      { manager: 'Jane', [ENTERPRISE_URN]: { manager: { value: '5' } } },
+      { manager: { value: '5' } },
+    ],
+    [{ organization: { name: 'x' }, division: ['a', 'b'], costCenter: true }, {}],
+    [{ department: 'X', Department: 'Y' }, {}],
+  ])('bare names of the extension in a value count only if they fit: %j', (value, changed) => {
+    const expected = { ...(BABS.attributes[ENTERPRISE_URN] as object), ...changed };
+    for (const path of [undefined, USER_URN]) {
+      for (const op of ['add', 'replace']) {
+        const { attributes } = patch({ op, path, value });
+        expect([op, path, attributes[ENTERPRISE_URN]]).toEqual([op, path, expected]);
+      }
+    }
+  });
+
+  it('a path that is a bare name of the extension is refused with a value that does not fit', () => {
+    for (const path of ['department', 'organization', 'manager']) {
+      expect(refused({ op: 'replace', path, value: ['a', 'b'] })).toBe('invalidValue');
+    }
+    const twice = { [ENTERPRISE_URN]: { department: 'x' }, [`${ENTERPRISE_URN}:department`]: 'y' };
+    expect(refused({ op: 'replace', value: twice })).toBe('invalidValue');
+  });
+
   it('an element with only a label is dropped', () => {
     const emptied = patch({ op: 'replace', path: 'emails[type eq "home"].value', value: '' });
     expect(emptied.attributes['emails']).toEqual([WORK]);

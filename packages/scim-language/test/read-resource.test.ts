@@ -129,7 +129,10 @@ describe('the body of a user', () => {
         { value: 'y', primary: 'TRUE' },
       ],
     },
-    { userName: 'b', manager: [{ value: 'x' }, { value: 'y' }] },
+    { userName: 'b', [ENTERPRISE_URN]: { manager: [{ value: 'x' }, { value: 'y' }] } },
+    { userName: 'b', [`${ENTERPRISE_URN}:department`]: ['x'] },
+    { userName: 'b', [ENTERPRISE_URN]: { department: 'x', Department: 'y' } },
+    { userName: 'b', [ENTERPRISE_URN]: { department: 'x' }, [`${ENTERPRISE_URN}.department`]: 'y' },
     { userName: 'b'.repeat(513) },
     { userName: 'b', externalId: 'b'.repeat(513) },
     { userName: 'b', title: 'x'.repeat(16_385) },
@@ -147,6 +150,34 @@ describe('the body of a user', () => {
     expect(refused(body)).toBe('invalidSyntax');
     expect(refusal(() => readReplacement(body, LEAVER).user)).toBe('invalidSyntax');
   });
+
+  it.each<[object, object | undefined]>([
+    [{ department: 'X' }, { department: 'X' }],
+    [
+      { DEPARTMENT: 'X', 'manager.value': '5' },
+      { department: 'X', manager: { value: '5' } },
+    ],
+    [
+      { manager: 'Jane', [ENTERPRISE_URN]: { manager: { value: '5' } } },
+      { manager: { value: '5' } },
+    ],
+    [{ [ENTERPRISE_URN]: { department: 'Y' }, department: 'X' }, { department: 'Y' }],
+    [{ 'manager.value': '6', [`${ENTERPRISE_URN}:manager`]: '5' }, { manager: { value: '5' } }],
+    [{ organization: { name: 'x' }, division: ['a', 'b'], costCenter: true }, undefined],
+    [
+      { manager: [{ value: 'a' }, { value: 'b' }], 'manager.value': {}, division: 'd' },
+      { division: 'd' },
+    ],
+    [{ department: 'X', Department: 'Y', division: 'd' }, { division: 'd' }],
+  ])(
+    'has bare names of the extension only if they fit and no full name is there: %j',
+    (body, stored) => {
+      const user = create({ userName: 'b', ...body });
+      expect(user.attributes[ENTERPRISE_URN]).toEqual(stored);
+      const replaced = readReplacement(body, LEAVER);
+      expect([replaced.user.attributes[ENTERPRISE_URN], replaced.leftOut]).toEqual([stored, []]);
+    },
+  );
 
   it('creates no prototypes, and no attributes named as those of Object', () => {
     const body: unknown = JSON.parse(

@@ -17,6 +17,7 @@ import {
   type RefusedPart,
   type Refuse,
 } from '../schema/refused-part.js';
+import { ignoredBareNames, type NamedValue } from '../schema/bare-names.js';
 import { isStorableValue } from '../schema/literal.js';
 import {
   findAttribute,
@@ -66,7 +67,8 @@ export interface BodyReading {
 /**
  * Finds the attributes that a body sets, by path. Keys may be nested, dotted, or prefixed with a
  * URN. The value `null` sets nothing. An attribute that the body has twice is refused and not set.
- * Unknown attributes are ignored, but refused if they have characters that cannot be stored.
+ * Unknown attributes are ignored, but refused if they have characters that cannot be stored. So
+ * are bare names of an extension that do not count ({@link ignoredBareNames}).
  * @throws ScimError `invalidSyntax` for a body that is no object, and for a new resource with
  *   characters that cannot be stored
  */
@@ -76,11 +78,12 @@ export function givenIn(body: unknown, reading: BodyReading): Map<string, Given>
   if (isNew && !isStorableValue(body)) throw notStorable();
   const given = new Map<string, Given>();
   const twice = new Set<string>();
-  for (const [key, raw] of entriesOf(body, resource)) {
-    if (raw === null) continue;
-    const target = findAttribute(resource, key);
-    if (isUnclear(key, raw, target, reading)) continue;
-    if (!target || !isWritable(target)) {
+  const entries = entriesOf(body, resource);
+  const ignored = ignoredBareNames(entries.filter(isKnown));
+  for (const entry of entries) {
+    const { name: key, target, value: raw } = entry;
+    if (raw === null || isUnclear(key, raw, target, reading)) continue;
+    if (!target || !isWritable(target) || (isKnown(entry) && ignored.has(entry))) {
       if (!isStorableValue([key, raw])) {
         refuse({ kind: 'fault', name: key, error: notStorable() });
       }
@@ -145,19 +148,26 @@ export function attempt<Value>(
 }
 
 /**
- * Returns the members of a body by their names. A member inside the object of an extension gets a
- * full name, which begins with the URN of the extension.
+ * Returns the members of a body with their attributes. A member inside the object of an extension
+ * gets a full name, which begins with the URN of the extension.
  */
-function entriesOf(
-  body: Readonly<Record<string, unknown>>,
-  resource: ResourceSchema,
-): (readonly [string, unknown])[] {
-  return Object.entries(body).flatMap(([key, raw]): (readonly [string, unknown])[] => {
+function entriesOf(body: Readonly<Record<string, unknown>>, resource: ResourceSchema): Entry[] {
+  const entryOf = (name: string, value: unknown): Entry => ({
+    name,
+    target: findAttribute(resource, name),
+    value,
+  });
+  return Object.entries(body).flatMap(([key, raw]) => {
     const schema = findSchema(resource, key);
-    if (!schema || !isObject(raw)) return [[key, raw]];
-    return Object.entries(raw).map(([inner, value]) => [`${schema.id}:${inner}`, value] as const);
+    if (!schema || !isObject(raw)) return [entryOf(key, raw)];
+    return Object.entries(raw).map(([inner, value]) => entryOf(`${schema.id}:${inner}`, value));
   });
 }
+
+/** A member of a body. The attribute is undefined for an unknown name. */
+type Entry = Omit<NamedValue, 'target'> & { readonly target: AttributeReference | undefined };
+
+const isKnown = (entry: Entry): entry is Entry & NamedValue => entry.target !== undefined;
 
 function put(draft: Draft, target: AttributeReference, raw: unknown): void {
   const { attribute, sub } = target;

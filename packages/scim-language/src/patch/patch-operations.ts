@@ -4,6 +4,7 @@ import { invalidValue, isEmpty, isObject } from '../schema/attribute-value.js';
 import { parsePath, type PatchPath } from '../filter/filter-parser.js';
 import { isForeign, refersTo, type CriticalAttribute } from '../schema/critical-attribute.js';
 import { isWritable } from '../schema/draft.js';
+import { ignoredBareNames } from '../schema/bare-names.js';
 import { isStorableValue } from '../schema/literal.js';
 import { notStorable, resemblanceOf, unclearValue, type Refuse } from '../schema/refused-part.js';
 import { referenceTo, type ResourceSchema, type Schema } from '../schema/schemas.js';
@@ -114,6 +115,8 @@ function member(of: unknown, name: string): unknown {
 
 /** The change of one attribute by an operation. */
 export interface AttributeChange {
+  /** The name of the attribute, or the path, as in the request. */
+  readonly name: string;
   readonly op: PatchOperation['op'];
   readonly path: Extract<PatchPath, { kind: 'attribute' }>;
   readonly value: unknown;
@@ -176,7 +179,7 @@ function changesAt(name: string, operation: PatchOperation, reading: Reading): A
   if (path.kind === 'attribute') {
     const { attribute } = path.target;
     const isIgnored = attribute.mutability === 'writeOnly';
-    if (isWritable(path.target) || isIgnored) return [{ op, path, value }];
+    if (isWritable(path.target) || isIgnored) return [{ name, op, path, value }];
     const error = new ScimError('mutability', `${path.target.path} is read-only.`);
     refuse({ kind: 'unknown', name, error });
     return [];
@@ -188,21 +191,26 @@ function changesAt(name: string, operation: PatchOperation, reading: Reading): A
 
 /**
  * Refuses an attribute that an object has twice, because it is unknown which value is meant.
- * Neither value is applied.
+ * Neither value is applied. Bare names of an extension that do not count are ignored ({@link
+ * ignoredBareNames}).
  */
-function once(changes: AttributeChange[], { refuse }: Reading): AttributeChange[] {
+function once(given: AttributeChange[], reading: Reading): AttributeChange[] {
+  const members = given.map((change) => ({ ...change, target: change.path.target }));
+  const ignored = ignoredBareNames(members);
+  for (const { name, value } of ignored) ignore(name, value, reading);
+  const changes = members.filter((change) => !ignored.has(change));
   const seen = new Set<string>();
   const twice = new Set<string>();
-  for (const { op, path } of changes) {
-    const name = path.target.path;
+  for (const { op, path, target } of changes) {
+    const name = target.path;
     if (op === 'remove' || path.filter) continue;
     if (seen.has(name) && !twice.has(name)) {
       twice.add(name);
-      refuse({ kind: 'fault', name, error: invalidValue(name, 'occurs twice') });
+      reading.refuse({ kind: 'fault', name, error: invalidValue(name, 'occurs twice') });
     }
     seen.add(name);
   }
-  return twice.size === 0 ? changes : changes.filter(({ path }) => !twice.has(path.target.path));
+  return twice.size === 0 ? changes : changes.filter(({ target }) => !twice.has(target.path));
 }
 
 /**
@@ -221,7 +229,7 @@ function changesUnder(
   return schema.attributes.map((attribute) => {
     const target = referenceTo(schema.id, attribute);
     const path = { kind: 'attribute', target, filter: undefined } as const;
-    return { op: 'remove', path, value: undefined };
+    return { name: target.path, op: 'remove', path, value: undefined };
   });
 }
 
@@ -255,12 +263,19 @@ function attributesIn(
       return attempt(key, reading, () => changesUnder(path.schema, within, reading));
     }
     if (isUnclear(path, inner, reading, false)) return [];
-    if (path.kind === 'attribute' && isWritable(path.target)) return [{ op, path, value: inner }];
-    if (!isStorableValue([key, inner])) {
-      reading.refuse({ kind: 'fault', name: key, error: notStorable() });
+    if (path.kind === 'attribute' && isWritable(path.target)) {
+      return [{ name: `${prefix}${key}`, op, path, value: inner }];
     }
+    ignore(`${prefix}${key}`, inner, reading);
     return [];
   });
+}
+
+/**
+ * Ignores a part of a value. It is refused if it has characters that cannot be stored.
+ */
+function ignore(name: string, value: unknown, { refuse }: Reading): void {
+  if (!isStorableValue([name, value])) refuse({ kind: 'fault', name, error: notStorable() });
 }
 
 /**
