@@ -189,6 +189,63 @@ describe('10.19 an operation that waits for a later one', () => {
   });
 });
 
+describe('10.19 references in the operations of a PATCH', () => {
+  const patchGroup = (id: string, ...data: object[]) => ({
+    method: 'PATCH',
+    path: `/Groups/${id}`,
+    data,
+  });
+  const membersOf = async (id: string) => memberIdsOf(await shown(tenant, 'Groups', id));
+
+  it('10.19 are resolved between the brackets of a path', async () => {
+    const stays = await newUser();
+    const { id } = await newGroup(stays.id);
+    const add = { op: 'add', path: 'members', value: [{ value: 'bulkId:u "1"' }] };
+    const path = `Members[type eq "User" and value eq ${JSON.stringify('bulkId:u "1"')}]`;
+    const remove = { op: 'remove', path };
+    const answer = await bulk([
+      patchGroup(id, add),
+      patchGroup(id, remove),
+      patchGroup(id, { ...remove, path: 'members[value eq "bulkId:v"]' }),
+      post('v'),
+      post('u "1"'),
+    ]);
+    expect(statusesOf(answer)).toEqual(['200', '200', '200', '201', '201']);
+    expect(await membersOf(id)).toEqual([stays.id]);
+    const last = await bulk([post('v'), patchGroup(id, { ...add, value: 'bulkId:v' })]);
+    expect(await membersOf(id)).toEqual([stays.id, idsOf(last)[0]].toSorted());
+  });
+
+  it('10.19 are 400 between brackets, when nothing was created', async () => {
+    const stays = await newUser();
+    const leaver = await newUser();
+    const { id } = await newGroup(stays.id, leaver.id);
+    const path = 'members[value eq "bulkId:none"]';
+    const leaves = { op: 'remove', path: `members[value eq "${leaver.id}"]` };
+    const answer = await bulk([
+      patchGroup(id, { op: 'remove', path }),
+      patchGroup(id, { op: 'remove', path }, leaves),
+    ]);
+    expect(statusesOf(answer)).toEqual(['400', '200']);
+    expect(answer.json.Operations[0].response.scimType).toBe('invalidValue');
+    expect(await membersOf(id)).toEqual([stays.id]);
+  });
+
+  it('10.19 are resolved in a list that is inside an object (E31)', async () => {
+    const { id } = await newGroup();
+    const answer = await bulk([
+      post('u'),
+      patchGroup(id, {
+        op: 'add',
+        path: 'members',
+        value: { Members: [{ value: 'bulkId:u' }] },
+      }),
+    ]);
+    expect(statusesOf(answer)).toEqual(['201', '200']);
+    expect(await membersOf(id)).toEqual([idsOf(answer)[0]]);
+  });
+});
+
 describe('10.19 data as a list (RFC 7644 §3.7.3)', () => {
   it('10.19 is accepted as the operations of a PATCH, or as the one resource', async () => {
     const user = await newUser({ nickName: 'gone' });

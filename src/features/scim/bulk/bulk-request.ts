@@ -128,8 +128,8 @@ function fieldsOf(raw: unknown): ReadonlyMap<string, unknown> {
 export const REFERENCE = 'bulkId:';
 
 /**
- * Lists the bulkIds to which an operation refers: in its path, as members of a group, or as the
- * manager of a user.
+ * Lists the bulkIds to which an operation refers: in its path, as members of a group, as the
+ * manager of a user, or between the brackets of a path of these.
  */
 export function referencesOf(operation: BulkOperation): string[] {
   const found: string[] = [];
@@ -194,19 +194,44 @@ function inPatchOperation(operation: unknown, replace: Replace): unknown {
         asciiLowerCase(name) === 'path' && typeof path === 'string' && isReference(path),
     );
   return mapped(operation, (name, value) => {
-    if (asciiLowerCase(name) !== 'value') return value;
+    const part = asciiLowerCase(name);
+    if (part === 'path' && typeof value === 'string') return inPath(value, replace);
+    if (part !== 'value') return value;
     return isAimed ? inReference(value, replace) : inAttributes(value, replace);
   });
 }
 
+/** Matches a JSON string. */
+const QUOTED = /"(?:[^"\\]|\\.)*"/g;
+
+/** Replaces references between the brackets of a path, as in `members[value eq "bulkId:a"]`. */
+function inPath(path: string, replace: Replace): string {
+  const start = path.indexOf('[');
+  if (start === -1 || !isReference(path.slice(0, start).trim())) return path;
+  const brackets = path.slice(start).replaceAll(QUOTED, (quoted) => {
+    const text = textOf(quoted);
+    return text?.startsWith(REFERENCE) ? JSON.stringify(replace(text)) : quoted;
+  });
+  return path.slice(0, start) + brackets;
+}
+
+function textOf(quoted: string): string | undefined {
+  try {
+    return JSON.parse(quoted) as string;
+  } catch {
+    return undefined; // the parser of the path refuses it
+  }
+}
+
 /**
  * Replaces a reference that is a bare id, the `value` of an object, or an item of a list of these.
+ * The list may be in an object with the member `members`, as some clients send it.
  */
 function inReference(value: unknown, replace: Replace): unknown {
   if (typeof value === 'string') return value.startsWith(REFERENCE) ? replace(value) : value;
   if (Array.isArray(value)) return value.map((each) => inReference(each, replace));
   return mapped(value, (name, inner) =>
-    asciiLowerCase(name) === 'value' ? inReference(inner, replace) : inner,
+    ['value', 'members'].includes(asciiLowerCase(name)) ? inReference(inner, replace) : inner,
   );
 }
 

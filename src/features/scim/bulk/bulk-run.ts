@@ -184,7 +184,7 @@ class BulkRun {
       const stored = await this.#runOne(resource, id, known, undefined);
       return succeeded(operation, resource.locationOf(id ?? ''), stored);
     } catch (thrown) {
-      const isRefused = thrown instanceof DomainError && thrown.code === 'invalid_value';
+      const isRefused = thrown instanceof DomainError && UNRESOLVED.has(thrown.code);
       return this.#failed(operation, isRefused ? unresolved() : thrown);
     }
   }
@@ -266,6 +266,12 @@ class BulkRun {
     return this.#references.get(operation) ?? [];
   }
 }
+
+/**
+ * The codes of the error for a reference for which no resource was created, in a value and between
+ * the brackets of a path.
+ */
+const UNRESOLVED: ReadonlySet<string> = new Set(['invalid_value', 'invalid_filter']);
 
 /** Returns true for a PATCH or PUT of a resource that the request itself does not create. */
 function isChangeOfResource({ method, path }: BulkOperation): boolean {
