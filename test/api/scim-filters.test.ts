@@ -118,7 +118,7 @@ function randomPerson(): Person {
   const inGroups = GROUPS.filter(() => chance(0.3));
   const extension = {
     ...maybe('department', () => pick(TEXTS)),
-    ...maybe('manager', () => ({ value: pick(TEXTS), ...maybe('$ref', () => pick(TEXTS)) })),
+    ...maybe('manager', () => ({ value: pick(TEXTS) })),
   };
   const isExtended = Object.keys(extension).length > 0;
   return {
@@ -159,7 +159,7 @@ const TEXT_ATTRIBUTES = [
   'emails.type',
   'roles.value',
   'manager',
-  'manager.$ref',
+  'manager.value',
   'schemas',
   `${ENTERPRISE_URN}:department`,
   `${USER_URN}:title`,

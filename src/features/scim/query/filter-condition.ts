@@ -290,8 +290,8 @@ class ConditionWriter {
    * the attribute is not stored in JSON.
    */
   #holder({ extension, attribute, sub }: AttributeReference): string | undefined {
-    // Read-only attributes are computed and not stored in JSON.
-    if (attribute.mutability === 'readOnly') return undefined;
+    // Read-only attributes and sub-attributes are computed and not stored in JSON.
+    if (attribute.mutability === 'readOnly' || sub?.mutability === 'readOnly') return undefined;
     const root = this.#root(extension);
     return root && sub ? `(${root} -> ${quoted(attribute.name)})` : root;
   }

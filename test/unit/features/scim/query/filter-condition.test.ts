@@ -84,8 +84,17 @@ describe('the SQL of a filter', () => {
     );
   });
 
-  it('refuses attributes that have no column', () => {
-    for (const text of ['meta.location pr', 'meta pr', 'groups eq "x"', 'groups[display pr]']) {
+  it('refuses attributes that are computed, and have no column', () => {
+    expect(compile('manager pr').text).not.toMatch(/displayName|ref/);
+    for (const text of [
+      'meta.location pr',
+      'meta pr',
+      'groups eq "x"',
+      'groups[display pr]',
+      'manager.displayName eq "x"',
+      `not (${ENTERPRISE_URN}:manager.displayName pr)`,
+      'manager.$ref pr',
+    ]) {
       expect(() => compile(text), text).toThrow('cannot be filtered by');
     }
     expect(() => compile('members.display eq "x"', GROUPS)).toThrow('cannot be filtered by');
