@@ -89,6 +89,36 @@ describe('10.19 circular references (RFC 7644 §3.7.1)', () => {
     expect(await managerOf(a)).toBeUndefined();
   });
 
+  it('10.19 name the members whom the request takes over, with their own ids', async () => {
+    const insertMember = async () => {
+      const [id, email] = [randomUUID(), address()];
+      const text = 'INSERT INTO users (id, org_id, email) VALUES ($1, $2, $3)';
+      await app.dataSource.query(text, [id, tenant.orgId, email]);
+      return { id, email };
+    };
+    const members = await Promise.all([insertMember(), insertMember(), insertMember()]);
+    const [first, second, alone] = members;
+    const named = (bulkId: string, manager: string, userName: string | undefined) => ({
+      ...report(bulkId, manager),
+      data: { userName, [ENTERPRISE]: { manager: { value: `bulkId:${manager}` } } },
+    });
+    const answer = await bulk([
+      report('a', 'b'),
+      named('b', 'a', first?.email),
+      named('c', 'd', second?.email),
+      report('d', 'c'),
+      named('e', 'e', alone?.email),
+    ]);
+    expect(statusesOf(answer)).toEqual(['201', '201', '201', '201', '201']);
+    const [a, b, c, d, e] = idsOf(answer);
+    expect([b, c, e]).toEqual(members.map(({ id }) => id));
+    expect(await Promise.all([a, b, c, d, e].map(managerOf))).toEqual([b, a, d, c, e]);
+    for (const { location, version } of answer.json.Operations as Record<string, string>[]) {
+      const shownNow = await tenant.send('GET', `/Users/${location?.split('/').at(-1)}`);
+      expect(shownNow.headers.get('etag')).toBe(version);
+    }
+  });
+
   it('10.19 are still refused for groups in groups', async () => {
     const group = (bulkId: string, value: string) => ({
       method: 'POST',

@@ -1,12 +1,15 @@
+import type { DirectoryUser } from '#domain/directory/provisioning/directory-user.js';
 import type { ScimActor } from '#domain/directory/provisioning/scim-operation.js';
 import type { ScimRefusal } from '#domain/directory/scim-tokens/scim-refusals.repository.js';
 import { newUuid } from '#platform/clock/random.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { asDomainError } from '#platform/http/errors/as-domain-error.js';
+import { ENTERPRISE_URN } from '../language/scim-language.js';
 import { entityTag, type Tagged } from '../resources/resource-json.js';
 import { refusalOf } from '../resources/refused-writes.js';
 import type { ScimResource } from '../resources/scim-resource.js';
 import type { ScimResources } from '../resources/scim-resources.service.js';
+import { storedUser } from '../resources/user-state.js';
 import { firstOfCircle, madeAs, withoutOwnId, type References } from './bulk-order.js';
 import {
   failed,
@@ -100,7 +103,8 @@ class BulkRun {
       queue = deferred;
     }
     if (this.#errors >= this.failOnErrors) await this.#runDeferred();
-    for (const [operation, id] of this.#early) await this.#complete(operation, id);
+    const bulkIds = new Map([...this.#promised].map(([bulkId, id]) => [id, bulkId]));
+    for (const [operation, id] of this.#early) await this.#complete(operation, id, bulkIds);
     return this.operations.flatMap((operation) => this.#outcomes.get(operation) ?? []);
   }
 
@@ -206,23 +210,41 @@ class BulkRun {
   }
 
   /**
-   * Sets the manager of a user who was created before the manager. If the manager was not created,
-   * the reference is removed.
+   * Sets the manager of a user who was created before the manager. A manager may have another id
+   * than the promised one, because a POST can take over an existing member. If the manager was not
+   * created, the reference is removed.
    */
-  async #complete(operation: BulkOperation, id: string): Promise<void> {
+  async #complete(
+    operation: BulkOperation,
+    id: string,
+    bulkIds: ReadonlyMap<unknown, string>,
+  ): Promise<void> {
     const outcome = this.#outcomes.get(operation);
     if (!outcome) return;
     const { users } = this.resources;
     try {
-      const isWhole = this.#referencesOf(operation).every((each) => this.#ids.has(each));
-      const removal = { Operations: [{ op: 'remove', path: 'manager' }] };
-      const user = isWhole
-        ? await users.find(this.caller, id)
-        : await users.patch(this.caller, id, removal);
+      const created = await users.find(this.caller, id);
+      const change = this.#changeOf(managerOf(created), bulkIds);
+      const user = change ? await users.patch(this.caller, id, { Operations: [change] }) : created;
       this.#outcomes.set(operation, { ...outcome, version: entityTag(user) });
     } catch (thrown) {
       this.#outcomes.set(operation, failed(operation, thrown, outcome.location));
     }
+  }
+
+  /**
+   * Returns the change of a manager that was written with a promised id; undefined if the manager
+   * has the promised id, or no id was promised.
+   *
+   * @param bulkIds the bulkIds of the users to whom ids were promised, by these ids
+   */
+  #changeOf(manager: unknown, bulkIds: ReadonlyMap<unknown, string>): object | undefined {
+    const bulkId = bulkIds.get(manager);
+    if (bulkId === undefined) return undefined;
+    const value = this.#ids.get(bulkId);
+    if (value === manager) return undefined;
+    const path = 'manager';
+    return value === undefined ? { op: 'remove', path } : { op: 'replace', path, value };
   }
 
   /**
@@ -265,6 +287,13 @@ class BulkRun {
   #referencesOf(operation: BulkOperation): readonly string[] {
     return this.#references.get(operation) ?? [];
   }
+}
+
+/** Returns the id of the manager of a user; undefined for a user without a manager. */
+function managerOf(user: DirectoryUser): unknown {
+  const { attributes } = storedUser(user);
+  const enterprise = attributes[ENTERPRISE_URN] as { manager?: { value?: unknown } } | undefined;
+  return enterprise?.manager?.value;
 }
 
 /**
