@@ -647,6 +647,38 @@ describe('§3.4 lists', () => {
     const created = await tenant.send('POST', '/Users?attributes=id', { userName: address() });
     expect([created.status, Object.keys(created.json)]).toEqual([201, ['schemas', 'id']]);
   });
+
+  it('§3.9 choose the parts of members that a group shows', async () => {
+    const [one, two] = [await newUser(), await newUser()];
+    const [value, other] = [one.id, two.id].toSorted();
+    const group = await newGroup(value, other);
+    const $ref = (id: string) => `${app.baseUrl}/scim/v2/Users/${id}`;
+    const each = (part: (id: string) => object) => [part(value), part(other)];
+    for (const [query, members] of [
+      ['attributes=members.value', each((id) => ({ value: id }))],
+      ['attributes=Members.$ref,members.TYPE', each((id) => ({ $ref: $ref(id), type: 'User' }))],
+      [
+        'excludedAttributes=members.display',
+        each((id) => ({ value: id, $ref: $ref(id), type: 'User' })),
+      ],
+      ['excludedAttributes=members.value,members.$ref,members.display,members.type', undefined],
+      ['attributes=members.colour', undefined],
+    ] as const) {
+      const { json } = await tenant.send('GET', `/Groups/${group.id}?${query}`);
+      expect([query, json.members]).toEqual([query, members]);
+      const filter = new URLSearchParams({ filter: `id eq "${group.id}"` }).toString();
+      const listed = await tenant.send('GET', `/Groups?${filter}&${query}`);
+      expect(listed.json.Resources).toEqual([json]);
+    }
+    const all = await tenant.send('GET', `/Groups/${group.id}?attributes=members`);
+    expect(all.json.members).toEqual((await shown(tenant, 'Groups', group.id)).members);
+    const patched = await tenant.send(
+      'PATCH',
+      `/Groups/${group.id}?attributes=members.value`,
+      patchOf({ op: 'remove', path: `members[value eq "${other}"]` }),
+    );
+    expect(patched.json.members).toEqual([{ value }]);
+  });
 });
 
 describe('§3.14 entity tags', () => {

@@ -67,6 +67,9 @@ describe('excludedAttributes (RFC 7644 §3.9)', () => {
     expect(group({ excludedAttributes: 'Members' })).toBe(false);
     expect(group({ attributes: 'displayName' })).toBe(false);
     expect(group({ attributes: 'members.value' })).toBe(true);
+    expect(group({ excludedAttributes: 'members.value' })).toBe(true);
+    const parts = 'members.value,members.$ref,members.display,members.type';
+    expect(group({ excludedAttributes: parts })).toBe(false);
     expect(parseProjection({ attributes: 'id' }, USER_SCHEMA).needsGroups).toBe(false);
     expect(parseProjection({}, USER_SCHEMA).needsGroups).toBe(true);
   });

@@ -15,7 +15,7 @@ import {
 export interface Projection {
   /** Returns true if an attribute, named by its path, is shown in whole or in part. */
   includes(path: string): boolean;
-  /** True if a response shows the members of a group. */
+  /** True if a response shows the members of a group, in whole or in part. */
   readonly needsMembers: boolean;
   /** True if a response shows the groups of a user. */
   readonly needsGroups: boolean;
@@ -89,7 +89,7 @@ function projectionOf(
   const includes = (path: string) => shown.has(path);
   return {
     includes,
-    needsMembers: includes('members'),
+    needsMembers: [...shown].some((path) => path.startsWith('members.')),
     needsGroups: includes('groups'),
     needsAttributes: [...shown].some((path) => !BESIDE.has(path.split('.', 1)[0] ?? path)),
     needsVersion: includes('meta.version'),

@@ -26,7 +26,7 @@ import { leftOutOf } from './user-state.js';
 import { isOfOneGroup, searchGroups } from '../query/group-search.repository.js';
 import type { ScimQuery } from '../query/scim-query.js';
 import type { ScimPage, ScimSearch } from '../query/search-table.repository.js';
-import { groupHead, memberJson } from './resource-json.js';
+import { groupHead, memberRenderer } from './resource-json.js';
 import type { Compute, JsonPieces, ResourceType } from './scim-resource.js';
 
 /** The number of members that one statement reads for a response. */
@@ -93,16 +93,21 @@ export class GroupResource implements ResourceType<DirectoryGroup, NextGroup, Di
     groups: readonly DirectoryGroup[],
     projection: Projection,
   ): JsonPieces {
+    const memberJson = memberRenderer(projection, this.base);
     for (const [index, group] of groups.entries()) {
       yield `${index === 0 ? '' : ','}${groupHead(group, projection, this.base)}`;
-      if (projection.needsMembers) yield* this.#membersOf(orgId, group);
+      if (projection.needsMembers) yield* this.#membersOf(orgId, group, memberJson);
       yield '}';
     }
     return groups.length;
   }
 
   /** Returns `,"members":[…]` in pieces, or nothing for a group without members. */
-  async *#membersOf(orgId: string, { id }: DirectoryGroup): AsyncGenerator<string, void> {
+  async *#membersOf(
+    orgId: string,
+    { id }: DirectoryGroup,
+    memberJson: (member: GroupMember) => string,
+  ): AsyncGenerator<string, void> {
     let last: GroupMember | undefined;
     let isFirst = true;
     do {
@@ -113,10 +118,7 @@ export class GroupResource implements ResourceType<DirectoryGroup, NextGroup, Di
         PATIENCE_DURING_RESPONSE,
       );
       if (batch.length > 0)
-        yield (
-          (isFirst ? ',"members":[' : ',') +
-          batch.map((member) => memberJson(member, this.base)).join(',')
-        );
+        yield (isFirst ? ',"members":[' : ',') + batch.map(memberJson).join(',');
       isFirst &&= batch.length === 0;
       last = batch.length < BATCH ? undefined : batch.at(-1);
     } while (last);

@@ -85,8 +85,22 @@ export function groupHead(group: DirectoryGroup, projection: Projection, base: s
   return JSON.stringify(shown).slice(0, -1);
 }
 
-/** Renders a member of a group as JSON. */
-export function memberJson({ userId, display }: GroupMember, base: string): string {
+/** Returns the function that renders a member of a group as JSON. */
+export function memberRenderer(
+  projection: Projection,
+  base: string,
+): (member: GroupMember) => string {
+  const isShown = (name: string) => projection.includes(`members.${name}`);
+  if (MEMBER_PARTS.every(isShown)) return (member) => memberJson(member, base);
+  return (member) => {
+    const whole = Object.entries(JSON.parse(memberJson(member, base)) as object);
+    return JSON.stringify(Object.fromEntries(whole.filter(([name]) => isShown(name))));
+  };
+}
+
+const MEMBER_PARTS = ['value', '$ref', 'display', 'type'];
+
+function memberJson({ userId, display }: GroupMember, base: string): string {
   return `{"value":"${userId}","$ref":"${locationOf(base, 'Users', userId)}","display":${JSON.stringify(display)},"type":"User"}`;
 }
 
