@@ -7,6 +7,7 @@ import type { Config } from '#platform/config/config.js';
 import { interactionIdOf } from '#platform/http/request/interaction-id.js';
 import { toSingleLine } from '#platform/text/single-line.js';
 import { cleanArguments } from './clean-arguments.js';
+import { LogDestination } from './log-destination.js';
 import { textLines } from './text-lines.js';
 import { activeSpan } from './tracing.js';
 import { parseLogFilter } from '#platform/telemetry/filter/log-filter.js';
@@ -46,7 +47,7 @@ export function createLogger(
   return pino(
     options,
     log.format === 'json'
-      ? pino.destination(destination)
+      ? new LogDestination(destination, false)
       : textLines(destination, isatty(destination)),
   );
 }

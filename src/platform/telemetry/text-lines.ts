@@ -1,5 +1,6 @@
 import { styleText } from 'node:util';
-import pino, { type DestinationStream } from 'pino';
+import type { DestinationStream } from 'pino';
+import { LogDestination } from './log-destination.js';
 
 /** The color of each level in a terminal. */
 const COLORS = {
@@ -30,8 +31,8 @@ const REPEATED = new Set(['level', 'time', 'msg', 'context', 'err', 'method', 'r
  * tool of development with eleven dependencies.
  */
 export function textLines(fd: 1 | 2, isColored: boolean): DestinationStream {
-  const out = pino.destination({ dest: fd, sync: true });
-  return { write: (json) => void out.write(textOf(JSON.parse(json), isColored)) };
+  const out = new LogDestination(fd, true);
+  return { write: (json) => out.write(textOf(JSON.parse(json), isColored)) };
 }
 
 /**

@@ -1,0 +1,73 @@
+import type fs from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { LogDestination } from '../../../src/platform/telemetry/log-destination.js';
+
+/** A file of which the test says how many bytes it still takes. */
+function fileWith(space: number, code = 'ENOSPC') {
+  const state = { space, log: '', notices: [] as string[] };
+  const take = (fd: number, data: Buffer | string): number => {
+    if (fd === 2) return state.notices.push(String(data));
+    const count = Math.min(state.space, data.length);
+    if (count === 0) throw Object.assign(new Error(code), { code });
+    state.space -= count;
+    state.log += data.slice(0, count).toString();
+    return count;
+  };
+  const write = (fd: number, data: Buffer, done: (error: Error | null, count: number) => void) =>
+    setImmediate(() => {
+      try {
+        done(null, take(fd, data));
+      } catch (error) {
+        done(error as Error, 0);
+      }
+    });
+  const file = { write, writeSync: take } as unknown as typeof fs;
+  return { state, file };
+}
+
+/** Waits until the writes that are under way have ended. */
+async function settled() {
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+describe.each([true, false])('a log file without space, synchronous: %s', (isSynchronous) => {
+  it('loses only the lines without room, with one notice, and begins a new line after them', async () => {
+    const { state, file } = fileWith(10);
+    const out = new LogDestination(1, isSynchronous, file);
+    for (const line of ['first\n', 'second\n', 'third\n', 'fourth\n']) {
+      out.write(line);
+      await settled();
+    }
+    state.space = 1000;
+    out.write('fifth\n');
+    await settled();
+    out.write('sixth\n');
+    await settled();
+    expect(state.log).toBe('first\nseco\nfifth\nsixth\n');
+    expect(state.notices).toEqual([
+      'svc-server: log lines are lost, because they cannot be written (ENOSPC)\n',
+    ]);
+  });
+
+  it('writes nothing more after the reader has closed the pipe', async () => {
+    const { state, file } = fileWith(6, 'EPIPE');
+    const out = new LogDestination(1, isSynchronous, file);
+    for (const line of ['first\n', 'second\n', 'third\n']) {
+      out.write(line);
+      await settled();
+      state.space += line === 'second\n' ? 1000 : 0;
+    }
+    expect(state).toMatchObject({ log: 'first\n', notices: [] });
+  });
+});
+
+describe('the lines that wait at the end of the process', () => {
+  it('are written at once, and a full disk does not delay the end', () => {
+    const { state, file } = fileWith(20);
+    const out = new LogDestination(1, false, file);
+    for (let line = 0; line < 5; line += 1) out.write(`line ${line}\n`);
+    out.flushSync(); // the first line is under way
+    expect(state.log).toBe('line 1\nline 2\nline 3');
+    expect(state.notices).toHaveLength(1);
+  });
+});
