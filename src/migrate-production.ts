@@ -1,8 +1,9 @@
+import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { readEnvironment } from '#platform/config/environment.js';
-import { loadPart } from '#platform/config/load-config.js';
-import { TABLE } from '#platform/config/table/settings.js';
+import { migrationSettings } from '#platform/config-sources/migration-settings.js';
 import { migrateDatabase } from '#platform/database/open-database.js';
+import { describeDatabase } from './start-up-line.js';
 import { runOrExit } from './start.js';
 
 /**
@@ -14,8 +15,12 @@ import { runOrExit } from './start.js';
 export function migrateProduction(): Promise<void> {
   return runOrExit(async () => {
     Logger.overrideLogger(['log', 'warn', 'error']);
+    const { database, warnings } = migrationSettings(readEnvironment());
+    for (const warning of warnings) new Logger('config').warn(warning);
     const log = new Logger('migrate');
-    await migrateDatabase(loadPart(TABLE.database, readEnvironment()), 'production', log);
-    log.log('The database has every migration of this version');
+    await migrateDatabase(database, 'production', log);
+    const { url, directUrl = url, dataDir } = database;
+    const migrated = describeDatabase({ url: directUrl, dataDir: resolve(dataDir) });
+    log.log(`${migrated} has every migration of this version`);
   });
 }

@@ -22,7 +22,11 @@ export function startUpLine({ http, database, upstream }: StartUpFacts, port: nu
   );
 }
 
-function describeDatabase({ url, dataDir }: Config['database']): string {
+/** Describes a database by its hosts and name, or by the folder of the embedded one. */
+export function describeDatabase({
+  url,
+  dataDir,
+}: Pick<Config['database'], 'url' | 'dataDir'>): string {
   if (url === undefined) return `embedded PostgreSQL in ${dataDir}`;
   const parsed = parseDatabaseUrl(url); // the user and the password are left out
   if (!parsed) return 'PostgreSQL at SVC_DATABASE_URL';
