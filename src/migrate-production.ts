@@ -1,8 +1,11 @@
+import 'reflect-metadata';
 import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { readEnvironment } from '#platform/config/environment.js';
 import { migrationSettings } from '#platform/config-sources/migration-settings.js';
 import { migrateDatabase } from '#platform/database/open-database.js';
+import { nestLog } from '#platform/telemetry/application-log.js';
+import { createLogger } from '#platform/telemetry/pino-options.js';
 import { describeDatabase } from './start-up-line.js';
 import { runOrExit } from './start.js';
 
@@ -14,9 +17,10 @@ import { runOrExit } from './start.js';
  */
 export function migrateProduction(): Promise<void> {
   return runOrExit(async () => {
-    Logger.overrideLogger(['log', 'warn', 'error']);
-    const { database, warnings } = migrationSettings(readEnvironment());
-    for (const warning of warnings) new Logger('config').warn(warning);
+    const { database, log: settings, warnings } = migrationSettings(readEnvironment());
+    const logger = createLogger(settings);
+    for (const warning of warnings) logger.warn({ context: 'config' }, warning);
+    Logger.overrideLogger(nestLog(logger));
     const log = new Logger('migrate');
     await migrateDatabase(database, 'production', log);
     const { url, directUrl = url, dataDir } = database;

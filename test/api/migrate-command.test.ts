@@ -43,15 +43,37 @@ describe('node dist/migrate.js', () => {
     });
   });
 
-  it('names the database last, without the password', async () => {
+  it('logs as the service does, and names the database last, without the password', async () => {
     const url = database.url.replace(/^postgres:\/\/\w+/, '$&:planted-password');
-    const { status, stdout } = await migrate({
+    const ended = await migrate({
       SVC_DATABASE_URL: url,
+      SVC_LOG_FORMAT: 'json',
       SVC_BASE_URL: 'http://not-checked-here.example',
+      SVC_UNKNOWN_SETTING: 'x',
     });
-    expect(status).toBe(0);
-    expect(stdout).toMatch(/PostgreSQL at \S+\/test_\w+ has every migration of this version/);
-    expect(stdout).not.toContain('planted-password');
+    expect(ended).toMatchObject({ status: 0, stderr: '' });
+    const lines = ended.stdout
+      .trim()
+      .split('\n')
+      .map((line): Record<string, string> => JSON.parse(line));
+    expect(lines.find(({ level }) => level === 'warn')?.['msg']).toMatch(/^SVC_UNKNOWN_SETTING: /);
+    expect(lines.at(-1)).toMatchObject({ level: 'info', context: 'migrate' });
+    const [, name = ''] = /\/(test_\w+)/.exec(database.url) ?? [];
+    expect(lines.at(-1)?.['msg']).toMatch(
+      new RegExp(`^PostgreSQL at \\S+/${name} has every migration of this version$`),
+    );
+    expect(ended.stdout).not.toContain('planted-password');
+  });
+
+  it('writes no colors into a pipe, and what RUST_LOG asks for', async () => {
+    const environment = { SVC_DATABASE_URL: database.url };
+    const { stdout } = await migrate(environment);
+    expect(stdout).toContain('has every migration of this version');
+    expect(stdout).not.toContain('\u001b');
+    expect(await migrate({ ...environment, RUST_LOG: 'error' })).toMatchObject({
+      status: 0,
+      stdout: '',
+    });
   });
 
   it('names the folder of an embedded database', async () => {

@@ -177,6 +177,13 @@ requires('helm', 'check-manifests').describe('the Helm chart, as helm renders it
     expect(serverOf(await render()).env?.map(({ name }) => name)).not.toContain('NODE_OPTIONS');
   });
 
+  it('gives the job of migrations the format and the filter of the log', async () => {
+    const manifests = await render({ config: { SVC_LOG_FORMAT: 'json', RUST_LOG: 'warn' } });
+    const { env } = only(manifests, 'Job').spec.template.spec.containers[0];
+    expect(env).toContainEqual({ name: 'SVC_LOG_FORMAT', value: 'json' });
+    expect(env).toContainEqual({ name: 'RUST_LOG', value: 'warn' });
+  });
+
   it('gives the job of migrations the volumes and init containers, and no source of variables', async () => {
     const manifests = await render({
       extraEnv: [{ name: 'TZ', value: 'UTC' }],
