@@ -42,8 +42,6 @@ export class WorkerPool {
   readonly #ended = Promise.withResolvers<number>();
   /** True once the first worker has served. The others are started only then. */
   #hasBegun = false;
-  /** True once all workers have served. */
-  #hasServed = false;
   #stop: { readonly signal: NodeJS.Signals; status: number } | undefined;
   #whenServing: (() => void) | undefined;
 
@@ -71,13 +69,12 @@ export class WorkerPool {
   /**
    * Starts the workers, and resolves when all of them serve. The first one starts alone, because at
    * the first start of a service it makes the keys that the others then find. If a worker cannot
-   * start, all of them end.
+   * start and no other one serves, all of them end.
    */
   async start(): Promise<void> {
     const [first, ...others] = this.#places;
     if (first) await this.#untilServing([first]);
     if (others.length > 0) await this.#untilServing(others);
-    this.#hasServed = true;
     this.log.log(`${this.#places.length} workers serve`);
   }
 
@@ -189,7 +186,7 @@ export class WorkerPool {
     }
     const what = `worker ${number} ${how}`;
     const servedMs = servesSince === undefined ? 0 : this.clock.monotonic() - servesSince;
-    if (servesSince === undefined && !this.#canServe()) {
+    if (servesSince === undefined && !this.#isServing()) {
       this.log.error(`${what} before it served; the service stops`);
       this.stop('SIGTERM', code ?? 1);
       return;
@@ -200,9 +197,9 @@ export class WorkerPool {
     void this.#forkLater(place, delay);
   }
 
-  /** Returns true after the start, as long as any worker serves. */
-  #canServe(): boolean {
-    return this.#hasServed && this.#places.some(({ servesSince }) => servesSince !== undefined);
+  /** Returns true as long as any worker serves. */
+  #isServing(): boolean {
+    return this.#places.some(({ servesSince }) => servesSince !== undefined);
   }
 
   async #forkLater(place: Place, delay: number): Promise<void> {

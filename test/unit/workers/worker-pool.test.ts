@@ -2,12 +2,13 @@ import type { Worker as ClusterWorker } from 'node:cluster';
 import { EventEmitter } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { WorkerPool } from '../../../src/workers/worker-pool.js';
-import type { WorkerTask } from '../../../src/workers/messages.js';
+import type { FromPrimary, WorkerTask } from '../../../src/workers/messages.js';
 import { TestClock } from '../../support/test-clock.js';
 
 /** A worker of `node:cluster` without a process, which the test makes do what a worker does. */
 class FakeWorker extends EventEmitter {
   readonly signals: string[] = [];
+  readonly sent: FromPrimary[] = [];
   readonly process: { readonly pid: number | undefined; kill: (signal: string) => void };
 
   constructor(
@@ -19,7 +20,12 @@ class FakeWorker extends EventEmitter {
   }
 
   isConnected(): boolean {
-    return false;
+    return true;
+  }
+
+  send(message: FromPrimary): boolean {
+    this.sent.push(message);
+    return true;
   }
 
   begin(): void {
@@ -98,6 +104,34 @@ describe('a worker that the system does not start', () => {
     next.error = new Error('spawn ENOMEM');
     void pool.start();
     expect(await pool.ended).toBe(1);
+  });
+});
+
+describe('a worker that ends before it serves', () => {
+  it('is tried again while another worker serves, also during the start', async () => {
+    const { pool, lines, forks, clock } = poolOf(2);
+    const started = pool.start();
+    forks[0]?.serve();
+    await expect.poll(() => forks.length).toBe(2);
+    forks[1]?.emit('exit', 1, null);
+    expect(lines.at(-1)).toMatch(/ended with status 1; it is started again in 250 ms/);
+    clock.advance(1000);
+    await expect.poll(() => forks.length).toBe(3);
+    forks[2]?.serve();
+    await started;
+    expect(lines.at(-1)).toBe('2 workers serve');
+    expect(forks[0]?.signals).toEqual([]);
+  });
+
+  it('ends the service with its status if no other worker serves', async () => {
+    const { pool, lines, forks } = poolOf(2);
+    void pool.start();
+    forks[0]?.serve();
+    await expect.poll(() => forks.length).toBe(2);
+    forks[0]?.emit('exit', null, 'SIGKILL');
+    forks[1]?.emit('exit', 3, null);
+    expect(await pool.ended).toBe(3);
+    expect(lines.at(-1)).toContain('before it served; the service stops');
   });
 });
 
