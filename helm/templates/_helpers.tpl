@@ -8,6 +8,11 @@ app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
+{{/* A value of `config` as text. A YAML number is a float64 here, which toString writes as 1.234567e+06. */}}
+{{- define "svc.text" -}}
+{{- if and (kindIs "float64" .) (eq (floor .) .) }}{{ int64 . }}{{ else }}{{ toString . }}{{ end -}}
+{{- end -}}
+
 {{- define "svc.labels" -}}
 {{ include "svc.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
@@ -35,7 +40,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{/* The port that asks for client certificates, with TLS; the service's own default where SVC_MTLS_PORT is unset. */}}
 {{- define "svc.mtlsPort" -}}
-{{- .Values.config.SVC_MTLS_PORT | default 8443 -}}
+{{- include "svc.text" (.Values.config.SVC_MTLS_PORT | default 8443) -}}
 {{- end -}}
 
 {{/* The host of SVC_BASE_URL, which is the only one that the service answers for. */}}

@@ -177,6 +177,13 @@ requires('helm', 'check-manifests').describe('the Helm chart, as helm renders it
     expect(serverOf(await render()).env?.map(({ name }) => name)).not.toContain('NODE_OPTIONS');
   });
 
+  it('renders whole numbers of seven digits as they are written', async () => {
+    const manifests = await render('config: { SVC_GITHUB_APP_ID: 1234567 }\n');
+    expect(serverOf(manifests).env).toContainEqual({ name: 'SVC_GITHUB_APP_ID', value: '1234567' });
+    const { stdout } = await template('migration: { deadlineSeconds: 1234567 }\n');
+    expect(stdout).toContain('activeDeadlineSeconds: 1234567\n');
+  });
+
   it('gives the job of migrations the format and the filter of the log', async () => {
     const manifests = await render({ config: { SVC_LOG_FORMAT: 'json', RUST_LOG: 'warn' } });
     const { env } = only(manifests, 'Job').spec.template.spec.containers[0];
@@ -206,7 +213,7 @@ requires('helm', 'check-manifests').describe('the Helm chart, as helm renders it
     }
     const job = only(manifests, 'Job').spec.template.spec.containers[0];
     expect(job.envFrom).toBeUndefined();
-    expect(job.env?.map(({ name }) => name)).toEqual(['SVC_DATABASE_URL', 'TZ']);
+    expect(job.env?.map(({ name }) => name)).toEqual(['SVC_DATABASE_URL', 'SVC_LOG_FORMAT', 'TZ']);
   });
 
   it('leaves the number of pods to the autoscaler, and spreads them as it is told', async () => {

@@ -165,7 +165,7 @@ describe('the Helm chart', () => {
     const job = read('templates/migration.yaml');
     for (const line of [
       'helm.sh/hook: pre-install,pre-upgrade',
-      'activeDeadlineSeconds: {{ .Values.migration.deadlineSeconds }}',
+      'activeDeadlineSeconds: {{ int64 .Values.migration.deadlineSeconds }}',
       'command: [node, dist/migrate.js]',
       'list "SVC_DATABASE_POOLER" "SVC_DATABASE_FAILOVER" "SVC_LOG_FORMAT" "RUST_LOG"',
       'automountServiceAccountToken: false',
