@@ -231,6 +231,14 @@ describe('the production image', () => {
     expect(admitted.toSorted()).toEqual([...needed].toSorted());
   });
 
+  it('has more time to stop in Compose than a stop takes', () => {
+    const [, exit = ''] = /EXIT_MS = ([\d_]+);/.exec(read('src/listeners.service.ts')) ?? [];
+    const [, grace = ''] =
+      /^ {4}stop_grace_period: (\d+)s$/m.exec(read('deploy/compose.yaml')) ?? [];
+    expect(Number(grace) * 1000).toBeGreaterThan(Number(exit.replaceAll('_', '')) + 5_000);
+    expect(read('docs/operations/image.md')).toContain(`docker stop --time ${grace}`);
+  });
+
   it('contains every package that production imports', () => {
     const declaredIn = (path: string): Record<string, string> =>
       JSON.parse(read(path)).dependencies ?? {};
