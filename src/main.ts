@@ -1,10 +1,18 @@
 import type { ReadConfiguration } from '#entry/read-configuration.js';
 import { argumentsOfService, requireNode } from './node-version.js';
-import { isWorker, keepCompiledCode, outliveHangUps, runOrExit } from './start.js';
+import {
+  endAtEarlySignals,
+  isWorker,
+  keepCompiledCode,
+  outliveHangUps,
+  runOrExit,
+} from './start.js';
 import type { Worker } from '#entry/worker.js';
 
 requireNode();
 outliveHangUps();
+// The primary process ends its workers.
+if (!isWorker) endAtEarlySignals();
 const given = argumentsOfService('main.js');
 keepCompiledCode();
 await runOrExit(isWorker ? work : begin);

@@ -27,6 +27,23 @@ export function outliveHangUps(): void {
   process.on('SIGHUP', () => undefined);
 }
 
+/** The exit status of a process that SIGTERM or SIGINT ended: 128 and the number of the signal. */
+const STATUS_OF_SIGNALS = { SIGTERM: 143, SIGINT: 130 } as const;
+
+/**
+ * Ends the process at SIGTERM or SIGINT until the service handles them itself. Without a handler,
+ * the kernel drops both signals in a container, because the service is process 1 there. An embedded
+ * PostgreSQL stops when this process ends.
+ */
+export function endAtEarlySignals(): void {
+  for (const [signal, status] of Object.entries(STATUS_OF_SIGNALS)) {
+    process.on(signal, () => {
+      const isHandled = process.listenerCount(signal) > 1;
+      if (!isHandled) process.exit(status);
+    });
+  }
+}
+
 /**
  * Makes Node store the compiled code of the bundle in `dist/bundle/cache`, so that the next start
  * is faster. Only the user of the process may write there, because the stored code is run. A

@@ -1,0 +1,102 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  startDemoIdentityProvider,
+  type DemoIdentityProvider,
+} from '@svc/stand-ins/identity-provider';
+import { prepareDataDir } from '../support/cluster-template.js';
+import { freePort } from '../support/free-port.js';
+import { providerEnvironment, TEST_CLIENT } from '../support/provider-environment.js';
+import { startServerProcess, type ServerProcess } from '../support/server-process.js';
+import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+
+/** Returns the argument of Node that runs a script before the entry point. */
+const before = (script: string) => [`--import=data:text/javascript,${encodeURIComponent(script)}`];
+
+/** Writes a line as soon as the process handles SIGTERM. */
+const TELLS = before(`import { writeSync } from 'node:fs';
+process.on('newListener', (name) => {
+  if (name === 'SIGTERM') setImmediate(() => writeSync(2, 'handles SIGTERM\\n'));
+});`);
+
+describe('the end of a process', () => {
+  let folder: string;
+  let origin: string;
+  let idp: DemoIdentityProvider;
+  const running: ServerProcess[] = [];
+
+  beforeAll(async () => {
+    folder = await makeTemporaryDirectory();
+    origin = `http://localhost:${await freePort()}`;
+    const redirectUri = `${origin}/oauth/callback`;
+    idp = await startDemoIdentityProvider({ ...TEST_CLIENT, redirectUri });
+    await prepareDataDir(join(folder, 'data'));
+  });
+  afterAll(async () => {
+    for (const server of running) {
+      server.signal('SIGKILL');
+      await server.ended;
+    }
+    await idp.close();
+    await removeDirectory(folder);
+  });
+
+  function start(entry: string, nodeArguments: string[], entryArguments: string[] = []) {
+    const ofService = {
+      SVC_BASE_URL: origin,
+      SVC_LISTEN_ADDR: `[::]:${new URL(origin).port}`,
+      ...providerEnvironment(idp.issuer),
+    };
+    const environment = {
+      SVC_DATA_DIR: join(folder, 'data'),
+      SVC_LOG_FORMAT: 'json',
+      ...(entry === 'main.js' ? ofService : {}),
+    };
+    const options = { cwd: folder, nodeArguments, entryArguments };
+    const server = startServerProcess(entry, environment, options);
+    running.push(server);
+    return server;
+  }
+  const pidOfDatabase = async () =>
+    Number((await readFile(join(folder, 'data/postgres/postmaster.pid'), 'utf8')).split('\n')[0]);
+
+  it.each([
+    ['main.js', 'SIGTERM', 143],
+    ['main.js', 'SIGINT', 130],
+    ['migrate.js', 'SIGTERM', 143],
+  ] as const)(
+    'of %s comes at once at an early %s, with status %i',
+    async (entry, signal, status) => {
+      const server = start(entry, TELLS);
+      await server.printed(/handles SIGTERM/);
+      const began = performance.now();
+      server.signal(signal);
+      expect(await server.ended).toBe(status);
+      expect(performance.now() - began).toBeLessThan(5_000);
+      expect(server.output()).toBe('handles SIGTERM\n');
+    },
+  );
+
+  it.each([
+    ['main.js', []],
+    ['main.js', ['--workers', '2']],
+    ['migrate.js', []],
+  ])('of %s %j stops the embedded database of an unfinished start', async (entry, given) => {
+    const server = start(entry, [], given);
+    await server.printed(/embedded PostgreSQL is ready/);
+    const database = await pidOfDatabase();
+    server.signal('SIGTERM');
+    expect([143, 0]).toContain(await server.ended); // 0 if the start was quick
+    await expect.poll(() => isAlive(database)).toBe(false);
+  });
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
