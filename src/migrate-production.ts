@@ -5,7 +5,7 @@ import { readEnvironment } from '#platform/config/environment.js';
 import { migrationSettings } from '#platform/config-sources/migration-settings.js';
 import { migrateDatabase } from '#platform/database/open-database.js';
 import { nestLog } from '#platform/telemetry/application-log.js';
-import { createLogger } from '#platform/telemetry/pino-options.js';
+import { createLogger, endAtUnhandledErrors } from '#platform/telemetry/pino-options.js';
 import { describeDatabase } from './start-up-line.js';
 import { runOrExit } from './start.js';
 
@@ -19,6 +19,7 @@ export function migrateProduction(): Promise<void> {
   return runOrExit(async () => {
     const { database, log: settings, warnings } = migrationSettings(readEnvironment());
     const logger = createLogger(settings);
+    endAtUnhandledErrors(logger);
     for (const warning of warnings) logger.warn({ context: 'config' }, warning);
     Logger.overrideLogger(nestLog(logger));
     const log = new Logger('migrate');

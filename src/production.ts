@@ -6,7 +6,7 @@ import { returnStartUpMemory } from '#platform/heap/heap.js';
 import { EDGE_TIMEOUTS } from '#platform/http/edge/edge-timeouts.js';
 import { KMS_LIMITS } from '#platform/kms/call-policy.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
-import { createLogger } from '#platform/telemetry/pino-options.js';
+import { createLogger, endAtUnhandledErrors } from '#platform/telemetry/pino-options.js';
 import type { Tracing } from '#platform/telemetry/open-telemetry.js';
 import { TracingModule } from '#platform/telemetry/telemetry.module.js';
 import { createApp } from './create-app.js';
@@ -25,6 +25,7 @@ export async function startProduction(
   worker?: Worker,
 ): Promise<void> {
   const logger = loggerOf(config, worker);
+  endAtUnhandledErrors(logger);
   if (!worker) for (const warning of warnings) logger.warn({ context: 'config' }, warning);
   tracing?.reportTo(logger);
 

@@ -5,7 +5,7 @@ import type { ReadConfiguration } from '#platform/config-sources/read-configurat
 import type { Composition } from '#platform/database/composition.js';
 import { prepareDatabase } from '#platform/database/open-database.js';
 import { nestLog } from '#platform/telemetry/application-log.js';
-import { createLogger } from '#platform/telemetry/pino-options.js';
+import { createLogger, endAtUnhandledErrors } from '#platform/telemetry/pino-options.js';
 import { WorkerPool } from './worker-pool.js';
 
 /**
@@ -22,6 +22,7 @@ export async function runWorkers(
   workerArguments: readonly string[] = [],
 ): Promise<void> {
   const logger = createLogger(config.log);
+  endAtUnhandledErrors(logger);
   for (const warning of warnings) logger.warn({ context: 'config' }, warning);
   Logger.overrideLogger(nestLog(logger));
   const { workers } = config;

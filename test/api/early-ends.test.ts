@@ -20,6 +20,14 @@ process.on('newListener', (name) => {
   if (name === 'SIGTERM') setImmediate(() => writeSync(2, 'handles SIGTERM\\n'));
 });`);
 
+/** Throws, or rejects, an error with a secret when the process gets SIGUSR2. */
+const FAILS = (how: string) =>
+  before(`process.on('SIGUSR2', () => {
+  const secret = ['planted', 'secret'].join('-'); // a stack has the text of this script
+  const error = Object.assign(new Error('planted-fault'), { parameters: [secret] });
+  ${how}
+});`);
+
 describe('the end of a process', () => {
   let folder: string;
   let origin: string;
@@ -90,6 +98,29 @@ describe('the end of a process', () => {
     expect([143, 0]).toContain(await server.ended); // 0 if the start was quick
     await expect.poll(() => isAlive(database)).toBe(false);
   });
+
+  it.each([
+    ['throw error;', '1'],
+    ['Promise.reject(error);', '1'],
+    ['Promise.reject(secret);', '1'],
+    ['throw error;', '2'],
+  ])(
+    'follows %s with status 1, and the log has the error without secrets: %s worker(s)',
+    async (how, workers) => {
+      const server = start('main.js', FAILS(how), ['--workers', workers]);
+      await server.printed(workers === '1' ? /is served on port/ : /2 workers serve/);
+      server.signal('SIGUSR2');
+      expect(await server.ended).toBe(1);
+      const lines = server.output().trim().split('\n');
+      const last = lines
+        .filter((line) => line.startsWith('{'))
+        .map((line): Record<string, unknown> => JSON.parse(line))
+        .find(({ level }) => level === 'fatal');
+      const err = how.includes('error') ? { message: 'planted-fault' } : 'string';
+      expect(last).toMatchObject({ context: 'process', err });
+      expect(server.output()).not.toContain('planted-secret');
+    },
+  );
 });
 
 function isAlive(pid: number): boolean {

@@ -52,6 +52,20 @@ export function createLogger(
   );
 }
 
+/**
+ * Logs an error that no other code handles, and ends the process with status 1, because its state is
+ * unknown after such an error. Node itself would print every property of the error, and properties
+ * may be secrets.
+ */
+export function endAtUnhandledErrors(logger: Logger): void {
+  const end = (error: unknown): void => {
+    logger.fatal({ err: error, context: 'process' }, 'An unhandled error ends the process');
+    process.exit(1);
+  };
+  process.on('uncaughtException', end);
+  process.on('unhandledRejection', end);
+}
+
 /** Returns the ids of the current request and span, under the names that log collectors expect. */
 function currentIds(): object {
   const request = servedRequest.getStore();
