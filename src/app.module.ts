@@ -1,4 +1,4 @@
-import { Module, type DynamicModule, type Type } from '@nestjs/common';
+import { Module, type DynamicModule, type OnApplicationShutdown, type Type } from '@nestjs/common';
 import type { Logger } from 'pino';
 import type { TrustAnchor } from '@svc/webauthn-policy';
 import { TRUST_ANCHORS } from '#domain/keys/authenticators/attestation/trust-anchors.js';
@@ -93,10 +93,13 @@ export interface CompositionRoot extends ListenerPlan {
 }
 
 /** The parts of the application that differ in a worker. */
-export interface WorkerPart {
+export interface WorkerPart extends OnApplicationShutdown {
   readonly database: PreparedDatabase;
   readonly gatherMetrics: GatherMetrics;
 }
+
+/** The injection token of the {@link WorkerPart}. Nest calls it at the end of the application. */
+const WORKER = Symbol('WorkerPart');
 
 /** The module of the application. It lists the features. */
 @UnmatchedPaths({
@@ -180,6 +183,7 @@ export class AppModule {
         Listeners,
         { provide: CERTIFICATE_HOLDER, useExisting: Listeners },
         ConfigurationPoll,
+        ...(root.worker ? [{ provide: WORKER, useValue: root.worker }] : []),
       ],
     };
   }

@@ -18,12 +18,16 @@ export type FromWorker =
   /** The worker asks for the metrics of all workers, because it got a request for `/metrics`. */
   | { readonly kind: 'gather'; readonly id: number }
   /** The worker answers the question for its metrics. */
-  | { readonly kind: 'metrics'; readonly id: number; readonly metrics: ExportedMetrics };
+  | { readonly kind: 'metrics'; readonly id: number; readonly metrics: ExportedMetrics }
+  /** The worker sends its metrics once more before it ends, and waits for the answer `stored`. */
+  | { readonly kind: 'last-metrics'; readonly metrics: ExportedMetrics };
 
 /** A message from the primary process to a worker. */
 export type FromPrimary =
   | { readonly kind: 'task'; readonly task: WorkerTask }
   | { readonly kind: 'export'; readonly id: number }
+  /** The last metrics of the worker are stored, so that it may end. */
+  | { readonly kind: 'stored' }
   | {
       readonly kind: 'gathered';
       readonly id: number;

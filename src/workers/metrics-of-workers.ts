@@ -37,12 +37,17 @@ export class MetricsOfWorkers {
     return collected;
   }
 
+  /** Stores the metrics of a worker. */
+  store(worker: number, metrics: ExportedMetrics): void {
+    this.#known.set(worker, metrics);
+  }
+
   /**
    * Stores the metrics that a worker sent, as its answer to the question `id`. A late answer is
    * stored as well.
    */
   answer(worker: number, id: number, metrics: ExportedMetrics): void {
-    this.#known.set(worker, metrics);
+    this.store(worker, metrics);
     if (this.#question?.id === id) this.#leave(this.#question, worker);
   }
 

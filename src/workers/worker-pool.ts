@@ -158,6 +158,10 @@ export class WorkerPool {
       case 'metrics':
         this.#metrics.answer(worker.id, message.id, message.metrics);
         return;
+      case 'last-metrics':
+        this.#metrics.store(worker.id, message.metrics);
+        send(worker, { kind: 'stored' });
+        return;
       case 'gather': {
         const metrics = await this.#metrics.collect((id) => this.#askForMetrics(id));
         send(worker, { kind: 'gathered', id: message.id, metrics });

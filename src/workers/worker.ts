@@ -9,9 +9,14 @@ import type {
 } from '#platform/telemetry/service-metrics.service.js';
 import type { FromPrimary, FromWorker, WorkerTask } from './messages.js';
 
+/** The milliseconds for which a worker that ends waits for the answer of the primary process. */
+const PATIENCE_MS = 1_000;
+
 /** A worker's side of the channel to the primary process. */
 export class Worker {
   readonly #gathering = new Map<number, (metrics: readonly ExportedMetrics[]) => void>();
+  readonly #stored = Promise.withResolvers<void>();
+  #metrics: Pick<ServiceMetrics, 'export'> | undefined;
   #lastId = 0;
 
   constructor(
@@ -42,14 +47,30 @@ export class Worker {
    * process's requests for metrics.
    */
   serve(metrics: Pick<ServiceMetrics, 'export'>): void {
+    this.#metrics = metrics;
     process.on('message', (message: FromPrimary) => {
       if (message.kind === 'export') void answer(message.id, metrics);
+      if (message.kind === 'stored') this.#stored.resolve();
       if (message.kind === 'gathered') {
         this.#gathering.get(message.id)?.(message.metrics);
         this.#gathering.delete(message.id);
       }
     });
     tell({ kind: 'serves' });
+  }
+
+  /**
+   * Sends the metrics once more before this worker ends, so that no count is lost. Nest calls it
+   * after the last request. It waits until the primary process has them, because the primary process
+   * may see the end of the worker before its last message.
+   */
+  async onApplicationShutdown(): Promise<void> {
+    if (!this.#metrics || !process.connected) return;
+    tell({ kind: 'last-metrics', metrics: await this.#metrics.export() });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, PATIENCE_MS);
+    await Promise.race([this.#stored.promise, promise]);
+    clearTimeout(timer);
   }
 }
 

@@ -155,6 +155,15 @@ describe('main.js --workers 2', () => {
     expect(new Set(await atOnce(20, 'GET', '/health/ready'))).toEqual(new Set([200]));
   });
 
+  it('loses no count of a worker that SIGTERM drains and replaces', async () => {
+    const before = await count(LIVE);
+    await atOnce(20, 'GET', '/health');
+    const served = timesServed();
+    process.kill(childOf(server.pid), 'SIGTERM');
+    while (timesServed() === served) await delay(20);
+    expect(await count(LIVE)).toBe(before + 20);
+  });
+
   it('lets no client wait for ever that connects in the moment in which a worker is killed', async () => {
     const stopping = new AbortController();
     const failures: string[] = [];

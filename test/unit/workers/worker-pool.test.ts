@@ -135,6 +135,24 @@ describe('a worker that ends before it serves', () => {
   });
 });
 
+describe('the metrics of a worker that ends by itself', () => {
+  it('are those that it sent last, and the worker learns that they are stored', async () => {
+    const { forks } = await serving();
+    const [first, second] = forks;
+    const counted = (value: number) => [{ name: 'requests', values: [{ value }] }];
+    first?.emit('message', { kind: 'last-metrics', metrics: counted(3) });
+    expect(first?.sent.at(-1)).toEqual({ kind: 'stored' });
+    first?.emit('exit', 0, null);
+    second?.emit('message', { kind: 'gather', id: 1 });
+    await expect.poll(() => second?.sent.at(-1)).toMatchObject({ kind: 'export' });
+    const { id } = second?.sent.at(-1) as { readonly id: number };
+    second?.emit('message', { kind: 'metrics', id, metrics: counted(4) });
+    await expect
+      .poll(() => second?.sent.at(-1))
+      .toEqual({ kind: 'gathered', id: 1, metrics: [counted(3), counted(4)] });
+  });
+});
+
 describe('SIGHUP', () => {
   it('reaches the workers that run, and none that would be ended by it', async () => {
     const { pool, forks, clock } = await serving();
