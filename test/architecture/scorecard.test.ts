@@ -24,6 +24,14 @@ describe('docs/security-scorecard.md', () => {
     expect(met).toBeGreaterThanOrEqual(50);
   });
 
+  it('has the text of each item as its author wrote it', () => {
+    const given = readFileSync(
+      new URL('../vectors/security-scorecard.txt', import.meta.url),
+      'utf8',
+    );
+    expect(rows.map(({ item }) => item)).toEqual(given.trimEnd().split('\n'));
+  });
+
   it('names an existing test for every item that is met', () => {
     for (const { item, status, held } of rows) {
       if (status === 'met') expect(testsIn(held).length, item).toBeGreaterThan(0);
