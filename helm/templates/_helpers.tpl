@@ -50,7 +50,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{/*
 The keys that the Secret must have, a line each, maybe after an empty one: the slug of a provider becomes a name as load-config.ts makes
-it. With a configuration document all but SVC_DATABASE_URL are optional.
+it. With a configuration document all but SVC_DATABASE_URL and SVC_DATABASE_DIRECT_URL are optional.
 */}}
 {{- define "svc.secretKeys" -}}
 {{- if not .Values.database.primaryService }}

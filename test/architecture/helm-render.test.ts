@@ -184,6 +184,18 @@ requires('helm', 'check-manifests').describe('the Helm chart, as helm renders it
     expect(stdout).toContain('activeDeadlineSeconds: 1234567\n');
   });
 
+  it('requires the URLs of the database also with a configuration document, which cannot set them', async () => {
+    const config = { SVC_S3_CONFIG_BUCKET: 'a-bucket', SVC_DATABASE_POOLER: 'transaction' };
+    const { env = [] } = serverOf(await render({ config }));
+    const required = env.filter(({ valueFrom }) =>
+      /"secretKeyRef":\{(?!.*"optional":true)/.test(JSON.stringify(valueFrom ?? '')),
+    );
+    expect(required.map(({ name }) => name)).toEqual([
+      'SVC_DATABASE_URL',
+      'SVC_DATABASE_DIRECT_URL',
+    ]);
+  });
+
   it('gives the job of migrations the format and the filter of the log', async () => {
     const manifests = await render({ config: { SVC_LOG_FORMAT: 'json', RUST_LOG: 'warn' } });
     const { env } = only(manifests, 'Job').spec.template.spec.containers[0];

@@ -125,7 +125,7 @@ describe('the Helm chart', () => {
       '{{- if not .Values.config.SVC_SSH_CA_KMS_KEY_ID }}\nSVC_SSH_CA_KEY\n{{- end }}',
     );
     const withDocument =
-      /\{\{- if and \$\.Values\.config\.SVC_S3_CONFIG_BUCKET \(ne \. "SVC_DATABASE_URL"\) \}\}\s+optional: true/;
+      /\{\{- if and \$\.Values\.config\.SVC_S3_CONFIG_BUCKET \(not \(has \. \(list "SVC_DATABASE_URL" "SVC_DATABASE_DIRECT_URL"\)\)\) \}\}\s+optional: true/;
     expect(deployment).toMatch(withDocument);
     expect(deployment.match(/optional: true/g)).toHaveLength(2);
   });
