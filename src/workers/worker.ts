@@ -61,8 +61,8 @@ export class Worker {
 
   /**
    * Sends the metrics once more before this worker ends, so that no count is lost. Nest calls it
-   * after the last request. It waits until the primary process has them, because the primary process
-   * may see the end of the worker before its last message.
+   * after the last request. It waits until the primary process has them, because the primary
+   * process may see the end of the worker before its last message.
    */
   async onApplicationShutdown(): Promise<void> {
     if (!this.#metrics || !process.connected) return;

@@ -14,6 +14,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'object-store',
     'database/url',
     'telemetry/filter',
+    'telemetry/output',
     'telemetry/gauges',
     'config/table',
     'config',

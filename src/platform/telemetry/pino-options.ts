@@ -7,10 +7,10 @@ import type { Config } from '#platform/config/config.js';
 import { interactionIdOf } from '#platform/http/request/interaction-id.js';
 import { toSingleLine } from '#platform/text/single-line.js';
 import { cleanArguments } from './clean-arguments.js';
-import { LogDestination } from './log-destination.js';
-import { textLines } from './text-lines.js';
 import { activeSpan } from './tracing.js';
 import { parseLogFilter } from '#platform/telemetry/filter/log-filter.js';
+import { LogDestination } from '#platform/telemetry/output/log-destination.js';
+import { textLines } from '#platform/telemetry/output/text-lines.js';
 
 /** The request that the current code serves; undefined outside of requests. */
 export const servedRequest = new AsyncLocalStorage<IncomingMessage>();
@@ -53,9 +53,9 @@ export function createLogger(
 }
 
 /**
- * Logs an error that no other code handles, and ends the process with status 1, because its state is
- * unknown after such an error. Node itself would print every property of the error, and properties
- * may be secrets.
+ * Logs an error that no other code handles, and ends the process with status 1, because its state
+ * is unknown after such an error. Node itself would print every property of the error, and
+ * properties may be secrets.
  */
 export function endAtUnhandledErrors(logger: Logger): void {
   const end = (error: unknown): void => {

@@ -1,6 +1,6 @@
 import type fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { LogDestination } from '../../../src/platform/telemetry/log-destination.js';
+import { LogDestination } from '../../../src/platform/telemetry/output/log-destination.js';
 
 /** A file of which the test says how many bytes it still takes. */
 function fileWith(space: number, code = 'ENOSPC') {

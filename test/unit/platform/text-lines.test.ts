@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { textOf } from '../../../src/platform/telemetry/text-lines.js';
+import { textOf } from '../../../src/platform/telemetry/output/text-lines.js';
 
 const time = new Date(2026, 10, 23, 9, 5, 7, 42).toISOString();
 
