@@ -184,7 +184,7 @@ requires('helm', 'check-manifests').describe('the Helm chart, as helm renders it
     expect(stdout).toContain('activeDeadlineSeconds: 1234567\n');
   });
 
-  it('requires the URLs of the database also with a configuration document, which cannot set them', async () => {
+  it('requires the URLs of the database also with a configuration document, which a migration does not read', async () => {
     const config = { SVC_S3_CONFIG_BUCKET: 'a-bucket', SVC_DATABASE_POOLER: 'transaction' };
     const { env = [] } = serverOf(await render({ config }));
     const required = env.filter(({ valueFrom }) =>

@@ -17,11 +17,11 @@ export const FROM_STORE = 'object store: ';
 
 /**
  * The keys that the configuration document may not set. Some say where the document and the data
- * are, which the service must know before it reads the document, and a migration does not read it.
- * The others switch on certification test mode, which only the operator of the machine may do.
+ * are, which the service must know before it reads the document. The others switch on certification
+ * test mode, which only the operator of the machine may do.
  */
 const FORBIDDEN =
-  /^(?:certification_(?:test_token|host)|database_(?:url|pooler|direct_url)|data_dir|s3_config(?:_.*)?)$/;
+  /^(?:certification_test_token|certification_host|database_url|data_dir|s3_config(?:_.*)?)$/;
 
 /**
  * The environment variable of each key of the configuration document. Variables of the AWS SDK have

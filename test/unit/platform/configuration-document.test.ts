@@ -158,8 +158,6 @@ describe('a configuration document', () => {
     'certification_test_token',
     'certification_host',
     'database_url',
-    'database_pooler',
-    'database_direct_url',
     'data_dir',
     's3_config_bucket',
     's3_config_key',
