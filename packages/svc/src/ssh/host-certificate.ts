@@ -76,11 +76,7 @@ async function renewFor(
   const host = hostName(text);
   adoptEarlierCertificate(folder);
   if (hasFreshCertificate(folder.path, now(), host)) return;
-  try {
-    await ensureCertificate(context, server);
-  } catch (error) {
-    if (host === undefined || !hasCode(error, 'too_many_principals')) throw error;
-  }
+  await forAllHosts(host, () => ensureCertificate(context, server));
   // A stored certificate for the host that ends soon is enough for this login.
   if (host === undefined || hasValidCertificate(folder.path, now(), host)) return;
   const isStored = () => hasFreshCertificate(folder.path, now(), host);
@@ -109,13 +105,21 @@ export async function renewCertificates(
 ): Promise<void> {
   const folder = context.folder(server);
   const host = hostName(text);
+  await forAllHosts(host, () => folder.withLock('ssh', () => renew(context, server, folder)));
+  if (host === undefined || folder.read(hostFile(host)) === undefined) return;
+  await renewForHost(context, server, host, () => false);
+}
+
+/**
+ * Runs a function that asks for a certificate for all hosts. If the user is in too many groups of
+ * hosts for one certificate, that is no failure for a login to one host.
+ */
+async function forAllHosts(host: string | undefined, act: () => Promise<void>): Promise<void> {
   try {
-    await folder.withLock('ssh', () => renew(context, server, folder));
+    await act();
   } catch (error) {
     if (host === undefined || !hasCode(error, 'too_many_principals')) throw error;
   }
-  if (host === undefined || folder.read(hostFile(host)) === undefined) return;
-  await renewForHost(context, server, host, () => false);
 }
 
 /**
