@@ -201,7 +201,7 @@ export class WorkerPool {
     void this.#forkLater(place, delay);
   }
 
-  /** Returns true as long as any worker serves. */
+  /** Returns true while at least one worker serves. */
   #isServing(): boolean {
     return this.#places.some(({ servesSince }) => servesSince !== undefined);
   }

@@ -185,9 +185,8 @@ export class ExportCheck {
    * has no line. Else an epoch whose tree was hidden in the database would be left out in silence.
    */
   #reportEpochs(): void {
-    const known = [...this.#checkpoints.values()].flatMap((bySize) => [...bySize.values()]);
     const sizes = new Map<string, SignedCheckpoint>();
-    for (const checkpoint of [...known, ...this.#named]) {
+    for (const checkpoint of [...this.#allCheckpoints(), ...this.#named]) {
       const { tree, epoch, size } = checkpoint;
       const read = this.#read.get(tree);
       if (read === undefined || read.has(epoch) || this.#isBefore(epoch)) continue;
@@ -199,6 +198,11 @@ export class ExportCheck {
       const detail = `the export has no line of this epoch, which had ${size} leaves`;
       this.#report('missing', { epoch, detail });
     }
+  }
+
+  /** Lists the checkpoints of the file, over all trees and epochs. */
+  #allCheckpoints(): SignedCheckpoint[] {
+    return [...this.#checkpoints.values()].flatMap((bySize) => [...bySize.values()]);
   }
 
   /** Returns true if the export was asked to begin after an epoch. */
@@ -273,8 +277,7 @@ export class ExportCheck {
    * does not may hold another history than the one that the earlier checkpoints prove.
    */
   #checkChain({ tree, epoch }: TreeState, entry: Buffer, line: Buffer): void {
-    const known = [...this.#checkpoints.values()].flatMap((bySize) => [...bySize.values()]);
-    const earlier = known.find(
+    const earlier = this.#allCheckpoints().find(
       (one) => one.tree === tree && BigInt(one.epoch) < BigInt(epoch) && !this.#isBefore(one.epoch),
     );
     const { checkpoint: note } = entry[0] === 0 ? parsed(line) : {};

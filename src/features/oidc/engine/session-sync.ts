@@ -126,10 +126,9 @@ async function asksForConsent(
     const earlier = await resourceOwners.listGrants(resourceOwner.sessionId, client.clientId);
     if (!isCovered(requested, earlier)) return true;
   }
-  return (
-    (await needsNativeConsent(ctx, resourceOwners)) ||
-    (await isUnknownToUser(ctx, resourceOwners, client, resourceOwner))
-  );
+  return client.applicationType === 'native'
+    ? needsNativeConsent(ctx, resourceOwners)
+    : isUnknownToUser(ctx, resourceOwners, client, resourceOwner);
 }
 
 /**
