@@ -8,6 +8,7 @@ import { mintOpaqueToken, type OpaqueToken } from '#platform/crypto/opaque-token
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { replacedBefore } from './replaced-tokens.repository.js';
 
 /** The prefix of an API token, by which a secret scanner recognizes it. */
 const API_TOKEN_PREFIX = 'svc_api_';
@@ -213,12 +214,7 @@ export function revokeReplacedTokens(
   id: string,
 ): Promise<{ readonly id: string; readonly name: string }[]> {
   return sql<{ id: string; name: string }>(tx)`
-    WITH RECURSIVE before AS (
-      SELECT replaces AS id FROM api_tokens WHERE id = ${id} AND org_id = ${orgId} AND replaces IS NOT NULL
-      UNION
-      SELECT t.replaces FROM api_tokens t JOIN before b ON b.id = t.id
-      WHERE t.org_id = ${orgId} AND t.replaces IS NOT NULL
-    )
+    WITH ${replacedBefore('api_tokens', orgId, id)}
     UPDATE api_tokens t SET revoked_at = now() FROM before b
     WHERE t.id = b.id AND t.org_id = ${orgId} AND ${IS_VALID_TOKEN}
     RETURNING t.id, t.name`;

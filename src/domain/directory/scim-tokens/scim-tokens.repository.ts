@@ -8,6 +8,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { newUuid } from '#platform/clock/random.js';
 import { mintOpaqueToken, type OpaqueToken } from '#platform/crypto/opaque-token.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
+import { replacedBefore } from '../api-tokens/replaced-tokens.repository.js';
 
 /** The prefix of a SCIM token, by which a secret scanner recognizes it. */
 export const SCIM_TOKEN_PREFIX = 'svc_scim_';
@@ -126,12 +127,7 @@ export function revokeReplaced(
   id: string,
 ): Promise<{ readonly id: string; readonly description: string }[]> {
   return sql<{ id: string; description: string }>(tx)`
-    WITH RECURSIVE before AS (
-      SELECT replaces AS id FROM scim_tokens WHERE id = ${id} AND org_id = ${orgId} AND replaces IS NOT NULL
-      UNION
-      SELECT t.replaces FROM scim_tokens t JOIN before b ON b.id = t.id
-      WHERE t.org_id = ${orgId} AND t.replaces IS NOT NULL
-    )
+    WITH ${replacedBefore('scim_tokens', orgId, id)}
     UPDATE scim_tokens t SET revoked_at = now() FROM before b
     WHERE t.id = b.id AND t.org_id = ${orgId} AND t.revoked_at IS NULL AND t.expires_at > now()
     RETURNING t.id, t.description`;
