@@ -134,6 +134,9 @@ export async function makeScimGroup(
   return made.json.id as string;
 }
 
+/** The members that one statement inserts: few enough for the 10 s of a pool on a busy machine. */
+const INSERTED_MEMBERS = 5_000;
+
 /** Inserts a SCIM group with members by SQL. Returns its id. */
 export async function makeGroupRow(
   connection: Connection,
@@ -147,11 +150,13 @@ export async function makeGroupRow(
     orgId,
     displayName,
   ]);
-  await query(
-    connection,
-    'INSERT INTO group_members (group_id, user_id) SELECT $1, unnest($2::uuid[])',
-    [id, memberIds],
-  );
+  for (let from = 0; from < memberIds.length; from += INSERTED_MEMBERS) {
+    await query(
+      connection,
+      'INSERT INTO group_members (group_id, user_id) SELECT $1, unnest($2::uuid[])',
+      [id, memberIds.slice(from, from + INSERTED_MEMBERS)],
+    );
+  }
   return id;
 }
 
