@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/platform/database/open-database.js';
 import { run } from '../support/entry-point.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+import '../support/full-scale-only.js';
 
 /** A user of the database of the tests below. */
 const ROWS = `

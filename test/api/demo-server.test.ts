@@ -17,6 +17,7 @@ import { run, start, type EntryPoint } from '../support/entry-point.js';
 import { freePort } from '../support/free-port.js';
 import { requires } from '../support/programs.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+import '../support/full-scale-only.js';
 
 let cwd: string;
 

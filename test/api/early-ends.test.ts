@@ -10,6 +10,7 @@ import { freePort } from '../support/free-port.js';
 import { providerEnvironment, TEST_CLIENT } from '../support/provider-environment.js';
 import { startServerProcess, type ServerProcess } from '../support/server-process.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+import '../support/full-scale-only.js';
 
 /** Returns the argument of Node that runs a script before the entry point. */
 const before = (script: string) => [`--import=data:text/javascript,${encodeURIComponent(script)}`];

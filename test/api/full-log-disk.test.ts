@@ -13,6 +13,7 @@ import { COMPILE_CACHE } from '../support/compile-cache.js';
 import { freePort } from '../support/free-port.js';
 import { providerEnvironment, TEST_CLIENT } from '../support/provider-environment.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+import '../support/full-scale-only.js';
 
 const MAIN = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 

@@ -17,6 +17,7 @@ import { atScale } from '../support/scale.js';
 import { startServerProcess, type ServerProcess } from '../support/server-process.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 import { providerEnvironment, TEST_CLIENT } from '../support/provider-environment.js';
+import '../support/full-scale-only.js';
 
 describe('SIGTERM', () => {
   let folder: string;

@@ -9,6 +9,7 @@ import { sendSecurely } from '../support/https-client.js';
 import { requires } from '../support/programs.js';
 import { startSecureApp, type SecureApp } from '../support/secure-app.js';
 import { makeTlsAuthority, type TlsAuthority } from '../support/tls-authority.js';
+import '../support/full-scale-only.js';
 
 const first = makeTlsAuthority('authority of today');
 const next = makeTlsAuthority('authority of tomorrow');

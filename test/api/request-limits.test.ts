@@ -681,7 +681,7 @@ describe('the deadline', () => {
     connection.socket.write(headOf(app.baseUrl, 'GET /v1/stall'));
     await connection.receives('it begins');
     await connection.farewell();
-    expect(connection.received).not.toContain('408');
+    expect(connection.received).not.toContain('HTTP/1.1 408');
     await expect.poll(() => lines('info').join('\n')).toContain('GET /v1/stall aborted');
   });
 

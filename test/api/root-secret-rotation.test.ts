@@ -5,6 +5,7 @@ import {
   type Variables,
 } from '../support/replicated-service.js';
 import { startRotationLoad, type RotationLoad } from '../support/rotation-load.js';
+import '../support/full-scale-only.js';
 
 const OLD = 'the root secret before the change';
 const NEW = 'the root secret after the change';

@@ -5,6 +5,7 @@ import { mintOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
 import { rows } from '../support/rows.js';
+import { atScale } from '../support/scale.js';
 import { addTenant, type ScimTenant } from '../support/scim.js';
 import { CORE_USER, ENTERPRISE, patchOf } from '../support/scim-requests.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
@@ -77,6 +78,8 @@ const LONG = 'x'.repeat(17_000);
 /** Values of each type, right and wrong. */
 const VALUES: readonly unknown[] = ['x', true, 7, { value: 'x' }, [{ value: 'x' }, 5], LONG];
 const OPS = ['add', 'replace', 'remove'] as const;
+/** At small scale every fifth operation is tried. */
+const EVERY = atScale({ small: 5, full: 1 });
 
 /**
  * Every operation on every attribute of both schemas, right and wrong, and unknown paths of three
@@ -130,10 +133,10 @@ function* everyOperation(): Generator<Operation> {
 
 describe('E34, E35 active: "False" ends the access of a leaver', () => {
   it('beside every operation on every attribute of both schemas, right or wrong, known or unknown', async () => {
-    const cases = [...everyOperation()];
+    const cases = [...everyOperation()].filter((_, index) => index % EVERY === 0);
     const people = await newPeople(cases.length + 1);
     const [stays] = people.splice(-1);
-    expect(cases.length).toBeGreaterThan(250);
+    expect(cases.length).toBeGreaterThan(250 / EVERY);
     const requests = cases.map((operation, index) => {
       const disable = { op: 'Replace', path: 'active', value: 'False' };
       const both = index % 4 < 2 ? [disable, operation] : [operation, disable];

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { headOf, RawConnection } from '../support/raw-connection.js';
 import type { RawAnswer } from '../support/raw-http.js';
+import '../support/full-scale-only.js';
 
 const MIB = 1024 ** 2;
 const CROWD = 500;

@@ -9,6 +9,7 @@ import {
   type Variables,
 } from '../support/replicated-service.js';
 import { startRotationLoad } from '../support/rotation-load.js';
+import '../support/full-scale-only.js';
 
 /** The step that waits until the tokens of before have expired. */
 const WAIT = 'wait';

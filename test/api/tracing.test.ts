@@ -10,6 +10,7 @@ import {
   type CollectedSpan,
   type SpanCollector,
 } from '../support/span-collector.js';
+import '../support/full-scale-only.js';
 
 const PACKAGES = /@opentelemetry\/([\w-]+)\//;
 

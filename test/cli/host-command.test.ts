@@ -7,6 +7,7 @@ import { HOST_PROGRAMS, JoiningHost, ROOT_FOR_ALICE } from '../support/joining-h
 import { requires } from '../support/programs.js';
 import { RevocationServer } from '../support/revocation-server.js';
 import { commandWords, runProgram, SvcHome } from '../support/svc-command.js';
+import '../support/full-scale-only.js';
 
 describe('svc host', () => {
   let home: SvcHome;

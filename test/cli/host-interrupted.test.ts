@@ -15,6 +15,7 @@ import { ending, HOST_PROGRAMS, JoiningHost, ROOT_FOR_ALICE } from '../support/j
 import { findProgram, requires } from '../support/programs.js';
 import { RevocationServer } from '../support/revocation-server.js';
 import { atScale } from '../support/scale.js';
+import '../support/full-scale-only.js';
 
 /** The programs by which the script changes a host. */
 const CHANGING = ['mv', 'mkdir', 'rmdir', 'rm', 'ln'];

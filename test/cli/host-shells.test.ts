@@ -7,6 +7,7 @@ import { ending, HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';
 import { requires } from '../support/programs.js';
 import { RevocationServer } from '../support/revocation-server.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+import '../support/full-scale-only.js';
 
 const SHELLS = [['dash'], ['bash', '--posix'], ['busybox', 'sh']];
 

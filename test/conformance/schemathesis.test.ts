@@ -8,6 +8,7 @@ import { startDocumentKeyGround, type DocumentKeyGround } from '../support/issue
 import { requires, SCHEMATHESIS } from '../support/programs.js';
 import { atScale } from '../support/scale.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+import '../support/full-scale-only.js';
 
 /** The checks of every response: no 5xx, and nothing that the document does not say. */
 const CHECKS = [

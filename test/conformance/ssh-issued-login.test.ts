@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { requires } from '../support/programs.js';
 import { SSHD_PROGRAMS, startSshd, type Sshd } from '../support/sshd.js';
+import '../support/full-scale-only.js';
 
 /**
  * Tests the whole chain: sshd trusts the published key, and ssh presents the issued certificate.

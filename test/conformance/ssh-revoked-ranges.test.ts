@@ -8,6 +8,7 @@ import { newAddress, type Client } from '../support/client.js';
 import { requires } from '../support/programs.js';
 import { SSHD_PROGRAMS, startSshd, type Sshd } from '../support/sshd.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+import '../support/full-scale-only.js';
 
 const ADA = 'ada@lost.example';
 

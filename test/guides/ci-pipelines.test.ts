@@ -7,6 +7,7 @@ import { guideBlock } from '../support/guide.js';
 import { PublicName } from '../support/public-name.js';
 import { count } from '../support/rows.js';
 import { SvcHome } from '../support/svc-command.js';
+import '../support/full-scale-only.js';
 
 const ADA = 'ada@ci-guide.example';
 /** The sessions that a device code opened. */

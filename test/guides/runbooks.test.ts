@@ -17,6 +17,7 @@ import { PUBLIC_URL, PublicName } from '../support/public-name.js';
 import { TEST_CLIENT } from '../support/provider-environment.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+import '../support/full-scale-only.js';
 
 const ALICE = 'alice@runbooks.example';
 const BOB = 'bob@runbooks.example';

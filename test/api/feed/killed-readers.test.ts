@@ -20,6 +20,7 @@ import type { ReplicaAnswer, ReplicaArgument } from '../../support/replica.js';
 import { rows } from '../../support/rows.js';
 import { atScale } from '../../support/scale.js';
 import { makeTemporaryDirectory, removeDirectory } from '../../support/temporary-directory.js';
+import '../../support/full-scale-only.js';
 
 const EVENTS = atScale({ small: 3_000, full: 60_000 });
 const KILLS = atScale({ small: 3, full: 30 });

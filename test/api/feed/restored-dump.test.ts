@@ -9,6 +9,7 @@ import { FeedReader, inOrder, organizationOf, writeEvent } from '../../support/f
 import { requires } from '../../support/programs.js';
 import { count } from '../../support/rows.js';
 import { makeTemporaryDirectory, removeDirectory } from '../../support/temporary-directory.js';
+import '../../support/full-scale-only.js';
 
 const ADA = 'ada@restored.example';
 

@@ -10,6 +10,7 @@ import { askToken, link } from '../../support/github.js';
 import type { ReplicaAnswer, ReplicaArgument } from '../../support/replica.js';
 import { foundOrganization } from '../../support/scim-organization.js';
 import { makeTemporaryDirectory, removeDirectory } from '../../support/temporary-directory.js';
+import '../../support/full-scale-only.js';
 
 describe('a server that is killed while GitHub is away', () => {
   let database: TestDatabase;

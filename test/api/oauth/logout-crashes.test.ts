@@ -8,6 +8,7 @@ import { endLeases, roundsUntilDeath, SENDING_STEPS, SLOW } from '../../support/
 import { startLogoutReceiver, type LogoutReceiver } from '../../support/logout-receiver.js';
 import type { ReplicaAnswer, ReplicaArgument } from '../../support/replica.js';
 import { makeTemporaryDirectory, removeDirectory } from '../../support/temporary-directory.js';
+import '../../support/full-scale-only.js';
 
 /** The clients of a round: more than one replica has requests for. */
 const CLIENTS = 20;

@@ -7,6 +7,7 @@ import { checkPage, tabTo } from '../../support/page-checks.js';
 import { enrollWith, passFor, passGround, signedIn } from '../../support/passes.js';
 import { requires } from '../../support/programs.js';
 import { count } from '../../support/rows.js';
+import '../../support/full-scale-only.js';
 
 requires('chromium').describe('a lost key in Chromium', () => {
   let app: TestApp;

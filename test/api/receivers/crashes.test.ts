@@ -8,6 +8,7 @@ import type { ReplicaArgument } from '../../support/replica.js';
 import { rows } from '../../support/rows.js';
 import { SCALE } from '../../support/scale.js';
 import { makeTemporaryDirectory, removeDirectory } from '../../support/temporary-directory.js';
+import '../../support/full-scale-only.js';
 
 /** The receivers, of an organization each: more than one replica has requests for. */
 const RECEIVERS = 20;

@@ -6,6 +6,7 @@ import { clockWithoutPolls } from '../../support/clock-without-polls.js';
 import { madeReceiver, startEventServer, type EventServer } from '../../support/event-receivers.js';
 import { orgApi } from '../../support/org-api.js';
 import { count } from '../../support/rows.js';
+import '../../support/full-scale-only.js';
 
 /** Lets the audit log record an event of the organization. The name is a new one each time. */
 const rename = async (admin: Client, name: string) => {

@@ -19,6 +19,7 @@ import type { SignalReceiver } from '../../support/signal-receiver.js';
 import { createStream, newProgram, poll, signalsOf } from '../../support/signal-streams.js';
 import { signInTo } from '../../support/signed-in-application.js';
 import { makeTemporaryDirectory, removeDirectory } from '../../support/temporary-directory.js';
+import '../../support/full-scale-only.js';
 
 /** The streams of a round, of an organization each: more than one replica has requests for. */
 const STREAMS = 20;
