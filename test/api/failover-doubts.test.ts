@@ -177,7 +177,7 @@ describe('a confirmation during which the server changes', () => {
     await confirmation({ waits, patience: FAILOVER_LIMITS.patience }).run();
     expect(waits[0]).toBeLessThan(FAILOVER_LIMITS.patience);
     const address = { connectionString: here() };
-    const opened = await openConfirmationConnection(address, new RecordingLog(), 20);
+    const opened = await openConfirmationConnection(address, new RecordingLog(), 300);
     await world.direct.transaction(async (tx) => {
       await tx.query('SELECT pg_advisory_xact_lock(1)');
       const waiting = opened.query('SELECT pg_advisory_lock(1)');

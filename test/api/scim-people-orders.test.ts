@@ -1252,7 +1252,7 @@ const ORDERS: readonly Order[] = [
   ...inBoth(ADMINS),
 ];
 
-/** At small scale every third order runs in `open`, and every sixth of both modes in `scim_only`. */
+/** At small scale every third order runs in `open`, and every sixth in `scim_only`. */
 const EVERY: Readonly<Record<Mode, number>> = {
   open: atScale({ small: 3, full: 1 }),
   scim_only: atScale({ small: 6, full: 1 }),

@@ -321,7 +321,8 @@ describe('an application that does not take a notice', () => {
 
   it('for 24 hours has a dead letter, which an admin sees, repeats and drops', async () => {
     const { client, key, receiver, application, userId } = await ground();
-    receiver.answer = () => 500;
+    // No second try may be under way while the clock advances.
+    receiver.answer = () => ({ status: 500, headers: { 'retry-after': '90' } });
     await logOut(client);
     await expect.poll(async () => (await notices(userId))[0]?.last_result).toBe('answer 500');
     await advance(24 * HOUR);

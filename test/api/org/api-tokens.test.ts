@@ -701,6 +701,9 @@ it('counts wrong API tokens as failed attempts of the network', async () => {
       asProgram(app, 'svc_scim_wrong', 'GET', '/scim/v2/Users', { address: '10.250.1.1' }),
     ),
   );
-  expect(wrong).toBe(same.filter((answer) => answer.status === 401).length);
-  expect(wrong).toBeLessThan(60);
+  // A slow machine takes so long for the requests that the bucket admits a few more.
+  for (const admitted of [wrong, same.filter((answer) => answer.status === 401).length]) {
+    expect(admitted).toBeGreaterThanOrEqual(20);
+    expect(admitted).toBeLessThan(30);
+  }
 });
