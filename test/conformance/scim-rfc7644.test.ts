@@ -884,4 +884,37 @@ describe('RFC 9865 cursors', () => {
     expectScimError(await crowd.send('GET', ofGroups), 400, 'invalidCursor');
     expectScimError(await crowd.send('GET', '?cursor'), 400, 'invalidCursor');
   });
+
+  it('§2.1 are refused when malformed also if the page shows no user', async () => {
+    const unique = 'userName eq "nobody"';
+    for (const fields of [{ count: 0 }, { count: -1 }, { count: 0, filter: unique }]) {
+      const path = withQuery('/Users', { ...fields, cursor: 'zzz' });
+      expectScimError(await crowd.send('GET', path), 400, 'invalidCursor');
+      const first = await crowd.send('GET', withQuery('/Users', { ...fields, cursor: '' }));
+      expect([first.status, first.json.itemsPerPage]).toEqual([200, 0]);
+    }
+    for (const cursor of [42, {}, ['']]) {
+      const search = { schemas: [SEARCH], cursor };
+      const answer = await crowd.send('POST', '/Users/.search', search);
+      expectScimError(answer, 400, 'invalidCursor');
+    }
+  });
+
+  it('§2.1 beside a count that is no whole number are 400 invalidCount', async () => {
+    for (const count of ['abc', '1.5', '99999999999999999999']) {
+      for (const cursor of ['', 'zzz']) {
+        for (const path of ['/Users', '/Groups', '']) {
+          const answer = await crowd.send('GET', withQuery(path, { cursor, count }));
+          expectScimError(answer, 400, 'invalidCount');
+        }
+      }
+      const search = { schemas: [SEARCH], cursor: '', count };
+      const answer = await crowd.send('POST', '/Users/.search', search);
+      expectScimError(answer, 400, 'invalidCount');
+      const byIndex = await crowd.send('GET', withQuery('/Users', { count }));
+      expectScimError(byIndex, 400, 'invalidValue');
+    }
+    const many = await crowd.send('GET', withQuery('/Users', { cursor: '', count: 5000 }));
+    expect([many.status, many.json.itemsPerPage]).toEqual([200, 25]);
+  });
 });

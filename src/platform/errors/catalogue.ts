@@ -171,6 +171,12 @@ export const CATALOGUE = {
     oauth: 'invalid_request',
     scimType: 'invalidCursor',
   },
+  invalid_count: {
+    status: 400,
+    title: 'Invalid count',
+    oauth: 'invalid_request',
+    scimType: 'invalidCount',
+  },
   precondition_failed: {
     status: 412,
     title: 'Precondition failed',

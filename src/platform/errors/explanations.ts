@@ -269,6 +269,10 @@ export const EXPLANATIONS: Readonly<Record<ErrorCode, Explanation>> = {
     cause: 'The cursor is not one that this search gave, or has expired.',
     remedy: 'Start the search again from its first page.',
   },
+  invalid_count: {
+    cause: 'The `count` of a search by cursor is no whole number.',
+    remedy: 'Send a number from 1 to the `maxPageSize` of ServiceProviderConfig, or no `count`.',
+  },
   precondition_failed: {
     cause: 'The resource has changed since you read it.',
     remedy: 'Read it again, and repeat the change on the new version.',

@@ -187,6 +187,7 @@ const SEARCH_REFUSALS = [
   'invalid_path',
   'invalid_value',
   'invalid_cursor',
+  'invalid_count',
   'too_many',
 ] as const;
 

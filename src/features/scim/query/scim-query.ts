@@ -1,4 +1,5 @@
 import { asciiLowerCase } from '#platform/text/single-line.js';
+import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import {
   domainErrorOf,
@@ -46,7 +47,8 @@ export interface ScimQuery {
  *
  * @param others the schemas that are searched together with this one. Their attributes are allowed,
  *   but no resource of this schema has a value for them (RFC 7644 §3.4.2.1).
- * @throws DomainError invalid_request, invalid_filter, invalid_value, invalid_path
+ * @throws DomainError invalid_request, invalid_filter, invalid_value, invalid_path; invalid_cursor
+ *   for a cursor that is no text, and invalid_count for a count beside a cursor (RFC 9865 §2.1)
  */
 export function readQuery(
   raw: QueryFields,
@@ -56,9 +58,11 @@ export function readQuery(
   const fields = byLowerName(raw);
   const projection = readProjection(raw, schema);
   const startIndex = Math.max(1, integer(fields, 'startindex') ?? 1);
-  const count = Math.min(MOST_RESULTS, Math.max(0, integer(fields, 'count') ?? USUAL_COUNT));
   const filter = text(fields, 'filter');
-  const cursor = text(fields, 'cursor');
+  const cursor = text(fields, 'cursor', 'invalid_cursor');
+  const ofCount = cursor === undefined ? 'invalid_value' : 'invalid_count';
+  const wanted = integer(fields, 'count', ofCount) ?? USUAL_COUNT;
+  const count = Math.min(MOST_RESULTS, Math.max(0, wanted));
   return {
     projection,
     startIndex,
@@ -116,18 +120,18 @@ function readSort(
   return { target, descending: asciiLowerCase(text(fields, 'sortorder') ?? '') === 'descending' };
 }
 
-function text(fields: Fields, name: string): string | undefined {
+function text(fields: Fields, name: string, code?: ErrorCode): string | undefined {
   const value = fields.get(name);
   if (value === undefined || value === null) return undefined;
-  if (typeof value !== 'string') throw unreadable(name);
+  if (typeof value !== 'string') throw unreadable(name, code);
   return value;
 }
 
-function integer(fields: Fields, name: string): number | undefined {
+function integer(fields: Fields, name: string, code?: ErrorCode): number | undefined {
   const value = fields.get(name);
   if (value === undefined || value === null || value === '') return undefined;
   const number = typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value;
-  if (!Number.isSafeInteger(number)) throw unreadable(name);
+  if (!Number.isSafeInteger(number)) throw unreadable(name, code);
   return number as number;
 }
 
@@ -143,6 +147,6 @@ function nameList(fields: Fields, name: string): string | undefined {
   return list.join(',');
 }
 
-function unreadable(name: string): DomainError {
-  return new DomainError('invalid_value', `The parameter ${name} cannot be read.`);
+function unreadable(name: string, code: ErrorCode = 'invalid_value'): DomainError {
+  return new DomainError(code, `The parameter ${name} cannot be read.`);
 }

@@ -81,7 +81,8 @@ interface Within {
  * - A list without filter and order compares the organization by a range (`BETWEEN $1 AND $1`).
  *   Only the index by organization and id then delivers the rows in order.
  *
- * @throws DomainError invalid_filter; invalid_cursor for a cursor of another search or organization
+ * @throws DomainError invalid_filter; invalid_value for an attribute that has no order;
+ *   invalid_cursor for a cursor of another search or organization
  */
 export async function searchTable<Row extends Position, Resource>(
   tx: EntityManager,
@@ -96,11 +97,12 @@ export async function searchTable<Row extends Position, Resource>(
     text: `${table.orgId} = $1 AND (${matches.text})${alsoShown(table)}`,
     values: [orgId, ...matches.values],
   };
+  const begin = beginOf(orgId, search, table.fields);
   const key = search.filter && keyOf(search.filter, (path) => Object.hasOwn(table.unique, path));
-  if (key) return findOne(tx, orgId, search, table, withKey(within, key, table.unique));
+  if (key) return findOne(tx, search, begin, table, withKey(within, key, table.unique));
   // The page is found by the ids alone, so that the database builds no resource of the pages before
   // it.
-  const found = search.count === 0 ? [] : await findPage(tx, orgId, search, table, within);
+  const found = search.count === 0 ? [] : await findPage(tx, search, begin, table, within);
   const rows = found.slice(0, search.count);
   const last = rows.at(-1);
   const goesOn = found.length > search.count;
@@ -112,6 +114,28 @@ export async function searchTable<Row extends Position, Resource>(
     nextCursor:
       search.page.kind === 'cursor' && goesOn && last
         ? writeCursor(last, fingerprintOf(orgId, search, table.fields))
+        : undefined,
+  };
+}
+
+/** The order of a search, and the position after which its page begins. */
+interface Begin {
+  readonly sort: Sort | undefined;
+  /** The position in the cursor; undefined for the first page, and for a page by index. */
+  readonly after: Position | undefined;
+}
+
+/**
+ * Reads the order and the cursor of a search. This happens before any look-up, so that a faulty
+ * cursor is refused even if the page shows no resource.
+ */
+function beginOf(orgId: string, search: ScimSearch, fields: FilterFields): Begin {
+  const { page } = search;
+  return {
+    sort: search.sort && sortExpression(search.sort.target, fields),
+    after:
+      page.kind === 'cursor' && page.cursor !== ''
+        ? readCursor(page.cursor, fingerprintOf(orgId, search, fields))
         : undefined,
   };
 }
@@ -140,19 +164,12 @@ function withKey(
 /** Finds the only resource with a unique key. The kind of page and the order make no difference. */
 async function findOne<Row extends Position, Resource>(
   tx: EntityManager,
-  orgId: string,
   search: ScimSearch,
+  { after }: Begin,
   table: SearchedTable<Row, Resource>,
   within: Within,
 ): Promise<ScimPage<Resource>> {
   const { page } = search;
-  // This call throws an error if resources cannot be sorted by the attribute. Its result is not
-  // needed, because there is at most one resource.
-  if (search.sort) sortExpression(search.sort.target, table.fields);
-  const after =
-    page.kind === 'cursor' && page.cursor !== ''
-      ? readCursor(page.cursor, fingerprintOf(orgId, search, table.fields))
-      : undefined;
   const rows = await composedSql<Row>(
     tx,
     `SELECT ${table.columns}, NULL::text AS sort_value FROM ${table.from} WHERE ${within.text}`,
@@ -173,15 +190,14 @@ async function findOne<Row extends Position, Resource>(
  */
 function findPage<Row extends Position>(
   tx: EntityManager,
-  orgId: string,
   search: ScimSearch,
+  { sort, after: position }: Begin,
   table: SearchedTable<Row, unknown>,
   within: Within,
 ): Promise<Row[]> {
   const { filter, page } = search;
   const values: unknown[] = [...within.values];
   const bind = (value: unknown) => `$${values.push(value)}`;
-  const sort = search.sort && sortExpression(search.sort.target, table.fields);
   const descending = search.sort?.descending ?? false;
   const direction = descending ? 'DESC NULLS FIRST' : 'ASC NULLS LAST';
   const order = sort ? `sort_value ${direction}, id` : 'org_id, id';
@@ -190,8 +206,7 @@ function findPage<Row extends Position>(
   let after = 'true';
   let offset = '';
   if (page.kind === 'index') offset = `OFFSET ${bind(page.startIndex - 1)}`;
-  else if (page.cursor !== '') {
-    const position = readCursor(page.cursor, fingerprintOf(orgId, search, table.fields));
+  else if (position) {
     after = isPlain
       ? `(org_id, id) > ($1, ${bind(position.id)}::uuid)`
       : afterPosition(position, { sort, descending, bind });
