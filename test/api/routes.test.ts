@@ -355,6 +355,14 @@ describe('every route', () => {
     expect(registered.toSorted()).toEqual(known.toSorted());
   });
 
+  it('needs no body if each member of its body has a default', () => {
+    const needsOne = routesOf(app).filter(({ method, policy, schemas: { body } }) => {
+      const isJson = method === 'POST' && policy.body.kind === 'json';
+      return isJson && body?.safeParse({}).success && !body.safeParse(undefined).success;
+    });
+    expect(needsOne.map(({ method, template }) => `${method} ${template}`)).toEqual([]);
+  });
+
   const tierOf = (method: string, path: string) =>
     app.nest.get(RoutePolicies).ofPath(method, path).tier;
 

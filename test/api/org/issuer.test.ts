@@ -203,7 +203,8 @@ requires('moto').describe('the issuer of an organization', () => {
   it('publishes the next key a day before it signs, and the last one for an hour after', async () => {
     const { client: ada } = await claimedBy(app, 'ada@planned.example', { label: 'planned' });
     const [first] = (await shown(ada)).keys;
-    const rotated = await orgApi(ada, 'POST', '/issuer/rotate', {});
+    const empty = { 'content-type': 'application/json', 'content-length': '0' };
+    const rotated = await orgApi(ada, 'POST', '/issuer/rotate', undefined, empty);
     const [next, signing] = rotated.json.issuer.keys;
     expect([next.state, signing.state, signing.kid]).toEqual(['next', 'signing', first.kid]);
     const hours = (from: string, to: string) => (Date.parse(to) - Date.parse(from)) / HOUR;

@@ -26,7 +26,9 @@ export const CHANGE_ISSUER = z
 /** The body of `PATCH /api/v1/org/issuer` after validation. */
 export type ChangeIssuer = z.output<typeof CHANGE_ISSUER>;
 
-/** The body of `POST /api/v1/org/issuer/rotate`, which replaces the signing key. */
+/**
+ * The body of `POST /api/v1/org/issuer/rotate`, which replaces the signing key. It may be left out.
+ */
 export const ROTATE_KEY = z
   .strictObject({
     emergency: z
@@ -34,7 +36,8 @@ export const ROTATE_KEY = z
       .default(false)
       .describe('True: the old key ends at once, and so do the tokens that it signed.'),
   })
-  .describe('How the key is replaced.');
+  .prefault({})
+  .describe('How the key is replaced. The body may be left out.');
 /** The body of `POST /api/v1/org/issuer/rotate` after validation. */
 export type RotateKey = z.output<typeof ROTATE_KEY>;
 
