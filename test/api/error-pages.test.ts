@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { addApplication } from '../support/applications.js';
-import type { Answer, Client } from '../support/client.js';
+import { newAddress, type Answer, type Client } from '../support/client.js';
 import { CALLBACK } from '../support/oauth-flow.js';
 import { rawExchange, requestBytes } from '../support/raw-http.js';
 
@@ -58,6 +58,20 @@ describe('error pages', () => {
       expect(app.log.some((line) => line.includes(id))).toBe(true);
     }
   });
+
+  it.each(['/account/x', '/device/x', '/interaction/x/y', '/login/x', '/enroll/x'])(
+    '%s is a page for browsers, and a problem document for programs',
+    async (path) => {
+      const types = [HTML, { accept: 'application/json' }].map(async (headers) => {
+        const { status, headers: of } = await ada.get(path, { headers, address: newAddress() });
+        return [status, of.get('content-type')];
+      });
+      expect(await Promise.all(types)).toEqual([
+        [404, 'text/html; charset=utf-8'],
+        [404, 'application/problem+json; charset=utf-8'],
+      ]);
+    },
+  );
 
   const actionsOf = ({ text }: Answer | { text: string }) =>
     [...text.matchAll(/<p class="actions"><a [^>]*href="([^"]*)"/g)].map(([, href]) => href);

@@ -60,7 +60,7 @@ const NAVIGATION = { tier: 'general', audience: 'navigation', errors: 'html' } a
   '/oauth/authorize/*': NAVIGATION,
   '/oauth/logout/*': NAVIGATION,
   '/oauth/register/*': { tier: 'authentication' },
-  '/device/*': { tier: 'general', audience: 'ui', errors: 'problem' },
+  '/device/*': { tier: 'general', audience: 'ui' },
   '/interaction/*': { tier: 'general', audience: 'ui' },
   '/api/v1/applications/*': { tier: 'general' },
 })
