@@ -269,6 +269,10 @@ GET    /scim/v2/ResourceTypes/:id                 general        none   64  api 
 GET    /scim/v2                                   general        none   64  api        scim       provisioner
 POST   /scim/v2/.search                           general        scim   64  api        scim       provisioner
 GET    /scim/v2/Me                                general        none   64  api        scim       provisioner
+POST   /scim/v2/Me                                general        none   64  api        scim       provisioner
+PUT    /scim/v2/Me                                general        none   64  api        scim       provisioner
+PATCH  /scim/v2/Me                                general        none   64  api        scim       provisioner
+DELETE /scim/v2/Me                                general        none   64  api        scim       provisioner
 POST   /scim/v2/Bulk                              general        scim   64  api        scim       provisioner
 POST   /scim/v2/Users                             general        scim   64  api        scim       provisioner
 GET    /scim/v2/Users                             general        none   64  api        scim       provisioner

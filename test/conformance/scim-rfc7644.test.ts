@@ -788,9 +788,15 @@ describe('§4 discovery', () => {
 });
 
 describe('§3.11 /Me', () => {
-  it('is 501, since a token does not belong to a user', async () => {
+  it('is 501 for every method, since a token does not belong to a user', async () => {
     expectScimError(await tenant.send('GET', '/Me'), 501);
-    expectScimError(await tenant.send('PATCH', '/Me', patchOf()), 405);
+    expect((await tenant.send('HEAD', '/Me')).status).toBe(501);
+    for (const body of [{ userName: address() }, patchOf(), 'no JSON']) {
+      expectScimError(await tenant.send('POST', '/Me', body), 501);
+      expectScimError(await tenant.send('PUT', '/Me', body), 501);
+      expectScimError(await tenant.send('PATCH', '/Me', body), 501);
+    }
+    expectScimError(await tenant.send('DELETE', '/Me'), 501);
   });
 });
 

@@ -5,6 +5,7 @@ import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { ScimBulkController } from './http/scim-bulk.controller.js';
 import { ScimDiscoveryController } from './http/scim-discovery.controller.js';
 import { ScimGroupsController } from './http/scim-groups.controller.js';
+import { ScimMeController } from './http/scim-me.controller.js';
 import { ScimSearchController } from './http/scim-search.controller.js';
 import { ScimUsersController } from './http/scim-users.controller.js';
 import { ScimResources } from './resources/scim-resources.service.js';
@@ -28,6 +29,7 @@ import { RESOURCE_SIZE } from './language/scim-language.js';
     ScimGroupsController,
     ScimSearchController,
     ScimBulkController,
+    ScimMeController,
   ],
   providers: [ScimResources],
 })

@@ -10,7 +10,7 @@ import { Call, piecesOf, SCIM, type ScimCall } from './resource-endpoint.js';
 import { listHead, listTail, streamJson } from './scim-response.js';
 import { SCIM_ROUTES } from './scim.schemas.js';
 
-/** `/scim/v2`: searches users and groups together, and refuses `/Me`. */
+/** `/scim/v2`: searches users and groups together. */
 @Controller('scim/v2')
 @Route(SCIM)
 export class ScimSearchController {
@@ -36,16 +36,6 @@ export class ScimSearchController {
   })
   async search(@Call() { caller, body }: ScimCall, @Res() response: Response): Promise<void> {
     await this.#search(caller, searchFields(body), response);
-  }
-
-  /**
-   * Refuses `/Me` (RFC 7644 §3.11), because a SCIM token belongs to an identity provider, and not
-   * to a user.
-   */
-  @Get('Me')
-  @Route({ summary: 'Refuses: a SCIM token belongs to no user' })
-  me(): never {
-    throw new DomainError('not_implemented', 'A SCIM token belongs to no user.');
   }
 
   /**
