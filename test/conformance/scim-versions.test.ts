@@ -373,6 +373,19 @@ describe('10.19 members who do not exist (E25)', () => {
     }
   });
 
+  it('10.19 are removed by a list that names a group, too (E19)', async () => {
+    const [a, b] = await Promise.all([newUser(), newUser()]);
+    const inner = await newGroup();
+    const { id } = await newGroup(a.id, b.id);
+    const remove = (...value: object[]) =>
+      patch(`/Groups/${id}`, { op: 'Remove', path: 'members', value });
+    const group = { value: inner.id, type: 'Group' };
+    const answer = await remove({ value: a.id }, group);
+    expect([answer.status, memberIdsOf(answer.json)]).toEqual([200, [b.id]]);
+    const nothing = await remove(group);
+    expect([nothing.status, nothing.json.meta]).toEqual([200, answer.json.meta]);
+  });
+
   it('10.19 include users of another organization', async () => {
     const other = await addTenant(app);
     const theirs = await other.send('POST', '/Users', { userName: `a@${other.domain}` });

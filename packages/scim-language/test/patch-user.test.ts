@@ -641,6 +641,22 @@ describe('groups', () => {
     expect(patchMembers({ op: 'remove', path: 'members', value: [] }).members).toEqual([]);
   });
 
+  it('remove of a list with groups removes the users in it, because no group is a member', () => {
+    const group = { value: 'g', type: 'Group' };
+    const removed = (value: unknown) =>
+      patchMembers({ op: 'remove', path: 'members', value }).members;
+    expect(removed([{ value: 'a' }, group, { value: 'b', type: 'User' }])).toEqual([
+      { kind: 'remove', ids: ['a', 'b'] },
+    ]);
+    expect(removed([group])).toEqual([]);
+    for (const op of ['add', 'replace']) {
+      const value = [{ value: 'a' }, group];
+      expect(refusedOfGroup({ op, path: 'members', value })).toBe('invalidValue');
+    }
+    const nameless = [{ value: 'a' }, { type: 'Group' }];
+    expect(refusedOfGroup({ op: 'remove', path: 'members', value: nameless })).toBe('invalidValue');
+  });
+
   it.each([
     { op: 'add', path: 'members', value: [{ $ref: 'https://example.com/Users/a' }] },
     { op: 'add', path: 'members', value: [5] },

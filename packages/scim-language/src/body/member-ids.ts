@@ -12,24 +12,48 @@ const MAX_ID = 512;
  *   skipped, because a skipped member would lose or keep access without notice.
  */
 export function memberIds(raw: unknown): string[] {
-  if (isEmpty(raw)) return [];
-  const each: readonly unknown[] = Array.isArray(raw) ? raw : [raw];
-  return [...new Set(each.map(memberId))];
+  const members = membersIn(raw);
+  if (members.some(({ isGroup }) => isGroup)) {
+    throw invalidValue('members', 'are users: a group cannot be in a group');
+  }
+  return idsOf(members);
 }
 
-function memberId(raw: unknown): string {
+/**
+ * Reads the ids in a list of group members to remove, without duplicates. Groups in the list are
+ * left out, because no group is a member, and the others must lose their membership all the same.
+ * @throws ScimError `invalidValue` for a member without an id
+ */
+export function removedIds(raw: unknown): string[] {
+  return idsOf(membersIn(raw).filter(({ isGroup }) => !isGroup));
+}
+
+/** An element of a list of members: an id, and whether the client calls it that of a group. */
+interface NamedMember {
+  readonly id: string;
+  readonly isGroup: boolean;
+}
+
+function membersIn(raw: unknown): NamedMember[] {
+  if (isEmpty(raw)) return [];
+  const each: readonly unknown[] = Array.isArray(raw) ? raw : [raw];
+  return each.map(namedMember);
+}
+
+const idsOf = (members: readonly NamedMember[]): string[] => [
+  ...new Set(members.map(({ id }) => id)),
+];
+
+function namedMember(raw: unknown): NamedMember {
   // A number is no id, although a number is accepted for other texts.
   const isNumbered = isObject(raw) && Object.values(raw).some((part) => typeof part === 'number');
   const parts = MEMBERS && !Array.isArray(raw) && !isNumbered ? readParts(MEMBERS, raw) : [];
   const [id, type] = ['value', 'type'].map(
     (wanted) => parts.find(([{ name }]) => name === wanted)?.[1],
   );
-  if (typeof type === 'string' && asciiLowerCase(type) === 'group') {
-    throw invalidValue('members', 'are users: a group cannot be in a group');
-  }
   if (typeof id !== 'string') throw invalidValue('members', 'must be a list of {"value": id}');
   if (id.length > MAX_ID) throw invalidValue('members', 'has an id that is too long');
-  return id;
+  return { id, isGroup: typeof type === 'string' && asciiLowerCase(type) === 'group' };
 }
 
 /**

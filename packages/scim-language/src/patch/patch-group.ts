@@ -3,7 +3,7 @@ import { ScimError } from '../errors/scim-error.js';
 import { invalidValue, isEmpty, readSimple } from '../schema/attribute-value.js';
 import type { Filter } from '../filter/filter.js';
 import { isWritable } from '../schema/draft.js';
-import { listOfMembers, memberIds } from '../body/member-ids.js';
+import { listOfMembers, memberIds, removedIds } from '../body/member-ids.js';
 import { partsLeftOut, type RefusedPart, type Refuse } from '../schema/refused-part.js';
 import { refusedPart } from '../schema/written-user.js';
 import {
@@ -106,7 +106,7 @@ function memberChanges({
   // Without a value all members are removed (RFC 7644 §3.5.2.2); with an empty list, none.
   if (value === undefined || value === null) return [{ kind: 'clear' }];
   if (value === '') throw invalidValue('members', 'must be a list of {"value": id}');
-  return listed('remove', memberIds(value));
+  return listed('remove', removedIds(value));
 }
 
 function listed(kind: 'add' | 'replace' | 'remove', ids: readonly string[]): MemberChange[] {
