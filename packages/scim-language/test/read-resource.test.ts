@@ -101,6 +101,36 @@ describe('the body of a user', () => {
     expect(refusal(() => replace({ active: '' }))).toBe('invalidValue');
   });
 
+  it.each([{}, true, ['x']])('refuses %j under a dotted key, and keeps it beside active', (bad) => {
+    const name = { givenName: 'Barbara', familyName: 'Jensen' };
+    const manager = { value: '5' };
+    const stored = { ...LEAVER, attributes: { name, [ENTERPRISE_URN]: { manager } } };
+    const dotted = { 'Name.givenName': bad, 'name.familyName': 'New' };
+    expect(refused({ userName: 'b', ...dotted })).toBe('invalidValue');
+    expect(refusal(() => readReplacement(dotted, stored))).toBe('invalidValue');
+    for (const [body, kept] of [
+      [dotted, { name: { givenName: 'Barbara', familyName: 'New' } }],
+      [{ 'name.givenName': bad }, { name: { givenName: 'Barbara' } }],
+      [{ name: 5, 'name.givenName': 'New' }, { name: { ...name, givenName: 'New' } }],
+      [{ NAME: { active: true } }, { name }],
+      [{ [`${ENTERPRISE_URN}:manager.value`]: bad }, { [ENTERPRISE_URN]: { manager } }],
+    ] as const) {
+      const { user, leftOut } = readReplacement({ ...body, active: false }, stored);
+      expect([body, user.active, user.attributes]).toEqual([body, false, kept]);
+      expect(leftOut).toHaveLength(1);
+    }
+  });
+
+  it('has no complex attribute without a part', () => {
+    const empty = { 'name.givenName': '', [`${ENTERPRISE_URN}:manager.value`]: '' };
+    expect(create({ userName: 'b', ...empty }).attributes).toEqual({});
+    expect(readReplacement(empty, LEAVER).user.attributes).toEqual({});
+    const half = { 'name.givenName': '', name: { familyName: 'Jensen' } };
+    expect(create({ userName: 'b', ...half }).attributes).toEqual({
+      name: { familyName: 'Jensen' },
+    });
+  });
+
   it.each([undefined, null, 'x', [], {}, { userName: null }, { userName: '' }, { userName: ' ' }])(
     'is refused without userName as invalidSyntax: %j',
     (body) => expect(refused(body)).toBe('invalidSyntax'),

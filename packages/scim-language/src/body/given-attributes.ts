@@ -1,5 +1,6 @@
 import { ScimError } from '../errors/scim-error.js';
 import {
+  hasParts,
   invalidValue,
   isEmpty,
   isObject,
@@ -179,7 +180,9 @@ function put(draft: Draft, target: AttributeReference, raw: unknown): void {
     merge(draft, path, value);
   } else if (!attribute.multiValued) {
     const parts = [[sub, readSimple(sub, raw, target.path)]] as const;
-    draft.set(path, withParts(complexIn(draft, path), parts));
+    const value = withParts(complexIn(draft, path), parts);
+    if (hasParts(value)) draft.set(path, value);
+    else draft.delete(path);
   }
 }
 

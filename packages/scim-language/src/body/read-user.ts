@@ -1,7 +1,9 @@
 import { ScimError } from '../errors/scim-error.js';
 import { type RefusedPart, type Refuse } from '../schema/refused-part.js';
 import { isStorableValue } from '../schema/literal.js';
-import { USER_SCHEMA } from '../schema/schemas.js';
+import { hasParts, withParts } from '../schema/attribute-value.js';
+import { isComplex, rootPath, type Draft } from '../schema/draft.js';
+import { findAttribute, USER_SCHEMA } from '../schema/schemas.js';
 import { draftOf, userOf, type StoredUser, type UserAttributes } from '../schema/stored-user.js';
 import { finished, namesAddress, type WrittenUser } from '../schema/written-user.js';
 import { draftFrom, givenIn, missing, throwPart } from './given-attributes.js';
@@ -57,9 +59,8 @@ export function readReplacement(
   const before = draftOf(current);
   // The userName, active, and attributes that cannot be applied keep their present values if the
   // PUT does not set them.
-  for (const path of ['userName', 'active', ...refused.map(({ name }) => name)]) {
-    const value = before.get(path);
-    if (!draft.has(path) && value !== undefined) draft.set(path, value);
+  for (const name of ['userName', 'active', ...refused.map((part) => part.name)]) {
+    keepFormer(draft, before, name);
   }
   const named = [...given.values()].filter(
     ({ target }) => namesAddress(target) && !refused.some(({ name }) => name === target.path),
@@ -72,4 +73,21 @@ export function readReplacement(
     isStorable: isStorableValue(body),
   };
   return finished(written, current, understood);
+}
+
+/**
+ * Gives an attribute the value that it had before, as far as the draft sets no other one. Of a
+ * complex attribute each part is kept by itself. A name such as `name.givenName` keeps one part
+ * only.
+ */
+function keepFormer(draft: Draft, before: Draft, name: string): void {
+  const target = findAttribute(USER_SCHEMA, name);
+  if (!target) return;
+  const path = rootPath(target);
+  const [former, given] = [before.get(path), draft.get(path)];
+  if (isComplex(former) && (given === undefined || isComplex(given))) {
+    const kept = Object.entries(former).filter(([sub]) => !target.sub || sub === target.sub.name);
+    const value = Object.assign(withParts(undefined, []), Object.fromEntries(kept), given);
+    if (hasParts(value)) draft.set(path, value);
+  } else if (former !== undefined && given === undefined) draft.set(path, former);
 }
