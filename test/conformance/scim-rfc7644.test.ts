@@ -570,6 +570,8 @@ describe('§3.4 lists', () => {
     ]);
     const byName = { filter: 'displayName sw "adm" or userName eq "alice"', sortBy: 'userName' };
     expect(types(await sorted.send('POST', '/.search', byName))).toEqual(['User', 'Group']);
+    const descending = { ...byName, sortOrder: 'descending' };
+    expect(types(await sorted.send('POST', '/.search', descending))).toEqual(['User', 'Group']);
     const absent = { filter: 'userName ne "alice" and not (members pr)' };
     const others = await sorted.send('POST', '/.search', absent);
     expect(types(others)).toEqual(['User', 'User', 'Group']);
