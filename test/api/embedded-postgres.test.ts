@@ -24,6 +24,7 @@ import { requires } from '../support/programs.js';
 import { RecordingLog } from '../support/recording-log.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 import { administer } from '../support/test-server.js';
+import '../support/full-scale-only.js';
 
 const NOBODY = 65534;
 

@@ -37,6 +37,7 @@ import { startServerProcess, type ServerProcess } from '../support/server-proces
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 import { makeTlsAuthority } from '../support/tls-authority.js';
 import { providerEnvironment, TEST_CLIENT } from '../support/provider-environment.js';
+import '../support/full-scale-only.js';
 
 const own = makeTlsAuthority('authority of today');
 const next = makeTlsAuthority('authority of tomorrow');

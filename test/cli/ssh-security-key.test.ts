@@ -13,6 +13,7 @@ import { SecurityKeyProvider, SIGNATURE_FLAGS } from '../support/security-key-pr
 import { AAGUID, aaguidBytes } from '../support/soft-key.js';
 import { SecurityKeyVendor } from '../support/ssh-security-key.js';
 import { runProgram, SvcHome } from '../support/svc-command.js';
+import '../support/full-scale-only.js';
 
 const PRINCIPAL = 'ada@sk.example';
 

@@ -15,6 +15,7 @@ import { certificateRequest, ReachWorld, type Person } from '../../support/reach
 import { count, rows } from '../../support/rows.js';
 import { atScale } from '../../support/scale.js';
 import { foundOrganization, type ScimOrganization } from '../../support/scim-organization.js';
+import '../../support/full-scale-only.js';
 
 const RACES = atScale({ small: 20, full: 500 });
 const ORIGIN = { requestId: 'request-1', ip: undefined, userAgent: undefined };

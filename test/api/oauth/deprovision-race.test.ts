@@ -10,6 +10,7 @@ import { CALLBACK, newPkce, parameterOf } from '../../support/oauth-flow.js';
 import type { ReplicaAnswer, ReplicaArgument } from '../../support/replica.js';
 import { count, rows } from '../../support/rows.js';
 import { newPublicKeyLine } from '../../support/ssh-public-keys.js';
+import '../../support/full-scale-only.js';
 
 const WORKERS = 12;
 const RESOURCE = 'https://orders.example/api';
