@@ -3,7 +3,10 @@ import type { PlainPage } from '@svc/stand-ins/plain-page';
 
 const TITLE = 'Demo application';
 
-/** The state of a user's access at the demo's application. */
+/**
+ * The state of a user's access at the demo's application. `ended`: a logout token of the service
+ * ended the session. `signed-out`: the browser has no session.
+ */
 export type AccessState = 'signed-out' | 'signed-in' | 'ended';
 
 const SIGN_IN = markup`

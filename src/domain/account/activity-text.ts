@@ -3,8 +3,8 @@ import { toSingleLine } from '#platform/text/single-line.js';
 import type { OwnEvent } from './own-events.repository.js';
 
 /**
- * The most characters of a name in a text. The limit is needed because names come from users,
- * applications and identity providers.
+ * The most characters of a name, or of another value, in the text of an event; the rest is cut off.
+ * The limit is needed because these values come from users, applications and identity providers.
  */
 const LONGEST = 128;
 

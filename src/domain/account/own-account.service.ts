@@ -71,7 +71,10 @@ export class OwnAccount {
     return orgId === null ? deadLettersOfOwner(this.dataSource.manager, id) : [];
   }
 
-  /** Lists the notices about the account that a user has not read, the newest first. */
+  /**
+   * Lists the notices about the account that a user has not dismissed, the newest first, and only
+   * as many as a page shows.
+   */
   notices(userId: string): Promise<AccountNotice[]> {
     return listNotices(this.dataSource.manager, userId);
   }

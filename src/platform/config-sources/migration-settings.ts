@@ -10,9 +10,12 @@ const NAMES = new Set(rowsOf(TABLE.database).map(({ name }) => name));
 
 /**
  * Reads the settings that a migration needs, which are those of the database and of the log. It
- * checks all names, because a mistyped SVC_DATABASE_URL would migrate the embedded database. It
- * does not check the rules of other settings, because the job of a migration has only a few.
+ * checks the names of all `SVC_` variables, because with a mistyped SVC_DATABASE_URL the embedded
+ * database would be migrated. Of the rules between settings it applies only those about a setting
+ * of the database, because the environment of a migration job has few other settings.
  *
+ * @returns the settings, and `warnings`: a line for each `SVC_` variable that is no setting and
+ *   probably not a mistyped one
  * @throws ConfigProblems with every problem at once
  */
 export function migrationSettings(environment: Environment) {

@@ -35,6 +35,8 @@ function titlesOf(commit: string): Title[] {
   });
   try {
     run('npm', 'ci', '--no-audit', '--no-fund', '--prefer-offline');
+    // The set-up of the tests behind a pooler loads modules of the build.
+    run('npm', 'run', '-s', 'build');
     const configs = ['vitest.config.ts', 'vitest.scale.config.ts'];
     const titles = configs
       .filter((config) => existsSync(join(folder, config)))

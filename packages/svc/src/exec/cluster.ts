@@ -7,8 +7,9 @@ import { printable } from '../terminal/table.js';
 
 /** A context that `svc setup kubectl` made, and the kubeconfig that contains it. */
 export interface OwnCluster {
-  /** The name of the context, which is also that of its user. */
+  /** The name of the context, and also of the entry in `users` of the kubeconfig that it uses. */
   readonly context: string;
+  /** The path of the kubeconfig. */
   readonly kubeconfig: string;
 }
 

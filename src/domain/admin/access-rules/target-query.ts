@@ -45,7 +45,10 @@ const limit = pageLimit(PAGE_SIZE.most)
   .default(PAGE_SIZE.usual)
   .describe(`The most items of the page: ${PAGE_SIZE.usual} unless stated.`);
 
-/** The query parameters of a list of targets, in the API and on the page. */
+/**
+ * The query parameters of a list of targets (such as AWS roles and groups of hosts), in the API and
+ * on the pages of admins.
+ */
 export const TARGET_QUERY = z.strictObject({
   kind: z.enum(TARGET_KINDS).optional().describe('Targets of this kind.'),
   q: z

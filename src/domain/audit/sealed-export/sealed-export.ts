@@ -12,8 +12,9 @@ import type { MerkleRange } from '../seal/merkle-tree.js';
 import { findElsewhere, listHiddenTexts, listRowTexts } from '../seal/sealed-rows.repository.js';
 
 /**
- * A position in the Merkle trees of an organization: an epoch, and the index of the next leaf in
- * the tree of that epoch.
+ * A position in the Merkle trees of an organization. `epoch` is the number, as a decimal text, of
+ * the time between two losses of commits of the database, which has a tree of its own. `index` is
+ * the index of the next leaf in that tree, counted from 0.
  */
 export interface SealedPlace {
   readonly epoch: string;

@@ -47,7 +47,10 @@ interface LinkState extends NamedInstallation {
 export interface LinkAnswer {
   readonly state: string;
   readonly code: string | undefined;
-  /** The id of the installation that the admin has just made at GitHub. */
+  /**
+   * The id of the installation that the admin has just made, as GitHub sends it; undefined if it
+   * sends none. It is used only if the link was begun without the id or owner of an installation.
+   */
   readonly installationId: number | undefined;
 }
 

@@ -75,7 +75,10 @@ export interface Registration {
    * The algorithm that signs userinfo responses; null for plain JSON (OpenID Connect Core §5.3.2).
    */
   readonly userinfo_signed_response_alg: 'ES256' | 'RS256' | null;
-  /** `jwt` if every authorization response is signed. */
+  /**
+   * `jwt` if every authorization response must be a signed JWT (JARM); null if each request chooses
+   * by its parameter `response_mode`.
+   */
   readonly response_mode: 'jwt' | null;
 }
 

@@ -211,9 +211,10 @@ export async function takeReceivers(
 }
 
 /**
- * Returns the SQL of the time at which events are given up as dead letters. If the last try is not
- * recent, the time for tries begins again. So events are not given up only because no replica was
- * running.
+ * Returns the SQL of the next value of `give_up_at`, the time after which events that still fail
+ * become dead letters. `before` is its present value: it stays if the last try was less than
+ * {@link RECENT_HOURS} hours ago. Otherwise, and if it is NULL, the {@link TRIED_HOURS} hours begin
+ * again now, so that events are not given up only because no replica was running.
  */
 function giveUpOf(before: SqlFragment, lastTriedAt: SqlFragment): SqlFragment {
   const fresh = fragment`now() + make_interval(hours => ${TRIED_HOURS})`;

@@ -4,7 +4,10 @@ import { ADMIN_SCOPE, APPLICATIONS_SCOPE } from '#domain/sessions/access-token.j
 import { RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 
-/** The access rule of routes that read applications. */
+/**
+ * The access rule of routes that read applications: a session in which the user logged in with a
+ * security key. If the request has an OAuth access token, the token needs the scope.
+ */
 export const APPLICATION_READS = {
   session: 'verified',
   origin: 'own',

@@ -22,8 +22,8 @@ import {
 export interface ListedUser {
   readonly id: string;
   /**
-   * The user; undefined if the users before this one on the page already have as much text as one
-   * statement may read. A later statement then reads this user.
+   * The user; undefined if a later statement must read this user, because the users before this one
+   * reach {@link MOST_TEXT} or, if attributes or groups are read, {@link MOST_AT_ONCE}.
    */
   readonly user: DirectoryUser | undefined;
 }

@@ -27,7 +27,10 @@ const FORM = {
 /** The reader of each kind of request body. */
 export const BODY_READERS = {
   json: JSON_READER,
-  /** JSON of SCIM, with one of the two media types of RFC 7644 §3.1. */
+  /**
+   * JSON of SCIM. It accepts the media types of `json`, among which are the two of RFC 7644 §3.1.
+   * {@link parseScim} leaves it to the routes to refuse what the database cannot store.
+   */
   scim: { ...JSON_READER, name: 'application/scim+json or application/json', parse: parseScim },
   form: { ...FORM, parse: parseForm },
   /**
