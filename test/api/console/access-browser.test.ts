@@ -249,6 +249,7 @@ requires('chromium').describe('the pages of who may reach what in Chromium', () 
     const { clientId } = await addApplication(pages.app, { client_name: 'Wiki' }, { owner: email });
     const target = await addHostGroup(client, 'prod');
     await page.goto(`/admin/access${target}`);
+    await page.getByLabel('Everyone in the organization', { exact: true }).waitFor();
     await page.getByLabel('Logins, one a line').fill('deploy\nubuntu');
     await page.getByRole('button', { name: 'Save the group' }).click();
     await page.getByText('The group is changed.').waitFor();
@@ -263,6 +264,7 @@ requires('chromium').describe('the pages of who may reach what in Chromium', () 
     await page.getByRole('link', { name: 'Wiki' }).click();
     await page.waitForURL(`**/admin/access/application/${clientId}`);
     expect(await page.locator('a[href$="/delete"]').count()).toBe(0);
+    await page.getByLabel('and people of other organizations who approve it').waitFor();
     await page.getByRole('link', { name: 'The page of the application' }).click();
     await page.waitForURL(`**/admin/applications/${clientId}`);
     await profile.leave();

@@ -23,6 +23,16 @@ export const KIND_WORDS: Readonly<Record<TargetKind, readonly [string, string]>>
   github_installation: ['GitHub installation', 'GitHub installations'],
 };
 
+/**
+ * Returns in words the people whom a target with the rule `everyone` admits. An application also
+ * admits people of other organizations who approve it.
+ */
+export function everyoneWords({ kind, isCluster }: Pick<Target, 'kind' | 'isCluster'>): string {
+  const own = 'Everyone in the organization';
+  const isOpen = kind === 'application' && !isCluster;
+  return isOpen ? `${own}, and people of other organizations who approve it` : own;
+}
+
 /** Returns in words how many people and groups a rule admits: `Assigned: 3 people, 1 group`. */
 export function ruleWords({
   access,

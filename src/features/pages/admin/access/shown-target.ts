@@ -1,5 +1,5 @@
 import type { Target, TargetRef } from '#domain/admin/access-rules/target.js';
-import { conditionWords, KIND_WORDS, ruleWords } from './rule-words.js';
+import { conditionWords, everyoneWords, KIND_WORDS, ruleWords } from './rule-words.js';
 import { targetAddress } from './target-path.js';
 
 /** Prepares a target for the templates of its pages. */
@@ -13,6 +13,7 @@ export function shownTarget(target: Target, ref: TargetRef) {
     tag: `"${target.version}"`,
     target,
     kindWords: target.isCluster ? 'Cluster' : KIND_WORDS[ref.kind][0],
+    everyoneWords: everyoneWords(target),
     isMade: ref.kind === 'aws_role' || ref.kind === 'host_group',
     rule: ruleWords(target),
     conditions: conditionWords(conditions),
