@@ -1,8 +1,9 @@
 import { request as httpRequest } from 'node:http';
+import { SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication } from '../../support/applications.js';
-import { newAddress, type Client } from '../../support/client.js';
+import { newAddress, type Answer, type Client } from '../../support/client.js';
 import {
   CALLBACK,
   assertionFields,
@@ -51,6 +52,27 @@ describe('the edge around the OAuth endpoints', () => {
     ));
   });
   afterAll(() => app.close());
+
+  /** Sends an authorization request that asks for a response mode in its request object. */
+  async function askByObject(
+    browser: Client,
+    asking: { clientId: string; keys: ClientKeys; redirectUri: string },
+    mode: string,
+  ): Promise<Answer> {
+    const request = await new SignJWT({
+      iss: asking.clientId,
+      aud: app.baseUrl,
+      client_id: asking.clientId,
+      response_type: 'code',
+      redirect_uri: asking.redirectUri,
+      scope: 'openid',
+      response_mode: mode,
+    })
+      .setProtectedHeader({ alg: 'ES256', kid: 'one' })
+      .sign(asking.keys.privateKey);
+    const query = new URLSearchParams({ client_id: asking.clientId, request });
+    return browser.get(`/oauth/authorize?${query.toString()}`, { address: newAddress() });
+  }
 
   describe('a poisoned Host header', () => {
     const forged = (base: string): readonly (readonly [string, Record<string, string>])[] => [
@@ -236,6 +258,32 @@ describe('the edge around the OAuth endpoints', () => {
     });
     expect(parameterOf(url, 'error')).toBe('unsupported_response_mode');
     expect(parameterOf(url, 'iss')).toBe(app.baseUrl);
+  });
+
+  it.each(['form_post', 'form_post.jwt'])(
+    '%s in a request object is refused by a redirect, and not by a page of the library',
+    async (mode) => {
+      const answer = await askByObject(ada, { clientId, keys, redirectUri: CALLBACK }, mode);
+      expect(answer.status).toBe(303);
+      const url = new URL(answer.headers.get('location') ?? '');
+      expect(url.origin + url.pathname).toBe(CALLBACK);
+      const expected = mode === 'form_post' ? 'error=invalid_request' : 'response=';
+      expect(url.search).toContain(expected);
+    },
+  );
+
+  it('form_post shows no address of a client that registered itself without consent', async () => {
+    const stranger = await newClientKeys();
+    const redirectUri = `https://${EVIL}/callback`;
+    const registered = await app.client().post('/oauth/register', {
+      redirect_uris: [redirectUri],
+      token_endpoint_auth_method: 'private_key_jwt',
+      jwks: { keys: [stranger.jwk] },
+    });
+    const theirs = { clientId: registered.json.client_id, keys: stranger, redirectUri };
+    const answer = await askByObject(app.client(), theirs, 'form_post');
+    expect([answer.status, answer.headers.get('location')]).toEqual([400, null]);
+    expect(answer.text).not.toContain(EVIL);
   });
 
   it('bodies beyond the limits are 413, in the error format of OAuth', async () => {

@@ -63,7 +63,16 @@ interface Nonces {
   checkChallenge(nonce: string): boolean;
 }
 
-const inside = instanceOf as (provider: Provider) => { readonly DPoPNonces: Nonces };
+/** Sends an authorization response to the client in one response mode. */
+type SendResponse = (ctx: KoaContextWithOIDC, redirectUri: string, payload: object) => unknown;
+
+/** The parts of the inside of a provider that are used here. */
+interface Inside {
+  readonly DPoPNonces: Nonces;
+  readonly responseModes: Map<string, SendResponse>;
+}
+
+const inside = instanceOf as (provider: Provider) => Inside;
 
 /**
  * Makes a provider also accept the nonces (for DPoP proofs) of a second secret. Reason: the OAuth
@@ -85,6 +94,28 @@ export function patchProvider(provider: Provider, endpointsOf: EndpointsOf, spen
   compareSecretsByHash(provider);
   expectPublishedEndpoints(provider, endpointsOf);
   nameSessionsOurselves(provider);
+  avoidFormPost(provider);
+}
+
+/** The response modes that need a script of the OAuth library, with those that replace them. */
+const INSTEAD_OF_FORM_POST = { form_post: 'query', 'form_post.jwt': 'query.jwt' } as const;
+
+/**
+ * Sends a response in the mode `form_post` by a redirect. Reason: a request object can ask for this
+ * mode, and the OAuth library then sends even the refusal of the mode as its own page. Our
+ * Content-Security-Policy forbids the script of that page, and `withholdRedirect` does not see its
+ * address. Upstream: searched 2026-11-29, none found. Tests: test/api/oauth/oauth-edge.test.ts.
+ */
+function avoidFormPost(provider: Provider): void {
+  const { responseModes } = inside(provider);
+  for (const [mode, instead] of Object.entries(INSTEAD_OF_FORM_POST)) {
+    const send = responseModes.get(instead);
+    if (!send) continue; // the mode is not offered
+    responseModes.set(mode, (ctx, redirectUri, payload) => {
+      Object.assign(ctx.oidc.params ?? {}, { response_mode: instead });
+      return send(ctx, redirectUri, payload);
+    });
+  }
 }
 
 /**
