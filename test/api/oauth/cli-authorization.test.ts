@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { OidcProvider } from '../../../src/features/oidc/engine/oidc-provider.service.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
+import { untilWaiting } from '../../support/lock-waiters.js';
 import { ath, newDpopKey, newPkce, parameterOf, postForm } from '../../support/oauth-flow.js';
 
 const CALLBACK = 'http://127.0.0.1:49321/callback';
@@ -150,6 +152,37 @@ describe('the authorization code of svc-cli', () => {
     expect(parameterOf(new URL(locationOf(await afterTouch(ada, first))), 'code')).not.toBe('');
     const second = await ask(ada, { code_challenge: challenge });
     expect(locationOf(await visit(ada.client, second))).toMatch(/\/login\?/);
+  });
+
+  it('gives one code for one touch, if the browser resumes it five times at once', async () => {
+    const begun = await ask(ada, { code_challenge: newPkce().challenge });
+    await ada.client.logIn(ada.key, { address: newAddress() });
+    const resume = await visit(ada.client, begun);
+    const runner = app.dataSource.createQueryRunner();
+    await runner.startTransaction();
+    await runner.query("SELECT id FROM oauth_artifacts WHERE model = 'Interaction' FOR UPDATE");
+    const resumed = Promise.all(Array.from({ length: 5 }, () => visit(ada.client.copy(), resume)));
+    await untilWaiting(app.dataSource, 5);
+    await runner.commitTransaction();
+    await runner.release();
+    const statuses = (await resumed).map(({ status }) => status);
+    expect(statuses.toSorted()).toEqual([303, 400, 400, 400, 400]);
+  });
+
+  it('gives no second code if the page of the login is stored again after the first one', async () => {
+    const begun = await ask(ada, { code_challenge: newPkce().challenge });
+    await ada.client.logIn(ada.key, { address: newAddress() });
+    const resume = await visit(ada.client, begun);
+    const { provider } = app.nest.get(OidcProvider, { strict: false });
+    const uid = locationOf(begun).split('/').at(-1) ?? '';
+    const opened = await provider.Interaction.find(uid);
+    const earlier = ada.client.copy();
+    expect((await visit(ada.client, resume)).status).toBe(303);
+    await opened?.save(600);
+    for (const name of ['svc_rs', 'svc_rs.sig']) {
+      ada.client.setCookie(name, earlier.cookie(name) ?? '');
+    }
+    expect((await visit(ada.client, resume)).status).toBe(400);
   });
 
   it('needs a touch after the request also where the browser had no session', async () => {

@@ -10,6 +10,7 @@ import {
   releaseArtifact,
   removeExpiredArtifacts,
   revokeArtifact,
+  type ArtifactKey,
 } from '#domain/oauth/grants/artifacts.repository.js';
 import { BatchedQueries } from '#domain/oauth/grants/batched-queries.service.js';
 import { pollDeviceCode } from '#domain/oauth/grants/device-codes.repository.js';
@@ -88,6 +89,15 @@ export class Adapters {
             return shared.find(id);
           },
         };
+      case 'Interaction':
+        return {
+          ...shared,
+          find: async (id) => {
+            const found = await shared.find(id);
+            return found?.consumed === undefined ? found : undefined;
+          },
+          destroy: (id) => this.#endInteraction({ model, id: artifactId(id) }),
+        };
       default:
         return shared;
     }
@@ -149,7 +159,9 @@ export class Adapters {
         return { ...found.payload, jti: id, consumed: found.consumed };
       },
       consume: (id) => this.#consume(currentContext, model, id),
-      destroy: (id) => destroyArtifact(this.manager, key(id)),
+      destroy: async (id) => {
+        await destroyArtifact(this.manager, key(id));
+      },
       revokeByGrantId: async (grantId) => {
         // The grant ends a few seconds later, and this artifact (a code or token) ends with it.
         if (isReusedAtOnce(currentContext)) return;
@@ -186,6 +198,19 @@ export class Adapters {
     throw model === 'PushedAuthorizationRequest'
       ? new errors.InvalidRequestUri('request_uri is invalid, expired, or was already used')
       : new errors.InvalidGrant('it was already used');
+  }
+
+  /**
+   * Marks a waiting authorization request (an interaction) as used when it is resumed. Of several
+   * requests at the same moment only one resumes it, so that one touch of the key or one consent
+   * gives one code. The row stays until it expires. Otherwise a page that was opened before could
+   * write it again.
+   *
+   * @throws SessionNotFound if the authorization request was already resumed, or has ended
+   */
+  async #endInteraction(key: ArtifactKey): Promise<void> {
+    if (await this.batchedQueries.consume(key)) return;
+    throw new errors.SessionNotFound('the interaction was already resumed');
   }
 
   /**
