@@ -122,6 +122,22 @@ describe('clients that manage their registration (RFC 7592)', () => {
     expect(Object.keys(row?.metadata ?? {}).filter((name) => name.startsWith('svc_'))).toEqual([]);
   });
 
+  it('of ten updates at once with one registration access token, one takes effect', async () => {
+    const updates = await Promise.all(
+      Array.from({ length: 10 }, (_, n) =>
+        manage('PUT', { ...METADATA, client_name: `Number ${n}` }),
+      ),
+    );
+    const [done, ...others] = updates.filter(({ status }) => status === 200);
+    expect(others).toEqual([]);
+    const refused = updates.filter(({ json }) => json.error === 'invalid_token');
+    expect(refused.map(({ status }) => status)).toEqual(Array.from({ length: 9 }, () => 401));
+    if (done) client = { ...client, ...pick(done) };
+    expect((await manage('GET')).json.client_name).toBe(done?.json.client_name);
+    const tokens = "oauth_artifacts WHERE model = 'RegistrationAccessToken' AND client_id = $1";
+    expect(await count(app.dataSource, tokens, [client.client_id])).toBe(1);
+  });
+
   it('the token of another client, or an unknown token, manages nothing', async () => {
     const other = await register(METADATA);
     for (const registration_access_token of [other.registration_access_token, 'nonsense']) {

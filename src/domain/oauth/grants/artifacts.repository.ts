@@ -124,11 +124,14 @@ export async function releaseArtifact(
     UPDATE oauth_artifacts SET consumed_at = NULL WHERE model = ${model} AND id = ${id}`;
 }
 
+/** Deletes an artifact. Returns false if there is no such artifact. */
 export async function destroyArtifact(
   tx: EntityManager,
   { model, id }: ArtifactKey,
-): Promise<void> {
-  await sql(tx)`DELETE FROM oauth_artifacts WHERE model = ${model} AND id = ${id}`;
+): Promise<boolean> {
+  const destroyed = await sql<{ model: string }>(tx)`
+    DELETE FROM oauth_artifacts WHERE model = ${model} AND id = ${id} RETURNING model`;
+  return destroyed.length === 1;
 }
 
 /**

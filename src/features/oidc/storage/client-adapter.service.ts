@@ -50,7 +50,8 @@ export class ClientAdapter {
         await this.#checkAddresses(payload);
         const secret = newSecretOf(payload, known?.secretHashes ?? []);
         const registration = { id, metadata, secret, origin: origin() };
-        if (known) await this.selfRegistrations.update(registration);
+        const { jti = '' } = currentContext()?.oidc.registrationAccessToken ?? {};
+        if (known) await this.selfRegistrations.update(registration, jti);
         else await this.selfRegistrations.register(registration);
       },
       destroy: (id) => this.selfRegistrations.remove(id, origin()),

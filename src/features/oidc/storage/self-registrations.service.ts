@@ -2,6 +2,8 @@ import { Inject, Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
+import { artifactId } from '#domain/oauth/grants/artifact.js';
+import { destroyArtifact } from '#domain/oauth/grants/artifacts.repository.js';
 import { ClientsRepository } from '#domain/oauth/clients/clients.repository.js';
 import {
   countClientsOfNetwork,
@@ -13,6 +15,7 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
+import { errors } from '../protocol/library.js';
 
 /** The largest number of clients to which no user has consented that one network may have. */
 const MOST_OF_NETWORK = 20;
@@ -91,11 +94,21 @@ export class SelfRegistrations {
     await registered;
   }
 
-  /** Updates a client that manages itself (RFC 7592 §2.2). */
-  async update(registration: SelfRegistration): Promise<void> {
+  /**
+   * Updates a client that manages itself (RFC 7592 §2.2). The registration access token of the
+   * request ends in the same transaction, so that of several updates with one token only one takes
+   * effect. The OAuth library then gives the client a new token.
+   *
+   * @throws InvalidToken if another update has used the token
+   */
+  async update(registration: SelfRegistration, accessToken: string): Promise<void> {
     const { id, metadata, origin } = registration;
+    const token = { model: 'RegistrationAccessToken', id: artifactId(accessToken) };
     await withTransactionRetry(this.dataSource, async (tx) => {
       await this.clientsRepository.update(tx, id, metadata);
+      if (!(await destroyArtifact(tx, token))) {
+        throw new errors.InvalidToken('another update has used the registration access token');
+      }
       await this.#writeSecret(tx, registration);
       await this.#record(tx, 'oauth_client_updated', id, origin);
     });
