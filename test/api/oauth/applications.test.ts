@@ -356,6 +356,27 @@ describe('a registration', () => {
     expect((await postForm(app, '/oauth/token', form, basic(id, secret))).status).toBe(200);
   });
 
+  it('loses a redirect URI also for a user who is at the login page', async () => {
+    const { client_id: id } = await registered(ada, WEB);
+    const { client: carl, key } = await app.enrolled('carl@applications.example');
+    const visit = (path: string) => carl.get(path, { address: newAddress() });
+    const locationOf = ({ headers }: Answer) => headers.get('location') ?? '';
+    const asked = new URLSearchParams({
+      client_id: id,
+      response_type: 'code',
+      redirect_uri: CALLBACK,
+      scope: 'openid',
+      prompt: 'login',
+    });
+    const waiting = locationOf(await visit(`/oauth/authorize?${asked.toString()}`));
+    const change = { redirect_uris: ['https://client.example/other'] };
+    expect((await api(ada, 'PATCH', `/${id}`, change)).status).toBe(200);
+    await carl.logIn(key, { address: newAddress() });
+    const resumed = await visit(locationOf(await visit(waiting)));
+    expect([resumed.status, locationOf(resumed)]).toEqual([400, '']);
+    expect(resumed.text).toContain('Unknown return address');
+  });
+
   it('is unchanged when a change is refused', async () => {
     const { client_id: id } = await registered(ada, WEB);
     const before = (await api(ada, 'GET', `/${id}`)).json;

@@ -73,6 +73,7 @@ export async function findAccount(
  * @param asksForLogin resolves to true if the OAuth library will show the login page
  * @returns undefined if the user must first log in, consent or touch the key, or if the client
  *   does not admit the user
+ * @throws InvalidRedirectUri if the client has meanwhile lost the redirect URI of the request
  */
 export async function createGrant(
   ctx: KoaContextWithOIDC,
@@ -83,6 +84,7 @@ export async function createGrant(
   const resourceOwner = await resourceOwners.ofBrowser(ctx);
   if (!client || !resourceOwner) return undefined;
   if (await asksForLogin(ctx)) return undefined;
+  assertRedirectUri(ctx, client);
   const requested = requestedAccess(ctx);
   if (await asksForConsent(ctx, resourceOwners, client, resourceOwner)) {
     return expectDenial(ctx, resourceOwners, client, resourceOwner);
@@ -102,6 +104,19 @@ export async function createGrant(
     grant.addResourceScope(resource, scopes.join(' '));
   }
   return (await isSaved(ctx, grant)) ? grant : undefined;
+}
+
+/**
+ * Checks that the redirect URI of a request is still registered. The OAuth library checks it before
+ * the user logs in, and not again afterwards. Meanwhile the owner of the application may have
+ * removed it.
+ *
+ * @throws InvalidRedirectUri
+ */
+function assertRedirectUri({ oidc: { params } }: KoaContextWithOIDC, client: Client): void {
+  const redirectUri = params?.['redirect_uri'];
+  if (typeof redirectUri === 'string' && client.redirectUriAllowed(redirectUri)) return;
+  throw new errors.InvalidRedirectUri();
 }
 
 /**
