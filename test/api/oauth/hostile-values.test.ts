@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.js';
-import { addApplication, type Application } from '../../support/applications.js';
-import { newAddress } from '../../support/client.js';
+import { addApplication, addWebApplication, type Application } from '../../support/applications.js';
+import { newAddress, type Client } from '../../support/client.js';
 import {
   CALLBACK,
   assertionFields,
@@ -14,9 +14,12 @@ import {
 describe('values that the database cannot store and parsers do not expect', () => {
   let app: TestApp;
   let service: Application;
+  let web: Application;
+  let ada: Client;
   beforeAll(async () => {
     app = await startTestApp();
-    await app.enrolled('ada@hostile.example');
+    ({ client: ada } = await app.enrolled('ada@hostile.example'));
+    web = await addWebApplication(app, 'ada@hostile.example');
     service = await addApplication(
       app,
       {
@@ -81,6 +84,21 @@ describe('values that the database cannot store and parsers do not expect', () =
     });
     expect([answer.status, answer.json.error]).toEqual([400, 'invalid_request']);
   });
+
+  it.each(['\\u0000', '\\ud800', '\\udc00x'])(
+    'claims with %s, which the database cannot store, are a mistake of the client',
+    async (escape) => {
+      const query = new URLSearchParams({
+        client_id: web.clientId,
+        response_type: 'code',
+        redirect_uri: CALLBACK,
+        scope: 'openid',
+        claims: `{"userinfo":{"name":{"value":"${escape}"}}}`,
+      });
+      const answer = await ada.get(`/oauth/authorize?${query.toString()}`);
+      expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('not text')]);
+    },
+  );
 
   it('U+0000 in signed values of a client causes no fault', async () => {
     const keys = await newClientKeys();

@@ -129,11 +129,21 @@ export function isTimedOut(error: unknown, limit: number): boolean {
 
 /**
  * Returns true if PostgreSQL refused a value because of a character that it cannot store: U+0000,
- * or one half of a surrogate pair alone.
+ * or one half of a surrogate pair alone. For the half, PostgreSQL reports that the text is no JSON.
+ * `JSON.stringify` writes every JSON that this service sends, so that it has no other fault.
  */
 export function isUnstorable(error: unknown): boolean {
   const state = sqlStateOf(error);
-  return state === '22021' || state === '22P05';
+  return state === '22021' || state === '22P05' || (state === '22P02' && isOfJson(error));
+}
+
+/**
+ * Returns true if the JSON parser of PostgreSQL reported an error. The name of the function in the
+ * error tells that in every language of the server, and differs between its versions.
+ */
+function isOfJson(error: unknown): boolean {
+  const fault = reportedBy(error);
+  return fault instanceof Error && 'routine' in fault && String(fault.routine).startsWith('json_');
 }
 
 /**
