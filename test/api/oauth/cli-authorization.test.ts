@@ -195,7 +195,7 @@ describe('the authorization code of svc-cli', () => {
   });
 
   describe('opens a session of its own', () => {
-    const people = ['eve', 'dan', 'fay', 'gil', 'hal', 'ian', 'joe', 'kim', 'lea'];
+    const people = ['eve', 'dan', 'fay', 'gil', 'hal', 'ian', 'joe', 'kim', 'lea', 'mia'];
     const newUser = () => app.enrolled(`${people.shift()}@cli-code.example`);
 
     /** Logs in, and returns a check whether the token opens an API of the service. */
@@ -305,6 +305,14 @@ describe('the authorization code of svc-cli', () => {
       expect(await status()).toBe(401);
       expect(await ownOf(user)).toEqual([]);
       expect((await user.client.get('/v1/keys')).status).toBe(200);
+    });
+
+    it('and leaves none behind if the code gives no token', async () => {
+      const user = await newUser();
+      const { redeem } = await login(user);
+      expect((await redeem(await newDpopKey())).json.error).toBe('invalid_grant');
+      expect(await ownOf(user)).toEqual([]);
+      expect((await user.client.get('/v1/keys')).status).toBe(200); // the browser's session stays
     });
 
     it('once, for 20 redemptions of one code at the same moment, and ends it soon', async () => {

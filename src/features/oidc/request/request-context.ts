@@ -43,6 +43,8 @@ export interface RequestContext {
    * since 1970.
    */
   codeAuthTime?: number;
+  /** The id of the session that this request opened for `svc-cli` by redeeming its code. */
+  openedSession?: string;
   /**
    * The look-ups that began before the OAuth library asked for them. The key is the model (the
    * library's name for a kind of record) and the id. Each result is used once, so that a second

@@ -126,11 +126,20 @@ export class Adapters {
   }
 
   /**
+   * Undoes what a token request did before it failed. If it was refused, the session that its code
+   * opened is ended. If the key service did not sign, its tokens are revoked.
+   */
+  async undoFailed(ctx: KoaContextWithOIDC): Promise<void> {
+    await this.grantAdapter.endRefusedSession(ctx);
+    await this.#withdrawUnsigned(ctx);
+  }
+
+  /**
    * Undoes a token request for which the key service did not sign the token. The tokens of the
    * request are revoked, and its code can be redeemed again, because the client has received no
    * token.
    */
-  async withdrawUnsigned(ctx: KoaContextWithOIDC): Promise<void> {
+  async #withdrawUnsigned(ctx: KoaContextWithOIDC): Promise<void> {
     const { authorizationError: error, consumed, issued = [] } = requestContextOf(ctx);
     if (!(error instanceof DomainError) || error.code !== 'kms_unavailable') return;
     const details = { client_id: ctx.oidc.client?.clientId, reason: error.code };

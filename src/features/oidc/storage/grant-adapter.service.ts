@@ -90,6 +90,20 @@ export class GrantAdapter {
     if (!session) throw new errors.InvalidGrant('the session has ended');
     const resourceOwner = { ...found.resourceOwner, ...session };
     context.grant = { id: id ?? '', found: { ...found, resourceOwner } };
+    context.openedSession = session.sessionId;
+  }
+
+  /**
+   * Ends the session that a token request opened for `svc-cli`, if the request was then refused,
+   * for example because it proved another DPoP key. Otherwise the user would see a session that no
+   * program has.
+   */
+  async endRefusedSession(ctx: KoaContextWithOIDC): Promise<void> {
+    const { openedSession } = requestContextOf(ctx);
+    const isRefused = ctx.status >= 400 && ctx.status < 500;
+    if (openedSession !== undefined && isRefused) {
+      await this.sessions.end(this.manager, openedSession);
+    }
   }
 
   /**

@@ -54,7 +54,7 @@ export class TokenController implements OnModuleInit {
     const exchange = (ctx: TokenEndpointGrantContext) =>
       exchangeToken(ctx, { resourceOwners, accessTokens });
     provider.registerGrantType(TOKEN_EXCHANGE_GRANT, exchange, EXCHANGE_PARAMETERS, REPEATABLE);
-    oidcProvider.after('token', (ctx) => this.adapters.withdrawUnsigned(ctx));
+    oidcProvider.after('token', (ctx) => this.adapters.undoFailed(ctx));
     provider.on('grant.success', (ctx: KoaContextWithOIDC) => this.#count(ctx));
   }
 
