@@ -132,6 +132,30 @@ describe('the current state of a token decides each response', () => {
     expect([answer.status, location?.searchParams.get('error')]).toEqual([303, 'access_denied']);
   });
 
+  it('an authorization whose session ends before its code is stored is denied', async () => {
+    const email = 'gone@live-answers.example';
+    const { client } = await app.enrolled(email);
+    const { clientId } = await addApplication(app, { redirect_uris: [CALLBACK] }, { owner: email });
+    const batched = app.nest.get(BatchedQueries, { strict: false });
+    const write = batched.writeArtifact.bind(batched);
+    const spy = vi.spyOn(batched, 'writeArtifact').mockImplementation(async (artifact) => {
+      if (artifact.model === 'AuthorizationCode') {
+        await app.dataSource.query('DELETE FROM sessions WHERE user_id = $1', [artifact.userId]);
+      }
+      return write(artifact);
+    });
+    const query = new URLSearchParams({
+      client_id: clientId,
+      response_type: 'code',
+      redirect_uri: CALLBACK,
+      scope: 'openid',
+    });
+    const answer = await client.get(`/oauth/authorize?${query.toString()}`);
+    spy.mockRestore();
+    const location = URL.parse(answer.headers.get('location') ?? '');
+    expect([answer.status, location?.searchParams.get('error')]).toEqual([303, 'access_denied']);
+  });
+
   /**
    * Deletes rows in a transaction, commits once the request waits for it, and returns the response.
    */

@@ -158,7 +158,7 @@ export class Adapters {
       upsert: (id, payload, expiresIn) => {
         const ctx = currentContext();
         if (ctx) noteRow(ctx.req);
-        return this.#write(artifactOf(model, id, payload, expiresIn));
+        return this.#write(artifactOf(model, id, payload, expiresIn), ctx?.oidc.route);
       },
       find: async (id) => {
         const ahead = takeAhead(currentContext(), model, id) as FoundArtifact | undefined;
@@ -257,9 +257,18 @@ export class Adapters {
     });
   }
 
-  async #write(artifact: Artifact): Promise<void> {
+  /**
+   * Stores a record. An authorization response has no error `invalid_grant` (RFC 6749 §4.1.2.1), so
+   * that there the end of the session denies the access.
+   *
+   * @throws AccessDenied or InvalidGrant if the session, the account or the client has ended
+   */
+  async #write(artifact: Artifact, route: string | undefined): Promise<void> {
     const writing = this.batchedQueries.writeArtifact(artifact).then(() => true);
-    if (!(await orIfGone(writing, false))) throw new errors.InvalidGrant('the session has ended');
+    if (await orIfGone(writing, false)) return;
+    const isAuthorization = route === 'authorization' || route === 'resume';
+    const Refusal = isAuthorization ? errors.AccessDenied : errors.InvalidGrant;
+    throw new Refusal('the session has ended');
   }
 
   /** Stores a token and its audit row. */
