@@ -35,6 +35,17 @@ describe('the consent of a user to a client', () => {
     expect(await isSilent(asked(client_id, { claims }))).toBe(false);
   });
 
+  it('is requested again for another redirect URI, whose host the page did not name', async () => {
+    const other = 'https://evil.example/callback';
+    const { client_id } = await register({ redirect_uris: [CALLBACK, other] });
+    await authorize(ada, asked(client_id));
+    expect(await isSilent(asked(client_id))).toBe(true);
+    expect(await isSilent(asked(client_id, { redirect_uri: other }))).toBe(false);
+    await authorize(ada, asked(client_id, { redirect_uri: other }));
+    expect(await isSilent(asked(client_id, { redirect_uri: other }))).toBe(true);
+    expect(await isSilent(asked(client_id))).toBe(true);
+  });
+
   it('is requested again when the client changed', async () => {
     const { client_id, registration_access_token } = await register();
     await authorize(ada, asked(client_id));

@@ -6,6 +6,7 @@ import type { OwnMetadata } from '../protocol/client-metadata.js';
 import {
   coversRequest,
   isCovered,
+  isKnownUri,
   needsApproval,
   needsConsent,
   needsConsentForResources,
@@ -121,8 +122,8 @@ function assertRedirectUri({ oidc: { params } }: KoaContextWithOIDC, client: Cli
 
 /**
  * Returns true if the user must consent before a request gets a grant. The client asked for the
- * question, the client needs consent to something that the user has not granted it in this session,
- * or the user does not know the client.
+ * question, the client needs consent to something that the user has not granted it in this session
+ * or not for its redirect URI, or the user does not know the client.
  */
 async function asksForConsent(
   ctx: KoaContextWithOIDC,
@@ -139,7 +140,8 @@ async function asksForConsent(
     needsConsentForResources(client, resourceOwner, requested);
   if (isNeeded) {
     const earlier = await resourceOwners.listGrants(resourceOwner.sessionId, client.clientId);
-    if (!isCovered(requested, earlier)) return true;
+    const redirectUri = oidc.params?.['redirect_uri'] as string | undefined;
+    if (!isCovered(requested, earlier) || !isKnownUri(client, earlier, redirectUri)) return true;
   }
   return client.applicationType === 'native'
     ? needsNativeConsent(ctx, resourceOwners)

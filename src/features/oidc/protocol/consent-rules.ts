@@ -113,6 +113,21 @@ export function mustAskForResources(
 export interface ConsentedGrant {
   readonly openid?: { readonly scope?: string; readonly claims?: readonly string[] };
   readonly resources?: Readonly<Record<string, string>>;
+  /** The address to which the code of the grant was sent; undefined without a redirect. */
+  readonly svc_redirect_uri?: string;
+}
+
+/**
+ * Returns true if an earlier grant of the same session sent its code to the redirect URI of a
+ * request. The consent page names the host of one URI, and the client may have registered others.
+ */
+export function isKnownUri(
+  client: Client,
+  grants: readonly ConsentedGrant[],
+  redirectUri: string | undefined,
+): boolean {
+  const known = grants.flatMap(({ svc_redirect_uri: uri }) => uri ?? []);
+  return isCoveredUri(client, known, redirectUri);
 }
 
 /**

@@ -133,15 +133,15 @@ export class GrantAdapter {
     payload: AdapterPayload,
     expiresIn = 0,
   ): Promise<void> {
+    const ctx = currentContext();
     const grant = {
       id: artifactId(id),
       clientId: payload.clientId ?? '',
       userId: payload.accountId ?? '',
       sessionId: sessionIdOfGrant(id),
-      payload: withoutId(payload),
+      payload: { ...withoutId(payload), svc_redirect_uri: ctx?.oidc.params?.['redirect_uri'] },
       expiresIn,
     };
-    const ctx = currentContext();
     const subject = ctx && requestContextOf(ctx).subject;
     const asked = subject ? { ...grant, parentId: artifactId(subject.grantId) } : grant;
     const outcome = await orIfGone(this.batchedQueries.writeGrant(asked), GONE);
