@@ -128,6 +128,31 @@ describe('an assertion', () => {
     });
   });
 
+  it.each([' aB7', 'aB7 ', 'aB7\u00A0', '\u3000aB7', '\uFEFFaB7'])(
+    'keeps the white space of the persistent NameID %j, which is another than aB7',
+    async (nameId) => {
+      const { providers, now } = await replica(undefined, { emailAttribute: 'urn:mail' });
+      const identity = await signInBySaml(providers, idp, {
+        now,
+        format: PERSISTENT,
+        nameId,
+        attributes: { 'urn:mail': ['ada@engine.test'] },
+      });
+      expect(identity.subject).toBe(nameId);
+    },
+  );
+
+  it('is refused with a persistent NameID of several lines', async () => {
+    const { providers, now } = await replica(undefined, { emailAttribute: 'urn:mail' });
+    const attempt = signInBySaml(providers, idp, {
+      now,
+      format: PERSISTENT,
+      nameId: '\n  aB7\n',
+      attributes: { 'urn:mail': ['ada@engine.test'] },
+    });
+    expect((await refusal(attempt)).detail).toMatch(/malformed NameID/);
+  });
+
   it.each([
     ['no value', {}],
     ['two values', { 'urn:mail': ['a@engine.test', 'b@engine.test'] }],

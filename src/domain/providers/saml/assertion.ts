@@ -4,6 +4,7 @@ import { failed } from './saml-response.js';
 import {
   attributeOf,
   childrenOf,
+  exactTextOf,
   instantOf,
   isElement,
   parseXml,
@@ -174,7 +175,9 @@ function readNameId(
         'the NameID to persistent or emailAddress.',
     );
   }
-  const value = textOf(nameId) ?? '';
+  // A persistent name is compared exactly (SAML Core §1.3.1). Without the white space around them,
+  // two names could become one.
+  const value = (format === 'persistent' ? exactTextOf(nameId) : textOf(nameId)) ?? '';
   if (value === '' || value.length > LONGEST_NAME_ID || !isSingleLine(value)) {
     throw failed('Its assertion has a malformed NameID.');
   }

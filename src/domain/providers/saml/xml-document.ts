@@ -73,8 +73,15 @@ export function attributeOf(element: XmlElement, name: string): string | undefin
  * undefined for any other element.
  */
 export function textOf(element: XmlElement): string | undefined {
-  if (childrenOf(element).length > 0) return undefined;
-  return (element.textContent ?? '').trim();
+  return exactTextOf(element)?.trim();
+}
+
+/**
+ * Reads the whole text of an element that has no child elements, with the white space around it;
+ * undefined for any other element.
+ */
+export function exactTextOf(element: XmlElement): string | undefined {
+  return childrenOf(element).length > 0 ? undefined : (element.textContent ?? '');
 }
 
 const DURATION =
