@@ -119,6 +119,17 @@ describe('the link of a GitHub installation', () => {
     expect(unnamed.text).toContain('more-0');
   });
 
+  it('leaves out an installation of an enterprise, which has a slug in place of a login', async () => {
+    const other = github.state.install('megacorp');
+    Object.assign(other, { account: { id: 40, slug: 'megacorp', name: 'Megacorp' } });
+    const sees = [other.id, installation.id];
+    const owns = [installation.account.id];
+    github.state.browserUser = { id: 7, login: 'owner', sees, owns };
+    const page = await authorize(admin.client, {});
+    expect(page.status).toBe(200);
+    expect(await owners()).toEqual([installation.account.login]);
+  });
+
   it('takes the installation that GitHub names in the callback of an installation', async () => {
     const second = github.state.install('second-org');
     own(installation, second);

@@ -186,6 +186,15 @@ describe('POST /api/webhooks/github', () => {
     expect((await state()).installations).toEqual(before.installations);
   });
 
+  it.each([
+    ['an enterprise, which has a slug in place of a login', { id: 40, slug: 'megacorp' }],
+    ['an account that GitHub does not show', null],
+  ])('ignores an installation of %s', async (_, account) => {
+    const before = await state();
+    expect((await send(signed('created', { id: 987_655, account }))).status).toBe(204);
+    expect(await state()).toEqual(before);
+  });
+
   it('refuses what is signed and still no event', async () => {
     const { github } = running;
     const answers = [

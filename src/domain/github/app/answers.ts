@@ -16,7 +16,7 @@ export const MINTED = z.object({
 });
 
 /** An installation of the GitHub App, as the API and the webhooks of GitHub show it. */
-export const INSTALLATION = z.object({
+const INSTALLATION = z.object({
   id: z.int().positive(),
   account: z.object({
     id: z.int(),
@@ -29,6 +29,15 @@ export const INSTALLATION = z.object({
 });
 type InstallationJson = z.output<typeof INSTALLATION>;
 
+/**
+ * An installation of the GitHub App, or one that cannot be linked because its account has no login.
+ * Such an installation is that of an enterprise, or of an account that GitHub does not show.
+ */
+export const ANY_INSTALLATION = z.union([
+  INSTALLATION,
+  z.object({ account: z.object({ login: z.undefined().optional() }).nullable() }),
+]);
+
 /** A page of a list that GitHub sends in several responses, one for each page. */
 export interface Page<Item> {
   readonly items: readonly Item[];
@@ -38,7 +47,7 @@ export interface Page<Item> {
 
 /** A page of the response of GitHub to `GET /user/installations`. */
 export const INSTALLATIONS = z
-  .object({ installations: z.array(INSTALLATION), total_count: z.int().optional() })
+  .object({ installations: z.array(ANY_INSTALLATION), total_count: z.int().optional() })
   .transform(({ installations, total_count: total }) => ({ items: installations, total }));
 
 /**
@@ -80,8 +89,18 @@ export interface GitHubInstallation {
   readonly changedAt: Date | undefined;
 }
 
-/** Reads an installation from GitHub's JSON. A webhook writes times as seconds or as a text. */
-export function installationOf(json: InstallationJson): GitHubInstallation {
+/**
+ * Reads an installation from GitHub's JSON. A webhook writes times as seconds or as a text.
+ *
+ * @returns undefined for an installation whose account has no login
+ */
+export function installationOf(
+  json: z.output<typeof ANY_INSTALLATION>,
+): GitHubInstallation | undefined {
+  return 'id' in json ? linkable(json) : undefined;
+}
+
+function linkable(json: InstallationJson): GitHubInstallation {
   const { account, updated_at: updated } = json;
   return {
     id: json.id,

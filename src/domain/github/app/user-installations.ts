@@ -44,7 +44,8 @@ export async function administeredBy(
   ask: AskAsUser,
   isGitHub: boolean,
 ): Promise<AdministeredInstallations> {
-  const seen = (await pagesOf(ask, '/user/installations', INSTALLATIONS)).map(installationOf);
+  const listed = await pagesOf(ask, '/user/installations', INSTALLATIONS);
+  const seen = listed.flatMap((one) => installationOf(one) ?? []);
   const ofUsers = seen.some(({ isOfUser }) => isOfUser);
   const userId = ofUsers ? await whereOffered(() => ownId(ask), isGitHub) : undefined;
   const owned = seen.every(({ isOfUser }) => isOfUser)

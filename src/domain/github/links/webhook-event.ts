@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { INSTALLATION, installationOf } from '../app/answers.js';
+import { ANY_INSTALLATION, installationOf } from '../app/answers.js';
 import type { InstallationChange } from '../installations/github-installations.repository.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
@@ -17,7 +17,7 @@ export type WebhookEvent =
 
 const OF_INSTALLATION = z.object({
   action: z.string().max(100),
-  installation: INSTALLATION,
+  installation: ANY_INSTALLATION,
   repository_selection: z.enum(['all', 'selected']).optional(),
 });
 
@@ -43,7 +43,9 @@ export function webhookEvent(name: string, body: Buffer): WebhookEvent {
   }
   if (name !== 'installation' && name !== 'installation_repositories') return IGNORED;
   const { action, installation, repository_selection: selection } = parsed(OF_INSTALLATION, body);
-  const { id, owner, repositorySelection, changedAt } = installationOf(installation);
+  const known = installationOf(installation);
+  if (!known) return IGNORED;
+  const { id, owner, repositorySelection, changedAt } = known;
   if (name === 'installation' && action === 'deleted') return { kind: 'deleted', id };
   const change = {
     owner,
