@@ -35,6 +35,7 @@ const post = (bulkId: unknown, data: object = {}) => ({
   bulkId,
   data: { userName: address(), ...data },
 });
+type User = Awaited<ReturnType<typeof newUser>>;
 /** Returns an operation that creates a user, whose manager another operation creates. */
 const report = (bulkId: string, manager: string) =>
   post(bulkId, { [ENTERPRISE]: { manager: { value: `bulkId:${manager}` } } });
@@ -216,6 +217,60 @@ describe('10.19 an operation that waits for a later one', () => {
     expect(statusesOf(answer)).toEqual(['200', '201', '409', '201']);
     expect((await shown(tenant, 'Users', user.id)).active).toBe(false);
     expect(await managerOf(user.id)).toBe(answer.json.Operations[1].location.split('/').at(-1));
+  });
+});
+
+describe('10.19 a change behind a change of the same resource that waits', () => {
+  it('10.19 runs after it, so that the last one decides about the access', async () => {
+    const [put, patched, added] = await Promise.all(Array.from({ length: 3 }, () => newUser()));
+    const group = await newGroup();
+    const manager = { value: 'bulkId:m' };
+    const change = (method: string, path: string, data: object) => ({ method, path, data });
+    const leaves = [{ op: 'replace', path: 'active', value: 'False' }];
+    const returns = { active: true, [ENTERPRISE]: { manager } };
+    const add = { op: 'add', path: 'members', value: [{ value: added?.id }, manager] };
+    const remove = { op: 'remove', path: `members[value eq "${added?.id}"]` };
+    const answer = await bulk([
+      change('PUT', `/Users/${put?.id}`, { userName: put?.userName, ...returns }),
+      change('PATCH', `/users/${put?.id.toUpperCase()}`, leaves),
+      change('PATCH', `/Users/${patched?.id}`, [{ op: 'replace', value: returns }]),
+      change('PUT', `/Users/${patched?.id}`, { userName: patched?.userName, active: false }),
+      change('PATCH', `/Groups/${group.id}`, [add]),
+      change('PATCH', `/Groups/${group.id}`, [remove]),
+      post('m'),
+    ]);
+    expect(statusesOf(answer)).toEqual(['200', '200', '200', '200', '200', '200', '201']);
+    const isActive = async (user: typeof put) => (await shown(tenant, 'Users', user?.id)).active;
+    expect(await Promise.all([put, patched].map(isActive))).toEqual([false, false]);
+    expect(memberIdsOf(await shown(tenant, 'Groups', group.id))).toEqual([idsOf(answer).at(-1)]);
+  });
+
+  it('10.19 runs also where the references stay unresolved, and where failOnErrors stops the run', async () => {
+    const [a, b, c] = (await Promise.all([1, 2, 3].map(() => newUser()))) as [User, User, User];
+    const group = (bulkId: string, member: string) => ({
+      method: 'POST',
+      path: '/Groups',
+      bulkId,
+      data: { displayName: randomUUID(), members: [{ value: `bulkId:${member}` }] },
+    });
+    const changes = (id: string) =>
+      [
+        { op: 'replace', value: { title: 'x', active: true, manager: 'bulkId:g' } },
+        { op: 'replace', path: 'active', value: false },
+      ].map((operation) => ({ method: 'PATCH', path: `/Users/${id}`, data: [operation] }));
+    const stuck = await bulk([...changes(a.id), group('g', 'h'), group('h', 'g')]);
+    expect(statusesOf(stuck)).toEqual(['200', '200', '400', '400']);
+    const bad = post('x', { userName: '' });
+    const stopped = await bulk([...changes(b.id), bad, post('g')], { failOnErrors: 1 });
+    expect(statusesOf(stopped)).toEqual(['200', '200', '400']);
+    for (const { id } of [a, b]) {
+      expect(await shown(tenant, 'Users', id)).toMatchObject({ title: 'x', active: false });
+    }
+    const [faulty, leaves] = changes(c.id);
+    const title = { ...faulty, data: [{ op: 'add', value: { title: true, manager: 'bulkId:g' } }] };
+    const later = await bulk([title, leaves ?? {}, post('g')], { failOnErrors: 1 });
+    expect(statusesOf(later)).toEqual(['400', '200', '201']);
+    expect((await shown(tenant, 'Users', c.id)).active).toBe(false);
   });
 });
 

@@ -32,8 +32,9 @@ import {
 /**
  * Runs the operations of a bulk request one after the other. Each is a request of its own, so that
  * an operation keeps its effect if a later one fails. An operation that refers to a resource of a
- * later operation runs after that operation. If users are each other's managers, the first one is
- * created before its manager, and the id of the manager is chosen in advance (RFC 7644 §3.7.1).
+ * later operation runs after that operation, and so do the later changes of the same resource. If
+ * users are each other's managers, the first one is created before its manager, and the id of the
+ * manager is chosen in advance (RFC 7644 §3.7.1).
  *
  * @returns the outcomes in the order of the request, without the operations that failOnErrors
  *   skipped
@@ -76,6 +77,8 @@ class BulkRun {
    * references are set later.
    */
   readonly #early = new Map<BulkOperation, string>();
+  /** The operations that only waited for an earlier change of the same resource. */
+  readonly #behind = new Set<BulkOperation>();
 
   constructor(
     private readonly resources: ScimResources,
@@ -97,7 +100,7 @@ class BulkRun {
       if (isStuck && !first) {
         // The operations wait for each other, and none of them can run first, so their references
         // stay unresolved.
-        for (const each of deferred) this.#outcomes.set(each, await this.#unresolved(each));
+        for (const each of deferred) this.#outcomes.set(each, await this.#withoutWait(each));
         break;
       }
       queue = deferred;
@@ -111,18 +114,28 @@ class BulkRun {
   /**
    * Runs the PATCH and PUT operations that stand before the operation at which the error limit was
    * reached, and that still wait for a later one. They run without the references to resources that
-   * were not created, because they may end the access of users.
+   * were not created, because they may end the access of users. So do the changes that wait only
+   * for an earlier change of the same resource.
    */
   async #runDeferred(): Promise<void> {
     const last = this.operations.findIndex((each) => each === this.#lastFailed);
-    for (const each of this.operations.slice(0, last)) {
-      if (this.#outcomes.has(each) || !isChangeOfResource(each)) continue;
-      this.#outcomes.set(each, await this.#unresolved(each));
+    for (const [index, each] of this.operations.entries()) {
+      const runs = this.#behind.has(each) || (index < last && isChangeOfResource(each));
+      if (!runs || this.#outcomes.has(each)) continue;
+      this.#outcomes.set(each, await this.#withoutWait(each));
     }
   }
 
+  /** Runs an operation that waited, without the references to resources that were not created. */
+  #withoutWait(operation: BulkOperation): Promise<BulkOutcome> {
+    const isResolved = this.#referencesOf(operation).every((id) => this.#ids.has(id));
+    return isResolved ? this.#try(operation, []) : this.#unresolved(operation);
+  }
+
   /**
-   * Runs those operations of a list that refer to no operation that has still to run.
+   * Runs those operations of a list that refer to no operation that has still to run. If a change
+   * of a resource waits, the later changes of the resource wait too, because the last one of them
+   * decides whether a user keeps the access.
    *
    * @param first an operation that runs although it refers to such operations
    * @returns the operations that still wait
@@ -133,12 +146,17 @@ class BulkRun {
   ): Promise<BulkOperation[]> {
     const pending = new Set(queue.filter((each) => !this.#nameless.has(each)).map(madeAs));
     const deferred: BulkOperation[] = [];
+    const waiting = new Set<string>();
     for (const operation of queue) {
       if (this.#errors >= this.failOnErrors) break;
       const missing = this.#referencesOf(operation).filter((id) => !this.#ids.has(id));
       const waits = missing.some((id) => pending.has(id));
-      if (waits && operation !== first) {
+      const changed = changedBy(operation);
+      const isBehind = changed !== undefined && waiting.has(changed);
+      if ((waits || isBehind) && operation !== first) {
         deferred.push(operation);
+        if (changed !== undefined) waiting.add(changed);
+        if (!waits) this.#behind.add(operation);
         continue;
       }
       const isNameless = this.#nameless.has(operation);
@@ -306,6 +324,11 @@ const UNRESOLVED: ReadonlySet<string> = new Set(['invalid_value', 'invalid_filte
 function isChangeOfResource({ method, path }: BulkOperation): boolean {
   const isOfResource = TARGET.exec(path)?.[2] !== undefined && !path.includes(REFERENCE);
   return (method === 'PATCH' || method === 'PUT') && isOfResource;
+}
+
+/** Returns the path of the resource that a PATCH or PUT changes; undefined for other operations. */
+function changedBy({ method, path }: BulkOperation): string | undefined {
+  return method === 'PATCH' || method === 'PUT' ? path.toLowerCase() : undefined;
 }
 
 const TARGET = /^\/(users|groups)(?:\/([^/]+))?$/i;
