@@ -227,8 +227,6 @@ describe('the body of a user', () => {
     { [`${ENTERPRISE_URN}:active`]: false },
     { [USER_URN]: [{ active: false }] },
     { [USER_URN]: { [USER_URN]: { active: false } } },
-    { 'urn:ietf:params:scim:schemas:core:1.0:User:active': false },
-    { 'urn:ietf:params:scim:schemas:core:1.0:User': { active: false } },
     { User: { Active: false } },
     { name: { active: false } },
     { nosuch: [[{ deep: { ACTIVE: null } }]] },
@@ -237,6 +235,22 @@ describe('the body of a user', () => {
     expect(refused({ userName: 'b', ...body })).toBe('invalidValue');
     expect(refusal(() => readReplacement(body, LEAVER).user)).toBe('invalidValue');
     expect(refused({ userName: 'b', active: true, ...body })).toBe('invalidValue');
+  });
+
+  it.each([
+    { 'urn:ietf:params:scim:schemas:core:1.0:User:active': false },
+    { 'urn:ietf:params:scim:schemas:core:1.0:User': { active: false } },
+    { 'urn:x:y': { licenses: [{ active: true }] } },
+  ])('E34: may have active under the URN of an unknown schema beside its own: %j', (body) => {
+    expect(refused({ userName: 'b', ...body })).toBe('invalidValue');
+    expect(refusal(() => readReplacement(body, LEAVER).user)).toBe('invalidValue');
+    for (const active of [true, 'False']) {
+      const own = { userName: 'b', active };
+      expect(create({ ...own, ...body })).toEqual(create(own));
+      expect(readReplacement({ ...own, ...body }, LEAVER).user).toEqual(
+        readReplacement(own, LEAVER).user,
+      );
+    }
   });
 
   it('may contain an unknown schema, unless active is inside it', () => {
@@ -304,6 +318,14 @@ describe('the body of a group', () => {
     { 'urn:ietf:params:scim:schemas:core:1.0:Group:members': ['a'] },
   ])('is refused when a member cannot be parsed: %j', (body) => {
     expect(refusal(() => readGroup({ displayName: 'T', ...body }))).toBe('invalidValue');
+  });
+
+  it('E34: may have members under the URN of an unknown schema beside its own', () => {
+    const own = { displayName: 'T', members: ['a'] };
+    for (const foreign of [{ 'urn:x:y:members': 5 }, { 'urn:x:y': { members: ['b'] } }]) {
+      expect(readGroup({ ...own, ...foreign })).toEqual(readGroup(own));
+      expect(refusal(() => readGroup({ displayName: 'T', ...foreign }))).toBe('invalidValue');
+    }
   });
 
   it('is refused without a name, or with members without an id', () => {

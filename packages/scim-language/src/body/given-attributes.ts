@@ -11,13 +11,7 @@ import {
 } from '../schema/attribute-value.js';
 import { type CriticalAttribute } from '../schema/critical-attribute.js';
 import { complexIn, isComplex, isWritable, rootPath, type Draft } from '../schema/draft.js';
-import {
-  notStorable,
-  resemblanceOf,
-  unclearValue,
-  type RefusedPart,
-  type Refuse,
-} from '../schema/refused-part.js';
+import { notStorable, resemblanceOf, unclearValue, type Refuse } from '../schema/refused-part.js';
 import { ignoredBareNames, type NamedValue } from '../schema/bare-names.js';
 import { isStorableValue } from '../schema/literal.js';
 import {
@@ -28,15 +22,6 @@ import {
 } from '../schema/schemas.js';
 import { checkLength } from '../schema/stored-user.js';
 import { refusedPart } from '../schema/written-user.js';
-
-/**
- * Refuses the whole write because of a part that cannot be applied. A photo that is too large is
- * only left out, so that nothing is thrown for it.
- * @throws ScimError the error of the part
- */
-export function throwPart({ kind, error }: RefusedPart): void {
-  if (kind !== 'dropped') throw error;
-}
 
 /** Makes the error for a required attribute without a value. */
 export function missing(name: string): ScimError {

@@ -1,10 +1,10 @@
 import { ScimError } from '../errors/scim-error.js';
 import { type AttributeValue } from '../schema/attribute-value.js';
 import { limited } from '../schema/draft.js';
-import { partsLeftOut, type RefusedPart, type Refuse } from '../schema/refused-part.js';
+import { checkNew, partsLeftOut, type RefusedPart, type Refuse } from '../schema/refused-part.js';
 import { isStorableValue } from '../schema/literal.js';
 import { GROUP_SCHEMA } from '../schema/schemas.js';
-import { attempt, draftFrom, givenIn, missing, throwPart, type Given } from './given-attributes.js';
+import { attempt, draftFrom, givenIn, missing, type Given } from './given-attributes.js';
 import { memberIds } from './member-ids.js';
 
 /** A group as the body of a request describes it. */
@@ -20,8 +20,12 @@ export interface GroupAttributes {
  * @throws ScimError `invalidSyntax` if the name is missing, `invalidValue` if an attribute is wrong
  */
 export function readGroup(body: unknown): GroupAttributes {
-  const given = givenIn(body, { ...GROUP, isNew: true, refuse: throwPart });
-  const { displayName, externalId, members } = groupIn(given, throwPart);
+  const refused: RefusedPart[] = [];
+  const refuse: Refuse = (part) => refused.push(part);
+  const given = givenIn(body, { ...GROUP, isNew: true, refuse });
+  const hasMembers = given.has('members');
+  const { displayName, externalId, members } = groupIn(given, refuse);
+  checkNew(refused, hasMembers);
   if (displayName === undefined) throw missing('displayName');
   return { displayName, externalId, members };
 }

@@ -1,12 +1,12 @@
 import { ScimError } from '../errors/scim-error.js';
-import { type RefusedPart, type Refuse } from '../schema/refused-part.js';
+import { checkNew, type RefusedPart, type Refuse } from '../schema/refused-part.js';
 import { isStorableValue } from '../schema/literal.js';
 import { hasParts, withParts } from '../schema/attribute-value.js';
 import { isComplex, rootPath, type Draft } from '../schema/draft.js';
 import { findAttribute, USER_SCHEMA } from '../schema/schemas.js';
 import { draftOf, userOf, type StoredUser, type UserAttributes } from '../schema/stored-user.js';
 import { finished, namesAddress, type WrittenUser } from '../schema/written-user.js';
-import { draftFrom, givenIn, missing, throwPart } from './given-attributes.js';
+import { draftFrom, givenIn, missing } from './given-attributes.js';
 
 /**
  * Parses the body of a POST of a user. Unknown and read-only attributes, `schemas` and `password`
@@ -15,18 +15,15 @@ import { draftFrom, givenIn, missing, throwPart } from './given-attributes.js';
  *   is wrong
  */
 export function readUser(body: unknown): UserAttributes {
-  const draft = draftFrom(givenIn(body, NEW_USER), throwPart);
+  const refused: RefusedPart[] = [];
+  const refuse: Refuse = (part) => refused.push(part);
+  const given = givenIn(body, { resource: USER_SCHEMA, critical: 'active', isNew: true, refuse });
+  const draft = draftFrom(given, refuse);
+  checkNew(refused, draft.has('active'));
   const userName = draft.get('userName');
   if (typeof userName !== 'string' || userName.trim() === '') throw missing('userName');
   return userOf(draft);
 }
-
-const NEW_USER = {
-  resource: USER_SCHEMA,
-  critical: 'active',
-  isNew: true,
-  refuse: throwPart,
-} as const;
 
 /**
  * Parses the body of a PUT of a user. A PUT without `userName` or `active` keeps the values of

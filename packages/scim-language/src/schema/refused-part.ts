@@ -82,6 +82,15 @@ export function partsLeftOut(
 }
 
 /**
+ * Refuses a POST because of a part that is not applied. A photo over the limit is only left out,
+ * and so is a part under the URN of an unknown schema, if the POST sets the critical attribute.
+ * @throws ScimError the error of a part
+ */
+export function checkNew(refused: readonly RefusedPart[], hasCritical: boolean): void {
+  partsLeftOut(refused, { hasCritical, endsAccess: false, operations: 1, isStorable: true });
+}
+
+/**
  * Decides whether an attribute with another name may mean the critical attribute (`active` or
  * `members`), and returns the kind of the refused part.
  *
