@@ -184,6 +184,17 @@ describe('remove (RFC 7644 §3.5.2.2)', () => {
     expect(patch({ op: 'remove', path: 'emails' }).attributes).not.toHaveProperty('emails');
   });
 
+  it('compares listed values as a filter does, and an absent primary with false', () => {
+    const home = { value: 'Babs@Jensen.org', type: 'HOME', primary: false };
+    const patched = patch({ op: 'remove', path: 'emails', value: [home] });
+    expect(patched.attributes['emails']).toEqual([WORK]);
+    const others = [
+      { ...home, primary: true },
+      { ...home, display: 'x' },
+    ];
+    expect(patch({ op: 'remove', path: 'emails', value: others })).toEqual(BABS);
+  });
+
   it('requires a path, and keeps required attributes', () => {
     expect(refused({ op: 'remove' })).toBe('noTarget');
     expect(refused({ op: 'remove', value: { nickName: 'Babs' } })).toBe('noTarget');
@@ -639,6 +650,13 @@ describe('groups', () => {
 
   it('remove of an empty list removes no member', () => {
     expect(patchMembers({ op: 'remove', path: 'members', value: [] }).members).toEqual([]);
+  });
+
+  it.each(['add', 'remove', 'replace'])('%s members whose other parts are numbers', (op) => {
+    const value = [{ value: 'a', display: 7, index: 0 }];
+    expect(patchMembers({ op, path: 'members', value }).members).toEqual([
+      { kind: op, ids: ['a'] },
+    ]);
   });
 
   it('remove of a list with groups removes the users in it, because no group is a member', () => {

@@ -46,7 +46,11 @@ const idsOf = (members: readonly NamedMember[]): string[] => [
 
 function namedMember(raw: unknown): NamedMember {
   // A number is no id, although a number is accepted for other texts.
-  const isNumbered = isObject(raw) && Object.values(raw).some((part) => typeof part === 'number');
+  const isNumbered =
+    isObject(raw) &&
+    Object.entries(raw).some(
+      ([name, part]) => asciiLowerCase(name) === 'value' && typeof part === 'number',
+    );
   const parts = MEMBERS && !Array.isArray(raw) && !isNumbered ? readParts(MEMBERS, raw) : [];
   const [id, type] = ['value', 'type'].map(
     (wanted) => parts.find(([{ name }]) => name === wanted)?.[1],

@@ -18,6 +18,7 @@ import {
 import { complexIn, elementsIn, isWritable, rootPath, type Draft } from '../schema/draft.js';
 import { impliedElement, meets } from '../filter/element-match.js';
 import type { Filter } from '../filter/filter.js';
+import type { Attribute } from '../schema/attributes/attribute.js';
 import type { RefusedPart, Refuse } from '../schema/refused-part.js';
 import {
   areStorable,
@@ -28,6 +29,7 @@ import {
 import { subAttribute, USER_SCHEMA, type AttributeReference } from '../schema/schemas.js';
 import { checkColumn, draftOf, type StoredUser } from '../schema/stored-user.js';
 import { finished, namesAddress, refusedPart, type WrittenUser } from '../schema/written-user.js';
+import { asciiLowerCase } from '../text/ascii.js';
 
 /** The attributes of a user that a PATCH cannot remove. */
 const INDISPENSABLE: ReadonlySet<string> = new Set(['userName', 'active']);
@@ -238,7 +240,9 @@ function changedList(
   // Without a value, `remove` removes all elements (RFC 7644 §3.5.2.2). With a list, which Entra
   // sends, it removes the listed elements.
   if (value === undefined || value === null) return [];
-  return before.filter((element) => !given.some((each) => includes(element, each)));
+  return before.filter(
+    (element) => !given.some((each) => includes(element, each, target.attribute)),
+  );
 }
 
 /**
@@ -263,8 +267,19 @@ function added(
   return onePrimary([...known, ...fresh.values()], changed, target);
 }
 
-function includes(element: ComplexValue, part: ComplexValue): boolean {
-  return Object.entries(part).every(([name, value]) => element[name] === value);
+/**
+ * Returns true if an element has every part of a listed element. Texts compare as in a filter, and
+ * an absent `primary` means false (RFC 7643 §2.4).
+ */
+function includes(element: ComplexValue, listed: ComplexValue, of: Attribute): boolean {
+  return Object.entries(listed).every(([name, value]) => {
+    const own = element[name];
+    if (typeof value === 'boolean') return (own ?? false) === value;
+    if (typeof own !== 'string') return false;
+    return subAttribute(of, name)?.caseExact
+      ? own === value
+      : asciiLowerCase(own) === asciiLowerCase(value);
+  });
 }
 
 /**
