@@ -741,6 +741,37 @@ const TWINS: readonly Order[] = [
     },
   },
   {
+    title: 'one person as two members, active: false, an admin activates the twin, active: false',
+    async acts(g) {
+      const { upn, mail, id } = await twoMembers(g);
+      await off(g, id);
+      await g.act(mail.userId, 'activate');
+      await g.set(id, 'title', 'a change without active ends nothing');
+      expect(await mail.bySignIn()).toBe(mail.email);
+      const { meta } = await g.show(id);
+      await off(g, id);
+      expect((await g.show(id)).meta).toEqual(meta); // the record itself did not change
+      return [
+        [upn, null],
+        [mail, null],
+      ];
+    },
+  },
+  {
+    title: 'one person as two members, active: false, an admin activates the twin, PUT with false',
+    async acts(g) {
+      const { upn, mail, id } = await twoMembers(g);
+      await off(g, id);
+      await g.act(mail.userId, 'activate');
+      const named = { userName: upn.email, emails: emails(mail.email) };
+      await g.put(id, { ...named, active: 'False', title: 'x' });
+      return [
+        [upn, null],
+        [mail, null],
+      ];
+    },
+  },
+  {
     title: 'one person as two members, POST, the mail scrubbed, DELETE: a twin stays a twin',
     async acts(g) {
       const { upn, mail, id } = await twoMembers(g);

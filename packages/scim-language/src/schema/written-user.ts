@@ -14,6 +14,8 @@ export interface WrittenUser {
    */
   readonly named: readonly unknown[];
   readonly leftOut: readonly RefusedPart[];
+  /** True if the write says that the user is inactive, also if the user was inactive before. */
+  readonly endsAccess: boolean;
 }
 
 /**
@@ -37,13 +39,14 @@ export function finished(
   understood: Understood,
 ): WrittenUser {
   const leftOut = partsLeftOut(refused, understood);
+  const { endsAccess } = understood;
   try {
-    return { user: userOf(draft), named, leftOut };
+    return { user: userOf(draft), named, leftOut, endsAccess };
   } catch (error) {
-    if (!understood.endsAccess || !(error instanceof ScimError)) throw error;
+    if (!endsAccess || !(error instanceof ScimError)) throw error;
     const user = userOf(draftOf(current).set('active', false));
     const rest: RefusedPart = { kind: 'fault', name: 'all attributes but active', error };
-    return { user, named: [], leftOut: [...leftOut, rest] };
+    return { user, named: [], leftOut: [...leftOut, rest], endsAccess };
   }
 }
 

@@ -34,6 +34,11 @@ export interface UserState {
 export interface NextUser extends UserState {
   readonly active: boolean;
   readonly leftOut?: readonly LeftOut[];
+  /**
+   * True if the write says that the user is inactive. It then ends the twins of the user (members
+   * who signed in with an address of the record), also if the user was inactive before.
+   */
+  readonly endsAccess?: boolean;
 }
 
 /** A user with the facts that a change by SCIM needs. */

@@ -263,7 +263,11 @@ export class RecordWrites {
   ): Promise<DirectoryUser> {
     const isTakeOver = !current.scimManaged;
     const next = await this.#settled(tx, current, asked);
-    if (!isTakeOver && isSame(current, next) && twins.length === 0) return current;
+    if (!isTakeOver && isSame(current, next) && twins.length === 0) {
+      // An admin may have activated a twin of the inactive record since the last `active: false`.
+      if (next.endsAccess) await this.#applyActive(tx, actor, current, next, {});
+      return current;
+    }
     if (isTakeOver) await untwin(tx, current.id);
     for (const twin of twins) await this.#addTwin(tx, actor, current.id, twin);
     const tombstones = await this.#moveTombstones(tx, actor, current, next);

@@ -139,8 +139,8 @@ export class UserProvisioning {
   /**
    * Changes the plain attributes of a user by one statement.
    *
-   * @returns undefined if the write changes more than plain attributes, or if other requests
-   *   changed the same user during each attempt
+   * @returns undefined if the write changes more than plain attributes or says that the user is
+   *   inactive, or if other requests changed the same user during each attempt
    */
   async #changeAttributes(
     manager: EntityManager,
@@ -152,7 +152,7 @@ export class UserProvisioning {
       const current = await findKnownUser(manager, actor.orgId, id);
       if (!current) throw noUser();
       const next = compute(current);
-      if (!current.scimManaged || isOfAccess(current, next)) return undefined;
+      if (!current.scimManaged || next.endsAccess || isOfAccess(current, next)) return undefined;
       const changed = isSame(current, next)
         ? await this.#unchanged(manager, actor, id, compute)
         : await updateDirectoryUser(manager, actor, current, next, leftOutDetails(next.leftOut));

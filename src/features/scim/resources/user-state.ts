@@ -51,9 +51,9 @@ export function nextUser(user: UserAttributes): NextUser {
  */
 export function stateAfter(
   current: DirectoryUser,
-  { user, named, leftOut }: WrittenUser,
+  { user, named, leftOut, endsAccess }: WrittenUser,
 ): NextUser {
-  const next = { ...nextUser(user), leftOut: leftOut.map(leftOutOf) };
+  const next = { ...nextUser(user), leftOut: leftOut.map(leftOutOf), endsAccess };
   if (next.email === current.email) return next;
   const before = signInAddress(readStored(storedUser(current)));
   const { email } = next;
