@@ -75,6 +75,9 @@ describe('Okta', () => {
     const user = await newUser({ userName: userName.toUpperCase() });
     const { json } = await tenant.send('GET', path, undefined, HEADERS);
     expect([json.totalResults, json.Resources]).toEqual([1, [user]]);
+    // A POST ignores blanks around a userName. A search must then find the user with them, too.
+    expect(await found(tenant, 'Users', `userName eq " ${userName} "`)).toEqual([user]);
+    expect(await found(tenant, 'Users', `userName ne "${userName} "`)).not.toContainEqual(user);
   });
 
   it('O2 tests the connection within 600 ms', async () => {
@@ -204,6 +207,10 @@ describe('Okta', () => {
       group,
     ]);
     expect(await found(tenant, 'Groups', 'displayName eq "nobody"')).toEqual([]);
+    const filter = encodeURIComponent(`displayName eq "${name} "`);
+    expect((await tenant.send('GET', `/Groups?filter=${filter}`)).json.Resources).toEqual([group]);
+    const again = await tenant.send('POST', '/Groups', { displayName: `${name} ` });
+    expectScimError(again, 409, 'uniqueness');
   });
 
   it('O11 creates a group, empty or filled', async () => {

@@ -249,7 +249,10 @@ class Parser {
     const value = literalOf(type, raw);
     if (value === undefined)
       this.#reader.refuse(`must be followed by a ${type} for ${target.path}`, at);
-    return { kind: 'compare', target, operator, value };
+    // A unique name is stored without blanks around it. A client that searches for the name with
+    // blanks must find the resource, because it cannot create another one.
+    const isTrimmed = operator === 'eq' && target.attribute.uniqueness === 'server';
+    return { kind: 'compare', target, operator, value: isTrimmed ? String(value).trim() : value };
   }
 
   /**
