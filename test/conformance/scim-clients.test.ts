@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { newAddress } from '../support/client.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { addTenant, type ScimTenant } from '../support/scim.js';
 import {
@@ -286,6 +287,16 @@ describe('Okta', () => {
       const answer = await tenant.send('GET', '/Users', undefined, { authorization });
       expectScimError(answer, 401);
       expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer/);
+    },
+  );
+
+  it.each([{}, { cookie: 'svc_session=x' }])(
+    'O18 gets a challenge without an error if it has no Authorization: %j (RFC 6750 §3.1)',
+    async (headers) => {
+      const answer = await app.client().get('/scim/v2/Users', { headers, address: newAddress() });
+      expectScimError(answer, 401);
+      expect(answer.json.detail).toMatch(/must carry a SCIM token/);
+      expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer resource_metadata="[^"]+"$/);
     },
   );
 });

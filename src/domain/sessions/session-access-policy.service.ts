@@ -231,8 +231,15 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
     presented: PresentedToken | undefined,
     ahead: Begun | undefined,
   ): Promise<Provisioner> {
-    const token = presented?.scheme === 'Bearer' ? presented.token : undefined;
-    const found = token === undefined ? undefined : await this.#scimToken(token, ahead);
+    if (presented === undefined || presented.scheme === 'cookie') {
+      // A request without any token gets a challenge without an error code (RFC 6750 §3.1).
+      throw new DomainError(
+        'unauthenticated',
+        'The Authorization header must carry a SCIM token: Bearer, and the token.',
+      );
+    }
+    const found =
+      presented.scheme === 'Bearer' ? await this.#scimToken(presented.token, ahead) : undefined;
     if (!found) throw refusedToken('Bearer', 'The SCIM token is invalid, revoked or has expired.');
     return { tokenId: found.id, orgId: found.orgId };
   }
