@@ -165,6 +165,24 @@ describe('the sealer', () => {
     const after = seal.check(await seal.export(DEPLOYMENT), await seal.checkpoints(DEPLOYMENT));
     expect(after.findings).toMatchObject([{ fault: 'changed', id: org }]);
   });
+
+  it('seals the other organizations if the tree of one is damaged', async () => {
+    const { org: signed } = await seal.organization(2);
+    const { org: sized } = await seal.organization(2);
+    const { org: whole } = await seal.organization(1);
+    await dataSource.query('UPDATE audit_trees SET signed_size = 1 WHERE tree = $1', [signed]);
+    await dataSource.query('UPDATE audit_trees SET size = 1 WHERE tree = $1', [sized]);
+    for (const org of [sized, whole]) await writeEvent(dataSource, org);
+    await expect(seal.seal()).rejects.toThrow(/^tree [0-9a-f-]{36} is damaged: duplicate key/);
+    await expectWhole(whole, 2);
+    expect(await count(dataSource, 'audit_checkpoints WHERE published_at IS NULL')).toBe(0);
+    await writeEvent(dataSource, signed);
+    await expect(seal.seal()).rejects.toThrow(`tree ${sized} is damaged`);
+    await expectWhole(signed, 3);
+    await dataSource.query('UPDATE audit_trees SET size = signed_size WHERE tree = $1', [sized]);
+    await seal.seal();
+    await expectWhole(sized, 3);
+  });
 });
 
 describe('a key in KMS', () => {

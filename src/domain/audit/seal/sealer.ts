@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { Clock } from '#platform/clock/clock.js';
 import { QueueWorker } from '#platform/database/queues/queue-worker.js';
+import { isDatabaseAway, reasonOf, sqlStateOf } from '#platform/database/statements/faults.js';
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { DEPLOYMENT, signCheckpoint, type SealKey } from './checkpoint.js';
 import type { CheckpointStore } from './checkpoint-store.js';
@@ -41,7 +42,8 @@ const LIMITS = { batch: 2_048, round: 500_000, signatures: 20, published: 1_000 
  * checkpoint of an organization.
  *
  * A killed round loses nothing, because each step is a transaction, and the next round goes on
- * after it. Two rounds at once never make two trees, because a transaction locks its tree.
+ * after it. Two rounds at once never make two trees, because a transaction locks its tree. A tree
+ * whose rows are damaged does not stop the others.
  */
 export class AuditSealer {
   readonly #log = new Logger('audit');
@@ -78,31 +80,39 @@ export class AuditSealer {
     if (await takeRound(this.dataSource.manager, ROUND)) await this.seal();
   }
 
-  /** Seals the new events, signs the trees that have grown, and publishes the checkpoints. */
+  /**
+   * Seals the new events, signs the trees that have grown, and publishes the checkpoints.
+   *
+   * @throws Error with the first damaged tree, after all other trees were sealed
+   */
   async seal(): Promise<void> {
+    const damaged = new Map<string, unknown>();
     let left: number = LIMITS.round;
     for (const tree of [...(await listUnsealed(this.dataSource.manager)), DEPLOYMENT]) {
-      left = await this.#sealRows(tree, left);
+      left -= (await orDamaged(damaged, tree, () => this.#sealRows(tree, left))) ?? 0;
     }
-    await this.#sign('organizations');
-    await this.#sign('deployment');
+    await this.#sign('organizations', damaged);
+    await this.#sign('deployment', damaged);
     await this.#publish();
+    for (const [tree, error] of damaged) {
+      throw new Error(`tree ${tree} is damaged: ${reasonOf(error)}`, { cause: error });
+    }
   }
 
   /**
-   * Seals the new events of a tree, at most `most` of them. Returns how many of `most` are left for
-   * other trees.
+   * Seals new events of a tree, in batches, until `most` are sealed or none is left. Returns their
+   * number.
    */
   async #sealRows(tree: string, most: number): Promise<number> {
-    let left = most;
-    while (left > 0 && !this.#worker.isStopping) {
+    let sealed = 0;
+    while (sealed < most && !this.#worker.isStopping) {
       const lost = await this.#lostCheckpoint(tree);
       const n = await withTransactionRetry(this.dataSource, (tx) => sealBatch(tx, tree, lost));
-      left -= n;
+      sealed += n;
       if (n < LIMITS.batch) break;
       await keepRound(this.dataSource.manager);
     }
-    return left;
+    return sealed;
   }
 
   /**
@@ -125,12 +135,24 @@ export class AuditSealer {
     return published;
   }
 
-  async #sign(which: 'organizations' | 'deployment'): Promise<void> {
+  async #sign(which: 'organizations' | 'deployment', damaged: Map<string, unknown>): Promise<void> {
     const grown = await listGrown(this.dataSource.manager, which);
     for (let from = 0; from < grown.length; from += LIMITS.signatures) {
       const some = grown.slice(from, from + LIMITS.signatures);
       const signed = await Promise.all(some.map((tree) => this.#checkpoint(tree)));
-      await withTransactionRetry(this.dataSource, (tx) => recordAll(tx, signed));
+      await this.#record(signed, damaged);
+    }
+  }
+
+  /** Stores checkpoints together, and each one alone if a damaged tree is among them. */
+  async #record(signed: readonly SignedTree[], damaged: Map<string, unknown>): Promise<void> {
+    const store = (some: readonly SignedTree[]) =>
+      withTransactionRetry(this.dataSource, (tx) => recordAll(tx, some));
+    try {
+      await store(signed);
+    } catch (error) {
+      if (!isOfRows(error)) throw error;
+      for (const one of signed) await orDamaged(damaged, one.grown.tree, () => store([one]));
     }
   }
 
@@ -167,6 +189,29 @@ interface SignedTree {
   readonly grown: GrownTree;
   readonly at: Date;
   readonly note: string;
+}
+
+/**
+ * Returns true if PostgreSQL refused a statement because of the rows that it found. False for a
+ * database that is away, which concerns every tree.
+ */
+function isOfRows(error: unknown): boolean {
+  return sqlStateOf(error) !== undefined && !isDatabaseAway(error);
+}
+
+/** Does the work of one tree. A tree with damaged rows is noted, and no error is thrown. */
+async function orDamaged<Result>(
+  damaged: Map<string, unknown>,
+  tree: string,
+  work: () => Promise<Result>,
+): Promise<Result | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isOfRows(error)) throw error;
+    damaged.set(tree, error);
+    return undefined;
+  }
 }
 
 /** Seals the next events of a tree, at most `LIMITS.batch`, and returns their number. */
