@@ -188,6 +188,14 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
     'RUST_LOG: must be directives such as info,security=warn; levels are trace to off',
   ],
   [
+    { SVC_ALLOWED_DOMAINS: `corp.example,"${PLANTED}"` },
+    'SVC_ALLOWED_DOMAINS: must be domains such as corp.example, comma-separated',
+  ],
+  [
+    { SVC_BOOTSTRAP_ADMINS: `ada@corp.example,${PLANTED}` },
+    'SVC_BOOTSTRAP_ADMINS: must be e-mail addresses such as ada@corp.example, comma-separated',
+  ],
+  [
     { SVC_ALLOWED_AAGUIDS: `${AAGUID},${PLANTED}` },
     'SVC_ALLOWED_AAGUIDS: must be fips-only, yubikey-5, or a comma-separated list of AAGUIDs',
   ],

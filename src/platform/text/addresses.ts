@@ -1,5 +1,7 @@
 import { isIP } from 'node:net';
 import { domainToASCII } from 'node:url';
+import { z } from 'zod';
+import { asciiLowerCase } from './single-line.js';
 
 /** A label of letters, digits and hyphens (RFC 1123 §2.1). */
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
@@ -29,6 +31,35 @@ export function asDomainPatterns(items: readonly string[]): readonly string[] | 
   });
   const isSound = patterns.length > 0 && !patterns.includes(undefined);
   return isSound ? patterns.filter((pattern) => pattern !== undefined) : undefined;
+}
+
+/** The messages for a malformed list of domains, and of e-mail addresses. */
+export const EMAIL_DOMAINS = 'must be domains such as corp.example, comma-separated';
+export const EMAIL_ADDRESSES = 'must be e-mail addresses such as ada@corp.example, comma-separated';
+
+const EMAIL = z.string().regex(z.regexes.html5Email);
+
+/**
+ * Converts domains of e-mail addresses to ASCII (Punycode) and lower case, as stored addresses have
+ * them. A domain may have a single label, such as `localhost`.
+ *
+ * @returns undefined for an empty list, and if an item is malformed
+ */
+export function asEmailDomains(items: readonly string[]): ReadonlySet<string> | undefined {
+  return setOf(items.map(asciiLowerCase), (item) => (LABEL.test(item) ? item : asDomain(item)));
+}
+
+/**
+ * Converts e-mail addresses to ASCII lower case, as stored addresses have it.
+ * @returns undefined for an empty list, and if an item is malformed
+ */
+export function asEmailAddresses(items: readonly string[]): ReadonlySet<string> | undefined {
+  return setOf(items.map(asciiLowerCase), (item) => EMAIL.safeParse(item).data);
+}
+
+function setOf(items: readonly string[], read: (item: string) => string | undefined) {
+  const found = items.map(read).filter((item) => item !== undefined);
+  return found.length > 0 && found.length === items.length ? new Set(found) : undefined;
 }
 
 /**

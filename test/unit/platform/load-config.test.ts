@@ -310,6 +310,27 @@ describe('loadConfig', () => {
     expect(config.ssh.requireSecurityKey).toBe(true);
   });
 
+  it('reads the domains and addresses of enrollment as stored addresses have them', () => {
+    const { enrollment } = loadConfig({
+      ...WORKING,
+      SVC_ALLOWED_DOMAINS: 'Müller.example, localhost,',
+      SVC_BOOTSTRAP_ADMINS: 'Ada@Corp.example,bob@localhost',
+    }).config;
+    expect(enrollment.allowedDomains).toEqual(new Set(['xn--mller-kva.example', 'localhost']));
+    expect(enrollment.bootstrapAdmins).toEqual(new Set(['ada@corp.example', 'bob@localhost']));
+  });
+
+  it.each([' ', ',', '"corp.example"', '@corp.example', '*.corp.example', 'https://corp.example'])(
+    'refuses %s as a list of domains or addresses, which no address would match',
+    (value) => {
+      const environment = { SVC_ALLOWED_DOMAINS: value, SVC_BOOTSTRAP_ADMINS: value };
+      expect(problemsOf({ ...WORKING, ...environment })).toEqual([
+        'SVC_ALLOWED_DOMAINS: must be domains such as corp.example, comma-separated',
+        'SVC_BOOTSTRAP_ADMINS: must be e-mail addresses such as ada@corp.example, comma-separated',
+      ]);
+    },
+  );
+
   it('knows how the standbys replicate, in the commands beside the service too', () => {
     const environment = { SVC_DATABASE_FAILOVER: 'asynchronous' };
     expect(loadConfig({ ...WORKING, ...environment }).config.database.failover).toBe(

@@ -181,10 +181,10 @@ export const TABLE = {
     ),
   },
   enrollment: {
-    allowedDomains: variable('SVC_ALLOWED_DOMAINS', s.lowerCasedSet.optional())
+    allowedDomains: variable('SVC_ALLOWED_DOMAINS', s.emailDomains.optional())
       .means('The e-mail domains that may enroll.')
       .whenUnset('any'),
-    bootstrapAdmins: variable('SVC_BOOTSTRAP_ADMINS', s.lowerCasedSet.optional())
+    bootstrapAdmins: variable('SVC_BOOTSTRAP_ADMINS', s.emailAddresses.optional())
       .means(
         'The only e-mail addresses that may become the admin of an organization that has no admin.',
       )

@@ -1,13 +1,7 @@
 import { z } from 'zod';
 import { parseLogFilter } from '#platform/telemetry/filter/log-filter.js';
-import {
-  asDomain,
-  asDomainPatterns,
-  asListenAddress,
-  isNetwork,
-} from '#platform/text/addresses.js';
+import * as addresses from '#platform/text/addresses.js';
 import { readBy } from '#platform/text/shape-of-reader.js';
-import { asciiLowerCase } from '#platform/text/single-line.js';
 import { origin } from '#platform/text/url-shapes.js';
 import * as readable from '#platform/tls/pem-shapes.js';
 
@@ -69,16 +63,21 @@ export const flag = z
   .default('false')
   .transform((value) => value === 'true');
 
-/** A comma-separated list whose items are ASCII lower-cased. */
-export const lowerCasedSet = list.transform((items) => new Set(items.map(asciiLowerCase)));
+/** The domains of e-mail addresses, and whole addresses, as stored addresses have them. */
+export const emailDomains = readBy(list, addresses.asEmailDomains, addresses.EMAIL_DOMAINS);
+export const emailAddresses = readBy(list, addresses.asEmailAddresses, addresses.EMAIL_ADDRESSES);
 
 /** A domain of two labels or more. */
-export const domainName = readBy(z.string(), asDomain, 'must be a domain such as corp.example');
+export const domainName = readBy(
+  z.string(),
+  addresses.asDomain,
+  'must be a domain such as corp.example',
+);
 
 /** A list of domains with commas. `*.corp.example` means every subdomain of `corp.example`. */
 export const domainPatterns = readBy(
   list,
-  asDomainPatterns,
+  addresses.asDomainPatterns,
   'must be domains such as corp.example or *.corp.example, comma-separated',
 );
 
@@ -93,11 +92,11 @@ export const corsOrigins = list
 /** An address and a port. Without an address, the service listens on every address. */
 export const listenAddress = readBy(
   z.string(),
-  asListenAddress,
+  addresses.asListenAddress,
   'must be ADDRESS:PORT, such as [::]:3000 or 127.0.0.1:3000',
 );
 export const cidrList = list.refine(
-  (items) => items.every(isNetwork),
+  (items) => items.every(addresses.isNetwork),
   'must be a comma-separated list of addresses or CIDR ranges',
 );
 
