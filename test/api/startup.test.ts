@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -98,8 +98,16 @@ describe('node dist/main.js', () => {
     });
   });
 
+  it('names .env if it is a folder, as a container makes of a missing file', async () => {
+    await mkdir(join(folder, '.env'));
+    expect(await outcome(start({}))).toEqual({
+      status: 1,
+      lines: ['.env: must be a readable file (EISDIR)'],
+    });
+    await rmdir(join(folder, '.env'));
+  });
+
   it('reads .env, which the environment overrides', async () => {
-    const { writeFile } = await import('node:fs/promises');
     await writeFile(join(folder, '.env'), 'SVC_JWT_SECRET=from-a-file-but-too-short\nSVC_IDPS=\n');
     const fromFile = await outcome(start({}));
     expect(fromFile.lines).toEqual([

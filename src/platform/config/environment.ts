@@ -28,7 +28,8 @@ function readDotEnv(): Environment {
   try {
     return parseEnv(readFileSync('.env', 'utf8'));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {};
-    throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return {};
+    throw new Error(`.env: must be a readable file (${code})`, { cause: error });
   }
 }
