@@ -98,6 +98,7 @@ describe('a replayed code (RFC 6749 §4.1.2), and tokens exchanged for its token
   it('10.3 ends tokens exchanged before and after together with a grant that is about to end', async () => {
     const child = await exchanged();
     await exchanged(child);
+    await consumedAgo(0);
     await redeem(); // at once: the token of the first request ends within 5 seconds
     expect(await statusAtUserinfo(await exchanged())).toBe(200);
     expect(await count(app.dataSource, grantOf(backend))).toBe(3);
@@ -128,6 +129,7 @@ describe('a replayed code (RFC 6749 §4.1.2), and tokens exchanged for its token
       `SELECT id FROM oauth_grants WHERE client_id = $1 ORDER BY created_at DESC LIMIT 1`,
       [web.clientId],
     );
+    await consumedAgo(0);
     let pending: ReturnType<typeof redeem> | undefined;
     await app.dataSource.transaction(async (tx) => {
       await tx.query('SELECT id FROM oauth_grants WHERE id = $1 FOR SHARE', [parent?.id]);
