@@ -12,7 +12,7 @@ import {
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { requires } from '../support/programs.js';
-import { SvcHome } from '../support/svc-command.js';
+import { runProgram, SvcHome } from '../support/svc-command.js';
 
 const APP = { baseUrl: 'https://login.example.com' };
 const SETUP = ['setup', 'ssh', '--host', '*.example.com'];
@@ -139,6 +139,37 @@ describe('svc setup', () => {
     const document = JSON.parse(end.stdout);
     expect(document).toMatchObject({ applied: true, parts: [{ name: 'ssh' }] });
     expect(document.parts[0].changes.flat()).toContain('+# >>> svc ssh (new folder) >>>');
+  });
+});
+
+requires('git').describe('svc setup git --sign', () => {
+  let home: SvcHome;
+  beforeEach(async () => {
+    home = await SvcHome.create();
+    home.useServer(APP);
+  });
+  afterEach(() => home.remove());
+
+  it('keeps what git config writes into its sections, also with --remove', async () => {
+    const file = join(home.path, '.gitconfig');
+    const text = () => readFileSync(file, 'utf8');
+    const setUp = ['setup', 'git', '--sign', '--yes'];
+    expect(await home.run(setUp)).toMatchObject({ status: 0 });
+    for (const [name, value] of [
+      ['user.email', 'ada@example.com'],
+      ['gpg.ssh.allowedSignersFile', '~/.config/git/allowed_signers'],
+    ] as const) {
+      const options = { env: home.env };
+      await runProgram('git', ['config', '--global', name, value], options);
+    }
+    const own = text();
+    expect(own).toMatch(/email = ada@example\.com\n[^]*# <<< svc git <<</);
+    expect((await home.run(setUp)).stdout).toMatch(/^Nothing to change\.$/m);
+    expect(text()).toBe(own);
+    expect(await home.run(['setup', '--remove', '--yes'])).toMatchObject({ status: 0 });
+    expect(text()).toBe(
+      '[user]\n\temail = ada@example.com\n[gpg "ssh"]\n\tallowedSignersFile = ~/.config/git/allowed_signers\n',
+    );
   });
 });
 

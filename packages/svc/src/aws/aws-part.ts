@@ -10,7 +10,14 @@ import { folderOf } from '../files/places.js';
 import { variable } from '../program/environment.js';
 import { CliFailure, STATUS } from '../program/failure.js';
 import { withListedRoles } from './listed-profiles.js';
-import { AWS_BLOCK, hasProfile, profileName, profilesBlock, type AwsNote } from './profiles.js';
+import {
+  AWS_BLOCK,
+  AWS_SECTIONS,
+  hasProfile,
+  profileName,
+  profilesBlock,
+  type AwsNote,
+} from './profiles.js';
 import { CACHE_FOLDER } from './session/role-cache.js';
 import { isRegion, roleChoices } from './session/role-choices.js';
 
@@ -77,7 +84,7 @@ async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {
   const servers = new Set(Object.values(awsNote(context)).map(({ server }) => server));
   return {
     changes: [
-      ...blockRemoval(configFile(home), AWS_BLOCK),
+      ...blockRemoval(configFile(home), AWS_BLOCK, AWS_SECTIONS),
       ...[...servers].flatMap((server) => cacheRemoval(context, server)),
       ...noteChange(context, AWS_BLOCK, undefined),
     ],

@@ -1,3 +1,4 @@
+import type { SectionFormat } from '../changes/kept-lines.js';
 import type { MarkedBlock } from '../changes/marked-block.js';
 import { CliFailure, STATUS, usageFailure } from '../program/failure.js';
 
@@ -22,6 +23,12 @@ export interface AwsProfile {
 
 /** The profiles that `svc setup aws` has written, by their names, as `config.json` records them. */
 export type AwsNote = Readonly<Record<string, AwsProfile>>;
+
+/**
+ * The format of the block. `aws configure set output json` adds a line to a profile of it. A region
+ * is the user's, too, if the profile of the command has none.
+ */
+export const AWS_SECTIONS: SectionFormat = { keys: ['credential_process'], outlivesBlock: false };
 
 const PROFILE = /^[\w.@:+-]{1,64}$/;
 /**
@@ -60,7 +67,7 @@ export function profilesBlock(
       (region === undefined ? '' : ` --region ${region}`),
     ...(region === undefined ? [] : [`region = ${region}`]),
   ]);
-  return { name: AWS_BLOCK, lines, position: 'bottom' };
+  return { name: AWS_BLOCK, lines, position: 'bottom', sections: AWS_SECTIONS };
 }
 
 /**

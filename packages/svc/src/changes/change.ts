@@ -1,5 +1,6 @@
 import { CliFailure } from '../program/failure.js';
 import { difference } from './difference.js';
+import type { SectionFormat } from './kept-lines.js';
 import { BrokenMarkers, withBlock, withoutBlock, type MarkedBlock } from './marked-block.js';
 import { fromBytes, readTextFile, toBytes, writeTextFile } from './text-file.js';
 
@@ -27,11 +28,13 @@ export function blockChange(path: string, block: MarkedBlock): Change[] {
 /**
  * Returns the change that removes a block of lines from a text file; none if the file does not have
  * the block.
+ *
+ * @param sections the format of a block in which lines of the user may stand, which then stay
  */
-export function blockRemoval(path: string, name: string): Change[] {
+export function blockRemoval(path: string, name: string, sections?: SectionFormat): Change[] {
   return fileChange(path, (bytes) => {
     if (bytes === undefined) return { bytes };
-    const { text, madeFolder } = withoutBlock(bytes, name);
+    const { text, madeFolder } = withoutBlock(bytes, name, sections);
     return { bytes: text, withFolder: madeFolder };
   });
 }

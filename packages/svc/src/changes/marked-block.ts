@@ -1,3 +1,12 @@
+import {
+  endOfLastSection,
+  keptLines,
+  leftSections,
+  withKeptLines,
+  type KeptLines,
+  type SectionFormat,
+} from './kept-lines.js';
+
 /**
  * A block of lines that `svc setup` writes into a text file of the user, between two marker lines.
  */
@@ -7,6 +16,8 @@ export interface MarkedBlock {
   readonly lines: readonly string[];
   /** The place of a new block in the file. A block that exists is not moved. */
   readonly position: 'top' | 'bottom';
+  /** The format of a block in whose sections other programs write lines of the user. */
+  readonly sections?: SectionFormat;
 }
 
 /**
@@ -49,7 +60,11 @@ const ANY_MARKER = /^\s*#\s*(?:>>>|<<<)\s*svc\b/;
 export function withBlock(text: string | undefined, block: MarkedBlock, hasFolder = true): string {
   const found = blocksOf(text ?? '').find(({ name }) => name === block.name);
   if (text !== undefined && found) {
-    return text.slice(0, found.start) + render(block, found.origin) + text.slice(found.end);
+    const { kept, end } = linesOfUser(text, found, block.sections);
+    const lines = block.sections ? withKeptLines(block.lines, kept) : block.lines;
+    const left = block.sections?.outlivesBlock === true ? leftSections(lines, kept) : '';
+    const [before, after] = [text.slice(0, found.start), text.slice(end)];
+    return before + render({ ...block, lines }, found.origin) + left + after;
   }
   if (text === undefined) return render(block, hasFolder ? 'new file' : 'new folder');
   if (block.position === 'top') return render(block, undefined) + text;
@@ -65,13 +80,19 @@ export interface Remainder {
   readonly madeFolder: boolean;
 }
 
-/** Removes the block of a name, and restores the text as it was before the block was added. */
-export function withoutBlock(text: string, name: string): Remainder {
+/**
+ * Removes the block of a name, and restores the text as it was before the block was added. Lines
+ * that the user added to a section of the block stay only if `sections` says that they outlive it.
+ */
+export function withoutBlock(text: string, name: string, sections?: SectionFormat): Remainder {
   const found = blocksOf(text).find((block) => block.name === name);
   if (!found) return { text, madeFolder: false };
-  const { origin, end } = found;
-  const addedBreak = origin === 'new line' && end === text.length && text[found.start - 1] === '\n';
-  const rest = text.slice(0, addedBreak ? found.start - 1 : found.start) + text.slice(end);
+  const { origin } = found;
+  const { kept, end } = linesOfUser(text, found, sections);
+  const left = sections?.outlivesBlock === true ? leftSections([], kept) : '';
+  const after = left + text.slice(end);
+  const addedBreak = origin === 'new line' && after === '' && text[found.start - 1] === '\n';
+  const rest = text.slice(0, addedBreak ? found.start - 1 : found.start) + after;
   const madeFile = origin === 'new file' || origin === 'new folder';
   return {
     text: madeFile && rest === '' ? undefined : rest,
@@ -88,6 +109,23 @@ function render({ name, lines }: MarkedBlock, origin: Origin): string {
   const opening = `# >>> svc ${name}${origin ? ` (${origin})` : ''} >>>`;
   return [opening, ...lines, `# <<< svc ${name} <<<`].map((line) => `${line}\n`).join('');
 }
+
+/**
+ * Finds the lines of the user in the sections of a block, and the end of the last of these lines,
+ * which may stand after the block.
+ */
+function linesOfUser(
+  text: string,
+  found: FoundBlock,
+  sections: SectionFormat | undefined,
+): { readonly kept: KeptLines; readonly end: number } {
+  if (!sections) return { kept: new Map(), end: found.end };
+  const end = endOfLastSection(text, found.end);
+  const lines = text.slice(found.start, end).split('\n');
+  return { kept: keptLines(lines.filter(isNoMarker), sections), end };
+}
+
+const isNoMarker = (line: string) => !ANY_MARKER.test(line);
 
 /** Finds every block of a text. @throws BrokenMarkers if the marker lines do not form pairs */
 function blocksOf(text: string): FoundBlock[] {

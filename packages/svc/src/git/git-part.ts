@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { blockChange, blockRemoval, stepChange, type Change } from '../changes/change.js';
+import type { SectionFormat } from '../changes/kept-lines.js';
 import type { MarkedBlock } from '../changes/marked-block.js';
 import { noteChange } from '../changes/setup-note.js';
 import type { SetupPart, SetupPlan, SetupRequest } from '../changes/setup-part.js';
@@ -19,6 +20,15 @@ import {
   word,
   type SignNote,
 } from './sign-block.js';
+
+/**
+ * The format of the block. `git config --global user.email` writes into the last section `[user]`
+ * of the file, which may be that of the block.
+ */
+const SECTIONS: SectionFormat = {
+  keys: ['helper', 'usehttppath', 'signingkey', 'format', 'program', 'gpgsign'],
+  outlivesBlock: true,
+};
 
 /**
  * `svc setup git`: writes a credential helper into `~/.gitconfig`, which gives git tokens for
@@ -102,8 +112,8 @@ async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {
   const signing = signNote(context);
   return {
     changes: [
-      ...blockRemoval(configFile(home), GIT_BLOCK),
-      ...(signing?.repositories ?? []).flatMap((path) => blockRemoval(path, GIT_BLOCK)),
+      ...blockRemoval(configFile(home), GIT_BLOCK, SECTIONS),
+      ...(signing?.repositories ?? []).flatMap((path) => blockRemoval(path, GIT_BLOCK, SECTIONS)),
       ...(signing ? programRemoval(context, signing) : []),
       ...servers.flatMap((server) => tokenRemoval(context.places.state, server)),
       ...noteChange(context, GIT_BLOCK, undefined),
@@ -146,7 +156,7 @@ function helperLines(program: string, note: GitNote): string[] {
 }
 
 function blockOf(lines: readonly string[]): MarkedBlock {
-  return { name: GIT_BLOCK, lines, position: 'bottom' };
+  return { name: GIT_BLOCK, lines, position: 'bottom', sections: SECTIONS };
 }
 
 function configFile(home: string): string {
