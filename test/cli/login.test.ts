@@ -315,6 +315,18 @@ describe('svc logout', () => {
     expect(rows).toEqual([{ revoked: true }, { revoked: true }]);
   });
 
+  it('revokes with --revoke also the certificate whose files svc setup ssh --remove took', async () => {
+    await home.logIn(app, await app.enrolled('dave@svc-login.example'));
+    await svc('setup', 'ssh', '--host', '*.example.com', '--yes');
+    await svc('ssh', 'cert');
+    await svc('setup', 'ssh', '--remove', '--yes');
+    expect(await svc('logout', '--revoke')).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining('SSH certificates revoked: 1.'),
+    });
+    expect(readdirSync(home.state(app))).toEqual([]);
+  });
+
   it('removes nothing with --revoke if the server cannot revoke, and says what to do', async () => {
     await home.logIn(app, ada);
     await svc('ssh', 'cert');

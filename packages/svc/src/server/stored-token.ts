@@ -97,7 +97,7 @@ export function removeCredentials(folder: PrivateFolder, keepsKey = false): stri
     const isKept = keepsKey && (name === KEY_OF_MACHINE || name.endsWith('.lock'));
     if (!WITHOUT_CREDENTIALS.includes(name) && !isKept) folder.remove(name);
   }
-  [...CERTIFICATES, 'ssh/issued.json'].forEach((name) => folder.remove(name));
+  CERTIFICATES.forEach((name) => folder.remove(name));
   return holding;
 }
 

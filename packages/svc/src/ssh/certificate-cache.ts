@@ -16,8 +16,11 @@ export const SSH_FILES = {
    * block in `~/.ssh/config` may still name it.
    */
   earlierCertificate: 'ssh/certificate.pub',
-  /** The serials of the certificates that this machine got and that are still valid. */
-  issued: 'ssh/issued.json',
+  /**
+   * The serials of the certificates that this machine got and that are still valid. The file is not
+   * in the folder `ssh`, so that `svc setup ssh --remove` leaves it for `svc logout --revoke`.
+   */
+  issued: 'ssh-issued.json',
   /**
    * The groups of hosts that the server sent with the certificate, which say which hosts belong to
    * each.
