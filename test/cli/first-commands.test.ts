@@ -65,6 +65,21 @@ describe('help', () => {
   });
 });
 
+describe('an option with an empty value', () => {
+  it.each([
+    ['admin', 'members', 'list', '--role', ''],
+    ['admin', 'audit', '--person='],
+    ['setup', 'ssh', '--host', 'a.example', '--principal', '', '--dry-run'],
+    ['status', '--server', ''],
+    ['--server=', 'status'],
+  ])('is wrong usage, and does not count as absent: %j %j %j', async (...args) => {
+    await svc('use', 'https://login.example.com', '--offline');
+    const end = await svc(...args);
+    expect(end).toMatchObject({ status: 2, stdout: '' });
+    expect(end.stderr).toMatch(/^svc: --\S+ needs an? \w+\.\n {5}Usage: /);
+  });
+});
+
 describe('the programs that svc runs', () => {
   it('are not searched in the current folder, which Windows does by itself', async () => {
     const preload = join(home.path, 'windows.cjs');

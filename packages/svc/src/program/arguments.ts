@@ -14,18 +14,35 @@ export type ParsedArguments = SortedArguments;
 /**
  * Sorts the arguments of a command into options and others. Everything after `--` is no option.
  *
- * @throws CliFailure with status 2 for an unknown option, a missing value or too many arguments
+ * @throws CliFailure with status 2 for an unknown option, a missing or empty value or too many
+ *   arguments
  */
 export function parseArguments(
   args: readonly string[],
   names: ArgumentNames,
   usage: string,
 ): ParsedArguments {
-  return understood(() => sortArguments(args, names), usage, undefined, [
+  const sort = () => withoutEmptyValues(sortArguments(args, names), names);
+  return understood(sort, usage, undefined, [
     ...(names.flags ?? []),
     ...(names.values ?? []),
     ...OF_EVERY_COMMAND,
   ]);
+}
+
+/**
+ * Returns sorted arguments if no option has an empty value: a variable of a script may be unset,
+ * and without the value a command could concern more than the user wants.
+ *
+ * @throws WrongArguments for an empty value
+ */
+function withoutEmptyValues<Sorted extends Pick<SortedArguments, 'all'>>(
+  sorted: Sorted,
+  { values = [] }: ArgumentNames,
+): Sorted {
+  const empty = values.find((name) => sorted.all(name).includes(''));
+  if (empty !== undefined) throw new WrongArguments(`--${empty} needs a value.`);
+  return sorted;
 }
 
 /** The options that every command understands. */
@@ -62,7 +79,7 @@ export function parseGlobalOptions(
     .slice(0, end)
     .map((text, place) => (place < 2 && HELP_WORDS.includes(text) ? '--help' : text));
   const taken = understood(
-    () => takeOptions(own, GLOBAL),
+    () => withoutEmptyValues(takeOptions(own, GLOBAL), GLOBAL),
     'svc --server URL',
     '--server needs an address.',
   );
