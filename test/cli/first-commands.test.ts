@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { listenOnLoopback, stopServer } from '@svc/stand-ins/loopback-server';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { keepOpened } from '../support/svc-login.js';
-import { SvcHome } from '../support/svc-command.js';
+import { commandWords, runProgram, SvcHome } from '../support/svc-command.js';
 
 const ROLE = 'arn:aws:iam::123456789012:role/engineer';
 /** The commands that other programs run and wait for. */
@@ -77,6 +77,25 @@ describe('an option with an empty value', () => {
     const end = await svc(...args);
     expect(end).toMatchObject({ status: 2, stdout: '' });
     expect(end.stderr).toMatch(/^svc: --\S+ needs an? \w+\.\n {5}Usage: /);
+  });
+});
+
+describe('a standard stream on a full disk', () => {
+  const shell = async (line: string) => {
+    const command = line.replace('svc', commandWords(home.program).join(' '));
+    return runProgram('sh', ['-c', command], { env: home.env });
+  };
+
+  it.each([
+    ['svc version >/dev/full', 1],
+    ['svc version --json >/dev/full', 1],
+    ['svc nonsense --json >/dev/full', 2],
+    ['svc nonsense 2>/dev/full', 2],
+  ])('%s ends with its exit status, and says so in lines', async (line, status) => {
+    const end = await shell(line);
+    expect(end).toMatchObject({ status, stdout: '' });
+    expect(end.stderr.split('\n').filter((text) => !/^(?:svc: | {5}\S|$)/.test(text))).toEqual([]);
+    if (status === 1) expect(end.stderr).toContain('cannot be written: the disk is full.');
   });
 });
 

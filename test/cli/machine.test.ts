@@ -1,4 +1,11 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -67,6 +74,12 @@ describe('svc doctor', () => {
     expect(await ssh()).toBe('note');
     await svc('setup', 'ssh', '--host', 'a.example', '--yes');
     expect(await ssh()).toBe('ok');
+  });
+
+  it('finds no problem in a link that leads nowhere in the folder of secrets', async () => {
+    await home.logIn(app, ada);
+    symlinkSync('nowhere', home.state(app, 'link'));
+    expect(await svc('doctor')).toMatchObject({ status: 0 });
   });
 
   it('notices a wrong clock', async () => {

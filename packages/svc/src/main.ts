@@ -8,7 +8,7 @@ import { CliFailure, errorCode, STATUS, usageFailure } from './program/failure.j
 import { withNearestWord } from './program/suggestion.js';
 import { messageWithoutCode } from './program/system-errors.js';
 import { version } from './program/version.js';
-import { Terminal } from './terminal/terminal.js';
+import { OutputFailure, Terminal } from './terminal/terminal.js';
 
 const USAGE = 'svc COMMAND [--server URL] [--json] [--help]';
 
@@ -149,8 +149,12 @@ function helpOf(entry: CommandEntry, command: Command, terminal: Terminal, word 
 /** Prints a failure and returns its exit status. */
 function report(error: unknown, terminal: Terminal): number {
   const { message, whatToDo, status } = failureOf(error);
-  if (terminal.isJson) {
-    terminal.result({ error: { message, what_to_do: whatToDo, exit_status: status } }, []);
+  try {
+    const document = { error: { message, what_to_do: whatToDo, exit_status: status } };
+    if (terminal.isJson) terminal.result(document, []);
+  } catch (problem) {
+    if (!(problem instanceof OutputFailure)) throw problem;
+    // Standard error still gets the lines.
   }
   terminal.warn(`svc: ${message}`);
   if (whatToDo !== '') terminal.warn(`     ${whatToDo.replaceAll('\n', `\n${' '.repeat(12)}`)}`);

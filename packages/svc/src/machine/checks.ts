@@ -64,10 +64,18 @@ export function checkFiles(context: CommandContext): Finding {
   const open = readdirSync(path, { recursive: true, encoding: 'utf8' })
     .map((name) => join(path, name))
     .concat(path)
-    .filter((name) => !name.endsWith('.pub') && (statSync(name).mode & 0o077) !== 0);
+    .filter((name) => !name.endsWith('.pub') && isOpen(name));
   return open.length === 0 || process.platform === 'win32'
     ? ok('files', path)
     : problem('files', `Other accounts can read ${open.join(', ')}`, `Run: chmod -R go= '${path}'`);
+}
+
+/**
+ * Returns true if other accounts can use a file. A file that another process has just removed, and
+ * a link that leads nowhere, are of no use to them.
+ */
+function isOpen(path: string): boolean {
+  return ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0;
 }
 
 /** Checks the stored login, without the network. */

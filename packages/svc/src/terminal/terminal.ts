@@ -1,5 +1,14 @@
 import { writeSync } from 'node:fs';
-import { CliFailure } from '../program/failure.js';
+import { CliFailure, errorCode, STATUS } from '../program/failure.js';
+import { fileReason } from '../program/system-errors.js';
+
+/** The failure if standard output cannot be written, for example because the disk is full. */
+export class OutputFailure extends CliFailure {
+  constructor(cause: unknown) {
+    const message = `The output cannot be written: ${fileReason(cause)}.`;
+    super(message, 'Check the file to which it goes, and run it again.', STATUS.failed, { cause });
+  }
+}
 
 /** The standard streams of the command, and the questions that it asks the user. */
 export class Terminal {
@@ -127,6 +136,8 @@ let isReaderGone = false;
 
 /**
  * Writes a whole text. If the reader of the output is slow or has ended, no exception is thrown.
+ *
+ * @throws OutputFailure if standard output cannot be written, for example because the disk is full
  */
 function write(descriptor: 1 | 2, text: string): void {
   const bytes = Buffer.from(text);
@@ -134,12 +145,12 @@ function write(descriptor: 1 | 2, text: string): void {
     try {
       sent += writeSync(descriptor, bytes, sent);
     } catch (error) {
-      const { code } = error as { code?: string };
-      if (code === 'EPIPE') {
-        isReaderGone ||= descriptor === 1;
-        return;
-      }
-      if (code !== 'EAGAIN') throw error;
+      const code = errorCode(error);
+      if (code === 'EAGAIN') continue;
+      if (descriptor === 2) return; // no place is left in which the command could say so
+      if (code !== 'EPIPE') throw new OutputFailure(error);
+      isReaderGone = true;
+      return;
     }
   }
 }

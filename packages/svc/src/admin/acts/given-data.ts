@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { usageFailure } from '../../program/failure.js';
+import { fileReason } from '../../program/system-errors.js';
 
 /** The descriptor of standard input. */
 const STDIN = 0;
@@ -23,7 +24,6 @@ function fileContent(file: string, usage: string): string {
   try {
     return readFileSync(file === '-' ? STDIN : file, 'utf8');
   } catch (error) {
-    const { code } = error as { readonly code?: string };
-    throw usageFailure(`${file} cannot be read (${code ?? 'unknown reason'}).`, usage);
+    throw usageFailure(`${file} cannot be read: ${fileReason(error)}.`, usage);
   }
 }

@@ -5,7 +5,7 @@ import { NewFile } from '../../files/new-file.js';
 import { sleep } from '../../program/clock.js';
 import type { ParsedArguments } from '../../program/arguments.js';
 import { CliFailure, STATUS, usageFailure } from '../../program/failure.js';
-import type { Terminal } from '../../terminal/terminal.js';
+import { OutputFailure, type Terminal } from '../../terminal/terminal.js';
 import { withQuery, type AdminClient } from '../acts/admin-client.js';
 import { WholeLines, type FileFormat } from './whole-lines.js';
 
@@ -221,7 +221,8 @@ class WrongAnswer extends CliFailure {}
 /** Returns true for a failure after which another request can bring further lines. */
 function isEarlyEnd(error: unknown, { lines }: CopyState): boolean {
   if (error instanceof EarlyEnd) return true;
-  if (!(error instanceof CliFailure) || error instanceof WrongAnswer) return false;
+  if (!(error instanceof CliFailure)) return false;
+  if (error instanceof WrongAnswer || error instanceof OutputFailure) return false;
   return error.status === STATUS.failed && lines > 0;
 }
 
