@@ -99,6 +99,52 @@ describe('a standard stream on a full disk', () => {
   });
 });
 
+describe('a page that a proxy or the network of a hotel shows in place of the server', () => {
+  const COMMANDS = [
+    ['keys'],
+    ['kubectl', 'token', '--resource', 'https://prod.k8s.example'],
+    ['git', 'signers'],
+    ['api', 'GET', '/v1/keys'],
+    ['login', '--device'],
+  ];
+  it.each([
+    [200, 'The answer of the server is not JSON', COMMANDS],
+    [302, 'Another page answers in place of the server (302)', COMMANDS],
+  ])('with status %d is named, and is not printed as an answer', async (code, text, commands) => {
+    const server = createServer(({ url, headers }, response) => {
+      const issuer = `http://${headers.host}`;
+      const grants = ['urn:svc:params:oauth:grant-type:fido2'];
+      if (url?.startsWith('/.well-known/') === true) {
+        response.end(JSON.stringify({ issuer, grant_types_supported: grants }));
+      } else {
+        response.writeHead(code, {
+          'content-type': 'text/html',
+          location: 'http://portal.example',
+        });
+        response.end('<html>Accept our terms</html>');
+      }
+    });
+    const baseUrl = `http://127.0.0.1:${await listenOnLoopback(server)}`;
+    home.useServer({ baseUrl });
+    home.writeState({ baseUrl }, 'token.json', {
+      access_token: 'token',
+      scope: 'svc:credentials',
+      expires_at: '2100-01-01T00:00:00Z',
+      user: { id: 'test' },
+    });
+    try {
+      for (const args of commands) {
+        const end = await svc(...args);
+        expect([args, end.status, end.stdout]).toEqual([args, 1, '']);
+        expect(end.stderr).toContain(`svc: ${text}`);
+        expect(end.stderr).toContain('svc doctor');
+      }
+    } finally {
+      await stopServer(server);
+    }
+  });
+});
+
 describe('the programs that svc runs', () => {
   it('are not searched in the current folder, which Windows does by itself', async () => {
     const preload = join(home.path, 'windows.cjs');

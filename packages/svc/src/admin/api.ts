@@ -2,6 +2,7 @@ import type { Command } from '../command/command.js';
 import type { CommandContext } from '../command/command-context.js';
 import { parseArguments } from '../program/arguments.js';
 import { usageFailure } from '../program/failure.js';
+import { notJson } from '../server/server-client.js';
 import { readToken } from '../server/stored-token.js';
 import { AdminClient } from './acts/admin-client.js';
 import { givenData } from './acts/given-data.js';
@@ -30,10 +31,12 @@ export const command: Command = {
     assertOwnPath(to, context.server());
     const data = options.value('data');
     const tag = options.value('if-match');
-    const { text } = await new AdminClient(context, kindFor(to, context)).request(method, to, {
+    const admin = new AdminClient(context, kindFor(to, context));
+    const { headers, text } = await admin.request(method, to, {
       ...(data === undefined ? {} : { json: givenData(data, USAGE) }),
       ...(tag === undefined ? {} : { headers: { 'if-match': tag } }),
     });
+    if (headers.get('content-type')?.startsWith('text/html') === true) throw notJson();
     context.terminal.answer(text);
   },
 };

@@ -1,7 +1,7 @@
 import type { CommandContext } from '../command/command-context.js';
 import { CLIENT_ID } from '../login/new-token.js';
 import { CliFailure, notLoggedIn } from '../program/failure.js';
-import { accepted } from '../server/server-client.js';
+import { accepted, documentOf } from '../server/server-client.js';
 import { readToken } from '../server/stored-token.js';
 import { ensureCertificateFor } from '../ssh/host-certificate.js';
 import { runInPlace } from '../child/in-place.js';
@@ -47,7 +47,7 @@ export async function signatureAddresses(context: CommandContext): Promise<Signa
   const client = await context.client();
   const token = readToken(context.folder(), 'token')?.access_token;
   const answer = accepted(await client.form('/oauth/introspect', { client_id: CLIENT_ID, token }));
-  const { active, org_id: id } = JSON.parse(answer.text) as Introspection;
+  const { active, org_id: id } = documentOf(answer) as Introspection;
   if (active !== true) throw notLoggedIn();
   if (id === undefined || !/^[0-9a-f-]{36}$/.test(id)) {
     throw new CliFailure('You belong to no organization.', 'Ask an admin to add you.');

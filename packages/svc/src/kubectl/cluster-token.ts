@@ -3,7 +3,7 @@ import type { PrivateFolder } from '../files/private-folder.js';
 import { now } from '../program/clock.js';
 import { CliFailure, STATUS } from '../program/failure.js';
 import { sha256 } from '../server/dpop-key.js';
-import { accepted, codeOf, detailOf } from '../server/server-client.js';
+import { accepted, codeOf, detailOf, documentOf } from '../server/server-client.js';
 import { reachPage } from '../reach/own-reach.js';
 import { readAnyToken, readToken } from '../server/stored-token.js';
 
@@ -125,7 +125,7 @@ async function exchange(
     if (/scope/.test(detailOf(answer) ?? '')) throw loginNeeded('this login has no credentials');
     throw loginNeeded(`${host} has ended your login or removed your access`);
   }
-  const { access_token: token, expires_in: seconds } = JSON.parse(accepted(answer).text) as {
+  const { access_token: token, expires_in: seconds } = documentOf(accepted(answer)) as {
     access_token: string;
     expires_in: number;
   };

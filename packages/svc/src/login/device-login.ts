@@ -1,6 +1,6 @@
 import { now, sleep } from '../program/clock.js';
 import { CliFailure, STATUS } from '../program/failure.js';
-import { accepted, codeOf } from '../server/server-client.js';
+import { accepted, codeOf, documentOf } from '../server/server-client.js';
 import type { StoredToken } from '../server/stored-token.js';
 import { Unreachable, type PlainAnswer } from '../server/transport.js';
 import { printable } from '../terminal/table.js';
@@ -19,7 +19,7 @@ interface DeviceCodes {
 export async function loginByDevice(parts: LoginParts): Promise<StoredToken> {
   const { client, terminal } = parts;
   const asked = await client.form('/oauth/device', { client_id: CLIENT_ID, scope: DEVICE_SCOPE });
-  const codes = JSON.parse(accepted(asked).text) as DeviceCodes;
+  const codes = documentOf(accepted(asked)) as DeviceCodes;
   terminal.warn(`Open ${printable(codes.verification_uri)} in a browser and type this code:`);
   terminal.warn(`  ${printable(codes.user_code)}`);
   terminal.warn(

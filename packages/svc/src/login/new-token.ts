@@ -2,7 +2,7 @@ import { CliFailure, STATUS } from '../program/failure.js';
 import { now } from '../program/clock.js';
 import type { PrivateFolder } from '../files/private-folder.js';
 import { clockFailure } from '../server/clock-difference.js';
-import { ServerClient, accepted, codeOf, detailOf } from '../server/server-client.js';
+import { ServerClient, accepted, codeOf, detailOf, documentOf } from '../server/server-client.js';
 import type { PlainAnswer } from '../server/transport.js';
 import { writeToken, type StoredToken, type TokenKind } from '../server/stored-token.js';
 import type { DpopKey } from '../server/dpop-key.js';
@@ -73,15 +73,7 @@ export async function storeToken(parts: LoginParts, answer: PlainAnswer): Promis
 }
 
 function read(answer: PlainAnswer): TokenAnswer {
-  try {
-    return Object(JSON.parse(accepted(answer).text)) as TokenAnswer;
-  } catch (error) {
-    if (error instanceof CliFailure) throw error;
-    const message = 'The answer of the server is not JSON.';
-    throw new CliFailure(message, 'Check the address of the server: svc doctor', 1, {
-      cause: error,
-    });
-  }
+  return documentOf(accepted(answer));
 }
 
 function refusal(answer: PlainAnswer): CliFailure {

@@ -96,16 +96,8 @@ export class ServerClient {
    * Sends a request and returns the JSON of the answer; an empty answer becomes an empty object.
    */
   async json<T>(method: string, path: string, content: RequestContent = {}): Promise<T> {
-    const { text } = await this.request(method, path, content);
-    try {
-      const value: unknown = text === '' ? {} : JSON.parse(text);
-      if (typeof value !== 'object' || value === null) throw new SyntaxError('no object');
-      return value as T;
-    } catch (cause) {
-      const message = 'The answer of the server is not JSON.';
-      const whatToDo = 'Check the address of the server: svc doctor';
-      throw new CliFailure(message, whatToDo, STATUS.failed, { cause });
-    }
+    const answer = await this.request(method, path, content);
+    return (answer.text === '' ? {} : documentOf(answer)) as T;
   }
 
   /**
@@ -206,12 +198,38 @@ const ASK = 'Ask an admin, or run: svc doctor';
 const REMEDIES: Readonly<Record<number, string>> = { 403: ASK, 404: ASK, 429: 'Try again later.' };
 
 /**
+ * Returns the JSON document in an answer.
+ * @throws CliFailure for any other text, such as a page that a proxy shows
+ */
+export function documentOf({ text }: PlainAnswer): object {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value !== 'object' || value === null) throw new SyntaxError('no object');
+    return value;
+  } catch (cause) {
+    throw notJson(cause);
+  }
+}
+
+/** Returns the failure for an answer that is no JSON document. */
+export function notJson(cause?: unknown): CliFailure {
+  const message = 'The answer of the server is not JSON.';
+  const whatToDo = 'Check the address of the server: svc doctor';
+  return new CliFailure(message, whatToDo, STATUS.failed, { cause });
+}
+
+/**
  * Returns the answer if the server accepted the request (2xx or 304).
  * @throws CliFailure for any other answer
  */
 export function accepted(answer: PlainAnswer): PlainAnswer {
   const { status } = answer;
   if ((status >= 200 && status < 300) || status === 304) return answer;
+  if (status >= 300 && status < 400) {
+    // The API redirects nothing, so it is a proxy or the network that answers.
+    const message = `Another page answers in place of the server (${status}).`;
+    throw new CliFailure(message, 'Check the network of this machine: svc doctor');
+  }
   const wrongClock = clockFailure(answer.headers, codeOf(answer));
   if (wrongClock) throw wrongClock;
   const detail = detailOf(answer);
