@@ -2,20 +2,15 @@ import type { CommandContext } from '../command/command-context.js';
 import type { Command } from '../command/command.js';
 import { parseArguments } from '../program/arguments.js';
 import { usageFailure } from '../program/failure.js';
-import { awsConsole } from './console.js';
-import { awsExec } from './exec.js';
+import { awsConsole, CONSOLE_USAGE } from './console.js';
+import { awsExec, EXEC_USAGE } from './exec.js';
 import { awsRoles } from './roles.js';
 import { roleCredentials } from './session/role-cache.js';
 import { roleChoices } from './session/role-choices.js';
 
 const PROCESS =
   'svc aws credential-process --role ARN [--duration SECONDS] [--session-name NAME] [--region REGION] [--read-only]';
-const USAGE = [
-  'svc aws exec [ROLE] [--region REGION] [--duration SECONDS] [--read-only] -- PROGRAM',
-  'svc aws console [ROLE] [--service NAME] [--region REGION] [--read-only] [--print]',
-  'svc aws roles',
-  PROCESS,
-].join('\n');
+const USAGE = [EXEC_USAGE, CONSOLE_USAGE, 'svc aws roles', PROCESS].join('\n');
 
 /**
  * `svc aws`: runs programs with the credentials of a role, opens the console, and lists the roles.

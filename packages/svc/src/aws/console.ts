@@ -8,8 +8,9 @@ import { SESSION_OPTIONS, sessionOf } from './exec.js';
 import { newCredentials } from './session/role-cache.js';
 import { isRegion } from './session/role-choices.js';
 
-const USAGE =
-  'svc aws console [ROLE] [--service NAME] [--print] [--profile NAME] [--region REGION] [--duration SECONDS] [--read-only]';
+/** The form of the command, with all its options. */
+export const CONSOLE_USAGE =
+  'svc aws console [ROLE] [--service NAME] [--print] [--profile NAME] [--region REGION] [--duration SECONDS] [--session-name NAME] [--read-only]';
 
 /**
  * `svc aws console`: signs the browser in to the console of AWS with new credentials of a role. The
@@ -23,13 +24,13 @@ export async function awsConsole(args: readonly string[], context: CommandContex
       values: [...SESSION_OPTIONS.values, 'service'],
       positionals: 1,
     },
-    USAGE,
+    CONSOLE_USAGE,
   );
   const service = options.value('service');
   if (service !== undefined && !/^[a-z0-9][a-z0-9-]{0,62}$/.test(service)) {
-    throw usageFailure('--service must be like ec2.', USAGE);
+    throw usageFailure('--service must be like ec2.', CONSOLE_USAGE);
   }
-  const { role, choices } = await sessionOf(context, options, USAGE);
+  const { role, choices } = await sessionOf(context, options, CONSOLE_USAGE);
   const credentials = await newCredentials(context, choices);
   const page = { service, region: choices.region ?? regionOfEnvironment(), role: role.arn };
   const address = await signInAddress(credentials, page, context);

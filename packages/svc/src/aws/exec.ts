@@ -8,8 +8,9 @@ import { chosenRole, type OwnRole } from './own-roles.js';
 import { roleVariables } from './role-variables.js';
 import { sessionChoices, type RoleChoices } from './session/role-choices.js';
 
-const USAGE =
-  'svc aws exec [ROLE] [--profile NAME] [--region REGION] [--duration SECONDS] [--read-only] -- PROGRAM';
+/** The form of the command, with all its options. */
+export const EXEC_USAGE =
+  'svc aws exec [ROLE] [--profile NAME] [--region REGION] [--duration SECONDS] [--session-name NAME] [--read-only] -- PROGRAM';
 
 /** The options about the role and its session that `exec` and `console` share. */
 export const SESSION_OPTIONS = {
@@ -19,9 +20,9 @@ export const SESSION_OPTIONS = {
 
 /** `svc aws exec`: runs a program with the credentials of a role in its environment alone. */
 export async function awsExec(args: readonly string[], context: CommandContext): Promise<number> {
-  const { own, program } = splitAtProgram(args, USAGE);
-  const options = parseArguments(own, { ...SESSION_OPTIONS, positionals: 1 }, USAGE);
-  const { choices } = await sessionOf(context, options, USAGE);
+  const { own, program } = splitAtProgram(args, EXEC_USAGE);
+  const options = parseArguments(own, { ...SESSION_OPTIONS, positionals: 1 }, EXEC_USAGE);
+  const { choices } = await sessionOf(context, options, EXEC_USAGE);
   const change = await roleVariables(context, choices);
   const mark = choices.readOnly ? READ_ONLY_CHANGE : NO_CHANGE;
   return runChild(program, combined(mark, change), context.terminal);

@@ -5,7 +5,7 @@ import { CliFailure, STATUS, usageFailure } from '../program/failure.js';
 import { given, GIVEN_HELP, GIVEN_OPTIONS } from './given.js';
 import { shellLines, SHELLS, usualShell } from './shell-lines.js';
 
-const USAGE = `svc env [--aws ROLE] [--github OWNER[/REPO]] [--kube CLUSTER] [--read-only] [--shell ${SHELLS.join('|')}] [--force]`;
+const USAGE = `svc env [--aws ROLE] [--github OWNER[/REPO]] [--kube CLUSTER] [--region REGION] [--duration SECONDS] [--read-only] [--shell ${SHELLS.join('|')}] [--force]`;
 
 /**
  * `svc env`: prints tokens for AWS, GitHub and a cluster as lines that set variables of a shell.

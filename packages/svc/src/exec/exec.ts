@@ -5,7 +5,7 @@ import { randomId } from '../program/clock.js';
 import { given, GIVEN_HELP, GIVEN_OPTIONS } from './given.js';
 
 const USAGE =
-  'svc exec [--aws ROLE] [--github OWNER[/REPO]] [--kube CLUSTER] [--read-only] -- PROGRAM';
+  'svc exec [--aws ROLE] [--github OWNER[/REPO]] [--kube CLUSTER] [--region REGION] [--duration SECONDS] [--read-only] -- PROGRAM';
 
 /** `svc exec`: runs a program with tokens for AWS, GitHub and a cluster in its environment. */
 export const command: Command = {
