@@ -142,6 +142,19 @@ describe('svc setup', () => {
   });
 });
 
+describe('svc setup aws', () => {
+  it('reads ~ in AWS_CONFIG_FILE as the home folder, as the AWS tools do', async () => {
+    const home = await SvcHome.create();
+    home.useServer(APP);
+    const args = ['setup', 'aws', '--role', 'arn:aws:iam::123456789012:role/engineer', '--yes'];
+    const env = { AWS_CONFIG_FILE: '~/aws.ini' };
+    expect(await home.run(args, { env, cwd: home.path })).toMatchObject({ status: 0 });
+    expect(readFileSync(join(home.path, 'aws.ini'), 'utf8')).toContain('[profile engineer]');
+    expect(existsSync(join(home.path, '~'))).toBe(false);
+    await home.remove();
+  });
+});
+
 requires('git').describe('svc setup git --sign', () => {
   let home: SvcHome;
   beforeEach(async () => {

@@ -125,7 +125,15 @@ function awsNote(context: CommandContext): AwsNote {
 }
 
 function configFile(home: string): string {
-  return variable('AWS_CONFIG_FILE') ?? join(home, '.aws', 'config');
+  return fileOf('AWS_CONFIG_FILE', home) ?? join(home, '.aws', 'config');
+}
+
+/**
+ * Returns the path in a variable of the AWS tools, which read `~` at its beginning as the home
+ * folder; undefined if it is not set.
+ */
+function fileOf(name: string, home: string): string | undefined {
+  return variable(name)?.replace(/^~(?=$|[/\\])/, () => home);
 }
 
 /** Returns true if the file has a profile of this name that the user wrote by hand. */
@@ -149,7 +157,7 @@ function assertFree(path: string, name: string): void {
  * these to `credential_process`.
  */
 function shadowNote(home: string, name: string): string[] {
-  const path = variable('AWS_SHARED_CREDENTIALS_FILE') ?? join(home, '.aws', 'credentials');
+  const path = fileOf('AWS_SHARED_CREDENTIALS_FILE', home) ?? join(home, '.aws', 'credentials');
   const { bytes } = readTextFile(path);
   const isShadowed = bytes?.split('\n').some((line) => line.trim() === `[${name}]`) === true;
   return isShadowed ? [`${path} has keys for ${name}, which the AWS tools take first.`] : [];
