@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
@@ -79,6 +79,30 @@ describe('svc audit', () => {
       signatures_checked: true,
     });
     expect(whole.status).toBe(0);
+  });
+
+  it('leaves the file of checkpoints as it was if the disk is full in the middle of one', async () => {
+    const kept = readFileSync(file('checkpoints'), 'utf8');
+    await addEvents(1);
+    const lines = [
+      "const fs = require('node:fs');",
+      'const { appendFileSync } = fs;',
+      'fs.appendFileSync = (path, text, options) => {',
+      '  appendFileSync(path, text.slice(0, 50), options);',
+      "  throw Object.assign(new Error('no space left'), { code: 'ENOSPC', path });",
+      '};',
+    ];
+    writeFileSync(file('full.cjs'), lines.join('\n'));
+    const env = { NODE_OPTIONS: `${home.env['NODE_OPTIONS']} --require=${file('full.cjs')}` };
+    for (const [name, text] of [
+      ['checkpoints', kept],
+      ['others', undefined],
+    ] as const) {
+      const end = await home.run(['audit', 'watch', file(name)], { env });
+      expect(end).toMatchObject({ status: 1, stderr: expect.stringContaining('the disk is full') });
+      expect(existsSync(file(name)) ? readFileSync(file(name), 'utf8') : undefined).toBe(text);
+    }
+    expect(await watch()).toMatchObject({ status: 0, stderr: '' });
   });
 
   it('goes on with an export after the last line of a part of it', async () => {

@@ -1,5 +1,6 @@
-import { appendFileSync, existsSync } from 'node:fs';
+import { appendFileSync, existsSync, rmSync, statSync, truncateSync } from 'node:fs';
 import type { CommandContext } from '../command/command-context.js';
+import { fileFailure } from '../files/private-folder.js';
 import { parseArguments } from '../program/arguments.js';
 import { STATUS, usageFailure } from '../program/failure.js';
 import type { ServerClient } from '../server/server-client.js';
@@ -59,7 +60,7 @@ export async function watch(
       break;
     }
     const separator = added + known.length === 0 ? '' : '\n';
-    appendFileSync(file, `${separator}${next.note}`, { mode: 0o600 });
+    append(file, `${separator}${next.note}`);
     added += 1;
   }
   const last = watcher.last;
@@ -70,6 +71,23 @@ export async function watch(
     `${added} checkpoints added to ${file}. ${state}`,
   ]);
   return fault === undefined ? 0 : STATUS.failed;
+}
+
+/**
+ * Appends a text to a file. If not all of it can be written, the file is as before, because with a
+ * part of a checkpoint no later command could read it.
+ *
+ * @throws CliFailure that names the file
+ */
+function append(file: string, text: string): void {
+  const size = statSync(file, { throwIfNoEntry: false })?.size;
+  try {
+    appendFileSync(file, text, { mode: 0o600 });
+  } catch (error) {
+    if (size === undefined) rmSync(file, { force: true });
+    else truncateSync(file, size);
+    throw fileFailure(file, error);
+  }
 }
 
 /** Follows the checkpoints of a server from a known one on. */
