@@ -216,6 +216,34 @@ describe('two processes at once', () => {
   });
 });
 
+describe('a full disk', () => {
+  it('is named with the next step, also for a lock', async () => {
+    const preload = join(home.path, 'full.cjs');
+    const lines = [
+      "const fs = require('node:fs');",
+      'const { writeSync } = fs;',
+      "const full = Object.assign(new Error('no space left'), { code: 'ENOSPC' });",
+      'fs.writeSync = (to, ...more) => { if (to > 2) throw full; return writeSync(to, ...more); };',
+    ];
+    writeFileSync(preload, lines.join('\n'));
+    const env = { NODE_OPTIONS: `--require=${preload}` };
+    const whatToDo =
+      'cannot be used: the disk is full.\n     Make room on the disk, and run it again.';
+    for (const [args, path] of [
+      [['use', 'https://a.example', '--offline'], '.config/svc'],
+      [['setup', 'ssh', '--host', 'a.example', '--yes'], '.ssh/config'],
+    ] as const) {
+      home.useServer(app);
+      const end = await home.run(args, { env });
+      expect(end).toMatchObject({
+        status: 1,
+        stderr: `svc: ${join(home.path, path)} ${whatToDo}\n`,
+      });
+    }
+    expect(existsSync(join(home.path, '.ssh/config'))).toBe(false);
+  });
+});
+
 describe.each(['bash', 'zsh', 'fish'])('the completions of %s', (shell) => {
   requires(shell).describe('real shell', () => {
     it('parse', async () => {

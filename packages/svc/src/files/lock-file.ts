@@ -1,7 +1,9 @@
 import { closeSync, linkSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { statSync, utimesSync, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { CliFailure, errorCode } from '../program/failure.js';
 import { now, randomId, sleep } from '../program/clock.js';
+import { fileReason, fileRemedy } from '../program/system-errors.js';
 
 /** The milliseconds between two attempts of a process that waits for a lock. */
 const POLL = 25;
@@ -59,7 +61,8 @@ function create(path: string, own: string): boolean {
     return true;
   } catch (error) {
     if (errorCode(error) === 'EEXIST') return false;
-    throw error;
+    const message = `${dirname(path)} cannot be used: ${fileReason(error)}.`;
+    throw new CliFailure(message, fileRemedy(error), 1, { cause: error });
   } finally {
     rmSync(next, { force: true });
   }

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { CliFailure, errorCode } from '../program/failure.js';
-import { fileReason } from '../program/system-errors.js';
+import { fileReason, fileRemedy } from '../program/system-errors.js';
 import { withLockFile } from './lock-file.js';
 import { NewFile } from './new-file.js';
 
@@ -120,7 +120,7 @@ export function isMissing(error: unknown): boolean {
 /** Returns the failure for a file that cannot be read or written. */
 export function fileFailure(path: string, cause: unknown): CliFailure {
   const message = `${path} cannot be used: ${fileReason(cause)}.`;
-  return new CliFailure(message, 'Check the owner and the mode of the file.', 1, { cause });
+  return new CliFailure(message, fileRemedy(cause), 1, { cause });
 }
 
 function assertPrivate(path: string, mode: number, owner: number): void {

@@ -33,6 +33,14 @@ export function fileReason(error: unknown): string {
   return FILE_REASONS[errorCode(error) ?? ''] ?? 'the system refuses it';
 }
 
+/** Returns the next step after a system error for which a file cannot be used. */
+export function fileRemedy(error: unknown): string {
+  const isFull = ['ENOSPC', 'EDQUOT'].includes(errorCode(error) ?? '');
+  return isFull ? 'Make room on the disk, and run it again.' : CHECK_FILE;
+}
+
+const CHECK_FILE = 'Check the owner and the mode of the file.';
+
 /** The next step after a failure of the network. */
 export const CHECK_NETWORK = 'Check the network, and the address of the server (svc status).';
 
