@@ -72,6 +72,7 @@ requires('ssh-keygen').describe('svc update', () => {
       expect(readFileSync(home.program, 'utf8') === maintainers.script(NEW)).toBe(true);
       expect(statSync(home.program).mode & 0o777).toBe(0o750);
       expect(bin()).toEqual(['svc', 'svc.previous']);
+      expect(existsSync(join(home.path, '.rpmdb'))).toBe(false);
       const kept = readFileSync(`${home.program}.previous`, 'utf8');
       expect(kept === maintainers.script(OWN)).toBe(true);
       expect((await update()).stdout).toContain(`svc ${NEW} is the version that`);

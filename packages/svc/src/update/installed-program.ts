@@ -1,8 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { accessSync, constants, lstatSync, realpathSync } from 'node:fs';
+import { devNull } from 'node:os';
 import { dirname, extname } from 'node:path';
 import { isOneExecutable } from '../files/own-program.js';
 import { fileFailure } from '../files/private-folder.js';
+import { variables } from '../program/environment.js';
 import { CliFailure } from '../program/failure.js';
 
 /** The file of the command on this machine. */
@@ -72,7 +74,9 @@ export function managerOf({ path, platform }: InstalledProgram): string | undefi
   if (platform !== 'linux') return undefined;
   return OWNERS.find(([[program = '', ...args]]) => {
     try {
-      execFileSync(program, [...args, path], { stdio: 'ignore', timeout: 20_000 });
+      // On Debian, rpm makes a database in the home folder, so it gets none.
+      const env = { ...variables(), HOME: devNull };
+      execFileSync(program, [...args, path], { stdio: 'ignore', timeout: 20_000, env });
       return true;
     } catch {
       return false; // the program is not installed, or it does not own the file
