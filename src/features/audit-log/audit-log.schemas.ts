@@ -88,7 +88,8 @@ export const AUDIT_QUERY = z
     to: time.optional().describe('Events before this time (RFC 3339).'),
     after: z
       .string()
-      .max(128)
+      // Without `abort`, the check of the whole query would get the text that is too long.
+      .max(128, { abort: true })
       .transform((text, context): AskedPlace => {
         if (text === LATEST) return LATEST;
         const place = readCursor(text) ?? readFeedCursor(text) ?? readSealedPlace(text);

@@ -205,6 +205,8 @@ describe('the audit events of an organization', () => {
 
   it.each([
     'after=x',
+    `after=${'x'.repeat(129)}`,
+    `after=${'x'.repeat(129)}&order=asc`,
     ...[
       '2026-99-99T00:00:00.000000Z',
       '2024-02-30T00:00:00.000000Z',
