@@ -249,6 +249,27 @@ describe('a request without a route', () => {
     expect([asked.status, asked.headers.get('allow')]).toEqual([204, allow]);
   });
 
+  it.each(['/api/v1/org/nothing', '/v1/nothing'])(
+    'gets 404 at %s with a query, too',
+    async (path) => {
+      const answer = await app.client().get(`${path}?x=1`, { address: newAddress() });
+      expect([answer.status, answer.json.code]).toEqual([404, 'not_found']);
+    },
+  );
+
+  it.each([
+    ['PUT', '/api/v1/org/members', 'GET, HEAD, OPTIONS'],
+    ['DELETE', '/v1/credentials/ssh', 'POST, OPTIONS'],
+  ])('%s %s is 405 with a query, too', async (method, path, allow) => {
+    for (const [sent, status] of [
+      [method, 405],
+      ['OPTIONS', 204],
+    ] as const) {
+      const answer = await app.client().send(sent, `${path}?x=1`, { address: newAddress() });
+      expect([answer.status, answer.headers.get('allow')]).toEqual([status, allow]);
+    }
+  });
+
   it('for a link preview does not spend the state of a sign-in', async () => {
     const answer = await app.client().send('HEAD', '/oauth/callback');
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, OPTIONS']);

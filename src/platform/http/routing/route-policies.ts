@@ -136,9 +136,14 @@ export class RoutePolicies {
     return (request[POLICY] = policy);
   }
 
+  /**
+   * Returns the policy of a request that no route takes. No handler reads its query, so a parameter
+   * is ignored, and the response is 404 or 405 as without one.
+   */
   #unmatchedAt(request: Classified): RoutePolicy {
     const path = requestPath(request, this.bases);
-    return this.#byPath.find(path)?.otherwise ?? this.unmatched.of(path) ?? UNMATCHED_POLICY;
+    const found = this.#byPath.find(path)?.otherwise ?? this.unmatched.of(path);
+    return found ? { ...found, query: UNMATCHED_POLICY.query } : UNMATCHED_POLICY;
   }
 }
 
