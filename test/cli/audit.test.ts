@@ -147,6 +147,15 @@ describe('svc audit', () => {
       status: 1,
       stdout: expect.stringContaining('ends before'),
     });
+    const [first = '', ...rest] = lines;
+    const { epoch, ...tree } = JSON.parse(first) as { epoch: string };
+    for (const line of [tree, { ...tree, epoch: 'x' }, { ...tree, epoch, from: null }]) {
+      writeFileSync(file('export'), [JSON.stringify(line), ...rest].join('\n'));
+      expect(await verify()).toMatchObject({
+        status: 1,
+        stderr: expect.stringContaining('Line 1 of'),
+      });
+    }
     writeFileSync(file('export'), 'no export\n');
     expect(await verify()).toMatchObject({ status: 1, stderr: expect.stringContaining('Line 1') });
   });
@@ -156,6 +165,11 @@ describe('svc audit', () => {
     writeFileSync(file('other.key'), `${new TestSeal(app.dataSource).verifier}\n`);
     const end = await verify('--key', file('other.key'));
     expect(end).toMatchObject({ status: 1, stdout: expect.stringContaining('no signature') });
+    writeFileSync(file('no.key'), '\n');
+    expect(await verify('--key', file('no.key'))).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('has no public key of a seal'),
+    });
     expect((await svc('audit', 'verify', file('export'))).status).toBe(2);
     expect((await svc('audit')).status).toBe(2);
     expect((await svc('audit', 'mend')).status).toBe(2);

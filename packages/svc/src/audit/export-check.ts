@@ -212,6 +212,9 @@ export class ExportCheck {
 
   #begin({ tree, epoch, from, range, retention, at }: Partial<Record<string, unknown>>): void {
     const [id, start] = [String(tree), Number(from)];
+    if (!/^\d{1,18}$/.test(String(epoch)) || !Number.isSafeInteger(from)) {
+      throw new RangeError('not a line of a sealed export');
+    }
     if (this.#state?.tree === id && this.#state.epoch === epoch && this.#state.next === start)
       return;
     this.#close();

@@ -26,19 +26,25 @@ const ED25519 = 1;
 /** The beginning of an Ed25519 public key in DER (RFC 8410). */
 const SPKI = Buffer.from('302a300506032b6570032100', 'hex');
 
-/** Reads the public keys of a file, one on each line. */
+/**
+ * Reads the public keys of a file, one on each line.
+ *
+ * @throws CliFailure also for a file without a key, because nothing could be checked with it
+ */
 export function readVerifiers(path: string): VerifierKey[] {
   const lines = readText(path)
     .split('\n')
     .filter((line) => line.trim() !== '');
+  if (lines.length === 0) throw noKey(`${path} has no public key of a seal.`);
   return lines.map((line) => {
     const key = parseVerifier(line.trim());
     if (key) return key;
-    throw new CliFailure(
-      `${path} has a line that is no public key of a seal.`,
-      'Copy a line of `keys` in GET /api/v1/org/audit-checkpoints.',
-    );
+    throw noKey(`${path} has a line that is no public key of a seal.`);
   });
+}
+
+function noKey(message: string): CliFailure {
+  return new CliFailure(message, 'Copy a line of `keys` in GET /api/v1/org/audit-checkpoints.');
 }
 
 /** Reads a public key as c2sp.org/signed-note writes it; undefined for another text. */
