@@ -125,8 +125,9 @@ export class OutboundHttp {
       if (answer.statusCode >= 300 && answer.statusCode < 400) {
         throw new RedirectAnswered();
       }
-      return new Response(bytes.byteLength === 0 ? null : bytes, {
-        status: answer.statusCode,
+      const { statusCode: status } = answer;
+      return new Response(hasNoBody(status) || bytes.byteLength === 0 ? null : bytes, {
+        status,
         headers: Object.entries(answer.headers).flatMap(([name, value = []]) =>
           [value].flat().map((one): [string, string] => [name, one]),
         ),
@@ -191,6 +192,14 @@ export class OutboundHttp {
       throw new OutboundFailed('its name could not be looked up', reason, { cause });
     }
   }
+}
+
+/**
+ * Returns true for a status without a body. Some servers send a body with 205 all the same (RFC
+ * 9110 §15.3.6), of which `Response` would make an error.
+ */
+function hasNoBody(status: number): boolean {
+  return status === 204 || status === 205;
 }
 
 /** The error for a response with a status of 300 to 399, because redirects are not followed. */

@@ -325,6 +325,15 @@ describe('a response', () => {
     },
   );
 
+  it.each([204, 205])('of status %d has no body, also if the server sends one', async (status) => {
+    const server = createServer((socket) => {
+      socket.end(`HTTP/1.1 ${status} Done\r\nContent-Length: 2\r\n\r\nok`);
+    });
+    const port = await listen(server, '127.0.0.1');
+    const answer = await new OutboundHttp(LOCAL).fetch(`http://127.0.0.1:${port}/`);
+    expect([answer.status, answer.body]).toEqual([status, null]);
+  });
+
   it('of 64 KiB is read', async () => {
     const answer = await fetchFrom((_, to_) => to_.end(Buffer.alloc(KIBIBYTES_64, 'x')));
     expect((await answer.arrayBuffer()).byteLength).toBe(KIBIBYTES_64);
