@@ -8,7 +8,7 @@ import {
 import { PERIODS, type Period } from '#domain/admin/audit-search/periods.js';
 import type { NamedQuestion } from '#domain/admin/audit-search/ready-questions.js';
 import type { SavedQuestion } from '#domain/admin/audit-search/saved-questions.repository.js';
-import { isSingleLine } from '#platform/text/single-line.js';
+import { isVisibleLine, VISIBLE_LINE } from '#platform/text/single-line.js';
 
 /** The largest number of characters in the name of a saved question. */
 const LONGEST_NAME = 100;
@@ -18,7 +18,7 @@ const NAME = z
   .trim()
   .min(1, 'must not be empty')
   .max(LONGEST_NAME, `must have at most ${LONGEST_NAME} characters`)
-  .refine(isSingleLine, 'must be one line of text');
+  .refine(isVisibleLine, VISIBLE_LINE);
 
 /**
  * Makes the schema of one filter of a saved question. The filter must follow the same rules as the

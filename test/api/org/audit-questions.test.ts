@@ -69,6 +69,7 @@ describe('the saved questions of an organization', () => {
     ['no name', { type: 'access' }],
     ['an empty name', { name: ' ', type: 'access' }],
     ['a name of two lines', { name: 'a\nb', type: 'access' }],
+    ['a name that nobody sees', { name: '\u200b', type: 'access' }],
     ['no filter', { name: 'All' }],
     ['an unknown filter', { name: 'All', colour: 'red' }],
     ['an unknown type', { name: 'All', type: 'colours' }],
