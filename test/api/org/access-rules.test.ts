@@ -11,7 +11,7 @@ import {
 } from '../../support/access-api.js';
 import { addApplication } from '../../support/applications.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
-import type { Client } from '../../support/client.js';
+import { newAddress, type Client } from '../../support/client.js';
 import { addMember, idOf, orgApi } from '../../support/org-api.js';
 import { count, rows } from '../../support/rows.js';
 import { foundOrganization, type ScimOrganization } from '../../support/scim-organization.js';
@@ -311,6 +311,20 @@ describe('the rule of a target', () => {
     expect((await accessApi(admin, 'PATCH', path, { name: 'v' }, '"1"')).status).toBe(412);
     expect((await accessApi(admin, 'DELETE', path)).status).toBe(428);
     expect((await accessApi(admin, 'DELETE', path, undefined, '"1"')).status).toBe(412);
+  });
+
+  it('is not confirmed from a page that shows an earlier version', async () => {
+    const path = await addHostGroup(admin, 'stale-page');
+    const address = `/admin/access${path}`;
+    const form = (await admin.get(address, { address: newAddress() })).text;
+    const [, version = ''] = /name="version" value="(\d+)"/.exec(form) ?? [];
+    const change = `${address}/change?access=everyone&add_people=ada@reach.example&version=${version}`;
+    const pageOf = async () => (await admin.get(change, { address: newAddress() })).text;
+    expect(await pageOf()).toContain('data-if-match="&quot;1&quot;"');
+    await putRule(admin, path, { assignments: [{ user: bob }] });
+    const stale = await pageOf();
+    expect(stale).toContain('This target was changed since you opened its page.');
+    expect(stale).not.toContain('data-if-match');
   });
 
   it('of 20 changes of one version at once one is done, and 19 are told that it changed', async () => {

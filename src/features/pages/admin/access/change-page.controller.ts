@@ -52,6 +52,7 @@ export class ChangePageController {
       return {
         ...shownTarget(target, ref),
         unknown,
+        isStale: (proposal.version ?? target.version) !== target.version,
         wanted: { rule: wantedWords(rule), conditions: conditionWords(rule.conditions) },
         body: bodyOf(rule),
         ...shownPreview(preview, afterTouch(response, ref)),

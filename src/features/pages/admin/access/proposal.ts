@@ -33,6 +33,8 @@ const lines = z
  * to remove, so that the URL stays short for a target with many assignments.
  */
 export const PROPOSAL = z.strictObject({
+  /** The version of the target that the form showed. An admin may have changed it meanwhile. */
+  version: z.string().max(20).optional(),
   access: z.enum(['everyone', 'assigned']),
   minutes: z
     .string()
