@@ -1,12 +1,25 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post } from '@nestjs/common';
+import {
+  Body,
+  Controller,
+  Delete,
+  Get,
+  Headers,
+  HttpCode,
+  Param,
+  Patch,
+  Post,
+  Res,
+} from '@nestjs/common';
+import type { Response } from 'express';
 import type { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { adminOf } from '#domain/directory/members.service.js';
-import { EventReceivers } from '#domain/oauth/event-receivers/event-receivers.js';
+import { EventReceivers, seenSettings } from '#domain/oauth/event-receivers/event-receivers.js';
 import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { assertMatches, IF_MATCH, jsonTag } from '#platform/http/request/entity-tag.js';
 import { Route } from '#platform/http/routing/route.js';
 import {
   CHANGE_RECEIVER,
@@ -76,8 +89,11 @@ export class EventReceiversController {
   async show(
     @Caller() session: VerifiedSession,
     @Param({ schema: RECEIVER_ID }) { id }: { id: string },
+    @Res({ passthrough: true }) response: Response,
   ): Promise<z.output<typeof RECEIVER_STATE_JSON>> {
-    return receiverStateJson(await this.eventReceivers.show(adminOf(session), id));
+    const state = await this.eventReceivers.show(adminOf(session), id);
+    response.setHeader('ETag', jsonTag(seenSettings(state.receiver)));
+    return receiverStateJson(state);
   }
 
   @Patch(':id')
@@ -85,15 +101,23 @@ export class EventReceiversController {
     operation: 'changeEventReceiver',
     summary: 'Changes an event receiver, or pauses it',
     answers: { 200: RECEIVER_JSON },
-    refusals: ['admin_required', 'not_found'],
+    refusals: ['admin_required', 'not_found', 'precondition_failed'],
+    asks: { headers: IF_MATCH },
   })
   async change(
     @Caller() session: VerifiedSession,
     @Param({ schema: RECEIVER_ID }) { id }: { id: string },
     @Body({ schema: CHANGE_RECEIVER }) body: ChangeReceiver,
     @ClientOrigin() origin: AuditOrigin,
+    @Headers('if-match') ifMatch: string | undefined,
+    @Res({ passthrough: true }) response: Response,
   ): Promise<ReceiverJson> {
-    return receiverJson(await this.eventReceivers.change(adminOf(session), id, body, origin));
+    const admin = adminOf(session);
+    const receiver = await this.eventReceivers.change(admin, id, body, origin, (current) =>
+      assertMatches(ifMatch, jsonTag(current)),
+    );
+    response.setHeader('ETag', jsonTag(seenSettings(receiver)));
+    return receiverJson(receiver);
   }
 
   @Delete(':id')

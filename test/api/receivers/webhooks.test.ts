@@ -5,7 +5,7 @@ import { endOfFeed } from '../../../src/domain/audit/feed/audit-feed.repository.
 import { passEvents } from '../../../src/domain/audit/feed/wanted-events.repository.js';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.js';
-import type { Client } from '../../support/client.js';
+import { newAddress, type Client } from '../../support/client.js';
 import {
   madeReceiver,
   receiverApi,
@@ -215,6 +215,22 @@ describe('a receiver', () => {
     expect((await eve.get(`/admin/event-receivers/${receiver.id}`)).status).toBe(404);
     expect((await orgApi(eve, 'GET', '/event-receivers')).text).not.toContain(receiver.id);
     expect((await receiverApi(ada, 'GET', { id: 'x' })).status).toBe(404);
+  });
+
+  it('is not set back by an admin who saw it before a change of another one', async () => {
+    const { server, receiver } = await ground();
+    const seen = await receiverApi(ada, 'GET', receiver);
+    const page = await ada.get(`/admin/event-receivers/${receiver.id}`, { address: newAddress() });
+    const tag = seen.headers.get('etag') ?? '';
+    expect(page.text).toContain(`data-if-match="${tag.replaceAll('"', '&quot;')}"`);
+    const other = await newServer();
+    const send = (body: object) =>
+      orgApi(ada, 'PATCH', `/event-receivers/${receiver.id}`, body, { 'if-match': tag });
+    const moved = await send({ url: other.uri });
+    expect([moved.status, moved.headers.get('etag') === tag]).toEqual([200, false]);
+    const stale = await send({ name: 'Renamed', url: server.uri });
+    expect([stale.status, stale.json.code]).toEqual([412, 'precondition_failed']);
+    expect((await receiverApi(ada, 'GET', receiver)).json).toMatchObject({ url: other.uri });
   });
 
   it('is made, changed and removed by a recent touch, and listed without one', async () => {

@@ -78,6 +78,14 @@ export interface ReceiverChange {
   readonly status?: ReceiverStatus | undefined;
 }
 
+/** The settings of a receiver that its page shows and admins change. */
+export type SeenSettings = Pick<EventReceiver, 'name' | 'url' | 'types' | 'headerName' | 'status'>;
+
+/** Returns the settings of a receiver, from which entity tags are made. */
+export function seenSettings({ name, url, types, headerName, status }: SeenSettings): SeenSettings {
+  return { name, url, types, headerName, status };
+}
+
 /**
  * A new receiver with its signing secret, which no later request can read. The secret is null for
  * an OTLP receiver, which has none.
@@ -178,12 +186,18 @@ export class EventReceivers {
     });
   }
 
-  /** Changes a receiver. @throws DomainError admin_required, not_found, invalid_request */
+  /**
+   * Changes a receiver.
+   *
+   * @param check refuses the change by an error if the settings are not as the admin saw them
+   * @throws DomainError admin_required, not_found, invalid_request
+   */
   async change(
     admin: Admin,
     id: string,
     change: ReceiverChange,
     origin: AuditOrigin,
+    check?: (current: SeenSettings) => void,
   ): Promise<EventReceiver> {
     const { orgId } = admin;
     const before = await found(this.parts.dataSource.manager, orgId, id);
@@ -194,6 +208,7 @@ export class EventReceivers {
     return this.#act(admin, async (tx) => {
       const current = await lockReceiver(tx, orgId, before.id);
       if (!current) throw noReceiver();
+      check?.(seenSettings(current));
       assertHeaderStaysHome(current, change);
       const { name = current.name, types = current.types, status = current.status } = change;
       const kept = { headerName: current.headerName, headerSealed: current.headerSealed };

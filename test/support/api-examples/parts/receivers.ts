@@ -40,7 +40,7 @@ async function recordedWith(url: string, stage: Stage): Promise<string> {
   await call('dropDeadLetter', { parameters: { id, letter_id: newest.id } });
   await call('rotateEventReceiverSecret', { parameters: { id }, body: { overlap_hours: 24 } });
   await call('changeEventReceiver', {
-    parameters: { id },
+    parameters: { id, 'if-match': shown.headers.get('etag') },
     body: { name: 'SIEM of the security team', status: 'paused' },
   });
   await call('repeatDeadLetter', { parameters: { id, letter_id: oldest.id } });

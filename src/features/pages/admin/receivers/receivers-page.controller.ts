@@ -1,10 +1,11 @@
 import { Controller, Get, Param, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { AUDIT_KINDS } from '#domain/audit/audit-kinds.js';
-import { EventReceivers } from '#domain/oauth/event-receivers/event-receivers.js';
+import { EventReceivers, seenSettings } from '#domain/oauth/event-receivers/event-receivers.js';
 import type { EventReceiver } from '#domain/oauth/event-receivers/receivers.repository.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
+import { jsonTag } from '#platform/http/request/entity-tag.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { PAGE_ROUTE } from '../../shell/admission.js';
@@ -60,6 +61,7 @@ export class ReceiversPageController {
       );
       return {
         receiver: shownReceiver(receiver),
+        tag: jsonTag(seenSettings(receiver)),
         figures: { waiting, oldest: oldest && moment(oldest), sent, failed },
         letters: letters.map((letter) => ({
           ...letter,
