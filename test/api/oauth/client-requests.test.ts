@@ -137,17 +137,29 @@ describe('requests of clients, and their authentication', () => {
 
   describe('client assertions and request objects', () => {
     const keyed = { token_endpoint_auth_method: 'private_key_jwt' };
-    const signed = (clientId: string, claims: object, alg: string, { privateKey } = rsa) =>
+    const signed = (
+      clientId: string,
+      claims: object,
+      alg: string,
+      { privateKey } = rsa,
+      header: object = {},
+    ) =>
       new SignJWT({ iss: clientId, aud: app.baseUrl, jti: randomUUID(), ...claims })
-        .setProtectedHeader({ alg, kid: 'one' })
+        .setProtectedHeader({ alg, kid: 'one', ...header })
         .setIssuedAt()
         .setExpirationTime('1m')
         .sign(privateKey);
-    const token = async (clientId: string, claims: object, alg = 'RS256', keys = rsa) =>
+    const token = async (
+      clientId: string,
+      claims: object,
+      alg = 'RS256',
+      keys = rsa,
+      header: object = {},
+    ) =>
       postForm(app, '/oauth/token', {
         grant_type: 'client_credentials',
         client_id: clientId,
-        client_assertion: await signed(clientId, { sub: clientId, ...claims }, alg, keys),
+        client_assertion: await signed(clientId, { sub: clientId, ...claims }, alg, keys, header),
         client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
       });
     const service = { redirect_uris: [], response_types: [], grant_types: ['client_credentials'] };
@@ -169,6 +181,23 @@ describe('requests of clients, and their authentication', () => {
         ]);
       }
     });
+
+    it.each([
+      ['JWT', 200],
+      ['application/jwt', 200],
+      ['client-authentication+jwt', 200],
+      ['oauth-authz-req+jwt', 401],
+      ['application/OAuth-Authz-Req+JWT', 401],
+      ['dpop+jwt', 401],
+      ['at+jwt', 401],
+      ['', 401],
+    ])(
+      'RFC 9101 §10.8 a JWT of the type "%s" as a client assertion is answered %i',
+      async (typ, status) => {
+        const { clientId } = await client({ ...service, ...keyed, jwks: { keys: [rsa.jwk] } });
+        expect((await token(clientId, {}, 'RS256', rsa, { typ })).status).toBe(status);
+      },
+    );
 
     it('a pushed request of a client without FAPI may be signed for the called endpoint, the token endpoint or the issuer', async () => {
       const web = await client({ ...CODE, ...keyed, jwks: { keys: [rsa.jwk] } });

@@ -34,7 +34,15 @@ export function requiresPkce(_ctx: unknown, client: Client & OwnMetadata): boole
 /** The members of a JWT's header that the rules of this file check. */
 interface Header {
   readonly alg?: unknown;
+  readonly typ?: unknown;
 }
+
+/**
+ * The types that a client assertion may state, in lower case. A JWT of another type is for another
+ * purpose, and others may see it: a request object (`oauth-authz-req+jwt`) is in the address bar of
+ * a browser (RFC 8725 §3.11, RFC 9101 §10.8).
+ */
+const ASSERTION_TYPES: readonly unknown[] = [undefined, 'jwt', 'client-authentication+jwt'];
 
 /**
  * A client assertion, which is a JWT by which a client authenticates (RFC 7523 §3), and the
@@ -67,6 +75,9 @@ export function checkClientAssertion(
   milliseconds: number,
 ): void {
   const { claims, header, issuer, endpoints } = assertion;
+  if (!ASSERTION_TYPES.includes(typeIn(header))) {
+    throw new errors.InvalidClientAuth('typ must be JWT or client-authentication+jwt, or missing');
+  }
   const now = Math.floor(milliseconds / 1000);
   if (isFapi(client) && claims.aud !== issuer) {
     throw new errors.InvalidClientAuth(
@@ -127,6 +138,13 @@ export function checkRequestObject(
   if (typeof claims.exp !== 'number' || claims.exp - claims.nbf > LONGEST_REQUEST_OBJECT) {
     throw new errors.InvalidRequestObject('exp must be there, and no more than an hour after nbf');
   }
+}
+
+/**
+ * Returns the type of a JWT in lower case, without the prefix `application/` (RFC 7515 §4.1.9).
+ */
+function typeIn({ typ }: Header): unknown {
+  return typeof typ === 'string' ? typ.toLowerCase().replace(/^application\//, '') : typ;
 }
 
 function isAhead({ iat, nbf }: Claims, milliseconds: number): boolean {
