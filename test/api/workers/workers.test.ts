@@ -126,14 +126,20 @@ describe('main.js --workers 2', () => {
   });
 
   it('admits one burst of 20 attempts at once, on whichever workers they arrive', async () => {
+    const client = new Client(origin);
+    const attempts = (times: number) => atOnce(times, 'POST', '/login/webauthn/start', client);
     const began = performance.now();
-    const statuses = await atOnce(20, 'POST', '/login/webauthn/start');
+    const statuses = await attempts(20);
     const refilled = Math.floor((performance.now() - began) / 2000);
     const admitted = statuses.filter((status) => status === 200).length;
     expect(statuses.filter((status) => status !== 200 && status !== 429)).toEqual([]);
     expect(admitted).toBeGreaterThanOrEqual(8);
     expect(admitted).toBeLessThanOrEqual(8 + refilled);
-    while (workersThat('POST /login/webauthn/start 429').size < 2) await delay(20);
+    // One worker may have admitted all that reached it. The bucket is empty for both now.
+    while (workersThat('POST /login/webauthn/start 429').size < 2) {
+      await attempts(4);
+      await delay(20);
+    }
   });
 
   it('starts a worker again that is killed under requests, and loses no count', async () => {
