@@ -109,8 +109,8 @@ function leaversOf() {
   const leaver = idOf('8005', 'n');
   const all = `generate_series(0, ${LEAVERS - 1}) n`;
   return [
-    // Removes the certificates that an earlier measurement revoked, so that the list of revoked
-    // serials has the same length at every size.
+    // An earlier measurement revoked certificates by removing people. Without them, the list of
+    // revoked serials has the same length for each number of users that is measured.
     `DELETE FROM ssh_certificates WHERE revoked_by = 'scim'`,
     // The admin's requests need a touch of the security key within the last five minutes.
     `UPDATE sessions SET auth_time = now() WHERE id = '${ADMIN}'`,

@@ -42,7 +42,10 @@ export class ScimClient {
     });
   }
 
-  /** Sends a request whose answer must have a status. Resolves with the text of the body. */
+  /**
+   * Sends a request, and throws if the answer has another status.
+   * Resolves with the text of the body.
+   */
   async expect(status, ...request) {
     const answer = await this.send(...request);
     if (answer.status !== status) {

@@ -31,8 +31,9 @@ export function listPackages(root, lock) {
 }
 
 /**
- * Copies the lock file with the packages of production only: those from the registry, and those of
- * this repository on which the service depends.
+ * Returns the content of package-lock.json without the packages that only development or an
+ * optional install needs. Of the packages of this repository it keeps the links in node_modules on
+ * which the service depends, and every entry of a folder in `packages`.
  */
 export function productionLock(lock) {
   const own = ownPackages(lock);

@@ -55,9 +55,9 @@ function isFunction(node) {
 }
 
 /**
- * Returns the name of the vitest function that is called in `it`, `it.each(table)` or
- * `requires(…).describe`. `isTable` is true after `each` and `for`. The name is empty for any other
- * expression.
+ * Returns the `name` of the vitest function that is called in `it`, `it.each(table)` or
+ * `requires(…).describe`, and `isTable`, which is true after `each` and `for`. The name is empty
+ * for any other expression.
  */
 function calledBy(expression, isTable = false) {
   if (ts.isIdentifier(expression)) return { name: expression.text, isTable };

@@ -60,7 +60,7 @@ function afterPlace(after: AuditPlace | undefined): SqlFragment {
 
 /**
  * Lists the events of which a user is the subject or the actor, the newest first. The statement
- * joins three searches. Each reads at most one page, by an index that has the order of the list.
+ * combines three searches. Each reads at most one page, by an index that has the order of the list.
  */
 export async function listOwnEvents(
   tx: EntityManager,

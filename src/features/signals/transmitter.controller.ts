@@ -46,7 +46,7 @@ export class TransmitterController {
     };
   }
 
-  /** Returns the metadata of the endpoints of signals as a protected resource (RFC 9728 §2). */
+  /** Returns the protected resource metadata (RFC 9728 §2) of the endpoints of Shared Signals. */
   @Get('oauth-protected-resource/ssf')
   @Route({
     resourceMetadata: true,

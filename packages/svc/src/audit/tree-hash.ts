@@ -41,8 +41,8 @@ export class GrowingTree {
   }
 
   /**
-   * Makes the tree of a size from the hashes of its complete subtrees, the largest first. Undefined
-   * if their number does not fit the size.
+   * Makes the tree of `size` leaves from the hashes of its complete subtrees, the largest first.
+   * Returns undefined if their number does not fit the size.
    */
   static of(size: number, hashes: readonly Buffer[]): GrowingTree | undefined {
     const parts: CompleteSubtree[] = [];

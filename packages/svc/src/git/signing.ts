@@ -24,11 +24,14 @@ export async function sign(args: readonly string[], context: CommandContext): Pr
   return runInPlace('ssh-keygen', args, 'Install the OpenSSH client.');
 }
 
-/** The public addresses by which signatures of an organization are verified. */
+/**
+ * The public URLs of the two files with which git verifies the signatures of the members of an
+ * organization.
+ */
 export interface SignatureAddresses {
-  /** The file for `gpg.ssh.allowedSignersFile`. */
+  /** The URL of the file for `gpg.ssh.allowedSignersFile`. */
   readonly allowed_signers: string;
-  /** The file for `gpg.ssh.revocationFile`. */
+  /** The URL of the file for `gpg.ssh.revocationFile`. */
   readonly revoked_signatures: string;
 }
 
@@ -39,7 +42,8 @@ interface Introspection {
 }
 
 /**
- * Returns the public addresses by which signatures of the user's organization are verified.
+ * Returns the public URLs of the two files with which git verifies the signatures of the members of
+ * the user's organization.
  *
  * @throws CliFailure without a login, and for a user without an organization
  */

@@ -111,8 +111,11 @@ async function planOf(
 }
 
 /**
- * Asks the server for the list of targets (hosts, roles, clusters). If the server does not answer,
- * the options that the user gave still work.
+ * Asks the server for the list of targets (hosts, roles, clusters). If the server cannot be reached
+ * or refuses, returns no list and a line that says why, because the options that the user gave
+ * still work.
+ *
+ * @throws HostileList if the list contains what no server of this kind sends
  */
 async function askServer(
   context: CommandContext,

@@ -6,10 +6,11 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
  * assigned group opens, so that the credentials of the members of the group end. The caller retries
  * the transaction, because PostgreSQL may cancel it after a deadlock.
  *
- * A trigger counts each queued row as a change of the access rules of the organization. So a
- * statement that issues a credential at the same time either reads the new setting, or the queue
- * ends the credential afterwards. The lock on the assignments keeps groups from being assigned
- * until the commit.
+ * A trigger on the queue raises the version of the access rules (`access_versions`) of each
+ * organization concerned. A statement that issues a credential locks that row, and compares the
+ * version with the one that it read. So either it decides again by the new setting, or this
+ * transaction waits for it, and the queue then ends its credential. The lock on the assignments
+ * keeps groups from being assigned until the commit.
  *
  * @returns true if the setting changed
  */

@@ -58,7 +58,7 @@ export class Marks {
     return this.provable > 0;
   }
 
-  /** Returns all remembered ids, the oldest first, and forgets them here. */
+  /** Returns all remembered ids, the oldest first, and empties this memory. */
   take(): readonly MarkPart[] {
     const taken = this.#parts;
     this.#parts = [];

@@ -132,8 +132,8 @@ const IS_VOUCHED = fragment`
           AND is_acting_admin(v.org_id, v.email, v.is_org_admin, v.active))`;
 
 /**
- * The SQL query for the repeated dead letter of a receiver `r` that is to be sent next. It finds
- * nothing if none can be sent now.
+ * The SQL query for the next dead letter of a receiver `r` that an admin wants to be sent again,
+ * which has set its `dead_at` to NULL. It finds nothing if none can be sent now.
  */
 const LETTER = fragment`
   SELECT u.id FROM undelivered_events u

@@ -23,7 +23,7 @@ fail() {
 #include refresh/list.sh
 #include options.sh
 #include files.sh
-#include settings.sh
+#include sshd-settings.sh
 #include sshd.sh
 #include schedule.sh
 #include join.sh

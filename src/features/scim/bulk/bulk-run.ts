@@ -315,8 +315,9 @@ function managerOf(user: DirectoryUser): unknown {
 }
 
 /**
- * The codes of the error for a reference for which no resource was created, in a value and between
- * the brackets of a path.
+ * The codes of the errors with which a change fails because it refers (`bulkId:`) to a resource
+ * that was not created: `invalid_value` if a value contains the reference, and `invalid_filter` if
+ * the brackets of a path contain it.
  */
 const UNRESOLVED: ReadonlySet<string> = new Set(['invalid_value', 'invalid_filter']);
 

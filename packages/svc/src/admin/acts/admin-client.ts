@@ -34,7 +34,7 @@ export class AdminClient {
   }
 
   /**
-   * Shows what an act will do, and asks the admin to agree. With `--yes` it shows and asks nothing.
+   * Shows what an act will do, and asks the admin to agree. With `--yes` it does neither.
    * @throws CliFailure if the answer is no, or if there is no terminal
    */
   async agree(options: ParsedArguments, effects: readonly string[], question: string) {
