@@ -77,7 +77,7 @@ export class RecordEnds {
    * (members who signed in with its address), and linked records with their twins.
    */
   async reach(tx: EntityManager, named: string, kind: EndKind): Promise<EndingUser[]> {
-    const id = named.toLowerCase(); // as in the rows of ties
+    const id = named.toLowerCase(); // `record_ties` has ids in lower case
     const found = new Map<string, EndingUser>([
       [id, { id, kind, withRecords: [], tie: undefined }],
     ]);
@@ -154,7 +154,7 @@ export class RecordEnds {
    * deactivated because of it.
    */
   async revived(tx: EntityManager, named: string): Promise<string[]> {
-    const recordId = named.toLowerCase(); // as in the rows of ties
+    const recordId = named.toLowerCase(); // `record_ties` has ids in lower case
     return [recordId, ...(await endedWith(tx, recordId))].toSorted();
   }
 
