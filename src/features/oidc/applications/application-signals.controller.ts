@@ -152,7 +152,7 @@ function signalsJson(state: ApplicationSignalsState): SignalsJson {
       ? {
           stream_id: stream.id,
           method: stream.method,
-          // The query of the address is left out, because it may contain a secret of the receiver.
+          // The query of the URL is left out, because it may contain a secret of the receiver.
           endpoint_url: stream.endpointUrl?.replace(/\?.*$/, '') ?? null,
           status: stream.status,
           events: stream.events,

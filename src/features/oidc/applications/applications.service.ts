@@ -183,7 +183,7 @@ export class Applications {
    * Adds a secret to an application. The earlier secrets stay valid for some time, the overlap, so
    * that the application can change over without a pause.
    *
-   * @param rotation the overlap in seconds, and the days until the new secret ends
+   * @param rotation the overlap in seconds, and the days until the new secret expires
    * @returns the valid secrets, the new one first
    * @throws DomainError not_found, limit_reached, and invalid_request if the application uses no
    *   secret
@@ -319,8 +319,9 @@ export class Applications {
 }
 
 /**
- * Describes a change of an application's secret. The process keeps the description for an hour, and
- * acts on it if a failover of the database loses the change.
+ * Describes a change of an application's secret. The process keeps the description for an hour. If
+ * a failover of the database loses the change, the process ends an ended secret again, and lists a
+ * lost new secret for the admins.
  */
 function noted(
   kind: NotedSecret['kind'],

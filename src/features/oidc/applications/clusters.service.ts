@@ -79,7 +79,7 @@ export class Clusters {
   }
 
   /**
-   * Checks that an organization has proven that it owns the domain of a cluster's address. It
+   * Checks that an organization has proven that it owns the domain of a cluster's resource. It
    * removes the clusters that other organizations registered at that domain without a proof. A
    * `urn:` has no domain and needs no proof.
    *

@@ -16,7 +16,7 @@ import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 
 /**
  * The largest number of characters of a query to which a POST is redirected, because a proxy may
- * refuse a longer address.
+ * refuse a longer URL.
  */
 const LONGEST_QUERY = 2048;
 
@@ -66,7 +66,7 @@ export class AuthorizationController implements OnModuleInit {
   /**
    * Redirects a POST (OpenID Connect Core §3.1.2.1) to a GET with the same parameters. In a POST
    * from another site, a browser sends no cookie with `SameSite=Lax`. A request that is too long
-   * for an address is stored, and the address refers to it.
+   * for a URL is stored, and the URL of the GET refers to it.
    */
   @Post('authorize')
   @Route({

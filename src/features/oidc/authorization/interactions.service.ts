@@ -111,7 +111,7 @@ export class Interactions extends PendingLogins {
 
   /**
    * Continues an authorization request after the login of a user.
-   * @returns the address to which the browser goes next
+   * @returns the URL to which the browser goes next
    */
   async #logIn(
     request: Request,
@@ -126,7 +126,7 @@ export class Interactions extends PendingLogins {
 
   /**
    * Records the user's consent.
-   * @returns the address to which the browser goes next
+   * @returns the URL to which the browser goes next
    */
   async consent(request: Request, response: Response, uid: string): Promise<string> {
     const interaction = await this.#find(request, response, uid);
@@ -143,7 +143,7 @@ export class Interactions extends PendingLogins {
 
   /**
    * Ends an authorization request without consent: the client receives `access_denied`.
-   * @returns the address to which the browser goes next
+   * @returns the URL to which the browser goes next
    */
   async refuse(request: Request, response: Response, uid: string): Promise<string> {
     const interaction = await this.#find(request, response, uid);
@@ -262,7 +262,7 @@ function isUnapproved(
   return needsConsent(client, resourceOwner) || needsApproval(client, resourceOwner, redirectUri);
 }
 
-/** Returns an address if it is https, so that a page may show it as a link; undefined otherwise. */
+/** Returns a URL if it is https, so that a page may show it as a link; undefined otherwise. */
 function linkOf(address: string | undefined): string | undefined {
   const url = address === undefined ? null : URL.parse(address);
   return url?.protocol === 'https:' ? url.href : undefined;
@@ -276,7 +276,7 @@ function redirectTo(location: string): NextStep {
  * Stores the outcome of a login or consent in the OAuth library's record of the authorization
  * request.
  *
- * @returns the address at which the authorization request continues
+ * @returns the URL at which the authorization request continues
  */
 async function finish(
   interaction: Interaction,

@@ -23,8 +23,8 @@ const MOST_REMOVED = 20;
 const LONGEST_CLIENT_ID = 256;
 
 /**
- * Stores, for a minute, an authorization request that came by POST and is too long for an address.
- * Each call also removes some expired rows, so that a flood of requests leaves few until the next
+ * Stores, for a minute, an authorization request that came by POST and is too long for a URL. Each
+ * call also removes some expired rows, so that a flood of requests leaves few until the next
  * clean-up.
  *
  * @returns the query that refers to the request at the authorization endpoint

@@ -7,16 +7,16 @@ import { isFapi, type OwnMetadata } from '../protocol/client-metadata.js';
 import type { Client, KoaContextWithOIDC, Provider } from '../protocol/library.js';
 
 /**
- * The prefix of a `request_uri` that names a pushed request. Such a value is no address to fetch
- * (RFC 9126 §2.2).
+ * The prefix of a `request_uri` that names a pushed request. Such a value is no URL to fetch (RFC
+ * 9126 §2.2).
  */
 const PUSHED = 'urn:ietf:params:oauth:request_uri:';
 
 /**
- * Fetches the request object at the `request_uri` of an authorization request and puts it in the
- * place of the address (RFC 9101 §5.2). The OAuth library does not fetch it. The client must have
- * registered the address. The part after `#` in the address is the hash of the object (OpenID
- * Connect Core §6.2).
+ * Fetches the request object at the `request_uri` of an authorization request and replaces the
+ * parameter by the object (RFC 9101 §5.2). The OAuth library does not fetch it. The client must
+ * have registered the URL. The part after `#` in the URL is the hash of the object (OpenID Connect
+ * Core §6.2).
  */
 export async function resolveRequestObject(
   ctx: KoaContextWithOIDC,
@@ -34,8 +34,8 @@ export async function resolveRequestObject(
     ctx.query = { ...ctx.query, response_mode: UNSUPPORTED_RESPONSE_MODE };
   }
   if (typeof address !== 'string' || address.startsWith(PUSHED)) return;
-  // Such a request is left to the OAuth library, which refuses a missing client and a second
-  // request object.
+  // A request without a client, or with a second request object, is left to the OAuth library,
+  // which refuses it.
   if (typeof clientId !== 'string' || ctx.query['request'] !== undefined) return;
   const client: (Client & OwnMetadata) | undefined = await provider.Client.find(clientId);
   const isAllowed =
@@ -65,9 +65,9 @@ async function fetchRequestObject(address: string, outboundHttp: OutboundHttp): 
 }
 
 /**
- * Returns true if a client registered an address (OpenID Connect Registration §2), either exactly
- * or without the part after `#`. That part is the hash of the content, so that a client can bind an
- * address to one content.
+ * Returns true if a client registered a URL of a request object (OpenID Connect Registration §2),
+ * either exactly or without the part after `#`. That part is the hash of the content, so that a
+ * client can bind a URL to one content.
  */
 function isRegisteredUri(address: string, registered: readonly string[]): boolean {
   const [location = ''] = address.split('#', 1);

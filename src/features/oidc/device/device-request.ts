@@ -86,8 +86,8 @@ export function approvalPage(
 }
 
 /**
- * Returns the origin of a resource server for the page. The rest of its address is not shown,
- * because the device chose it.
+ * Returns the origin of a resource server for the page. The rest of its URL is not shown, because
+ * the device chose it.
  */
 function originOf(resource: string): string {
   return URL.parse(resource)?.origin ?? '';

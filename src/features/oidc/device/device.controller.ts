@@ -52,8 +52,8 @@ export class DeviceController {
   }
 
   /**
-   * Shows the form for the code. A code in the address is filled in, and the user must compare it
-   * with the device and submit it (RFC 8628 §3.3.1).
+   * Shows the form for the code. A code in the query of the URL is filled in, and the user must
+   * compare it with the device and submit it (RFC 8628 §3.3.1).
    */
   @Get()
   @Route({
@@ -71,7 +71,7 @@ export class DeviceController {
 
   /**
    * Shows the device and the access that it asks for. A browser whose user has not logged in with a
-   * security key goes to the login first.
+   * security key is redirected to the login first.
    */
   @Post()
   @Route({

@@ -1,14 +1,14 @@
 import { z } from 'zod';
 
 /**
- * The code that a user types. Any text of at most 64 characters is accepted here, because the
- * look-up decides if it is a code.
+ * The code that a user types. Any text of at most 64 characters is accepted by this schema, because
+ * the look-up decides if it is a code.
  */
 const USER_CODE = z.string().max(64);
 
 /**
- * The query of the page `/device`: a device may show an address that already contains its code (RFC
- * 8628 §3.3.1).
+ * The query of the page `/device`: a device may show a URL that already contains its code (RFC 8628
+ * §3.3.1).
  */
 export const DEVICE_QUERY = z.object({ user_code: USER_CODE.optional() });
 

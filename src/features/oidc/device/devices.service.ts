@@ -312,7 +312,7 @@ export class Devices {
   }
 }
 
-/** The members of a stored device code that are read here. The OAuth library wrote the record. */
+/** The members of a stored device code that this file reads. The OAuth library wrote the record. */
 interface StoredDeviceCode {
   readonly params: DeviceParameters;
   readonly deviceInfo?: { readonly ip?: string | null; readonly userAgent?: string };

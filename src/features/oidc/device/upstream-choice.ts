@@ -29,9 +29,9 @@ export function providerChoices(services: LoginServices): readonly ProviderChoic
 }
 
 /**
- * Returns the address at which a browser without a session logs in. It is that of the chosen or
- * only identity provider, or that of the login page for the security key. Both lead back to the
- * form of `/device` with its code.
+ * Returns the URL at which a browser without a session logs in. It is that of the chosen or only
+ * identity provider, or that of the login page for the security key. Both lead back to the form of
+ * `/device` with the code that the user typed.
  *
  * @throws DomainError unknown_provider
  */
@@ -56,8 +56,8 @@ export async function beginLogin(
 }
 
 /**
- * Returns the address of the login page. After the login, the browser returns to the form of
- * `/device`. If the user chose the security key there, the login page does not ask again.
+ * Returns the URL of the login page. After the login, the browser returns to the form of `/device`.
+ * If the user chose the security key there, the login page does not ask again.
  */
 export function loginPage(form: DeviceForm, { isCertification }: LoginServices): string {
   const query = new URLSearchParams({ redirect_to: devicePage(form) });

@@ -47,7 +47,7 @@ export function correctDiscovery(document: ServerMetadata, http: Config['http'])
   if (http.tls) document['mtls_endpoint_aliases'] = mutualTlsAliases(document, http);
 }
 
-/** Returns the addresses of the endpoints at the mutual-TLS listener (RFC 8705 §5). */
+/** Returns the URLs of the endpoints at the mutual-TLS listener (RFC 8705 §5). */
 function mutualTlsAliases(
   document: ServerMetadata,
   { baseUrl, mtls }: Config['http'],

@@ -150,8 +150,8 @@ export class AccessTokens {
 
   /**
    * Returns the id under which a JWT is recorded. The id depends on the root secret. While that
-   * secret is being replaced, it may come from the other of the two secrets, so this method looks
-   * for such a record.
+   * secret is being replaced, a JWT may be recorded under an id from the second configured secret,
+   * so this method looks for such a record.
    */
   async #recordedId(jti: string): Promise<string | undefined> {
     const [id, previous] = this.#ids(jti);

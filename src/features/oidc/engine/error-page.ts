@@ -1,6 +1,8 @@
 import { errors } from '../protocol/library.js';
 
-/** The text of a page for a user whose application sent a wrong request. */
+/**
+ * The title and the text of the page that a user sees if an OAuth request of an application fails.
+ */
 export interface ClientErrorPage {
   readonly title: string;
   readonly detail: string;

@@ -88,8 +88,8 @@ export class ErrorResponses {
 
   /**
    * Shows an error page instead of a redirect with the error, if the client registered itself and
-   * the user has not consented to it. Otherwise a link with our trusted address could send users to
-   * an address that is not checked (RFC 9700 §4.11.2).
+   * the user has not consented to it. Otherwise a link to our trusted host could send users to a
+   * URL that is not checked (RFC 9700 §4.11.2).
    */
   async withholdRedirect(ctx: KoaContextWithOIDC): Promise<void> {
     // In certification test mode no user is asked for consent, and the conformance suite expects

@@ -11,9 +11,9 @@ import { LIFETIMES } from './lifetimes.js';
 export const RESPONSE_MODES = ['query', 'fragment', 'jwt', 'query.jwt', 'fragment.jwt'];
 
 /**
- * Returns the endpoints whose addresses may be the audience of a client assertion, by which a
- * client authenticates at an endpoint. The token endpoint is always one of them (RFC 7523 §3). The
- * endpoint of pushed requests also accepts its own address (RFC 9126 §2).
+ * Returns the endpoints whose URLs may be the audience of a client assertion, by which a client
+ * authenticates at an endpoint. The token endpoint is always one of them (RFC 7523 §3). The
+ * endpoint of pushed requests also accepts its own URL (RFC 9126 §2).
  *
  * @param route the OAuth library's name of the called endpoint
  */

@@ -57,7 +57,7 @@ const REPLAY_MARGIN = 600;
 
 /**
  * The object in which the OAuth library makes and checks the nonces of DPoP proofs, with the only
- * method that is used here.
+ * method that this file uses.
  */
 interface Nonces {
   checkChallenge(nonce: string): boolean;
@@ -66,7 +66,7 @@ interface Nonces {
 /** Sends an authorization response to the client in one response mode. */
 type SendResponse = (ctx: KoaContextWithOIDC, redirectUri: string, payload: object) => unknown;
 
-/** The parts of the inside of a provider that are used here. */
+/** The internal members of the OAuth library's provider that this file uses. */
 interface Inside {
   readonly DPoPNonces: Nonces;
   readonly responseModes: Map<string, SendResponse>;
@@ -103,8 +103,9 @@ const INSTEAD_OF_FORM_POST = { form_post: 'query', 'form_post.jwt': 'query.jwt' 
 /**
  * Sends a response in the mode `form_post` by a redirect. Reason: a request object can ask for this
  * mode, and the OAuth library then sends even the refusal of the mode as its own page. Our
- * Content-Security-Policy forbids the script of that page, and `withholdRedirect` does not see its
- * address. Upstream: searched 2026-11-29, none found. Tests: test/api/oauth/oauth-edge.test.ts.
+ * Content-Security-Policy forbids the script of that page, and `withholdRedirect`, which checks
+ * redirects, does not see the URL to which the page sends the response. Upstream: searched
+ * 2026-11-29, none found. Tests: test/api/oauth/oauth-edge.test.ts.
  */
 function avoidFormPost(provider: Provider): void {
   const { responseModes } = inside(provider);
@@ -171,8 +172,8 @@ function nameSessionsOurselves({ Session }: Provider): void {
 }
 
 /**
- * Returns the published addresses that may be the audience of a client assertion at an endpoint.
- * The parameter is the OAuth library's name of the endpoint.
+ * Returns the published URLs that may be the audience of a client assertion at an endpoint. The
+ * parameter is the OAuth library's name of the endpoint.
  */
 export type EndpointsOf = (route: string) => readonly string[];
 
@@ -181,8 +182,8 @@ type Audiences = (this: { readonly route: string }) => Set<string>;
 
 /**
  * Extends `OIDCContext.prototype.clientJwtAuthExpectedAudience`. Reason: on the mutual-TLS listener
- * the OAuth library accepts only that listener's addresses, and not the published ones (RFC 8705
- * §5). Upstream: searched 2026-11-25, none found; its types publish the method. Tests:
+ * the OAuth library accepts only that listener's URLs, and not the published ones (RFC 8705 §5).
+ * Upstream: searched 2026-11-25, none found; its types publish the method. Tests:
  * test/api/oauth/mutual-tls.test.ts.
  */
 function expectPublishedEndpoints({ OIDCContext }: Provider, endpointsOf: EndpointsOf): void {
@@ -273,8 +274,8 @@ export function promptPolicy(needsNativeConsent: PromptRule, touch: TouchRule, r
 /**
  * Resolves to true if a rule of the prompt `login` asks for the login page. Reason: the OAuth
  * library loads the grant before it reads these rules, so that a request that ends without a login
- * would leave a grant and a sign-in behind. Upstream: searched 2026-11-29, none found; the policy
- * is the library's way. Tests: test/api/oauth/login-requirements.test.ts.
+ * would leave a stored grant behind. Upstream: searched 2026-11-29, none found; the policy is the
+ * library's way. Tests: test/api/oauth/login-requirements.test.ts.
  */
 export async function asksForLogin(
   policy: PromptPolicy,
@@ -348,9 +349,9 @@ export function correctErrorCode(ctx: KoaContextWithOIDC): void {
 
 /**
  * Two values that make the OAuth library refuse a request with the right error. Reason: the library
- * ignores an unknown response mode, and it does not fetch request objects. So it must get values in
- * their place that it refuses. Upstream: searched 2026-11-25, none found. Tests:
- * test/api/oauth/oauth-edge.test.ts.
+ * ignores an unknown response mode, and it does not fetch request objects. The caller therefore
+ * replaces them by these values, which the library refuses. Upstream: searched 2026-11-25, none
+ * found. Tests: test/api/oauth/oauth-edge.test.ts.
  */
 export const UNSUPPORTED_RESPONSE_MODE = 'unsupported';
 export const UNREADABLE_REQUEST_OBJECT = 'unreadable';

@@ -84,7 +84,8 @@ export class OidcProvider {
   /**
    * Passes a request of one of our routes to the OAuth library. The library trusts `Host` and
    * `X-Forwarded-*`, so they are overwritten from the configuration. Otherwise a client could
-   * change the addresses in discovery, audiences and proofs.
+   * change the URLs that discovery publishes, and those that the library expects in audiences and
+   * proofs.
    */
   async answer(request: Request, response: Response): Promise<void> {
     const { headers } = request;

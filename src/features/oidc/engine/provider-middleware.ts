@@ -12,14 +12,14 @@ import { correctErrorCode } from './library-patches.js';
 const RESOURCE_METADATA_PATH = '/.well-known/oauth-protected-resource';
 
 /**
- * Matches the member of a registration's response that is an address of this server (RFC 7592 §3).
- * All other addresses belong to the client, and are not changed.
+ * Matches the member of a registration's response that is a URL of this server (RFC 7592 §3). All
+ * other URLs belong to the client, and are not changed.
  */
 const REGISTRATION_ADDRESS = /^registration_client_uri$/;
 
 /**
- * The endpoints, by the OAuth library's names, with responses that contain addresses of this
- * server. Each expression matches the names of the members that are such addresses.
+ * The endpoints, by the OAuth library's names, with responses that contain URLs of this server.
+ * Each expression matches the names of the members that are such URLs.
  */
 const OWN_ADDRESSES: Readonly<Record<string, RegExp>> = {
   discovery: /^jwks_uri$|_endpoint$/,
@@ -39,8 +39,8 @@ const WITH_CLIENT_AUTHENTICATION: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Corrects the OAuth library's responses of several endpoints. The response of a single endpoint is
- * corrected in its controller.
+ * Corrects those parts of the OAuth library's responses that several endpoints share. What only one
+ * endpoint needs is corrected in its controller.
  */
 export function correctResponse(ctx: KoaContextWithOIDC, http: Config['http']): void {
   noteOAuthCaller(ctx);
@@ -82,10 +82,10 @@ function noteClientAuthentication(ctx: KoaContextWithOIDC): void {
 }
 
 /**
- * Replaces addresses of the mutual-TLS listener in a response by the published ones, which users
- * and other clients can reach.
+ * Replaces URLs of the mutual-TLS listener in a response by the published ones, which users and
+ * other clients can reach.
  *
- * @param own matches the names of the members that are addresses of this server
+ * @param own matches the names of the members that are URLs of this server
  */
 function publishAddresses(
   body: Record<string, unknown>,
@@ -112,8 +112,8 @@ function addAuthenticationScheme(ctx: KoaContextWithOIDC): void {
 
 /**
  * Keeps only the `WWW-Authenticate` challenge that fits the scheme of the request (Bearer or DPoP),
- * because the OAuth library sends one for each scheme. It adds the address of the resource's
- * metadata (RFC 9728 §5.1).
+ * because the OAuth library sends one for each scheme. It adds the URL of the resource's metadata
+ * (RFC 9728 §5.1).
  */
 export function keepOneChallenge(ctx: KoaContextWithOIDC, baseUrl: string): void {
   const challenges = [ctx.response.headers['www-authenticate'] ?? []].flat().map(String);

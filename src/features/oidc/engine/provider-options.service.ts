@@ -179,7 +179,7 @@ export class ProviderOptions {
       assertJwtClientAuthClaimsAndHeader: (ctx, claims, header, client) => {
         const endpoints = assertionEndpoints(ctx.oidc.route).flatMap((name) => [
           `${issuer}${ENDPOINT_PATHS[name]}`,
-          ctx.oidc.urlFor(name), // the address at the listener that was called
+          ctx.oidc.urlFor(name), // the URL at the listener that was called
         ]);
         const assertion = { claims, header, issuer, endpoints };
         checkClientAssertion(assertion, client as OwnMetadata, this.clock.milliseconds());
@@ -218,8 +218,8 @@ export class ProviderOptions {
       IdToken: (ctx, _token, client) => idTokenLifetime(ctx, client, this.clock.now()),
       DeviceCode: this.config.oidc.deviceCode.expiresSeconds,
       Grant: this.#sessionSeconds,
-      // A session of the OAuth library without an account has only the state of a page, such as the
-      // logout page. So it is kept for a short time.
+      // A session of the OAuth library without an account is kept for a short time, because it has
+      // only the state of a page, such as the logout page.
       Session: (_ctx, { accountId }) => (accountId ? this.#sessionSeconds : LIFETIMES.interaction),
       Interaction: LIFETIMES.interaction,
     };
@@ -294,7 +294,7 @@ export class ProviderOptions {
 
 /**
  * Returns the network address and the `User-Agent` of a device that requests a code. The approval
- * page shows the address.
+ * page shows the network address.
  */
 function deviceInfo(ctx: KoaContextWithOIDC): Record<string, unknown> {
   return {

@@ -121,9 +121,10 @@ function assertRedirectUri({ oidc: { params } }: KoaContextWithOIDC, client: Cli
 }
 
 /**
- * Returns true if the user must consent before a request gets a grant. The client asked for the
- * question, the client needs consent to something that the user has not granted it in this session
- * or not for its redirect URI, or the user does not know the client.
+ * Returns true if the user must consent before a request gets a grant, for one of these reasons.
+ * The client asked for consent. The client needs consent, and the user has not given it in this
+ * session for all of the access and for the redirect URI. Another program may impersonate the
+ * native client. The user does not know the application.
  */
 async function asksForConsent(
   ctx: KoaContextWithOIDC,
@@ -150,8 +151,8 @@ async function asksForConsent(
 
 /**
  * Looks up the reason why a client would not admit the user, and stores it in the request context.
- * A prompt of the OAuth library (a reason to show a page) then shows the refusal. So no user is
- * asked for consent to an application that does not admit the user.
+ * A prompt of the OAuth library (a reason to show a page) then shows the refusal, so that no user
+ * is asked for consent to an application that does not admit the user.
  */
 async function expectDenial(
   ctx: KoaContextWithOIDC,

@@ -33,7 +33,7 @@ interface OtherSession {
  * Builds the data of the logout page. The OAuth library knows only sessions in which an application
  * was used, so a session cookie of this service also counts as a login.
  *
- * Without a login the page continues by itself, but not to an address of a client that registered
+ * Without a login the page continues by itself, but not to a URL of a client that registered
  * itself. Otherwise a link to this service could redirect users to any site (RFC 9700 §4.11.2).
  */
 export function logoutPage(

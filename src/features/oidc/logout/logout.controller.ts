@@ -14,8 +14,8 @@ import { queryOf, requestOf, responseOf, type FormFields } from '../request/requ
 import { logoutPage } from './logout-page.js';
 
 /**
- * `/oauth/logout`: ends the session of a browser that an application sends here to log out (OpenID
- * Connect RP-Initiated Logout 1.0).
+ * `/oauth/logout`: ends the session of a browser that an application redirects to this page to log
+ * out (OpenID Connect RP-Initiated Logout 1.0).
  */
 @Controller('oauth/logout')
 @Route({ tier: 'general', audience: 'navigation', errors: 'html', auth: PUBLIC })
@@ -100,8 +100,8 @@ export class LogoutController implements OnModuleInit {
 
   /**
    * Ends the session of this service in the browser, and the user's other sessions if the user
-   * chose that. The OAuth library ends only its own session, which the next request would copy from
-   * ours again.
+   * chose that. The OAuth library ends only its own session, which the next request would make
+   * again from our session.
    */
   async #endSession(ctx: KoaContextWithOIDC): Promise<void> {
     const request = requestOf(ctx);
@@ -113,8 +113,8 @@ export class LogoutController implements OnModuleInit {
       }
       this.sessionCookies.clear(responseOf(ctx));
     }
-    // The script of the logout page gets the address as JSON and opens it itself. The
-    // Content-Security-Policy forbids that a form redirects to the address of a client.
+    // The script of the logout page gets the URL of the redirect as JSON and opens it itself,
+    // because the Content-Security-Policy forbids that a form redirects to the site of a client.
     if (ctx.accepts('html', 'json') === 'json') {
       const location = ctx.response.get('location');
       ctx.remove('location');

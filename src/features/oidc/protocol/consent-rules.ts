@@ -62,7 +62,7 @@ export function coversRequest(
 /**
  * Returns true if the redirect URI of a request is in a list, or if the request has none. The list
  * has the URIs for which an admin approved the application, or to which the user consented. The
- * port of a native client's loopback address is ignored, because the client chooses it.
+ * port of a native client's loopback URI is ignored, because the client chooses it.
  */
 function isCoveredUri(
   { applicationType }: Client,
@@ -74,10 +74,10 @@ function isCoveredUri(
   return isNative && uris.map(withoutPort).includes(withoutPort(redirectUri));
 }
 
-/** The hosts at which the port of a native client is not compared (RFC 8252 §7.3). */
+/** The hosts of redirect URIs in which a native client may choose the port (RFC 8252 §7.3). */
 const LOOPBACK: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 
-/** Removes the port of a loopback address with http. Any other address is returned as it is. */
+/** Removes the port of an http URL with a loopback host. Any other URL is returned as it is. */
 function withoutPort(address: string): string {
   const url = URL.parse(address);
   if (url?.protocol !== 'http:' || !LOOPBACK.has(url.hostname)) return address;
@@ -113,13 +113,14 @@ export function mustAskForResources(
 export interface ConsentedGrant {
   readonly openid?: { readonly scope?: string; readonly claims?: readonly string[] };
   readonly resources?: Readonly<Record<string, string>>;
-  /** The address to which the code of the grant was sent; undefined without a redirect. */
+  /** The redirect URI to which the code of the grant was sent; undefined without a redirect. */
   readonly svc_redirect_uri?: string;
 }
 
 /**
  * Returns true if an earlier grant of the same session sent its code to the redirect URI of a
- * request. The consent page names the host of one URI, and the client may have registered others.
+ * request. The consent page names the host of one redirect URI, so the user has not consented to
+ * the other URIs that the client registered.
  */
 export function isKnownUri(
   client: Client,

@@ -5,7 +5,7 @@ import { OIDC_SCOPES, isOwnScope, scopeWords } from './scopes.js';
 
 /**
  * The scopes of OpenID Connect Core §5.4 and §11. A client may request all of them, although some
- * of them give no access here.
+ * of them give no access at this server.
  */
 const STANDARD: ReadonlySet<string> = new Set([
   ...OIDC_SCOPES,
@@ -44,8 +44,8 @@ export function checkRequestedScopes({ oidc }: KoaContextWithOIDC): void {
 
 /**
  * Returns the resource (RFC 8707) of the tokens that a client gets for itself by client
- * credentials. It is a name and no address, because only the client and other applications of its
- * owner introspect these tokens.
+ * credentials. It is a URN and no URL, because no other server reads these tokens: only the client
+ * and other applications of its owner introspect them.
  */
 export function ownResourceOf({ clientId }: Pick<Client, 'clientId'>): string {
   return `urn:svc:client:${encodeURIComponent(clientId)}`;
@@ -60,7 +60,7 @@ export function isForClientItself({ oidc }: KoaContextWithOIDC): boolean {
 }
 
 /**
- * Completes the scopes of a request for client credentials without a resource (RFC 6749 §3.3,
+ * Completes the scopes of a client-credentials request that names no resource (RFC 6749 §3.3,
  * §4.4.2). A request without a scope gets the scopes that the application registered. A requested
  * scope must be one of these or of OpenID Connect.
  *
@@ -91,7 +91,10 @@ export function ownScopesOf({ svc_resource_scopes: own }: OwnMetadata): string[]
   return scopeWords(own).filter((scope) => !isOwnScope(scope));
 }
 
-/** Returns the access that an authorization request asks for. */
+/**
+ * Returns the access that an authorization request asks for: the scopes and claims of OpenID
+ * Connect, and the scopes at each resource server.
+ */
 export function requestedAccess({ oidc }: KoaContextWithOIDC): RequestedAccess {
   const { requestParamOIDCScopes, requestParamClaims, requestParamScopes } = oidc;
   const resources = Object.entries(oidc.resourceServers ?? {}).map(([resource, server]) => {

@@ -27,7 +27,7 @@ export function ownAudiences({ http, aws }: Config): OwnAudiences {
 }
 
 /**
- * Returns true if an address is at an origin of this service: the public origin, or that of its
+ * Returns true if a URL is at an origin of this service: the public origin, or that of its
  * mutual-TLS listener.
  */
 export function isOwnOrigin(url: URL, { baseUrl, mtlsPort }: OwnAudiences): boolean {
@@ -40,10 +40,9 @@ export function isOwnOrigin(url: URL, { baseUrl, mtlsPort }: OwnAudiences): bool
 
 /**
  * Returns the resource server of a resource indicator (RFC 8707 §2), with the scopes that the
- * client registered. Any address with https, or with http to a loopback host, is accepted, with two
- * exceptions. An address of this server is refused, because our APIs accept only tokens of
- * `svc-cli`. The audience of tokens for AWS is refused, because applications must not get such
- * tokens.
+ * client registered. Any https URL, and any http URL with a loopback host, is accepted, with two
+ * exceptions. A URL of this server is refused, because our APIs accept only tokens of `svc-cli`.
+ * The audience of tokens for AWS is refused, because applications must not get such tokens.
  *
  * @throws InvalidTarget
  */
@@ -77,8 +76,8 @@ export function clusterServer(resource: string): ResourceServer {
 }
 
 /**
- * Returns true for http at a loopback host, which is the address of a resource server under
- * development.
+ * Returns true for an http URL with a loopback host, at which a resource server under development
+ * runs.
  */
 function isLoopback({ protocol, hostname }: URL): boolean {
   return protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(hostname);

@@ -118,8 +118,8 @@ export function queryOf(fields: FormFields): URLSearchParams {
 
 /**
  * Stores a look-up that has already begun, because the OAuth library will probably need its result
- * later in this request. Look-ups that run at the same time wait only once for a database that is
- * far away.
+ * later in this request. Look-ups that run at the same time wait only once for the network between
+ * service and database.
  */
 export function lookAhead(request: HasRequest, model: string, id: string, found: Promise<unknown>) {
   found.catch(() => undefined); // the caller that takes the look-up sees its failure

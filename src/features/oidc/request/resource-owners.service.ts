@@ -95,8 +95,8 @@ export class ResourceOwners {
   }
 
   /**
-   * Finds the id of the Kubernetes cluster that the organization of a user or client registered
-   * under a resource. The result is undefined if there is none.
+   * Finds the id of the Kubernetes cluster that the organization of a user or client registered for
+   * a resource (the URI of RFC 8707). The result is undefined if there is none.
    */
   async clusterOf(
     { orgId }: Pick<ResourceOwner, 'orgId'>,

@@ -40,8 +40,9 @@ import { artifactOf, GONE, orIfGone } from './stored-payload.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
- * If a code is used again within so many seconds after its first use, the client may still wait for
- * the response to that first use. So the grant of the code ends a little later, and not at once.
+ * If a code is used again within this number of seconds after its first use, the client may still
+ * wait for the response to that first use. So the grant of the code ends a little later, and not at
+ * once.
  */
 const AT_ONCE = 0.5;
 
@@ -118,8 +119,8 @@ export class Adapters {
   }
 
   /**
-   * Removes up to `most` expired rows. Each stored authorization request calls this method, so that
-   * a flood of requests leaves few rows until the next clean-up.
+   * Removes up to `most` expired rows. It is called for each authorization request that came by
+   * POST and is stored, so that a flood of these requests leaves few rows until the next clean-up.
    */
   removeExpired(most: number): Promise<void> {
     return removeExpiredArtifacts(this.manager, most);
@@ -187,7 +188,7 @@ export class Adapters {
   /**
    * Marks a code or a pushed request as used. If our command-line client `svc-cli` redeems its
    * code, the grant moves from the browser's session to a new session. If two requests use one code
-   * at the same moment, the code was stolen, and its grant ends (RFC 6749 §4.1.2). The OAuth
+   * at the same moment, the code counts as stolen, and its grant ends (RFC 6749 §4.1.2). The OAuth
    * library itself notices a code that was used earlier.
    */
   async #consume(currentContext: CurrentContext, model: string, id: string): Promise<void> {
@@ -212,8 +213,8 @@ export class Adapters {
   /**
    * Marks a waiting authorization request (an interaction) as used when it is resumed. Of several
    * requests at the same moment only one resumes it, so that one touch of the key or one consent
-   * gives one code. The row stays until it expires. Otherwise a page that was opened before could
-   * write it again.
+   * gives one code. The row stays until it expires. Otherwise a page that the browser opened
+   * earlier could store the authorization request again.
    *
    * @throws SessionNotFound if the authorization request was already resumed, or has ended
    */
@@ -258,8 +259,9 @@ export class Adapters {
   }
 
   /**
-   * Stores a record. An authorization response has no error `invalid_grant` (RFC 6749 §4.1.2.1), so
-   * that there the end of the session denies the access.
+   * Stores a record. If the record can no longer be stored, the error at the authorization endpoint
+   * is `access_denied`, because an authorization response cannot contain `invalid_grant` (RFC 6749
+   * §4.1.2.1).
    *
    * @throws AccessDenied or InvalidGrant if the session, the account or the client has ended
    */

@@ -58,7 +58,7 @@ export class ClientAdapter {
     };
   }
 
-  /** Fetches a document of a client, such as its keys, from an address that the client chose. */
+  /** Fetches a document of a client, such as its keys, from a URL that the client chose. */
   fetch(address: string, request: OutboundRequest): Promise<Response> {
     return this.outboundHttp.fetch(address, request);
   }
@@ -87,8 +87,8 @@ export class ClientAdapter {
   }
 
   /**
-   * Checks the addresses of a client to which this service would send requests.
-   * @throws InvalidClientMetadata for an address that the server may not fetch
+   * Checks the URLs of a client to which this service would send requests.
+   * @throws InvalidClientMetadata for a URL that the server may not fetch
    */
   async #checkAddresses(payload: AdapterPayload): Promise<void> {
     const addresses = {

@@ -147,7 +147,8 @@ export class SelfRegistrations {
 
   /**
    * Refuses a network that has reached its limit. In certification test mode there is no limit,
-   * because the conformance suite registers a client for each of its modules from one address.
+   * because the conformance suite registers a client for each of its test modules from one IP
+   * address.
    * @throws DomainError limit_reached
    */
   async #assertMayRegister(tx: EntityManager, address: string | undefined): Promise<void> {

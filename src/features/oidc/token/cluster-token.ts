@@ -98,9 +98,9 @@ function assertOwnToken(subject: SubjectToken, jkt: string): void {
 }
 
 /**
- * Finds the Kubernetes cluster that the user's organization registered under a resource, and stores
- * it in the request context. Any other resource gets the same error as a cluster that does not
- * admit the user, so that no user learns which clusters exist.
+ * Finds the Kubernetes cluster that the user's organization registered for a resource (RFC 8707),
+ * and stores it in the request context. Any other resource gets the same error as a cluster that
+ * does not admit the user, so that no user learns which clusters exist.
  *
  * @throws InvalidTarget
  */

@@ -34,8 +34,8 @@ export interface TokenOrder {
    */
   readonly server: ResourceServerInstance | undefined;
   /**
-   * The latest end of the token in seconds since 1970; undefined for no limit. In a token exchange
-   * it is the end of the exchanged token.
+   * The latest time at which the token may expire, in seconds since 1970; undefined for no limit.
+   * In a token exchange it is the expiry of the exchanged token.
    */
   readonly endsBy?: number;
 }
@@ -101,8 +101,8 @@ export async function issueToken(
     jkt: possession.jkt,
     'x5t#S256': possession.x5t,
     expiresIn: Math.max(1, Math.min(left, lifetime)),
-    // The end of the token is set explicitly. The OAuth library may write the token a second later,
-    // and would add the lifetime to that time.
+    // The expiry of the token is set explicitly, because the OAuth library may write the token a
+    // second later and would add the lifetime to that time.
     ...(endsBy !== undefined && left < lifetime ? { exp: endsBy } : {}),
   });
   ctx.oidc.entity('AccessToken', token);

@@ -22,7 +22,7 @@ export interface SubjectToken {
    */
   readonly grantId: string;
   readonly clientId: string;
-  /** The end of the token in seconds since 1970. */
+  /** The time at which the token expires, in seconds since 1970. */
   readonly expiresAt: number;
   /** The resource server of the token; undefined for an opaque token. */
   readonly audience: string | undefined;

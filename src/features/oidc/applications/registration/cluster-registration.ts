@@ -9,8 +9,8 @@ const URN_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 /**
  * Finds the fault of a cluster's resource, which is the audience of its tokens (RFC 8707 §2). A
  * resource has one of two forms. The first is `urn:svc:`, the id of the organization, `:` and a
- * name. The second is an https address of another service in the spelling of WHATWG URL. The caller
- * checks that the organization has proven the domain of the address.
+ * name. The second is an https URL of another service in the spelling of WHATWG URL. The caller
+ * checks that the organization has proven the domain of the URL.
  *
  * @returns a sentence for the user, or undefined for a resource without a fault
  */

@@ -9,15 +9,15 @@ import { metadataOf } from '#domain/oauth/applications/registration-metadata.js'
 import { problemOf } from './registration-rules.js';
 import type { Registration } from '#domain/oauth/applications/registration.js';
 
-/** The addresses in the metadata of an application to which this service itself sends requests. */
+/** The URLs in the metadata of an application to which this service itself sends requests. */
 type CalledAddresses = {
   readonly [Name in 'jwks_uri' | 'backchannel_logout_uri']?: string | null | undefined;
 };
 
 /**
- * Checks the addresses in the metadata of an application from which this service fetches keys, and
- * to which it sends logout tokens.
- * @throws DomainError invalid_request for an address that may not be fetched
+ * Checks the URLs in the metadata of an application from which this service fetches keys, and to
+ * which it sends logout tokens.
+ * @throws DomainError invalid_request for a URL to which no request may be sent
  */
 export async function checkCalledAddresses(
   { jwks_uri, backchannel_logout_uri }: CalledAddresses,

@@ -49,8 +49,9 @@ function addressProblem(registration: Registration): string | undefined {
 }
 
 /**
- * Finds the fault of the start address (`initiate_login_uri`), which members follow as a link. It
- * must have the origin of a redirect URI, so that the link leads to the application.
+ * Finds the fault of the URL at which a login to the application starts (`initiate_login_uri`),
+ * which members follow as a link. It must have the origin of a redirect URI, so that the link leads
+ * to the application.
  */
 function startProblem(registration: Registration): string | undefined {
   const { initiate_login_uri: start, redirect_uris: redirects } = registration;
@@ -62,8 +63,8 @@ function startProblem(registration: Registration): string | undefined {
 }
 
 /**
- * Finds the fault of the address for logout tokens. A service application has no logins of people,
- * so it must have no such address.
+ * Finds the fault of the URL for logout tokens. A service application has no logins of people, so
+ * it must have no such URL.
  */
 function logoutProblem({ type, backchannel_logout_uri: uri }: Registration): string | undefined {
   return type === 'service' && uri !== null

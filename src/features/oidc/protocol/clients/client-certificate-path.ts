@@ -77,7 +77,8 @@ export function leadsToAuthority(
   for (let below = 0; below < LONGEST_CHAIN; below += 1) {
     if (!isUsable(current, now)) return false;
     const child = current;
-    // An expired issuer is left out, because a renewed one can have the same name and key.
+    // An expired issuer is left out, so that a renewed certificate with the same name and key is
+    // used instead.
     const signers = issuers.filter(
       (issuer) => hasSigned(issuer, child) && mayIssue(issuer, below) && isUsable(issuer, now),
     );

@@ -68,7 +68,7 @@ export function keysProblem(metadata: object): string | undefined {
   return isForSigning && !fits(allowed) ? `jwks has no key for ${listOf(allowed)}` : undefined;
 }
 
-/** The size of the smallest RSA key whose signatures are accepted (RFC 7518 §3.3, §3.5). */
+/** The size in bits of the smallest RSA key whose signatures are accepted (RFC 7518 §3.3, §3.5). */
 const FEWEST_RSA_BITS = 2048;
 
 /** Returns true if a key can verify signatures of an algorithm. */

@@ -53,9 +53,9 @@ export interface ClientAssertion {
   readonly header: Header;
   readonly issuer: string;
   /**
-   * The addresses of the token endpoint: the published one, and the one at the listener that
-   * received the request. In a pushed request, both addresses of the endpoint for pushed requests
-   * are also listed.
+   * The URLs of the token endpoint: the published one, and the one at the listener that received
+   * the request. In a pushed request, the two URLs of the endpoint for pushed requests are also
+   * listed.
    */
   readonly endpoints: readonly string[];
 }
@@ -160,7 +160,7 @@ const FLAGS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Checks the address to which a client wants logout tokens sent (OpenID Connect Back-Channel Logout
+ * Checks the URL to which a client wants logout tokens sent (OpenID Connect Back-Channel Logout
  * §2.2).
  *
  * @throws InvalidClientMetadata

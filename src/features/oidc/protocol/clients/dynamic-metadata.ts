@@ -34,15 +34,15 @@ export function dynamicMetadata(body: unknown): unknown {
 }
 
 /**
- * The limits of a client that registers itself: bytes of metadata, addresses in a list, characters
- * of the name.
+ * The limits of a client that registers itself: bytes of metadata, URIs in one list of redirect
+ * URIs, characters of the name.
  */
 const MOST_BYTES = 16 * 1024;
 const MOST_ADDRESSES = 20;
 const LONGEST_NAME = 64;
 
 /**
- * The metadata of a client that are addresses other than redirect URIs (RFC 7591 §2, OpenID Connect
+ * The metadata of a client that are URLs other than redirect URIs (RFC 7591 §2, OpenID Connect
  * Registration §2).
  */
 const ADDRESSES = [
@@ -58,7 +58,7 @@ const ADDRESSES = [
 ] as const;
 
 /**
- * The metadata of a client that are checked here. The OAuth library has already checked their
+ * The metadata of a client that this file checks. The OAuth library has already checked their
  * types.
  */
 interface DynamicMetadata extends Partial<
@@ -118,7 +118,7 @@ function responseModeProblem({ response_modes: modes = [] }: DynamicMetadata): s
     : undefined;
 }
 
-/** Finds the fault of the addresses to which users are redirected after a login or a logout. */
+/** Finds the fault of the URIs to which users are redirected after a login or a logout. */
 function returnAddressProblem(
   metadata: DynamicMetadata,
   name: 'redirect_uris' | 'post_logout_redirect_uris',

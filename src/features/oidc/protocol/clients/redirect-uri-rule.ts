@@ -12,10 +12,10 @@ export interface ClientKindOfAddress {
 }
 
 /**
- * Finds the fault of an address that a client registers. The rules are strict, because users see
- * such addresses, and because they are compared character by character.
+ * Finds the fault of a URL that a client registers. The rules are strict, because users see such
+ * URLs, and because they are compared character by character.
  *
- * @returns undefined for an address without a fault
+ * @returns undefined for a URL without a fault
  */
 export function addressProblem(uri: string): string | undefined {
   const url = URL.parse(uri);
@@ -28,11 +28,11 @@ export function addressProblem(uri: string): string | undefined {
 }
 
 /**
- * Finds the fault of an address to which users are redirected after a login or a logout (RFC 8252
- * §7, RFC 9700 §2.1). Codes are sent to it, so http is only for a loopback host. Another scheme
- * must be named after a domain, such as `com.example.app` (RFC 8252 §7.1).
+ * Finds the fault of a URI to which users are redirected after a login or a logout (RFC 8252 §7,
+ * RFC 9700 §2.1). Codes are sent to it, so http is only for a loopback host. Another scheme must be
+ * named after a domain, such as `com.example.app` (RFC 8252 §7.1).
  *
- * @returns undefined for an address without a fault
+ * @returns undefined for a URI without a fault
  */
 export function redirectUriProblem(uri: string, kind: ClientKindOfAddress): string | undefined {
   const problem = addressProblem(uri);
@@ -49,8 +49,8 @@ export function redirectUriProblem(uri: string, kind: ClientKindOfAddress): stri
 }
 
 /**
- * Returns true if an address has user information. An empty user name counts
- * (`https://@example.com`), although the parsed address does not show it.
+ * Returns true if a URL has user information (RFC 3986 §3.2.1). An empty user name counts
+ * (`https://@example.com`), although a parsed URL does not show it.
  */
 function hasUserInformation(uri: string): boolean {
   return /^[a-z][a-z\d+.-]*:\/\/[^/?#]*@/i.test(uri);

@@ -15,7 +15,7 @@ export function asksForSignals({ oidc: { params } }: KoaContextWithOIDC): boolea
 
 /**
  * Refuses a token of client credentials for anything but signals, if the application has not
- * registered that grant type.
+ * registered the grant type `client_credentials`.
  * @throws UnauthorizedClient
  */
 export function assertRegisteredGrant(client: Client & OwnMetadata): void {

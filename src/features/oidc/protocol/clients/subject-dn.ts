@@ -16,13 +16,13 @@ import { attributeType } from './attribute-types.js';
 export type SubjectComparison = 'match' | 'reversed' | 'mismatch';
 
 /**
- * One attribute in canonical form: `oid=text`. If the value is not text, the form is `oid#` and the
- * DER of the value in hexadecimal.
+ * One attribute of a distinguished name, in canonical form: `oid=text`. If the value is not text,
+ * the form is `oid#` and the DER of the value in hexadecimal.
  */
 type Attribute = string;
 /**
- * The attributes of one relative distinguished name (RDN). They are sorted, because `+` joins them
- * without an order.
+ * The attributes of one relative distinguished name (RDN). They are sorted, because attributes that
+ * `+` joins have no order.
  */
 type Rdn = readonly Attribute[];
 
