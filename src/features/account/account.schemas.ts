@@ -13,7 +13,7 @@ import type { EventRange, OwnEvent } from '#domain/account/own-events.repository
  */
 const PAGE_SIZE = { usual: 50, most: 200 } as const;
 
-/** The query of a list. */
+/** The query of a request for one page of a list. */
 export const PAGE_QUERY = z
   .strictObject({
     after: z

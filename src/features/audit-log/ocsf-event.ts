@@ -107,7 +107,7 @@ function apiActivity(row: AuditRow) {
     ...(activity === OTHER && { activity_name: row.type }),
     actor: user ? { user } : { app_name: PRODUCT.name },
     api: { operation: row.type, service: { name: PRODUCT.name } },
-    // An event without an IP address is an act of the service itself.
+    // An event without an IP address was caused by the service itself.
     src_endpoint: row.ip === null ? { svc_name: PRODUCT.name } : { ip: row.ip },
   };
 }

@@ -39,8 +39,8 @@ export class CertificationController {
   ) {}
 
   /**
-   * Ends the login of a waiting authorization request with success, or approves a device, for the
-   * synthetic user of the tests.
+   * Completes the login of a waiting authorization request, or approves a device, for the synthetic
+   * user of the tests.
    */
   @Post('complete-login')
   @Route({
@@ -60,7 +60,7 @@ export class CertificationController {
     this.#continue(request, response, next);
   }
 
-  /** Ends the login of a waiting authorization request, or of a device, as refused. */
+  /** Refuses the login of a waiting authorization request, or of a device. */
   @Post('deny-login')
   @Route({ summary: 'Denies the login of an authorization or a device (certification only)' })
   @HttpCode(200)

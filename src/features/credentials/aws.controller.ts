@@ -64,7 +64,7 @@ export class AwsController {
 
   /**
    * Issues a token to a caller with an access token in the Authorization header. A cookie does not
-   * authenticate here, because a browser sends its cookie with a GET that any page caused.
+   * authenticate this GET, because a browser sends its cookies with a GET that any page caused.
    */
   @Get()
   @Route({

@@ -1,7 +1,9 @@
 import type { Request, Response } from 'express';
 import { clientAddressOf } from '#platform/http/request/client-origin.js';
 
-/** The largest number of downloads at the same time: of all clients, and of one client address. */
+/**
+ * The largest number of downloads at the same time: of all clients, and of one client IP address.
+ */
 const MOST = { inAll: 64, forOne: 8 } as const;
 
 /** Counts the downloads that run, so that slow clients cannot keep files of the disk open. */
@@ -11,8 +13,8 @@ export class DownloadSlots {
 
   /**
    * Takes a slot until the response ends or the connection closes. Several requests can wait on one
-   * connection. If it closes, Node ends only the first of their responses, so this function ends
-   * the others.
+   * connection. If the connection closes, Node ends only the first of their responses, so this
+   * function ends the others.
    *
    * @returns false if no slot is free for the client, or the connection has ended already
    */

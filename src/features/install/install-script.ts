@@ -1,4 +1,6 @@
-/** A file of the command that a script installs, with its SHA-256 in hexadecimal. */
+/**
+ * A file of the `svc` command that an install script downloads, with its SHA-256 in hexadecimal.
+ */
 export interface InstalledFile {
   /** The path of the file in URLs of the server, such as `/static/svc.mjs`. */
   readonly path: string;
@@ -54,8 +56,8 @@ function assignments({ path, sha256, isReleased }: InstalledFile): string {
 }
 
 /**
- * Quotes a value for a shell. It drops quotation marks, because a URL, a path and a hash contain
- * none.
+ * Quotes a value for a shell. It drops single quotation marks, which the URLs, paths and hashes of
+ * the script never contain.
  */
 export function quoted(value: string): string {
   return `'${value.replaceAll("'", '')}'`;

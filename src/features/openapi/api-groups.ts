@@ -174,7 +174,7 @@ export const API: ApiDescription = {
   ],
 };
 
-/** The folder of the examples, which `test/api/openapi-examples.test.ts` records. */
+/** The folder of the examples, which `test/api/openapi-examples.test.ts` writes. */
 const EXAMPLES = new URL('examples/', import.meta.url);
 
 /** Reads the examples of all operations. */

@@ -23,13 +23,14 @@ const OVERLAP = { usual: 24, most: 72 } as const;
 const MOST_NAMED = 20;
 
 /**
- * The shortest prefix of a network that a token may allow, by the bits of an address: 8 for IPv4
- * (32 bits), 16 for IPv6 (128 bits). A shorter prefix would allow nearly every address.
+ * The shortest prefix of a network that a token may allow, by the number of bits of an IP address:
+ * 8 for IPv4 (32 bits), 16 for IPv6 (128 bits). A shorter prefix is refused, because it would allow
+ * very many IP addresses.
  */
 const SHORTEST_PREFIX = { 32: 8, 128: 16 } as const;
 
 /**
- * The IPv6 addresses that stand for IPv4 addresses (RFC 4291 §2.5.5.2). The service writes the
+ * The IPv6 addresses that stand for IPv4 addresses (RFC 4291 §2.5.5.2). The service writes the IP
  * address of such a client as IPv4, so a network of these IPv6 addresses would never match.
  */
 const MAPPED_IPV4 = new BlockList();

@@ -42,7 +42,7 @@ import {
 
 /**
  * `/api/v1/org/event-receivers`: the receivers of the audit log of the organization. Only the
- * answers to the creation and to the rotation of a webhook have its secret.
+ * answers to the creation of a receiver, and to the rotation of its secret, contain the secret.
  */
 @Controller('api/v1/org/event-receivers')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })

@@ -151,7 +151,7 @@ export type RotateSecret = z.output<typeof ROTATE_SECRET>;
 /** The path parameter of a receiver. A text that is no UUID gets 404, and not 400. */
 export const RECEIVER_ID = z.object({ id: z.string().describe('The id of the event receiver.') });
 
-/** The path parameters of a dead letter. */
+/** The path parameters of a dead letter, which is an event that the receiver did not take. */
 export const RECEIVER_LETTER_ID = RECEIVER_ID.extend({
   letter_id: z.string().describe('The id of the dead letter.'),
 });
@@ -222,7 +222,10 @@ const LETTER_JSON = z
   })
   .meta({ id: 'UndeliveredEvent', description: 'An event that its receiver did not take.' });
 
-/** A receiver with its figures, and with the events that it did not take (dead letters). */
+/**
+ * A receiver with the numbers of its events, and with the events that it did not take (dead
+ * letters).
+ */
 export const RECEIVER_STATE_JSON = RECEIVER_JSON.extend({
   waiting: z.int().meta({ description: 'Events that wait, counted up to 1,000.' }),
   oldest: time.meta({ description: 'The time of the oldest event that waits.' }),
@@ -264,7 +267,7 @@ export function madeReceiverJson({
   return { ...receiverJson(receiver), secret };
 }
 
-/** Renders a receiver with its figures and dead letters as JSON. */
+/** Renders a receiver with the numbers of its events, and with its dead letters, as JSON. */
 export function receiverStateJson(state: ReceiverState): z.output<typeof RECEIVER_STATE_JSON> {
   const { receiver, waiting, oldest, sent, failed, letters } = state;
   const dead_letters = letters.map(letterJson);

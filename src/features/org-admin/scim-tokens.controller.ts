@@ -28,8 +28,8 @@ interface TokensJson {
 }
 
 /**
- * `/api/v1/org/scim-tokens`: the SCIM tokens of the organization. Only the response to the creation
- * of a token has its secret.
+ * `/api/v1/org/scim-tokens`: the SCIM tokens of the organization. Of these routes, only the
+ * creation of a token returns its secret.
  */
 @Controller('api/v1/org/scim-tokens')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })

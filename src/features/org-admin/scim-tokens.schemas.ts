@@ -36,7 +36,7 @@ export type CreateToken = z.output<typeof CREATE_TOKEN>;
 /** The path parameter of a token. A text that is no UUID gets 404, and not 400. */
 export const TOKEN_ID = z.object({ id: z.string().describe('The id of the SCIM token.') });
 
-/** A SCIM token in the list of the API, without its secret. */
+/** A SCIM token in the JSON of the API, without its secret. */
 export const SCIM_TOKEN_JSON = z
   .object({
     id: z.string().describe('The id of the token.'),
@@ -56,7 +56,7 @@ export const SCIM_TOKEN_JSON = z
       .meta({ description: 'The id of the token that this one replaces.' }),
   })
   .meta({ id: 'ScimToken', description: 'A SCIM token, without its secret.' });
-/** The type of a token in the list of the API. */
+/** The type of a SCIM token in the JSON of the API. */
 export type ScimTokenJson = z.output<typeof SCIM_TOKEN_JSON>;
 
 /** A write of an identity provider by SCIM that was refused, or that was applied without a part. */

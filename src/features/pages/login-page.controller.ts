@@ -114,7 +114,7 @@ export class LoginPageController {
 }
 
 /**
- * Returns the address that starts a sign-in at an identity provider.
+ * Returns the path and query that start a sign-in at an identity provider.
  * @param hint the account that an application suggests; the identity provider gets it too
  */
 function departureTo(slug: string, redirectTo: string, hint: string | undefined): string {

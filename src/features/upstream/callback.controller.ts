@@ -42,8 +42,8 @@ export class CallbackController {
   ): Promise<void> {
     const returned = await this.providers.resume({
       url: new URL(request.originalUrl, this.#baseUrl),
-      // Without the cookie no `state` matches, because a `state` is bound to the browser that
-      // started the login.
+      // Without the cookie no `state` matches, because a `state` is bound to the browser that began
+      // the sign-in.
       browser: this.cookies.browserSecret(request) ?? '',
     });
     const signedIn = await this.upstreamLogin.signIn(returned, origin, previous);

@@ -54,7 +54,7 @@ export class SamlController {
   /**
    * Receives the response of a SAML provider from a browser. A browser sends no cookie with a POST
    * from another site, so the sign-in cannot be completed here. The answer redirects to a second
-   * address. The browser sends the cookies with which it began the sign-in to that address.
+   * URL, to which the browser sends the cookies with which it began the sign-in.
    */
   @Post('acs')
   @Route({
@@ -94,8 +94,8 @@ export class SamlController {
   ): Promise<void> {
     const returned = await this.providers.resume({
       url: new URL(request.originalUrl, this.#baseUrl),
-      // Without both cookies no `state` matches, because without them the browser is not the one
-      // that began the sign-in.
+      // Without both cookies no `state` matches, because a `state` is bound to the browser that
+      // began the sign-in.
       kept: this.#takeKept(request, response, query.request) ?? '',
       browser: this.cookies.browserSecret(request) ?? '',
     });

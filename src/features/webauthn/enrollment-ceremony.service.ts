@@ -44,8 +44,8 @@ export function userEntity(
 }
 
 /**
- * Verifies the registration of a new key by the rules for enrollment. The key gets the name that
- * the user chose, or else the name of its model.
+ * Verifies the attestation of a new key. A key that can verify its user, by PIN or fingerprint,
+ * must have done so. The key gets the name that the user chose, or else the name of its model.
  *
  * @throws DomainError attestation_rejected and the other causes of a refused key
  */

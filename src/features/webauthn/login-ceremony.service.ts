@@ -28,8 +28,8 @@ interface State {
 }
 
 /**
- * The origin of a login request: its session, or the browser if there is no session. The WebAuthn
- * ceremony is bound to this origin, so that another one cannot complete it.
+ * The sender of a login request: its session, or the browser if there is no session. The WebAuthn
+ * ceremony is bound to this sender, so that another one cannot complete it.
  */
 export interface LoginRequester {
   readonly session: LiveSession | undefined;

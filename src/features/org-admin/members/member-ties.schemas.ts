@@ -44,7 +44,7 @@ export type ReadmittedJson = z.output<typeof READMITTED_JSON>;
 
 /**
  * The answer to a request that separates a member from SCIM records: the member, and the ids of the
- * records to which the member was tied.
+ * records from which the member was separated.
  */
 export const PARTED_JSON = ENDED_MEMBER_JSON.extend({
   parted_from: z.array(z.guid()).describe('The ids of the records from which it was parted.'),
@@ -59,10 +59,10 @@ export type PartedJson = z.output<typeof PARTED_JSON>;
 export const GIVEN_ADDRESS_JSON = ENDED_MEMBER_JSON.extend({
   taken_from: z.guid().nullable().describe('The id of the member who had the address.'),
 }).meta({ id: 'GivenAddress', description: 'A SCIM record that got its withheld address.' });
-/** The type of the answer for a SCIM record that got its withheld address. */
+/** The type of the answer for a SCIM record that got its withheld e-mail address. */
 export type GivenAddressJson = z.output<typeof GIVEN_ADDRESS_JSON>;
 
-/** Renders the answer for a readmitted address as JSON. */
+/** Renders the answer for a readmitted e-mail address as JSON. */
 export function readmittedJson({ email, identities, givenTo }: Readmitted): ReadmittedJson {
   return { email, identities, given_to: givenTo };
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ListedSecret } from '#domain/admin/database-failover/reconciliation/listed-secrets.repository.js';
 
-/** The path parameter of a secret in the list. A text that is no UUID gets 404, and not 400. */
+/** The path parameter of a secret to confirm. A text that is no UUID gets 404, and not 400. */
 export const LISTED_ID = z.object({ id: z.string().describe('The id of the entry.') });
 
 /**

@@ -101,8 +101,8 @@ export function launcherOf(reach: OwnReach) {
 }
 
 /**
- * Returns in words the login names that a person may use on the hosts of a group; an empty text if
- * there is none.
+ * Returns in words the Unix accounts that a person may use on the hosts of a group; an empty text
+ * if there is none.
  */
 function logins({ logins: names }: { readonly logins: readonly string[] }): string {
   return names.length === 0 ? '' : `as ${names.join(' or ')}`;

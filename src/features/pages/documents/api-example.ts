@@ -76,7 +76,7 @@ function bodyParts(type: string, body: unknown): string[] {
 
 /**
  * Writes the line of `svc api`, which sends the token of `svc login --admin`. That token opens the
- * routes that accept an access token with a scope.
+ * routes that accept an access token with a scope. For any other route the result is undefined.
  */
 function svcLine({ method, path, operation }: Placed): string | undefined {
   const isForSession = operation.security.some((one) => 'dpop' in one);

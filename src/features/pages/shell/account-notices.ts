@@ -39,7 +39,7 @@ const TEXTS: Readonly<Record<string, readonly [text: string, href: string]>> = {
 
 /**
  * The text of a notice about a paused event receiver. The service pauses a receiver if the member
- * who set its address ({subject}) is no admin any more.
+ * who set its URL ({subject}) is no admin any more.
  */
 const PAUSED = [
   'The event receiver “{name}” is paused, because {subject} lost the access of an admin',

@@ -129,7 +129,7 @@ export const REFERENCE = 'bulkId:';
 
 /**
  * Lists the bulkIds to which an operation refers: in its path, as members of a group, as the
- * manager of a user, or between the brackets of a path of these.
+ * manager of a user, or in brackets after one of these attributes in the path of a PATCH.
  */
 export function referencesOf(operation: BulkOperation): string[] {
   const found: string[] = [];

@@ -31,10 +31,10 @@ import {
 
 /**
  * Runs the operations of a bulk request one after the other. Each is a request of its own, so that
- * an operation keeps its effect if a later one fails. An operation that refers to a resource of a
- * later operation runs after that operation, and so do the later changes of the same resource. If
- * users are each other's managers, the first one is created before its manager, and the id of the
- * manager is chosen in advance (RFC 7644 §3.7.1).
+ * an operation keeps its effect if a later one fails. An operation that refers to a resource that a
+ * later operation creates runs after that one. While it waits, later changes of the resource that
+ * it changes wait too. If users are each other's managers, the first one is created before its
+ * manager, and the id of the manager is chosen in advance (RFC 7644 §3.7.1).
  *
  * @returns the outcomes in the order of the request, without the operations that failOnErrors
  *   skipped
@@ -251,8 +251,8 @@ class BulkRun {
   }
 
   /**
-   * Returns the change of a manager that was written with a promised id; undefined if the manager
-   * has the promised id, or no id was promised.
+   * Returns the PATCH operation that corrects a manager that was written with a promised id;
+   * undefined if the manager has the promised id, or no id was promised.
    *
    * @param bulkIds the bulkIds of the users to whom ids were promised, by these ids
    */

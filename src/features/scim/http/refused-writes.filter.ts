@@ -13,7 +13,7 @@ const WRITES: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 
 /**
  * Records refused SCIM writes before it renders their error. Admins must see that a change in the
- * directory of their identity provider had no effect here.
+ * directory of their identity provider had no effect in this service.
  */
 @Catch()
 export class RefusedWrites implements ExceptionFilter {

@@ -112,7 +112,7 @@ export function replaceResource<Stored extends Tagged>(
 
 /**
  * Changes a SCIM resource by a PATCH and sends the resource. For a large group it sends 204 without
- * a body if the client asks for no certain attributes (RFC 7644 §3.5.2).
+ * a body, unless the client names the attributes that it wants (RFC 7644 §3.5.2).
  */
 export async function patchResource<Stored extends Tagged>(
   resource: ScimResource<Stored>,

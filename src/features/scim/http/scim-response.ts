@@ -19,9 +19,9 @@ export function sendJson(response: Response, status: number, json: string): void
 }
 
 /**
- * Sends a document in pieces. The next piece is made only after the client has read the previous
- * ones, so that a slow client keeps no database connection. The deadline of the request ends the
- * response.
+ * Sends a document in pieces. The next piece is made only after the connection has taken the
+ * previous ones, so that a slow client keeps no database connection. The deadline of the request
+ * ends the response.
  */
 export async function streamJson(
   response: Response,
@@ -80,15 +80,16 @@ function begin(response: Response, status: number): void {
 }
 
 /**
- * Writes a piece and waits until the client has read it. @returns false if the client has
- * disconnected
+ * Writes a piece. If the buffer of the response is full, it waits until the connection has taken
+ * the bytes in it.
+ * @returns false if the client has disconnected
  */
 async function isRead(response: Response, text: string): Promise<boolean> {
   if (!response.closed && !response.write(text)) await drained(response);
   return !response.closed;
 }
 
-/** Waits until the client has read all that was written, or has disconnected. */
+/** Waits until the connection has taken all buffered bytes, or the client has disconnected. */
 function drained(response: Response): Promise<void> {
   return new Promise((resolve) => {
     const settle = () => {

@@ -39,8 +39,8 @@ export class ScimSearchController {
   }
 
   /**
-   * Searches users and then groups, in pages by index. Each of the two is sorted by itself, because
-   * a page of one sorted list would need all resources before it.
+   * Searches users and then groups, in pages by index. Each type is sorted by itself, because a
+   * page of one sorted list of both types would need all resources before that page.
    *
    * @throws DomainError invalid_filter for attributes that neither type has, invalid_value,
    *   invalid_cursor

@@ -1,9 +1,9 @@
 import type { ResourceSchema } from '../language/scim-language.js';
 
 /**
- * Tells where an attribute is stored that is not in the JSON: in a column or in related rows, as
- * SQL expressions. The expressions come from a repository and never from a client, so that they are
- * safe to execute.
+ * Tells where an attribute is stored that is not in the JSON column: in a column or in related
+ * rows, as SQL expressions. The expressions come from a repository and never from a client, so that
+ * they are safe to execute.
  */
 export type Field =
   | {
@@ -25,7 +25,8 @@ export type Field =
 export interface FilterFields {
   readonly resource: ResourceSchema;
   /**
-   * The attributes that are not in the JSON, by their path: `userName`, `meta.created`, `members`.
+   * The attributes that are not in the JSON column, by their path: `userName`, `meta.created`,
+   * `members`.
    */
   readonly columns: Readonly<Record<string, Field>>;
   /**

@@ -48,7 +48,7 @@ const FIELDS: FilterFields = {
 };
 /**
  * The SQL of the unique index for each attribute that is unique in an organization; `id` needs
- * none. `KEYS` are further attributes with an index.
+ * none, because it is the primary key. `KEYS` are further attributes with an index.
  */
 const UNIQUE: UniqueKeys = {
   id: undefined,

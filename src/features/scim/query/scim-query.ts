@@ -136,8 +136,9 @@ function integer(fields: Fields, name: string, code?: ErrorCode): number | undef
 }
 
 /**
- * Returns a list of names as one text, separated by commas. The value is such a text in the query
- * of a GET, and an array in the body of a search. Returns undefined if the parameter is missing.
+ * Returns a list of names as one text, separated by commas. The value of the parameter is such a
+ * text in the query of a GET, and an array in the body of a search. Returns undefined if the
+ * parameter is missing.
  */
 function nameList(fields: Fields, name: string): string | undefined {
   const value = fields.get(name);

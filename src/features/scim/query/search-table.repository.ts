@@ -21,7 +21,7 @@ export interface ScimSearch {
   readonly page:
     | { readonly kind: 'index'; /** From 1. */ readonly startIndex: number }
     | { readonly kind: 'cursor'; /** Empty for the first page. */ readonly cursor: string };
-  /** True if the response shows attributes of users that are only in the JSON. */
+  /** True if the response shows attributes of users that are only in the JSON column. */
   readonly withAttributes: boolean;
   /** True if the response, or the version of a user in it, needs the groups of users. */
   readonly withRelations: boolean;
@@ -70,9 +70,9 @@ interface Within {
 }
 
 /**
- * Searches a table within one organization. A page costs one statement, and a second one to count
- * if the page does not show the total. Resources with equal sort values are in the order of their
- * ids, so that the order is the same on every page.
+ * Searches a table within one organization. A page needs one statement, and a second one to count
+ * the matches if the total does not follow from the page. Resources with equal sort values are in
+ * the order of their ids, so that the order is the same on every page.
  *
  * The statements are written so that wrong statistics of PostgreSQL cannot lead to a slow plan:
  *
@@ -185,8 +185,8 @@ async function findOne<Row extends Position, Resource>(
 }
 
 /**
- * Reads the resources of a page. One more is returned if there is a next page, so that the caller
- * knows it.
+ * Reads the resources of a page. One resource more is returned if there is a next page, so that the
+ * caller can tell.
  */
 function findPage<Row extends Position>(
   tx: EntityManager,

@@ -3,9 +3,10 @@ import type { Attribute, AttributeReference } from '../language/scim-language.js
 import type { FilterFields } from './filter-fields.js';
 
 /**
- * The number of characters by which an attribute without a column is sorted. The number is limited,
- * because a cursor contains them and must fit into the request line. Attributes with a column have
- * at most 512 units of UTF-16, and are sorted by the whole text, as in their index.
+ * The number of leading characters by which an attribute without a column of its own is sorted. The
+ * number is limited, because a cursor contains them and must fit into the request line. Attributes
+ * with a column have at most 512 units of UTF-16, and are sorted by the whole text, as in their
+ * index.
  */
 const MOST_CHARACTERS = 256;
 

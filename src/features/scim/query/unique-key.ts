@@ -3,7 +3,7 @@ import type { Filter } from '../language/scim-language.js';
 /**
  * The attributes, by their paths, that have unique values among the resources of an organization,
  * each with the SQL expression of its unique index. The expression joins the id of the organization
- * and the value in lower case to one text. `id` needs no expression.
+ * and the value in lower case to one text. `id` needs no expression, because it is the primary key.
  */
 export type UniqueKeys = Readonly<Record<string, string | undefined>>;
 

@@ -67,9 +67,9 @@ const LISTED =
   'id, user_name, external_id, active, email, version, created_at, updated_at, sort_value';
 
 /**
- * Returns the SQL that reads the users of `listed`, in their order, until {@link MOST_TEXT}
- * characters are reached. The first user is always read with all parts. Users after the limit are
- * read without attributes and groups, and are completed later.
+ * Returns the SQL that reads the users of the table expression `listed`, in their order, until
+ * {@link MOST_TEXT} characters are reached. The first user is always read with all parts. Users
+ * after the limit are read without attributes and groups, and are completed later.
  */
 function showUsers(parts: UserParts): string {
   const { attributes, groups } = textsOf(parts);
@@ -96,7 +96,7 @@ function showUsers(parts: UserParts): string {
 
 /**
  * The SQL of the unique index for each attribute that is unique in an organization; `id` needs
- * none. `KEYS` are further attributes with an index.
+ * none, because it is the primary key. `KEYS` are further attributes with an index.
  */
 const UNIQUE: UniqueKeys = {
   id: undefined,

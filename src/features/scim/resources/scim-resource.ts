@@ -74,8 +74,8 @@ export interface ResourceType<Stored extends Tagged, Next, Listed> {
    */
   renderList(orgId: string, listed: readonly Listed[], query: ScimQuery): string | JsonPieces;
   /**
-   * Returns true if the response to a PATCH shows the resource even if the client asks for no
-   * attributes.
+   * Returns true if the response to a PATCH shows the resource even if the client names no
+   * attributes that it wants.
    */
   isShownAfterPatch(orgId: string, stored: Stored): Promise<boolean>;
 }

@@ -88,8 +88,8 @@ export class UserResource implements ResourceType<DirectoryUser, NextUser, Liste
   }
 
   /**
-   * Returns listed users as pieces of JSON. Users that were not completely read with the list are
-   * read now, and a user who was deleted meanwhile is left out.
+   * Returns listed users as pieces of JSON. Users that the search did not read with all their parts
+   * are read now, and a user who was deleted meanwhile is left out.
    */
   async *#pieces(orgId: string, listed: readonly ListedUser[], query: ScimQuery): JsonPieces {
     let count = 0;
@@ -119,7 +119,7 @@ export class UserResource implements ResourceType<DirectoryUser, NextUser, Liste
   }
 }
 
-/** Returns the listed users that were completely read with the list. */
+/** Returns those listed users that the search read with all their parts. */
 function readOf(listed: readonly ListedUser[]): DirectoryUser[] {
   return listed.flatMap(({ user }) => user ?? []);
 }

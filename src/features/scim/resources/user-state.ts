@@ -58,7 +58,7 @@ export function stateAfter(
   const before = signInAddress(readStored(storedUser(current)));
   const { email } = next;
   const isTaken = email !== before || (email !== null && named.some((each) => holds(each, email)));
-  // A SCIM record can take over a member who signed in before. The member then keeps the old
+  // A SCIM record can take over a member who signed in before. The member then keeps the old e-mail
   // address only as long as the record names this address.
   const isKept = current.email === null || namesAddress(next, current.email);
   return isTaken || !isKept ? next : { ...next, email: current.email };

@@ -144,8 +144,8 @@ function addressFields(current: Registration | undefined): FormField[] {
 }
 
 /**
- * The text of the choice that leaves the method to the server. The function `completed` fills in
- * this default at the registration.
+ * The text of the choice that leaves the authentication method to the server. The function
+ * `completed` fills in this default at the registration.
  */
 const DEFAULT_METHOD = 'The default: client_secret_basic, with FAPI 2.0 private_key_jwt';
 

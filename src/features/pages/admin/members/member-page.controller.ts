@@ -95,8 +95,8 @@ const RELATIONS = {
 } as const satisfies Record<RelatedMember['relation'], string>;
 
 /**
- * Returns which separation from other accounts the page can offer; undefined if the member is tied
- * to no other account.
+ * Returns the kind of tie to another account that the page offers to end: a twin, a take-over or a
+ * linked record; undefined if there is none.
  */
 function partingOf({ ties, scimManaged }: MemberRecord['member']) {
   if (ties.twinOf.length > 0) return 'twin';

@@ -148,8 +148,8 @@ function shown(member: ListedMember) {
 }
 
 /**
- * Lists in words how a member is tied to other accounts, and whether an e-mail address of the
- * member cannot be used to sign in.
+ * Lists in words how a member is tied to other accounts (as a twin, by a link or a take-over), and
+ * whether an e-mail address of the member cannot be used to sign in.
  */
 function tiedWords({ email, ties }: ListedMember): string[] {
   const words: [boolean, string][] = [

@@ -13,8 +13,8 @@ import { showToAdmin } from '../../shell/show-page.js';
 import { reachWords } from '../access/rule-words.js';
 
 /**
- * The query of the page: a part of the name of a target to search for, and the position in the
- * list. An empty field of the form is left out.
+ * The query of the page: a part of the name of a target to search for, and the position after which
+ * the page begins. An empty field of the form is left out.
  */
 const PAGE_QUERY = z.preprocess((query) => {
   const filled = Object.entries(query ?? {}).filter(([, value]) => value !== '');

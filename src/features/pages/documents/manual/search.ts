@@ -39,7 +39,7 @@ const MOST_TERMS = 24;
 /**
  * Finds the pages that fit a question, the best first, each once.
  *
- * @param question words in any order; nothing is found if it has none but stop words
+ * @param question words in any order; nothing is found if all of them are stop words
  * @param limit the most pages
  */
 export function searchPages(index: SearchIndex, question: string, limit: number): FoundPage[] {
