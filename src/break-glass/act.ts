@@ -90,7 +90,7 @@ async function onePerson(
 
 /**
  * Shows the person, and what the command would end (sessions, certificates and so on). Then it asks
- * the operator to type the address of the person, unless `--yes` was given.
+ * the operator to type the e-mail address of the person, unless `--yes` was given.
  *
  * @throws Refused if the operator types another text, or if standard input has ended
  */

@@ -120,9 +120,9 @@ const NAMES = {
 };
 
 /**
- * Parses the command line.
+ * Parses the command line of this program into a command with its options.
  *
- * @throws WrongArguments
+ * @throws WrongArguments if the command line is not a valid command
  */
 export function readCommand(args: readonly string[]): GlassCommand {
   const { positionals, has, value } = sortArguments(args, NAMES);

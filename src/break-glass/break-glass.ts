@@ -65,8 +65,9 @@ function explain(error: unknown): string {
 }
 
 /**
- * The milliseconds for which the command `archive` waits for an answer: PostgreSQL first sorts a
- * whole month, which has no limit on the server. Only a server that vanished takes so long.
+ * The milliseconds for which the command `archive` waits for an answer of PostgreSQL, which sorts
+ * the events of a whole month first. No setting of PostgreSQL limits the time of that sort. The
+ * wait is so long that only a database server that has vanished exceeds it.
  */
 const ANSWER_OF_ARCHIVE = 6 * 3_600_000;
 
@@ -123,7 +124,7 @@ async function run(
   }
 }
 
-/** Runs a command that copies events of the audit log to another place. */
+/** Runs a command that copies events of the audit log into a file or an object store. */
 async function copyEvents(
   command: ArchiveCommand | SealedExportCommand,
   dataSource: DataSource,
@@ -155,7 +156,8 @@ async function tellIfUnseen(
   terminal: OperatorTerminal,
 ): Promise<void> {
   if (recorded.length === 0) return;
-  // The change itself is committed, so a fault of the database here must not make the command fail.
+  // The change is already committed, so that a fault of the database during the wait must not make
+  // the command fail.
   if (await waitForWitness(dataSource.manager, recorded, systemClock).catch(() => false)) return;
   terminal.say(
     'No running process of the service has seen this change. If the database fails over soon and loses it, repeat the command.',

@@ -168,9 +168,9 @@ async function checkParts(
 }
 
 /**
- * Warns of each twin of a SCIM record. A twin is a member who signed in with the address of the
- * record, and who loses access together with the record. If the two are different people, an admin
- * must separate them.
+ * Warns of each twin of a SCIM record. A twin is a member who signed in with the e-mail address of
+ * the record, and who loses access together with the record. If the two are different people, an
+ * admin must separate them.
  */
 async function checkTwins(
   findings: Findings,

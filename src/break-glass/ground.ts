@@ -9,15 +9,15 @@ import { createLogger } from '#platform/telemetry/pino-options.js';
 import { terminalOf, type OperatorTerminal } from './operator/terminal.js';
 
 /**
- * The value of the kernel's login uid for a process that no login started, such as a daemon: -1 in
- * 32 bits.
+ * The value of the kernel's login uid for a process outside of a login session, such as a daemon:
+ * -1 in 32 bits.
  */
 const NO_LOGIN = 0xffffffff;
 
 /**
  * Returns the operator who runs the command, for the audit log: the user id and its name, the user
  * id of the login session (which `sudo` does not change), and the host. The variable `SUDO_USER` is
- * recorded as a claim, because any user can set it.
+ * recorded only as a claim (`claimedUser`), because any user can set it.
  */
 export function operatorOf(environment: Environment): MachineOperator {
   const uid = process.getuid?.() ?? -1;
@@ -39,8 +39,8 @@ function nameOf(uid: number): string {
 }
 
 /**
- * Reads the user id of the login session from the kernel; undefined if no login started this
- * process, or if the system is not Linux.
+ * Reads the user id of the login session from the kernel; undefined if this process belongs to no
+ * login session, or if the system is not Linux.
  */
 function readLoginUid(): number | undefined {
   try {

@@ -22,7 +22,7 @@ export interface ReconcileParts {
 const WORD = 'reconcile';
 
 /**
- * Ends all access that the database has on record: every session, token and certificate of every
+ * Ends all access that is stored in the database: every session, token and certificate of every
  * organization. The service does the same by itself if it finds that a failover of the database
  * lost commits. The operator must type {@link WORD} to confirm, unless `--yes` was given.
  *

@@ -29,7 +29,7 @@ export interface ArchiveCopy {
   isThere(): Promise<boolean>;
   /**
    * Writes the copy. If an earlier call was interrupted, this call continues its work.
-   * @param linesAfter returns the lines of the events that follow a place in the log
+   * @param linesAfter returns the lines of the events that follow a position in the audit feed
    */
   write(linesAfter: (place: FeedPlace) => AsyncIterable<string>): Promise<void>;
   /** Reads the bytes of the copy, so that they can be compared with the log. */

@@ -26,7 +26,8 @@ export async function isThere(path: string): Promise<boolean> {
 /**
  * Prepares the file of an interrupted copy for further lines. An incomplete last line, which a
  * killed process left, is cut off. The file is made if it does not exist.
- * @returns the place in the log of the last event in the file; FIRST_PLACE if the file is empty
+ * @returns the position in the audit feed of the last event in the file; FIRST_PLACE if the file is
+ *   empty
  */
 export async function continueAfter(path: string): Promise<FeedPlace> {
   const file = await open(path, 'a+', 0o600);
@@ -110,7 +111,8 @@ export async function compare(
   } finally {
     await inCopy.return(undefined);
   }
-  // The copy has as many bytes, unless it lacks its last newline.
+  // All lines are equal, so that the copy has as many bytes as the log, unless its last newline is
+  // missing.
   if (seen.bytes !== bytes) return rows;
   return { rows, bytes, sha256: hash.digest('hex') };
 }

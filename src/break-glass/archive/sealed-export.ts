@@ -8,7 +8,10 @@ import { systemClock } from '#platform/clock/clock.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 import type { DataSource } from '#platform/database/statements/typeorm.js';
 
-/** The parsed command `sealed-export`, which writes the Merkle tree of the deployment. */
+/**
+ * The parsed command `sealed-export`, which writes the leaves of the Merkle tree that seals the
+ * audit events without an organization.
+ */
 export interface SealedExportCommand {
   readonly name: 'sealed-export';
   /** The path of the new file. */
@@ -21,7 +24,8 @@ export interface SealedExportCommand {
  * are the events without an organization and the checkpoints of organizations, which no admin of an
  * organization can read.
  *
- * @param retention the days for which events of a class are kept, which explain missing events
+ * @param retention the days for which events of each class are kept, so that `svc audit verify` can
+ *   tell why old events are missing
  * @throws Error if the file exists or cannot be written
  */
 export async function sealedExport(

@@ -17,7 +17,7 @@ import { clockFinding, SKEW, SKEW_OF_PROVIDER, type Findings } from '../operator
 import { askForRedirect } from './redirect.js';
 
 /**
- * The longest wait, in milliseconds, for a name server or for the public address of the service.
+ * The longest wait, in milliseconds, for an answer of a name server or of the service's public URL.
  */
 const PATIENCE = 5000;
 
@@ -31,8 +31,9 @@ const origin = { baseUrl: TABLE.http.baseUrl };
 const trust = { extraCaCerts: TABLE.upstream.extraCaCerts };
 
 /**
- * Checks the public address: its form, the DNS records of its host, and its certificate. Problems
- * with DNS and the certificate are only warnings, because the host may not be reachable yet.
+ * Checks the public URL of the service: its form, the DNS records of its host, and the certificate.
+ * Problems with DNS and the certificate are only warnings, because the host may not be reachable
+ * yet.
  */
 export const checkAddress: AnswerCheck = async (answers, findings) => {
   const read = await findings.of(
@@ -175,8 +176,8 @@ export const checkDatabase: AnswerCheck = async (answers, findings) => {
 };
 
 /**
- * Checks that the folder of the service's files exists, that this user can write there, and that no
- * other user can enter it.
+ * Checks that the folder of the service's files exists, that the user who runs the command can
+ * write there, and that no other user can enter it.
  */
 export const checkFolder: AnswerCheck = async (answers, findings) => {
   await findings.of(

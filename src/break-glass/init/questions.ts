@@ -18,7 +18,7 @@ export const DEFAULTS: Environment = {
   SVC_IDPS: 'corp',
 };
 
-/** Returns the question for the public address. */
+/** Returns the question for the public URL of the service. */
 export function addressQuestions(): readonly Question[] {
   return [
     {
@@ -30,7 +30,7 @@ export function addressQuestions(): readonly Question[] {
 
 /**
  * Returns the questions for the first identity provider of SVC_IDPS. For a SAML provider, the only
- * question is the address of its metadata.
+ * question is the URL of its metadata.
  */
 export function providerQuestions(answers: Environment): readonly Question[] {
   const [slug = 'corp'] = slugsOf(answers);

@@ -64,8 +64,8 @@ async function readAnswer(
     return await Promise.race([lines.question(question), ended]);
   } finally {
     lines.close();
-    // On a terminal the user's Enter has already moved to a new line, so only other input needs one
-    // here.
+    // On a terminal the user's Enter has already moved to a new line, so a newline is written only
+    // if the input is no terminal.
     if (stdin.isTTY !== true) stderr.write('\n');
   }
 }
