@@ -3,7 +3,7 @@ import { VARIABLES } from '#platform/config/table/settings.js';
 import type { Variable } from '#platform/config/table/variable.js';
 import { listItem } from './markdown.js';
 
-/** Writes the page of all environment variables from their table. */
+/** Returns the Markdown of the page of all environment variables, from the table of variables. */
 export function configurationPage(): string {
   return `# Configuration
 

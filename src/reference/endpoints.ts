@@ -3,7 +3,7 @@ import type { AuthRule, RoutePolicy } from '#platform/http/routing/route-policy.
 import { TIERS } from '#platform/rate-limit/buckets/tiers.js';
 import { listItem } from './markdown.js';
 
-/** A page of routes, by the beginnings of their paths. */
+/** A page of the reference. It lists the routes whose paths begin with one of `paths`. */
 interface Part {
   readonly file: string;
   readonly title: string;
@@ -11,7 +11,10 @@ interface Part {
   readonly paths: readonly string[];
 }
 
-/** The pages, in the order in which they choose their routes. The last one has all others. */
+/**
+ * The pages in order. A route is on the first page that lists its path; the last page lists every
+ * path.
+ */
 const PARTS: readonly Part[] = [
   {
     file: 'endpoints-organization.md',
@@ -39,7 +42,7 @@ const PARTS: readonly Part[] = [
   },
 ];
 
-/** Writes the pages of all endpoints from the table of routes, by the names of their files. */
+/** Returns the Markdown of the pages of all endpoints, by file name. */
 export function endpointsPages(routes: readonly CompiledRoute[]): Readonly<Record<string, string>> {
   const byPart = Map.groupBy(routes.toSorted(byPath), ({ template }) =>
     PARTS.find(({ paths }) => paths.some((path) => template.startsWith(path))),
@@ -74,7 +77,8 @@ ${tiers()}
 type Facts = Readonly<Record<string, string>>;
 
 /**
- * Writes a page. It states the most frequent value of each fact once, and the others in the rows.
+ * Returns the Markdown of a page. It states the most frequent value of each fact once, and the
+ * other values in the rows.
  */
 function pageOf({ title, about }: Part, routes: readonly CompiledRoute[]): string {
   const rows = routes.map(({ policy }) => factsOf(policy));

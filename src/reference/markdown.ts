@@ -1,7 +1,7 @@
 /** The width at which the lines of a document wrap. */
 const WIDTH = 100;
 
-/** Writes an item of a Markdown list, wrapped between words. */
+/** Returns an item of a Markdown list, wrapped between words. */
 export function listItem(text: string): string {
   const lines: string[] = [];
   let line = '-';

@@ -11,7 +11,9 @@ import { AppModule, type CompositionRoot } from '../app.module.js';
 import { configurationPage } from './configuration.js';
 import { endpointsPages } from './endpoints.js';
 
-/** An environment in which every optional route exists. Nothing connects to its addresses. */
+/**
+ * The environment variables with which every optional route exists. No service starts with them.
+ */
 const ENVIRONMENT = {
   SVC_JWT_SECRET: 'the secret of a service that never starts',
   SVC_METRICS_BEARER_TOKEN: 'a token so that the metrics have a route',

@@ -7,10 +7,10 @@ const LONGEST_MS = 30_000;
 const STEADY_MS = 60_000;
 
 /**
- * Returns the number of ends in a row of a worker, including the present one. An end after a minute
- * of service begins the count at 1 again.
+ * Returns how many times in a row a worker has ended, this time included. If the worker served for
+ * a minute before it ended, the count begins again at 1.
  *
- * @param ends the number of ends in a row before this one
+ * @param ends how many times in a row the worker had ended before
  * @param servedMs the milliseconds for which the worker served; 0 if it never did
  */
 export function endsInARow(ends: number, servedMs: number): number {
@@ -18,8 +18,8 @@ export function endsInARow(ends: number, servedMs: number): number {
 }
 
 /**
- * Returns the milliseconds to wait before a worker is started again. The wait doubles with each end
- * in a row, so that a worker that always fails does not use up the machine.
+ * Returns the milliseconds to wait before a worker is started again. The wait doubles each time
+ * that the worker ends again, so that a worker that always fails does not use up the machine.
  */
 export function restartDelay(ends: number): number {
   return Math.min(LONGEST_MS, FIRST_MS * 2 ** (ends - 1));

@@ -125,8 +125,8 @@ export class WorkerPool {
     }
     place.process = worker;
     worker.on('message', (message: FromWorker) => void this.#receive(place, worker, message));
-    // Some errors of the system are thrown above, such as ENOMEM. Others, such as EAGAIN, are an
-    // event without a process, and no `exit` follows.
+    // Some errors of the operating system, such as ENOMEM, are thrown by `fork` above. Others, such
+    // as EAGAIN, arrive as this event, for a worker without a process that never emits `exit`.
     worker.on('error', (fault) => {
       if (worker.process.pid === undefined) this.#leaveUnstarted(place, fault);
       else this.log.error(`worker ${place.number}: ${fault.message}`);

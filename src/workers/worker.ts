@@ -61,8 +61,8 @@ export class Worker {
 
   /**
    * Sends the metrics once more before this worker ends, so that no count is lost. Nest calls it
-   * after the last request. It waits until the primary process has them, because the primary
-   * process may see the end of the worker before its last message.
+   * after the last request. This method waits until the primary process has the metrics, because
+   * the primary process may see the end of the worker before its last message.
    */
   async onApplicationShutdown(): Promise<void> {
     if (!this.#metrics || !process.connected) return;
@@ -93,8 +93,8 @@ async function answer(id: number, metrics: Pick<ServiceMetrics, 'export'>): Prom
 }
 
 /**
- * Sends a message to the primary process. If that has ended, the message is dropped, because this
- * process ends then as well.
+ * Sends a message to the primary process. If the primary process has ended, the message is dropped,
+ * because this process ends then as well.
  */
 function tell(message: FromWorker): void {
   if (process.connected) process.send?.(message);
