@@ -60,8 +60,9 @@ import { WebAuthnModule } from './features/webauthn/webauthn.module.js';
 import { LISTENER_PLAN, Listeners, type ListenerPlan } from './listeners.service.js';
 
 /**
- * The decisions about the application that its composition root makes in code, and that no variable
- * can change. There is a composition root for production, one for the demo and one for the tests.
+ * The decisions about the application that its composition root makes in code, and that no
+ * environment variable can change. There is a composition root for production, one for the demo and
+ * one for the tests.
  */
 export interface CompositionRoot extends ListenerPlan {
   readonly composition: Composition;
@@ -92,13 +93,19 @@ export interface CompositionRoot extends ListenerPlan {
   readonly worker?: WorkerPart | undefined;
 }
 
-/** The parts of the application that differ in a worker. */
+/**
+ * The parts of the application that differ in a worker, which is a process that serves requests on
+ * the port that it shares with other workers.
+ */
 export interface WorkerPart extends OnApplicationShutdown {
   readonly database: PreparedDatabase;
   readonly gatherMetrics: GatherMetrics;
 }
 
-/** The injection token of the {@link WorkerPart}. Nest calls it at the end of the application. */
+/**
+ * The injection token of the {@link WorkerPart}. Nest calls its shutdown method when the
+ * application stops.
+ */
 const WORKER = Symbol('WorkerPart');
 
 /** The module of the application. It lists the features. */
@@ -106,8 +113,8 @@ const WORKER = Symbol('WorkerPart');
   '/v1/*': { errors: 'problem', protectedResource: true, query: 'strict' },
   '/api/*': { errors: 'problem', protectedResource: true },
   '/api/v1/*': { query: 'strict' },
-  // The modules that serve the next two paths may be switched off. So the rules for these paths are
-  // declared here, and apply in any case.
+  // The modules that serve the next two paths may be switched off by the configuration. The rules
+  // for these paths are declared here, so that they apply even then.
   '/certification/*': { tier: 'general', errors: 'problem' },
   '/metrics': { hosts: 'any' },
   // Requests for unknown paths below /admin count against the same rate limit as the pages for

@@ -126,7 +126,7 @@ async function createNest({
 
 /**
  * Makes the two edges, which are the handlers that get each request first, before Express: that of
- * the application, and that of the plain listener beside TLS, which only redirects to https.
+ * the application, and that of the plain HTTP listener beside TLS, which only redirects to https.
  */
 function edgesOf(parts: Parts): Edges {
   const { nest, config } = parts;

@@ -14,8 +14,8 @@ import { TierGuard } from '#platform/rate-limit/tier.guard.js';
 @Module({})
 export class EdgeModule {
   /**
-   * @param accessPolicy the module that exports the AccessPolicy, which is not in the platform
-   *   because the platform knows no users
+   * @param accessPolicy the module that exports the AccessPolicy, which decides which callers a
+   *   route admits; `domain/sessions` implements it, because the platform knows no users
    */
   static forRoot(accessPolicy: Type): DynamicModule {
     return {

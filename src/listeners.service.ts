@@ -31,13 +31,13 @@ export interface ListenerPlan {
   readonly ports: { readonly https: number; readonly http: number };
   /**
    * The hosts to listen on if TLS is not configured, instead of the host of SVC_LISTEN_ADDR. If
-   * this machine lacks the address of any host but the first, the start goes on without it. In
-   * production the list is empty.
+   * this machine lacks the IP address of a host, the start goes on without that host, unless it is
+   * the first one. In production the list is empty.
    */
   readonly hosts: readonly string[];
   /** The time-outs of clients. In production they are EDGE_TIMEOUTS. */
   readonly timeouts: EdgeTimeouts;
-  /** The ports are shared with the other workers of the service; undefined without workers. */
+  /** The facts by which this worker shares the ports with others; undefined without workers. */
   readonly shared?: SharedPorts | undefined;
 }
 
@@ -98,7 +98,9 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
   readonly #servers: Server[] = [];
   readonly #tlsServers: { readonly server: TlsServer; readonly options: TlsOptions }[] = [];
   readonly #logger = new Logger('listeners');
-  /** True once all ports are bound. Until then SIGHUP is noted, and handled after it. */
+  /**
+   * True once all ports are bound. A SIGHUP before that is only noted, and is handled afterwards.
+   */
   #isOpen = false;
   #wasHungUp = false;
   /** The certificate and key that are in use; undefined without TLS. */
@@ -266,8 +268,8 @@ function withMaterial(options: TlsOptions, { cert, key }: TlsMaterial): TlsOptio
 }
 
 /**
- * Returns true if a listener failed because this machine does not have its address, such as ::1
- * without IPv6.
+ * Returns true if a listener failed because this machine does not have the IP address to listen on,
+ * such as ::1 without IPv6.
  */
 function isMissingHere(error: unknown): boolean {
   return error instanceof CannotListen && ['EADDRNOTAVAIL', 'EAFNOSUPPORT'].includes(error.code);

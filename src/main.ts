@@ -11,7 +11,7 @@ import type { Worker } from '#entry/worker.js';
 
 requireNode();
 outliveHangUps();
-// The primary process ends its workers.
+// A worker needs no handler for early signals, because the primary process ends its workers.
 if (!isWorker) endAtEarlySignals();
 const given = argumentsOfService('main.js');
 keepCompiledCode();

@@ -11,8 +11,8 @@ import { VERSION } from '#platform/text/service-version.js';
 export type StartUpFacts = Pick<Config, 'http' | 'database' | 'upstream'>;
 
 /**
- * Returns one line about the start: version, address, database and identity providers, without
- * secrets.
+ * Returns one line about the start: version, base URL, port, database and identity providers,
+ * without secrets.
  */
 export function startUpLine({ http, database, upstream }: StartUpFacts, port: number): string {
   const providers = upstream.providers.map(({ slug }) => slug).join(', ') || 'none';

@@ -20,8 +20,9 @@ export async function runOrExit(start: () => Promise<void>): Promise<void> {
 }
 
 /**
- * Lets the process outlive SIGHUP, which would end it until its listeners are open. A reload of the
- * unit must not stop a service that still migrates. The listeners read the certificate later.
+ * Makes the process ignore SIGHUP until its listeners handle the signal. Otherwise a reload of the
+ * systemd unit would end a service that still migrates the database. The listeners read the
+ * certificate later anyway.
  */
 export function outliveHangUps(): void {
   process.on('SIGHUP', () => undefined);
