@@ -68,8 +68,8 @@ export class ApplicationNotices {
   }
 
   /**
-   * Reads, by kind, the statistics of the notices that are sent to the applications of an
-   * organization.
+   * Reads the statistics of the notices to the applications of an organization. Each kind of
+   * notice, such as logout notices, has its own entry.
    */
   async figures(orgId: string): Promise<readonly NoticeFigures[]> {
     const figures = await this.managedApplications.read((tx) =>

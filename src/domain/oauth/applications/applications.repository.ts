@@ -40,7 +40,7 @@ export interface ClientApplication {
   readonly approvedUris: readonly string[] | null;
 }
 
-/** Facts about an application that a list shows in addition. */
+/** Facts that a list of applications shows in addition to a {@link ClientApplication}. */
 export interface ApplicationFacts {
   /** The e-mail address of the owner; null if there is no owner, or the owner has no address. */
   readonly ownerEmail: string | null;
@@ -129,8 +129,8 @@ export async function listApplications(
 }
 
 /**
- * Reads the additional facts about some applications. The result has the facts by the id of the
- * application.
+ * Reads the additional facts about some applications. The keys of the returned map are the ids of
+ * the applications.
  */
 export async function listApplicationFacts(
   tx: EntityManager,
@@ -274,9 +274,9 @@ export async function isProvenResource(tx: EntityManager, id: string): Promise<b
 }
 
 /**
- * Ends the clusters at a domain, or at a host below it, if their organization has not proven the
- * domain to which the host belongs. If several parent domains of the host are proven, the longest
- * one decides.
+ * Deletes the Kubernetes clusters at a domain, or at a host below it, if their organization has not
+ * proven the domain to which the host belongs. If several parent domains of the host are proven,
+ * the longest one decides.
  *
  * @param whose `own` for the clusters of the organization, because it lost the domain; `others` for
  *   those of all other organizations, because the organization has proven the domain
@@ -310,9 +310,9 @@ export async function findCluster(
 }
 
 /**
- * Returns the SQL of the id of the organization that has proven the domain to which the host of a
- * cluster belongs. If several parent domains of the host are proven, the longest one decides. The
- * SQL gives NULL if none is proven.
+ * Returns the SQL that finds which organization has proven the domain of a cluster's host. If
+ * several parent domains of the host are proven, the longest one decides. The SQL gives the id of
+ * the organization, or NULL if no such domain is proven.
  */
 function nearestOwner(cluster: SqlFragment): SqlFragment {
   const host = fragment`resource_host(${cluster}.resource)`;

@@ -1,6 +1,6 @@
 import type { ApplicationType } from './registration.js';
 
-/** The paths of the OAuth endpoints, by the OAuth library's names of the endpoints. */
+/** The paths of the OAuth endpoints. The keys are the names in the library `oidc-provider`. */
 export const ENDPOINT_PATHS = {
   authorization: '/oauth/authorize',
   pushed_authorization_request: '/oauth/par',
@@ -15,9 +15,9 @@ export const ENDPOINT_PATHS = {
   end_session: '/oauth/logout',
 } as const;
 
-/** An address of the service that is entered into the settings of an application. */
+/** A URL of this service that a user enters into the settings of an application. */
 export interface Endpoint {
-  /** The name of the address in the metadata of OpenID Connect Discovery (§3). */
+  /** The name of the URL in the metadata of OpenID Connect Discovery (§3). */
   readonly name: string;
   readonly label: string;
   readonly address: string;
@@ -41,7 +41,10 @@ const NAMED = {
 
 const SIGN_IN = ['authorization', 'token', 'userinfo', 'jwks', 'end_session'] as const;
 
-/** The endpoints that an application of each type calls. A cluster only verifies tokens. */
+/**
+ * The endpoints that an application of each type calls. A cluster only verifies tokens, so it needs
+ * the public keys alone.
+ */
 const CALLED: Readonly<Record<ApplicationType | 'kubernetes', readonly (keyof typeof NAMED)[]>> = {
   web: [...SIGN_IN, 'pushed_authorization_request', 'introspection', 'revocation'],
   spa: [...SIGN_IN, 'revocation'],
@@ -51,8 +54,8 @@ const CALLED: Readonly<Record<ApplicationType | 'kubernetes', readonly (keyof ty
 };
 
 /**
- * Returns the addresses that an application of a type needs: the issuer, the metadata, from which
- * many applications read the others, and the endpoints.
+ * Returns the URLs that an application of a type needs: the issuer, the discovery metadata, from
+ * which many applications read all other URLs, and the endpoints.
  */
 export function endpointsOf(type: keyof typeof CALLED, issuer: string): Endpoint[] {
   return [

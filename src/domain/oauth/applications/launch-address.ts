@@ -6,9 +6,9 @@ export interface LaunchedApplication {
 }
 
 /**
- * Returns the address at which a browser starts a sign-in to an application (OpenID Connect Core
- * §4), or null. Any member may register an application. So the address is shown as a link only if
- * an admin approved a redirect URI with the same origin.
+ * Returns the URL at which a browser starts a sign-in to an application (OpenID Connect Core §4),
+ * or null. Any member may register an application, even with the URL of a hostile site. So the URL
+ * is shown as a link only if an admin approved a redirect URI with the same origin.
  */
 export function launchAddress({ metadata, approvedUris }: LaunchedApplication): string | null {
   const address = metadata['initiate_login_uri'];
@@ -16,19 +16,21 @@ export function launchAddress({ metadata, approvedUris }: LaunchedApplication): 
   return isInOriginOf(address, approvedUris ?? []) ? address : null;
 }
 
-/** Returns true for a start address that has https, a host, and no user name or password in it. */
+/** Returns true for an https URL in printable ASCII without a user name or a password in it. */
 export function isStartAddress(address: string): boolean {
   const url = /^[!-~]+$/.test(address) ? URL.parse(address) : null;
   return url?.protocol === 'https:' && url.username === '' && url.password === '';
 }
 
-/** Returns true if an address has the same origin as one of the redirect URIs. */
+/** Returns true if a URL has the same origin as one of the redirect URIs. */
 export function isInOriginOf(address: string, redirectUris: readonly string[]): boolean {
   const origin = originOf(address);
   return origin !== undefined && redirectUris.some((uri) => originOf(uri) === origin);
 }
 
-/** Returns the origin of an address; undefined if its scheme has no origin. */
+/**
+ * Returns the origin of a URL; undefined if it cannot be parsed, or if its scheme has no origin.
+ */
 function originOf(address: string): string | undefined {
   const origin = URL.parse(address)?.origin;
   return origin === 'null' ? undefined : origin;

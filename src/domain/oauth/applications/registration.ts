@@ -45,12 +45,10 @@ export interface Registration {
   readonly auth_method: (typeof AUTH_METHODS)[number] | 'none';
   readonly redirect_uris: readonly string[];
   readonly post_logout_redirect_uris: readonly string[];
-  /**
-   * The address at which a browser starts a sign-in to the application (OpenID Connect Core §4).
-   */
+  /** The URL at which a browser starts a sign-in to the application (OpenID Connect Core §4). */
   readonly initiate_login_uri: string | null;
   readonly request_uris: readonly string[];
-  /** The address to which logout tokens are sent (OpenID Connect Back-Channel Logout §2.2). */
+  /** The URL to which logout tokens are sent (OpenID Connect Back-Channel Logout §2.2). */
   readonly backchannel_logout_uri: string | null;
   /** True if every logout token must name the session that ended. */
   readonly backchannel_logout_session_required: boolean;

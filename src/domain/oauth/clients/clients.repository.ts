@@ -45,7 +45,7 @@ export interface LiveClient extends ClientRow {
   readonly receivesSignals: boolean;
 }
 
-/** A valid secret of a client, without the secret itself. */
+/** The facts about a valid secret of a client. The secret itself is not stored. */
 export interface ClientSecret {
   readonly id: string;
   readonly createdAt: Date;
@@ -53,7 +53,7 @@ export interface ClientSecret {
   readonly expiresAt: Date | null;
 }
 
-/** A secret of a client that expires soon, because a later one replaces it. */
+/** A secret of a client that expires soon, because a newer secret replaces it. */
 export interface EndingSecret {
   readonly id: string;
   readonly endsAt: Date;
@@ -91,8 +91,8 @@ const IS_VALID_TOKEN = fragment`a.expires_at > now()`;
 export class ClientsRepository implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.applications;
   /**
-   * The event `account-deleted` is not in the list, because a foreign key deletes the applications
-   * together with the user.
+   * The events at which {@link revoke} ends tokens. The event `account-deleted` is not among them,
+   * because a foreign key deletes the applications together with the user.
    */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set([
     'account-deactivated',
@@ -108,8 +108,8 @@ export class ClientsRepository implements Revocable {
   readonly revokeOnRecord = null;
 
   /**
-   * Finds clients, in the order of the ids. The result is undefined for an unknown id, a client
-   * with a deactivated owner, or a self-registered client that expired unused.
+   * Finds clients, in the order of the given ids. The result is undefined for an unknown id, a
+   * client with a deactivated owner, or a self-registered client that expired unused.
    */
   async findLive(tx: EntityManager, ids: readonly string[]): Promise<(LiveClient | undefined)[]> {
     const rows = await sql<Row>(tx)`

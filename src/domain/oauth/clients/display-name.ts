@@ -15,9 +15,9 @@ export function displayName(client: {
 }
 
 /**
- * Returns the host of a redirect address for a page, or only the scheme if it is not http or https.
- * The host of another scheme proves nothing: `com.example.app://bank.example` does not lead to the
- * bank (RFC 8252 §7.1).
+ * Returns the host of a redirect URI for a page, or only the scheme if it is not http or https. The
+ * host of another scheme proves nothing: `com.example.app://bank.example` does not lead to the bank
+ * (RFC 8252 §7.1).
  */
 export function displayHost(uri: string): string {
   const url = URL.parse(uri);

@@ -17,7 +17,7 @@ export interface ConsentedAccess {
 /** A consent of a user to a client, with the facts that the consent page showed. */
 export interface Consent extends ConsentedAccess {
   readonly redirectUri: string;
-  /** The time at which the page was requested, in seconds since 1970. */
+  /** The time at which the browser requested the consent page, in seconds since 1970. */
   readonly shownAt: number;
 }
 

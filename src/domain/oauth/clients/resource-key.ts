@@ -13,7 +13,7 @@ export function resourceKey(resource: string): string {
 
 /**
  * Returns a host and its parent domains, the longest first: `a.b.c`, `b.c` and `c` for `a.b.c`. If
- * an organization has proven one of these domains, the host may be its own.
+ * an organization has proven one of these domains, the host may belong to it.
  */
 export function hostAndParents(host: string): string[] {
   const labels = host.split('.');

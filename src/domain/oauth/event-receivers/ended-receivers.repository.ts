@@ -29,14 +29,14 @@ interface PausedReceiver {
 const security = new Logger('security');
 
 /**
- * Pauses the event receivers with an address that a former admin set, so that no former admin still
- * gets the audit log. A paused receiver keeps its position in the audit log, and another admin can
- * resume it. An audit event and a log line name each receiver.
+ * Pauses the event receivers whose URL a former admin set, so that no former admin still gets the
+ * audit log. A paused receiver keeps its position in the audit log, and another admin can resume
+ * it. An audit event and a log line name each receiver.
  */
 export class EventReceiverRevocation implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.eventReceivers;
   /**
-   * Every event except a change of the e-mail address, after which the user is still the same
+   * Every event except a change of the user's e-mail address, after which the user is still an
    * admin.
    */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set([
@@ -59,7 +59,7 @@ export class EventReceiverRevocation implements Revocable {
     return withoutZeros({ event_receivers: await this.#pause(tx, ofUsers, cause) });
   }
 
-  /** Counts the enabled receivers whose address a user set. */
+  /** Counts the enabled receivers whose URL a user set. */
   async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     const [row] = await sql<{ receivers: number }>(tx)`
       SELECT count(*)::int AS receivers FROM event_receivers r WHERE r.address_by = ${id} AND r.status = 'enabled'`;
@@ -68,7 +68,7 @@ export class EventReceiverRevocation implements Revocable {
 
   /**
    * Pauses a batch of the receivers of all organizations, because a failover of the database has
-   * lost commits. One of them may have removed an admin or changed an address.
+   * lost commits. One of the lost commits may have removed an admin or changed a URL.
    */
   async revokeOnRecord(tx: EntityManager, cause: RevocationCause): Promise<EndedBatch> {
     const found = await sql<{ id: string; adminId: string }>(tx)`
@@ -88,7 +88,8 @@ export class EventReceiverRevocation implements Revocable {
 
   /**
    * Pauses the enabled receivers that meet a condition, and records this in the audit log. A
-   * request that is under way does not record its result, because `lease` has a new number.
+   * request that is under way then records no result, because a sender records it only if `lease`
+   * has not changed.
    * @returns the number of paused receivers
    */
   async #pause(

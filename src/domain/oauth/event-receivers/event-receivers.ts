@@ -58,7 +58,7 @@ export interface OwnHeader {
 
 /** The properties that an admin chooses for a new receiver. */
 export interface WantedReceiver {
-  /** The name that admins see; by default the host of the address. */
+  /** The name that admins see; by default the host of the URL. */
   readonly name?: string | undefined;
   readonly kind: ReceiverKind;
   readonly url: string;
@@ -98,7 +98,7 @@ export interface MadeReceiver {
 /** A receiver with its statistics and its dead letters (events that it did not accept). */
 export interface ReceiverState {
   readonly receiver: EventReceiver;
-  /** The number of events that wait. It is counted up to 1,000. */
+  /** The number of events that wait to be sent. The count stops at 1,000. */
   readonly waiting: number;
   readonly oldest: Date | null;
   /**
@@ -118,7 +118,7 @@ export interface EventReceiverParts {
   readonly audit: AuditLog;
   readonly outboundHttp: Pick<OutboundHttp, 'assertAllowed'>;
   readonly secrets: Config['secrets'];
-  /** The address of this service, to which no event may be sent. */
+  /** The URL of this service, to which no event may be sent. */
   readonly baseUrl: string;
 }
 
@@ -129,7 +129,10 @@ export interface EventReceiverParts {
 export class EventReceivers {
   constructor(private readonly parts: EventReceiverParts) {}
 
-  /** Encrypts the secrets of receivers again at start-up, after the root secret was replaced. */
+  /**
+   * Encrypts again, at start-up, the secrets of receivers that only the previous root secret
+   * decrypts.
+   */
   async onApplicationBootstrap(): Promise<void> {
     await sealAgain(this.parts.dataSource.manager, this.parts.secrets);
   }
@@ -341,11 +344,11 @@ export class EventReceivers {
   }
 
   /**
-   * Checks the address of a receiver, and returns it. The address of an OTLP server without a path
-   * is that of its logs. An address of this service is refused, because it would cause an endless
-   * loop. Each delivery would be recorded as an event, which is delivered again.
+   * Checks the URL of a receiver, and returns it. A URL of an OTLP server without a path gets the
+   * path for logs. A URL of this service is refused, because it would cause an endless loop. Each
+   * delivery would be recorded as an event, which is delivered again.
    *
-   * @throws DomainError invalid_request for an address that may not be called
+   * @throws DomainError invalid_request for a URL that may not be called
    */
   async #allowedAddress(kind: ReceiverKind, text: string): Promise<string> {
     try {
@@ -398,7 +401,7 @@ async function assertBelowLimit(tx: EntityManager, orgId: string): Promise<void>
 }
 
 /**
- * Refuses a change of the address to another origin that keeps the stored header. The value of the
+ * Refuses a change of the URL to another origin that keeps the stored header. The value of the
  * header is secret even to admins, and the new host would receive it.
  *
  * @throws DomainError invalid_request
@@ -438,8 +441,8 @@ function named(id: string, name: string) {
 }
 
 /**
- * Returns the address of a receiver for the audit log: the host alone, because other receivers get
- * the log too, and a path or a query may contain a secret.
+ * Describes the URL of a receiver for the audit log. The event has only the host, because other
+ * receivers get the log too, and a path or a query may contain a secret.
  */
 function addressOf(kind: ReceiverKind, url: string) {
   return { kind, host: new URL(url).host };

@@ -123,7 +123,7 @@ export interface TakenEvents extends TakenRow {
 }
 
 /**
- * The SQL condition that the admin who set the address of a receiver `r` may still read the log.
+ * The SQL condition that the admin who set the URL of a receiver `r` may still read the log.
  * Usually a receiver is paused when the admin loses access. This second check reads the user's row,
  * in case the receiver was not paused.
  */
@@ -132,8 +132,8 @@ const IS_VOUCHED = fragment`
           AND is_acting_admin(v.org_id, v.email, v.is_org_admin, v.active))`;
 
 /**
- * The SQL query for the next dead letter of a receiver `r` that an admin wants to be sent again,
- * which has set its `dead_at` to NULL. It finds nothing if none can be sent now.
+ * The SQL query for the next dead letter of a receiver `r` that an admin has queued again, which
+ * sets `dead_at` to NULL. It finds no row if no such dead letter can be sent now.
  */
 const LETTER = fragment`
   SELECT u.id FROM undelivered_events u
@@ -357,7 +357,7 @@ export function isRefusal(status: number | undefined): boolean {
 }
 
 /**
- * Releases a receiver until the next try, after a pause in milliseconds. After a refused batch
+ * Releases a receiver, and sets its next try after a pause, in milliseconds. After a refused batch
  * ({@link isRefusal}), events are sent one at a time. So one event that the receiver never accepts
  * does not hold up the others.
  */

@@ -60,7 +60,7 @@ const TAKING: ReadonlySet<number> = new Set(Array.from({ length: 100 }, (_, n) =
 /** The parts of the service that the sender of events needs. */
 export interface ReceiverSenderParts extends SenderParts {
   readonly secrets: Config['secrets'];
-  /** The address of this service, to which no event may be sent. */
+  /** The URL of this service, to which no event may be sent. */
   readonly baseUrl: string;
 }
 
@@ -73,8 +73,8 @@ export class ReceiverSender {
   readonly #security = new Logger('security');
   readonly #sender: NoticeSender<TakenEvents>;
   /**
-   * The number of events that the next statement goes through for a receiver, by its id, if the
-   * last one found no wanted event.
+   * For the id of a receiver, the number of events that its next statement goes through, because
+   * the last statement found no wanted event.
    */
   readonly #scanned = new Map<string, number>();
   #hasReceivers = false;
@@ -180,7 +180,10 @@ export class ReceiverSender {
     this.#scanned.delete(clientId);
   }
 
-  /** Releases a receiver to which nothing was sent. */
+  /**
+   * Releases a receiver to which nothing was sent. It moves past unwanted events, or the repeated
+   * dead letter is deleted because its event is not in the log any more.
+   */
   #remove(tx: EntityManager, taken: TakenEvents): Promise<void> {
     return taken.letterId === null ? passBy(tx, taken, taken.end) : removeLetter(tx, taken);
   }

@@ -33,7 +33,7 @@ export interface EventReceiver {
   readonly createdByEmail: string | null;
   /**
    * True if the admin who last vouched for the receiver is still an admin. That admin created it,
-   * set its address or header, or resumed it.
+   * set its URL or header, or resumed it.
    */
   readonly isMakerAdmin: boolean;
   readonly createdAt: Date;
@@ -112,8 +112,8 @@ export async function insertReceiver(tx: EntityManager, receiver: NewReceiver): 
 }
 
 /**
- * Lists the enabled receivers with an address that a user set. They are paused when the user is not
- * an admin any more.
+ * Lists the enabled receivers whose URL a user set. They are paused when the user is not an admin
+ * any more.
  */
 export function listReceiversOfAdmin(
   tx: EntityManager,
@@ -139,8 +139,8 @@ export async function lockReceiver(
  * Changes the settings of a receiver. The next try comes at once, because the change may have
  * repaired the receiver. A request that is under way still uses the old settings.
  *
- * @param addressBy the admin who set the address or the header, or resumed the receiver; undefined
- *   for any other change. If given, the counts of tries begin again.
+ * @param addressBy the admin who set the URL or the header, or resumed the receiver; undefined for
+ *   any other change. If given, the counts of tries begin again.
  */
 export async function changeReceiver(
   tx: EntityManager,

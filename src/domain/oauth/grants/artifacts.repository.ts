@@ -34,7 +34,7 @@ interface Row extends Partial<OwnedGrantRow> {
 }
 
 /**
- * Finds artifacts, in the order of their keys, each with its grant and the resource owner;
+ * Finds artifacts, in the order of the given keys, each with its grant and the resource owner;
  * undefined for an artifact that does not exist.
  */
 export async function findArtifacts(

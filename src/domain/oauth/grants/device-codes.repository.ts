@@ -51,8 +51,8 @@ export const DEVICE_GRANT_IS_OFF =
 
 /**
  * Records that a device asked if its code is approved (a poll), and returns true if the poll came
- * too soon. A poll may come one second early, because clients count whole seconds and networks
- * vary.
+ * too soon. A poll may come one second early, because clients count whole seconds and the delay of
+ * a network varies.
  *
  * @param interval the seconds between two polls that the client was told
  */
@@ -172,7 +172,8 @@ async function secondsLocked(tx: EntityManager, userId: string): Promise<number>
 /**
  * Ends the device codes of an organization, because its admins do not allow them any more. A code
  * that is approved but not redeemed gets no tokens any more. Sessions that device codes opened end
- * with everything that depends on them. Sessions are locked first, then grants, then codes.
+ * with everything that depends on them. Sessions are locked first, then grants, then codes, so that
+ * no two transactions deadlock.
  */
 export async function endDevicesOfOrganization(tx: EntityManager, orgId: string): Promise<void> {
   const sessions = await sql<{ id: string }>(tx)`

@@ -98,8 +98,8 @@ export function writeGrant(tx: EntityManager, grant: GrantRequest): Promise<Outc
 }
 
 /**
- * Finds grants, in the order of their ids, each with its resource owner. The result is undefined
- * for a grant to whose resource owner tokens may no longer be issued.
+ * Finds grants, in the order of the given ids, each with its resource owner. The result is
+ * undefined for a grant to whose resource owner tokens may no longer be issued.
  */
 export async function findGrants(
   tx: EntityManager,
@@ -209,9 +209,9 @@ export async function resourceOwnerOfSession(
 }
 
 /**
- * Finds the resource owners of browser sessions, in the order of the hashes of the session tokens.
- * Sessions that a client such as svc-cli opened, and sessions that an upstream login alone opened,
- * are not found.
+ * Finds the resource owners of browser sessions, in the order of the given token hashes. Sessions
+ * that a client such as svc-cli opened, and sessions that an upstream login alone opened, are not
+ * found.
  */
 export async function resourceOwnersOfBrowsers(
   tx: EntityManager,
@@ -227,8 +227,8 @@ export async function resourceOwnersOfBrowsers(
 }
 
 /**
- * Reads the profiles of users, in the order of their ids. This is a separate statement because the
- * attributes of a user may be long, and most requests need no profile.
+ * Reads the profiles of users, in the order of the given ids. This is a separate statement because
+ * the attributes of a user may be long, and most requests need no profile.
  */
 export async function profilesOf(
   tx: EntityManager,

@@ -27,15 +27,16 @@ export interface WaitingApplication {
    * the host, so that the page warns.
    */
   readonly isUnapproved: boolean;
-  /** The addresses of the application's privacy policy and terms of service (RFC 7591 §2). */
+  /** The URLs of the application's privacy policy and terms of service (RFC 7591 §2). */
   readonly policyUri: string | undefined;
   readonly termsUri: string | undefined;
 }
 
 /**
- * Completes or denies requests that wait for a login, without a page for the user, in certification
- * test mode. The OAuth feature implements this class. Each method that ends a request returns the
- * absolute address to which the browser is redirected. It throws DomainError `not_found` or
+ * Finds the application of a request that waits for a login, for the login page. In certification
+ * test mode, it also completes or denies such requests without a page for the user. The OAuth
+ * feature implements this class. Each method that completes or denies a request returns the
+ * absolute URL to which the browser is redirected, and throws DomainError `not_found` or
  * `invalid_state` if no such request waits.
  */
 export abstract class PendingLogins {

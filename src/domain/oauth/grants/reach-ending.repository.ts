@@ -23,8 +23,9 @@ interface Row {
 }
 
 /**
- * A prefix in `place`, the item after which the next batch begins. With the prefix the item is a
- * token, without it the hexadecimal id of a grant. All grants end before the tokens.
+ * A prefix in `place`, which names the item after which the next batch begins. With the prefix it
+ * is a token; without the prefix it is a grant, by its hexadecimal id. All grants end before the
+ * tokens.
  */
 const TOKENS = 'tokens:';
 

@@ -25,8 +25,9 @@ const BATCH = 50;
 const NOTHING: RevokedCounts = {};
 
 /**
- * Queues logout notices to applications if an account or a security key ends. It runs before the
- * sessions end, and the end of the sessions then does not queue the same notices again.
+ * Queues logout notices to applications if the access of a user ends, or if a security key is
+ * removed. It runs before the sessions end, and the end of the sessions then does not queue the
+ * same notices again.
  */
 export class EndedAccounts implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.logoutNotices;
@@ -70,9 +71,9 @@ export class EndedAccounts implements Revocable {
 }
 
 /**
- * Queues notices to the clients that registered an address for them. `created_at` is the time of
- * the statement and not of the transaction. The user is locked by then, so that every later sign-in
- * is newer than the notice.
+ * Queues notices to the clients that registered a URL for logout tokens. `created_at` is the time
+ * of the statement and not of the transaction. The user is locked by then, so that every later
+ * sign-in is newer than the notice.
  *
  * @param of a condition on the sign-in `r`
  * @param alone the SQL that adds a notice that names no session; empty if there is none

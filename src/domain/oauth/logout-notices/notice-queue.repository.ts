@@ -126,8 +126,8 @@ export async function deliverTaken(tx: EntityManager, { id, lease }: TakenNotice
 }
 
 /**
- * Deletes a notice that is not sent, because its client has no address for notices, or because the
- * user signed in to the client again.
+ * Deletes a notice that is not sent, because its client has no URL for logout tokens, or because
+ * the user signed in to the client again.
  */
 export async function removeTaken(tx: EntityManager, { id, lease }: TakenNotice): Promise<void> {
   await sql(
@@ -135,7 +135,7 @@ export async function removeTaken(tx: EntityManager, { id, lease }: TakenNotice)
   )`DELETE FROM logout_notices WHERE id = ${id} AND lease = ${lease} AND dead_at IS NULL`;
 }
 
-/** Releases a reserved notice until the next attempt to send it, after a pause in milliseconds. */
+/** Releases a reserved notice, and sets its next attempt after a pause, in milliseconds. */
 export async function postponeTaken(
   tx: EntityManager,
   { id, lease }: TakenNotice,

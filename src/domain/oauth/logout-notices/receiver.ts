@@ -4,15 +4,15 @@
  */
 export type TokenAlgorithm = 'ES256' | 'RS256';
 
-/** The address to which logout tokens of a client are sent, and the algorithm that signs them. */
+/** The URL to which logout tokens of a client are sent, and the algorithm that signs them. */
 export interface Receiver {
   readonly uri: string;
   readonly algorithm: TokenAlgorithm;
 }
 
 /**
- * Returns the address and algorithm for the logout tokens of a client; undefined if the client
- * registered no address.
+ * Returns the URL and algorithm for the logout tokens of a client; undefined if the client
+ * registered no URL.
  */
 export function receiverOf(metadata: Readonly<Record<string, unknown>>): Receiver | undefined {
   const uri = metadata['backchannel_logout_uri'];

@@ -2,7 +2,7 @@ import { fragment, sql, type SqlFragment } from '#platform/database/statements/s
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { COUNTED_DAYS } from './notice-counts.repository.js';
 
-/** A queue of notices that the service sends to applications. */
+/** A queue of notices that the service sends to applications or to event receivers. */
 export interface NoticeQueue {
   /** The kind of the notices in the queue, such as `back-channel-logout`. */
   readonly kind: string;

@@ -25,7 +25,8 @@ export interface FailedTry {
   readonly refusals: number;
   /**
    * The milliseconds until `give_up_at`, after which the service does not try again. It is 24 hours
-   * after the notice was queued; a dead letter that an admin repeats gets 24 hours more.
+   * after the notice was queued or first sent; a dead letter that an admin repeats gets 24 hours
+   * more.
    */
   readonly left: number;
   /** The pause in seconds that the receiver asked for; undefined if it asked for none. */
@@ -55,8 +56,7 @@ export function nextTry(failed: FailedTry): number | undefined {
 }
 
 /**
- * The result of a request: if the notice was delivered, and the words about the result for an
- * admin.
+ * The result of a request by which a notice was sent. `result` describes it in words for an admin.
  */
 export interface Answer {
   readonly isDelivered: boolean;

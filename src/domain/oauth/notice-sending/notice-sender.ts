@@ -39,8 +39,8 @@ const SEND_WITHIN = LEASE * 1000 - 2 * ANSWER_WITHIN;
 const SLOW = 750;
 
 /**
- * The result of an attempt that sent no request because of the service itself. It does not count as
- * an attempt.
+ * The result of an attempt that sent no request because of a fault of the service itself, such as a
+ * slow database. It does not count as an attempt.
  */
 const UNSENT = Symbol('unsent');
 
@@ -69,7 +69,7 @@ export interface Lane<Row> {
   due(tx: EntityManager): Promise<DueClient[]>;
   /**
    * Lists those of the given clients that have a row which can be sent now. It is used after a
-   * request to such a client. The method is missing if {@link due} costs as little.
+   * request to such a client. The method is missing if {@link due} is as fast.
    */
   dueOf?(tx: EntityManager, clientIds: readonly string[]): Promise<DueClient[]>;
   /**
@@ -84,7 +84,7 @@ export interface NoticeRequest extends Pick<OutboundRequest, 'headers' | 'body'>
   readonly uri: string;
 }
 
-/** The differences between the queues of two kinds of notices. */
+/** The parts of a {@link NoticeSender} that differ between the kinds of notices. */
 export interface NoticeWork<Row extends TakenRow> {
   /** The channel of LISTEN/NOTIFY on which the database announces new rows. */
   readonly channel: string;
@@ -113,8 +113,8 @@ export interface NoticeWork<Row extends TakenRow> {
   /** Deletes a row that is not to be sent any more. The method is missing if every row is sent. */
   remove?(tx: EntityManager, row: Row): Promise<void>;
   /**
-   * Releases a row for which no request was sent because of the service itself, so that the attempt
-   * does not count. The method is missing if such an attempt counts as failed.
+   * Releases a row for which no request was sent because of a fault of the service itself, so that
+   * the attempt does not count. The method is missing if such an attempt counts as failed.
    */
   release?(tx: EntityManager, row: Row): Promise<void>;
   /**
@@ -122,7 +122,7 @@ export interface NoticeWork<Row extends TakenRow> {
    * follow. If the method is missing, only status 400 refuses a row.
    */
   isRefusal?(status: number): boolean;
-  /** Releases a row until the next attempt, after a pause in milliseconds. */
+  /** Releases a row, and sets its next attempt after a pause, in milliseconds. */
   postpone(tx: EntityManager, row: Row, failure: Failure, pause: number): Promise<void>;
   /** Gives a row up as a dead letter, and logs this for operators. */
   bury(tx: EntityManager, row: Row, failure: Failure): Promise<void>;
@@ -145,7 +145,7 @@ type Clients = 'all' | Set<string>;
 
 /** One attempt to send a row. The times are those of {@link Clock.monotonic}. */
 interface Try {
-  /** A time before the row was reserved. */
+  /** The time just before the statement that reserved the row. */
   readonly takenAt: number;
   /**
    * The time at which the request began; undefined before. Until then the row waits for the service
@@ -342,8 +342,8 @@ export class NoticeSender<Row extends TakenRow> {
   }
 
   /**
-   * Sends a row and stores the result. If the database fails meanwhile, the row keeps its lease,
-   * and a sender reserves it again after the lease.
+   * Sends a row and stores the result. After an error, such as a failure of the database, the row
+   * keeps its lease, and a sender reserves it again after the lease.
    */
   async #settled(row: Row, attempt: Try): Promise<void> {
     try {
@@ -359,7 +359,7 @@ export class NoticeSender<Row extends TakenRow> {
 
   /**
    * Sends a row and returns the result. Returns undefined for a row that is not to be sent any
-   * more, and `UNSENT` for one that is released because of the service itself.
+   * more, and `UNSENT` for one that is released because of a fault of the service itself.
    */
   async #send(row: Row, attempt: Try): Promise<Answer | typeof UNSENT | undefined> {
     const { clock, outboundHttp } = this.parts;

@@ -28,8 +28,9 @@ const GAUGES = {
 } as const;
 
 /**
- * Reads the numbers of waiting, sent and failed notices to applications once a minute, and exports
- * them by OTLP (OpenTelemetry). If notices wait for long, it logs a warning under `security`.
+ * Reads the numbers of waiting, sent and failed notices to applications and event receivers once a
+ * minute, and exports them by OTLP (OpenTelemetry). If notices wait for long, it logs a warning
+ * under `security`.
  */
 @Injectable()
 export class NoticeWatch implements OnApplicationBootstrap, BeforeApplicationShutdown {

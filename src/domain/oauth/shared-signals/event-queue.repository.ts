@@ -16,7 +16,7 @@ export const KIND = 'shared-signals';
  * The SQL condition that the owner of the application of a stream `s` is active, or that it has no
  * owner. While the owner is deactivated, the application gets no events, which wait as those of a
  * paused stream do. The condition is a scalar subquery, which PostgreSQL runs for one stream at a
- * time. It could turn an EXISTS into a join with all users.
+ * time. PostgreSQL could turn an EXISTS into a join with all users.
  */
 const HAS_ACTIVE_OWNER = fragment`(
   SELECT c.owner_id IS NULL OR u.active FROM oauth_clients c LEFT JOIN users u ON u.id = c.owner_id
@@ -35,7 +35,7 @@ export const SIGNAL_QUEUE: NoticeQueue = {
     WHERE e.dead_at IS NULL AND s.method = 'push' AND s.status = 'enabled' AND ${HAS_ACTIVE_OWNER}`,
 };
 
-/** An event that one sender has reserved for itself, with the present address of its receiver. */
+/** An event that one sender has reserved for itself, with the present URL of its receiver. */
 export interface TakenSignal extends QueuedSignal, TakenRow {
   readonly clientId: string;
   readonly orgId: string;
@@ -127,9 +127,9 @@ export async function deliverTaken(
 }
 
 /**
- * Releases an event for another attempt after a pause in milliseconds. The later events about the
- * same subject must wait for it. They get the same time, so that the search for events to send does
- * not read them before.
+ * Releases an event, and sets its next attempt after a pause, in milliseconds. The later events
+ * about the same subject must wait for it. They get the same time of the next attempt, so that the
+ * search for events to send does not read them before.
  */
 export async function postponeTaken(
   tx: EntityManager,
@@ -240,8 +240,8 @@ export async function findWaiting(
 }
 
 /**
- * The days for which events are kept in a paused stream, in a stream that its receiver does not
- * poll, or while the owner of the application is deactivated.
+ * The days for which waiting events are kept. They wait in a paused stream, in a stream that its
+ * receiver does not poll, or while the owner of the application is deactivated.
  */
 export const KEPT_DAYS = 7;
 

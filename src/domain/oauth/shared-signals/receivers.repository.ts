@@ -95,8 +95,8 @@ export interface ReceiverToken {
 const IS_LIVE = fragment`a.expires_at > now() AND a.consumed_at IS NULL`;
 
 /**
- * Finds an access token by its hash. It must belong to an application of an organization that may
- * receive security events now. Its owner must be active, if it has one.
+ * Finds an access token by its hash. The token must belong to an application of an organization
+ * that may receive security events now. If the application has an owner, the owner must be active.
  */
 export async function findReceiverToken(
   tx: EntityManager,

@@ -45,8 +45,8 @@ export interface WantedSettings {
 /** The settings of a stream after a change by its receiver. */
 export interface ChangedSettings extends WantedSettings {
   /**
-   * True if the address and its Authorization header stay as they are, because the receiver does
-   * not change them.
+   * True if the delivery method, the URL and the Authorization header stay as they are, because the
+   * receiver does not change them.
    */
   readonly keepsDelivery: boolean;
 }
@@ -113,8 +113,8 @@ export class SignalStreams {
   }
 
   /**
-   * Changes the settings of a stream. If the receiver does not change the delivery, the address and
-   * its Authorization header stay as they are, even if another request has just changed them.
+   * Changes the settings of a stream. If the receiver does not change the delivery, the URL and its
+   * Authorization header stay as they are, even if another request has just changed them.
    *
    * @param change a function from the present stream to its new settings; it is called again under
    *   the lock, because the stream may have changed
@@ -201,7 +201,7 @@ export class SignalStreams {
 
   /**
    * Checks the settings, and encrypts the Authorization header. @throws DomainError invalid_request
-   * for an address that may not be called
+   * for a URL that may not be called
    */
   async #settingsOf({ delivery, eventsRequested, description }: WantedSettings) {
     const rest = { eventsRequested, description };
@@ -248,7 +248,7 @@ function known(stream: SignalStream | undefined, streamId: string): SignalStream
 
 /**
  * Returns the delivery method and the host of a stream, for the audit log. The path and the query
- * of the address are left out, because they may contain a secret.
+ * of the URL are left out, because they may contain a secret.
  */
 function addressOf({ method, endpointUrl }: SignalStream): object {
   return { method, ...(endpointUrl !== null && { host: new URL(endpointUrl).host }) };

@@ -19,9 +19,9 @@ const LOST =
   'The database of the transmitter was restored or lost its last changes. Events may be lost or told twice.';
 
 /**
- * Queues security events if an account or a security key ends. Database triggers queue further
- * events when sessions end. They read the cause and the author of the end, which this class stores
- * in the transaction. So it runs before any kind of access ends.
+ * Queues security events if the access of a user ends, or if a security key is removed. Database
+ * triggers queue further events when sessions end. They read the cause and the author of the end,
+ * which this class stores in the transaction. So it runs before any kind of access ends.
  */
 export class SignalledEnds implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.signals;
@@ -63,8 +63,8 @@ export class SignalledEnds implements Revocable {
   }
 
   /**
-   * Queues an event for each stream. It says that events may be lost, because a failover of the
-   * database has lost commits.
+   * Queues an event for each stream. The event says that events may be lost, because a failover of
+   * the database has lost commits.
    */
   async revokeOnRecord(tx: EntityManager): Promise<EndedBatch> {
     await sql(tx)`SELECT announce_lost_signals(${LOST}::text)::text`;

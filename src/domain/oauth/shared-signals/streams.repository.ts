@@ -12,9 +12,9 @@ export type StreamStatus = (typeof STREAM_STATUSES)[number];
 /** The settings of a stream that its receiver chooses. */
 export interface StreamSettings {
   readonly method: 'push' | 'poll';
-  /** The address to which events are sent; null if the receiver polls. */
+  /** The URL to which events are sent; null if the receiver polls. */
   readonly endpointUrl: string | null;
-  /** The encrypted Authorization header that is sent to the address; null if there is none. */
+  /** The encrypted Authorization header that is sent to the URL; null if there is none. */
   readonly authorizationSealed: string | null;
   /** The URIs of the events that the receiver asked for; null if it did not choose. */
   readonly eventsRequested: readonly string[] | null;

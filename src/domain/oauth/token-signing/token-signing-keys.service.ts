@@ -65,8 +65,8 @@ export class TokenSigningKeys {
   }
 
   /**
-   * Loads the keys at start-up. If a kind has neither a configured nor a stored key, a key is
-   * generated, and a warning is logged.
+   * Loads the keys at start-up. If no key of a kind is configured, a warning is logged, and the
+   * stored key is used. If none is stored either, a key is generated.
    *
    * @throws ConfigProblems if neither root secret decrypts a stored key that must sign
    */
@@ -195,8 +195,8 @@ async function opened(
 }
 
 /**
- * Returns the purpose from which the encryption key is derived for the stored signing key of a
- * kind.
+ * Returns the purpose for a kind of signing key. The key that encrypts the stored signing key is
+ * derived from it.
  */
 export function purposeOf(kind: KeyKind): string {
   return `token signing key ${kind}`;
