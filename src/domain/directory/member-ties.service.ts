@@ -36,8 +36,8 @@ export interface Readmitted {
   /** The number of identities (accounts at an identity provider) that may sign in again. */
   readonly identities: number;
   /**
-   * The id of the user of a SCIM record who gets the address of the parted member, because the
-   * record names this address and the user had no address to sign in with; null if there is none.
+   * The id of the user of a SCIM record who gets the e-mail address, because the record names it
+   * and the user had no address to sign in with; null if there is no such user.
    */
   readonly givenTo: string | null;
 }
@@ -52,19 +52,19 @@ export interface PartedMember extends MemberAfterEnd {
 }
 
 /**
- * The user of a SCIM record, who can now sign in with an address with which another user signed in
- * before.
+ * The user of a SCIM record, who can now sign in with an e-mail address with which another user
+ * signed in before.
  */
 export interface GivenAddress extends MemberAfterEnd {
-  /** The id of the user who signed in with the address before; null if there was none. */
+  /** The id of the user who signed in with the e-mail address before; null if there was none. */
   readonly takenFrom: string | null;
 }
 
 /**
  * The acts of admins on ties and on tombstones. A tie connects a member to a SCIM record that is,
  * or may be, the same person. A tombstone keeps a removed user from signing in again with the same
- * address. Each act is a transaction that first locks the directory of the organization (its row in
- * `directory_locks`), so that such acts happen one after another.
+ * e-mail address. Each act is a transaction that first locks the directory of the organization (its
+ * row in `directory_locks`), so that such acts happen one after another.
  */
 @Injectable()
 export class MemberTies {
@@ -77,8 +77,8 @@ export class MemberTies {
   ) {}
 
   /**
-   * Lets people sign in again with the address of a removed user, and with the identities that were
-   * removed with it.
+   * Lets people sign in again with the e-mail address of a removed user, and with the identities
+   * that were removed with the user.
    *
    * @throws DomainError not_found for an address that may sign in already, admin_required
    */
@@ -105,9 +105,9 @@ export class MemberTies {
   }
 
   /**
-   * Separates two users that were connected because they have the same address: a member who signed
-   * in with an address of a SCIM record, a member and the record that took the member over, or two
-   * linked records. From then on the user of the record cannot sign in with the address.
+   * Separates two users that were connected because they have the same e-mail address: a member who
+   * signed in with an address of a SCIM record, a member and the record that took the member over,
+   * or two linked records. From then on the user of the record cannot sign in with the address.
    *
    * @throws DomainError admin_required, not_found, own_account, nothing_to_part
    */
@@ -134,9 +134,9 @@ export class MemberTies {
   }
 
   /**
-   * Gives the user of a SCIM record the right to sign in with the address that is the userName of
-   * the record. Until now another user has signed in with this address. So the sessions,
-   * certificates and bound identities of that user end.
+   * Gives the user of a SCIM record the right to sign in with the e-mail address that is the
+   * userName of the record. Until now another user has signed in with this address. So the
+   * sessions, certificates and bound identities of that user end.
    *
    * @throws DomainError admin_required, not_found, own_account, nothing_withheld
    */

@@ -104,8 +104,8 @@ export class Members {
 
   /**
    * Ends the access of a member and keeps the account. If the member is a SCIM record, the members
-   * who signed in with an address of the record (its twins) lose access, too. SCIM records that are
-   * linked to the member, because they share an address, are deactivated.
+   * who signed in with an e-mail address of the record (its twins) lose access, too. SCIM records
+   * that are linked to the member, because they share an address, are deactivated.
    *
    * @throws DomainError admin_required, not_found, own_account, last_admin
    */
@@ -118,7 +118,7 @@ export class Members {
 
   /**
    * Lets a deactivated member sign in again, together with the twins that were deactivated with the
-   * member. A twin is a member who signed in with an address of this SCIM record.
+   * member. A twin is a member who signed in with an e-mail address of this SCIM record.
    *
    * @throws DomainError admin_required, not_found, own_account
    */
@@ -156,9 +156,9 @@ export class Members {
   }
 
   /**
-   * Removes a member, together with the twins of the member (members who signed in with an address
-   * of this SCIM record). The addresses and identities of the removed users cannot sign in until an
-   * admin readmits them.
+   * Removes a member, together with the twins of the member (members who signed in with an e-mail
+   * address of this SCIM record). The addresses and identities of the removed users cannot sign in
+   * until an admin readmits them.
    *
    * @throws DomainError admin_required, not_found, own_account, last_admin
    */
@@ -287,7 +287,7 @@ function accountOf({ admin }: MemberAct, { id, isOrgAdmin, active }: Member): Lo
   return { id, orgId: admin.orgId, isOrgAdmin, active };
 }
 
-/** The type of audit event for each act that ends members. */
+/** The type of audit event for each act that removes or deactivates members. */
 const END_TYPES = {
   deactivate: 'admin_deactivate',
   remove: 'admin_remove_user',

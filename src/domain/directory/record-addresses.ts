@@ -4,8 +4,8 @@ import { parseEmailAddress } from '#domain/organizations/email-address.js';
 export interface RecordAddress {
   readonly address: string;
   /**
-   * The rank of the address. The user signs in with the usable address of the lowest rank. A rank
-   * is a value of {@link RANK}, or lies between two of them.
+   * The rank of the e-mail address. The user signs in with the usable address of the lowest rank. A
+   * rank is a value of {@link RANK}, or lies between two of them.
    */
   readonly rank: number;
 }
@@ -17,11 +17,11 @@ export interface RecordAddress {
  */
 export const RANK = { userName: 0, primary: 1, onlyWork: 2, severalWork: 3, first: 1000 } as const;
 
-/** The addresses that a SCIM record names. */
+/** The e-mail addresses that a SCIM record names. */
 export interface NamedAddresses {
-  /** The addresses with which a user may be found at a sign-in, sorted by their rank. */
+  /** The e-mail addresses with which a user may be found at a sign-in, sorted by their rank. */
   readonly has: readonly RecordAddress[];
-  /** All other addresses, which are only data and find no user. */
+  /** All other e-mail addresses, which are only data and find no user. */
   readonly plain: readonly string[];
 }
 

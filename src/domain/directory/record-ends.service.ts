@@ -19,7 +19,7 @@ import {
 import { UserDirectory } from './user-directory.service.js';
 import { UsersRepository, type User } from './users.repository.js';
 
-/** The two ways to end a user: the account is removed, or it stays without access. */
+/** The two ways to end the access of a user: the account is removed, or it stays, deactivated. */
 export type EndKind = 'remove' | 'deactivate';
 
 /**
@@ -30,13 +30,13 @@ export interface EndingUser {
   readonly id: string;
   readonly kind: EndKind;
   /**
-   * The ids of the SCIM records because of which this user ends. Empty for the user whom the admin
-   * or SCIM named.
+   * The ids of the SCIM records whose end of access also ends that of this user. Empty for the user
+   * whom the admin or SCIM named.
    */
   readonly withRecords: readonly string[];
   /**
    * The kind of connection between this user and the SCIM records. A twin is a member who signed in
-   * with an address of the record; a link connects two records with one address.
+   * with an e-mail address of the record; a link connects two records with one address.
    */
   readonly tie: RecordTie['kind'] | undefined;
 }
@@ -50,17 +50,18 @@ export interface RecordEnd extends Omit<RevocationCause, 'reason'> {
    */
   readonly byAdmin: boolean;
   /**
-   * Returns the audit event of the end of a user. `more` names the SCIM records because of which
-   * the user ended.
+   * Returns the audit event about a user who loses access. `more` names the SCIM records because of
+   * which the user loses it.
    */
   auditOf(user: User, kind: EndKind, more: Readonly<Record<string, unknown>>): AccountAudit;
 }
 
 /**
- * Ends SCIM records together with their twins (members who signed in with an address of the
- * record), and deactivates linked records. All this happens in the transaction of the act. The
- * caller first locks the directory of the organization by `lockDirectory`. Then the caller finds
- * the users with {@link RecordEnds.reach}, and locks their rows in the order of their ids.
+ * Ends the access of the users of SCIM records together with that of their twins (members who
+ * signed in with an e-mail address of the record), and deactivates linked records. All this happens
+ * in the transaction of the act. The caller first locks the directory of the organization by
+ * `lockDirectory`. Then the caller finds the users with {@link RecordEnds.reach}, and locks their
+ * rows in the order of their ids.
  */
 @Injectable()
 export class RecordEnds {
@@ -73,8 +74,9 @@ export class RecordEnds {
   ) {}
 
   /**
-   * Finds the users that end together with a user: the user, the twins of each ended SCIM record
-   * (members who signed in with its address), and linked records with their twins.
+   * Finds the users who lose access together with a user: the user, the twins of each SCIM record
+   * among them (members who signed in with its e-mail address), and linked records with their
+   * twins.
    */
   async reach(tx: EntityManager, named: string, kind: EndKind): Promise<EndingUser[]> {
     const id = named.toLowerCase(); // `record_ties` has ids in lower case
@@ -105,8 +107,8 @@ export class RecordEnds {
   }
 
   /**
-   * Ends users whose rows are locked, in the order of their ids. A user who is already inactive is
-   * not deactivated again, except the user whom the admin or SCIM named.
+   * Removes or deactivates users whose rows are locked, in the order of their ids. A user who is
+   * already inactive is not deactivated again, except the user whom the admin or SCIM named.
    *
    * @returns the sums of the items that ended
    */
@@ -178,7 +180,8 @@ export class RecordEnds {
 
 /**
  * Returns pairs of users: if the access of the first one ends, that of the second one ends, too. A
- * twin ends with its record. Each of two linked records, if it is active, ends with the other one.
+ * twin loses access with its record. Each of two linked records, if it is active, loses access with
+ * the other one.
  */
 function directionsOf(tie: RecordTie): (readonly [from: string, to: string])[] {
   const { recordId, userId, kind, isRecordActive, isUserActive } = tie;

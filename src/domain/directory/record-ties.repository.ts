@@ -8,7 +8,7 @@ import { RANK } from './record-addresses.js';
 // same person. Before every write, the caller locks the directory of the organization by
 // `lockDirectory`. Database triggers keep the addresses up to date.
 
-/** A user who signs in with one of the given addresses. */
+/** A user who signs in with one of the given e-mail addresses. */
 export interface AddressHolder {
   readonly id: string;
   readonly email: string;
@@ -23,23 +23,24 @@ export interface AddressHolder {
 }
 
 /**
- * A SCIM record that has a given address, as it is read when a person signs in with the address.
+ * A SCIM record that has a given e-mail address, as it is read when a person signs in with the
+ * address.
  */
 export interface RecordOfAddress {
   readonly id: string;
   readonly rank: number;
   readonly active: boolean;
   /**
-   * True while another user signs in with an address of this record. A sign-in then ignores the
-   * record.
+   * True while another user signs in with an e-mail address of this record. A sign-in then ignores
+   * the record.
    */
   readonly isPassedOver: boolean;
 }
 
 /**
  * The tie of a SCIM record to another user. `twin`: the user is a member who signed in with an
- * address of the record. `link`: the user belongs to another SCIM record, and signs in with the
- * address that is the userName of this record.
+ * e-mail address of the record. `link`: the user belongs to another SCIM record, and signs in with
+ * the address that is the userName of this record.
  */
 export interface RecordTie {
   readonly recordId: string;
@@ -58,8 +59,8 @@ export interface NewTie {
 }
 
 /**
- * Finds the users of an organization who sign in with one of some addresses, in the order of their
- * ids.
+ * Finds the users of an organization who sign in with one of some e-mail addresses, in the order of
+ * their ids.
  */
 export async function holdersOf(
   tx: EntityManager,
@@ -76,7 +77,7 @@ export async function holdersOf(
     ORDER BY u.id`;
 }
 
-/** Finds the SCIM records that name an address. */
+/** Finds the SCIM records that name an e-mail address. */
 export function recordsOf(
   tx: EntityManager,
   orgId: string,
@@ -91,9 +92,9 @@ export function recordsOf(
 }
 
 /**
- * Returns the addresses of a SCIM record with which its user cannot sign in. `parted`: an admin
- * decided that the record and the person who signs in with the address are two people. `withheld`:
- * another user signs in with the address already.
+ * Returns the e-mail addresses of a SCIM record with which its user cannot sign in. `parted`: an
+ * admin decided that the record and the person who signs in with the address are two people.
+ * `withheld`: another user signs in with the address already.
  */
 export async function withoutEffect(
   tx: EntityManager,
@@ -107,7 +108,10 @@ export async function withoutEffect(
   };
 }
 
-/** Returns the addresses of a SCIM record with which its user may sign in, sorted by their rank. */
+/**
+ * Returns the e-mail addresses of a SCIM record with which its user may sign in, sorted by their
+ * rank.
+ */
 export async function usableAddresses(tx: EntityManager, userId: string): Promise<string[]> {
   const rows = await sql<{ address: string }>(tx)`
     SELECT address FROM record_addresses
@@ -129,9 +133,9 @@ export function tiesOf(tx: EntityManager, ids: readonly string[]): Promise<Recor
 }
 
 /**
- * Makes a member a twin of a SCIM record: if the record ends, the access of the member ends, too.
- * The address of the member also leaves the unique index of userNames, so that the record can have
- * it. Returns false if the member is a twin of the record already.
+ * Makes a member a twin of a SCIM record: if the user of the record loses access, the member does,
+ * too. The e-mail address of the member also leaves the unique index of userNames, so that the
+ * record can have it. Returns false if the member is a twin of the record already.
  */
 export async function addTwin(
   tx: EntityManager,
@@ -146,8 +150,8 @@ export async function addTwin(
 }
 
 /**
- * Takes the address of a member out of the unique index of userNames, so that a SCIM record may
- * have the address as its userName.
+ * Takes the e-mail address of a member out of the unique index of userNames, so that a SCIM record
+ * may have the address as its userName.
  */
 export async function leaveUserNames(tx: EntityManager, userId: string): Promise<void> {
   await sql(tx)`
@@ -156,8 +160,8 @@ export async function leaveUserNames(tx: EntityManager, userId: string): Promise
 }
 
 /**
- * Puts the address of a member back into the unique index of userNames, because the member is no
- * twin of a record any more. Nothing changes if another user has the name.
+ * Puts the e-mail address of a member back into the unique index of userNames, because the member
+ * is no twin of a record any more. Nothing changes if another user has the name.
  */
 export async function rejoinUserNames(
   tx: EntityManager,
@@ -175,7 +179,7 @@ export async function rejoinUserNames(
 
 /**
  * Links a SCIM record to the user who signs in with the userName of the record. From then on a
- * sign-in ignores the record, so that a sign-in with the address still finds the same user.
+ * sign-in ignores the record, so that a sign-in with the e-mail address still finds the same user.
  */
 export async function addLink(
   tx: EntityManager,
@@ -189,8 +193,8 @@ export async function addLink(
 }
 
 /**
- * Returns the address with which the user of a linked record cannot sign in, because another user
- * signs in with it. Undefined if there is none.
+ * Returns the e-mail address with which the user of a linked record cannot sign in, because another
+ * user signs in with it. Returns undefined if there is none.
  */
 export async function withheldFrom(
   tx: EntityManager,
@@ -202,8 +206,8 @@ export async function withheldFrom(
 }
 
 /**
- * Lets the user of a linked record sign in with the addresses of the record again. Until now they
- * were withheld, because another user signed in with them.
+ * Lets the user of a linked record sign in with the e-mail addresses of the record again. Until now
+ * they were withheld, because another user signed in with them.
  */
 export async function releaseAddresses(tx: EntityManager, recordId: string): Promise<void> {
   await sql(tx)`
@@ -211,7 +215,7 @@ export async function releaseAddresses(tx: EntityManager, recordId: string): Pro
 }
 
 /**
- * Records in the ties of a twin that the twin was deactivated because some records ended, so that
+ * Records in the ties of a twin that the twin was deactivated together with some records, so that
  * the activation of these records also activates the twin.
  */
 export async function noteEnded(
@@ -234,7 +238,7 @@ export async function forgetEnded(tx: EntityManager, userId: string): Promise<vo
 }
 
 /**
- * Finds the members who were deactivated because a SCIM record ended (twins of the record). A
+ * Finds the members who were deactivated together with a SCIM record (twins of the record). A
  * member is left out if another of the records to which the member belongs is still inactive.
  */
 export async function endedWith(tx: EntityManager, recordId: string): Promise<string[]> {
@@ -266,8 +270,8 @@ export async function unlink(tx: EntityManager, id: string): Promise<string[]> {
 }
 
 /**
- * Takes from some SCIM records the right to sign in with an address. They keep the address as plain
- * data, and a sign-in with it does not find them any more.
+ * Takes from some SCIM records the right to sign in with an e-mail address. They keep the address
+ * as plain data, and a sign-in with it does not find them any more.
  */
 export async function partAddress(
   tx: EntityManager,
@@ -280,10 +284,10 @@ export async function partAddress(
 }
 
 /**
- * Finds the SCIM record whose user can now get an address to sign in with. The address has the
- * lowest rank among the addresses of the record, and the user of the record cannot sign in with
- * another address yet. Undefined if there is none, if there are several, or if a user signs in with
- * the address already.
+ * Finds the SCIM record whose user can now get an e-mail address to sign in with. The address has
+ * the lowest rank among the addresses of the record, and the user of the record cannot sign in with
+ * another address yet. Returns undefined if there is no such record, if there are several, or if a
+ * user signs in with the address already.
  */
 export async function recordAwaiting(
   tx: EntityManager,

@@ -19,16 +19,16 @@ import type { UsersRepository, User } from './users.repository.js';
 export interface FoundRecord {
   readonly user?: User;
   readonly refusal?: string;
-  /** The ids of the SCIM records that have the address, if several have it. */
+  /** The ids of the SCIM records that have the e-mail address, if several have it. */
   readonly records?: readonly string[];
   /** True if the record was found by one of its e-mails, and its userName is another address. */
   readonly isByMail?: boolean;
 }
 
 /**
- * Finds the user for a sign-in with an identity that is bound to no user yet. The address that the
- * identity provider states decides. The organization owns the domain of the address. The caller has
- * locked its directory by `lockDirectory`.
+ * Finds the user for a sign-in with an identity that is bound to no user yet. The e-mail address
+ * that the identity provider states decides. The organization owns the domain of the address. The
+ * caller has locked the directory of the organization by `lockDirectory`.
  *
  * The first match counts. First comes the SCIM record with the address as its userName, then the
  * member who signed in with the address before, then the record with the address as its primary or

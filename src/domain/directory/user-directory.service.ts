@@ -33,8 +33,8 @@ import { UsersRepository, type User } from './users.repository.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
- * The unique constraints that a write violates if another user has the address as e-mail address or
- * as userName.
+ * The unique constraints that a write of an e-mail address violates if another user has the address
+ * as e-mail address or as userName.
  */
 const ADDRESS_CONSTRAINTS: ReadonlySet<string> = new Set([
   'users_email',
@@ -231,9 +231,9 @@ export class UserDirectory {
   /**
    * Creates the user for an identity (an account at an identity provider).
    *
-   * @throws DomainError enrollment_refused if the address has an account, the user was removed from
-   *   the organization, or the service does not believe the provider for the domain of the address
-   *   any more
+   * @throws DomainError enrollment_refused if the e-mail address has an account, the user was
+   *   removed from the organization, or the service does not believe the provider for the domain of
+   *   the address any more
    */
   async create(
     tx: EntityManager,
@@ -249,8 +249,8 @@ export class UserDirectory {
         'An account with this e-mail address exists already. Sign in again.',
       );
     }
-    // This check comes after the INSERT, because the INSERT of the unique address waits for another
-    // transaction that is removing the same user.
+    // This check comes after the INSERT, because the INSERT of the unique e-mail address waits for
+    // another transaction that is removing the same user.
     if (orgId !== null && (await this.isRemoved(tx, orgId, identity))) {
       throw new DomainError('enrollment_refused', REMOVED_BY_SCIM);
     }
@@ -269,7 +269,7 @@ export class UserDirectory {
   }
 
   /**
-   * Returns true if the user of this identity, or of its address, was removed from the
+   * Returns true if the user of this identity, or of its e-mail address, was removed from the
    * organization, so that a sign-in creates no such user again.
    */
   isRemoved(tx: EntityManager, orgId: string, identity: UpstreamIdentity): Promise<boolean> {
@@ -299,7 +299,8 @@ export class UserDirectory {
 
   /**
    * Founds the organization of a domain, and returns its id. Users without an organization whose
-   * address is in the domain lose their access, because the organization now owns the domain.
+   * e-mail address is in the domain lose their access, because the organization now owns the
+   * domain.
    */
   async foundOrganization(
     tx: EntityManager,
@@ -331,8 +332,8 @@ export class UserDirectory {
 
   /**
    * Makes a user that SVC_BOOTSTRAP_ADMINS lists the admin of an organization without an active
-   * admin. The organization must own the domain of the address, because an identity provider could
-   * give a user any address.
+   * admin. The organization must own the domain of the e-mail address, because an identity provider
+   * could give a user any address.
    */
   async appointListed(
     tx: EntityManager,
@@ -357,8 +358,8 @@ export class UserDirectory {
   }
 
   /**
-   * Changes the address of a user within a savepoint. If another transaction takes the same address
-   * at this moment, only this change is undone. Returns false if the address is taken.
+   * Changes the e-mail address of a user within a savepoint. If another transaction takes the same
+   * address at this moment, only this change is undone. Returns false if the address is taken.
    */
   async #changeEmail(tx: EntityManager, userId: string, email: string): Promise<boolean> {
     try {
@@ -372,8 +373,9 @@ export class UserDirectory {
   }
 
   /**
-   * Logs a warning if an organization loses its last active admin because the account ends. The end
-   * is not refused, because SCIM decides it. The next user who signs in does not become an admin.
+   * Logs a warning if an organization loses its last active admin because the account is removed or
+   * deactivated. The act is not refused, because SCIM decides it. The next user who signs in does
+   * not become an admin.
    */
   async #warnOfLastAdmin(tx: EntityManager, user: LockedAccount): Promise<void> {
     const { id: userId, orgId } = user;

@@ -27,7 +27,7 @@ export interface TiesOfMember {
    */
   readonly twins: readonly string[];
   /**
-   * The ids of the SCIM records that are linked to the member: if one ends, the other is
+   * The ids of the SCIM records that are linked to the member: if one loses access, the other is
    * deactivated.
    */
   readonly linkedTo: readonly string[];
@@ -39,15 +39,15 @@ export interface TiesOfMember {
   /** The userName of a linked record, if another user signs in with it; otherwise null. */
   readonly withheldAddress: string | null;
   /**
-   * An address that several SCIM records have, none of them as its userName. No user can sign in
-   * with it, because the right record is not clear.
+   * An e-mail address that several SCIM records have, none of them as its userName. No user can
+   * sign in with it, because the right record is not clear.
    */
   readonly sharedAddress: string | null;
 }
 
 /**
- * The SQL condition that several records have the address of a row `a` of `record_addresses`, and
- * none has it as its userName.
+ * The SQL condition that several records have the e-mail address of a row `a` of
+ * `record_addresses`, and none has it as its userName.
  */
 export const IS_SHARED = fragment`a.rank IS NOT NULL AND NOT a.parted
   AND EXISTS (SELECT FROM record_addresses b WHERE b.org_id = a.org_id AND b.address = a.address
@@ -263,8 +263,9 @@ export class UsersRepository {
   }
 
   /**
-   * Adds a user. Returns false if another user of the organization (or another user without one)
-   * has the e-mail address or userName.
+   * Adds a user. Returns false if another user of the organization has the e-mail address or
+   * userName. For a user without an organization, it returns false if another user without one has
+   * it.
    */
   async create(tx: EntityManager, created: NewUser): Promise<boolean> {
     const made = await sql<{ id: string }>(tx)`
@@ -277,8 +278,8 @@ export class UsersRepository {
   }
 
   /**
-   * Adds a user without an organization, unless there is one with the address. Returns the id of
-   * the user in both cases.
+   * Adds a user without an organization, unless there is one with the e-mail address. Returns the
+   * id of the user in both cases.
    */
   async ensureOutsider(
     tx: EntityManager,
@@ -363,15 +364,18 @@ export class UsersRepository {
     return changed.length === 1;
   }
 
-  /** Removes the address with which a user signs in. The caller has locked the row of the user. */
+  /**
+   * Removes the e-mail address with which a user signs in. The caller has locked the row of the
+   * user.
+   */
   async clearEmail(tx: EntityManager, id: string): Promise<void> {
     await sql(tx)`
       UPDATE users SET email = NULL, version = version + 1, updated_at = now() WHERE id = ${id}`;
   }
 
   /**
-   * Gives a user an address to sign in with. No other user of the organization may have it. The
-   * caller has locked the row of the user.
+   * Gives a user an e-mail address to sign in with. No other user of the organization may have it.
+   * The caller has locked the row of the user.
    */
   async giveEmail(tx: EntityManager, id: string, email: string): Promise<void> {
     await sql(tx)`
@@ -387,8 +391,8 @@ export class UsersRepository {
 
   /**
    * Moves everything that belongs to the person, and not to the SCIM record, from the id of the
-   * record to a new user id: the address, the bound identities, the keys, the applications, the
-   * consents, the role of admin, and the assignments to targets. The record keeps its id, its
+   * record to a new user id: the e-mail address, the bound identities, the keys, the applications,
+   * the consents, the role of admin, and the assignments to targets. The record keeps its id, its
    * groups and the attributes of the directory. The caller has locked the row of the record.
    */
   async movePerson(tx: EntityManager, recordId: string, newId: string): Promise<void> {
@@ -420,8 +424,8 @@ export class UsersRepository {
 
   /**
    * Copies from one user to another the rule that the next enrollment of a security key needs a
-   * re-enrollment pass. The caller gives the address of the first user to the second user. Without
-   * the copy, the person could then enroll a key without a pass.
+   * re-enrollment pass. The caller gives the e-mail address of the first user to the second user.
+   * Without the copy, the person could then enroll a key without a pass.
    */
   async copyDemandForPass(tx: EntityManager, fromId: string, toId: string): Promise<void> {
     await sql(tx)`

@@ -53,7 +53,7 @@ export interface ApiToken {
   readonly scimTokenIds: readonly string[];
   /**
    * The networks from which the token is accepted, in CIDR notation; empty if it is accepted from
-   * every address.
+   * every IP address.
    */
   readonly allowedCidrs: readonly string[];
   /** The days from the creation of the token to its planned expiry. */
@@ -71,7 +71,7 @@ export interface ApiToken {
   readonly makerDemotedAt: Date | null;
   /** True if the token ended because the access of its maker ended. */
   readonly isOrphan: boolean;
-  /** The id of the token whose successor this one is; null if there is none. */
+  /** The id of the older token that this token replaces; null if it replaces none. */
   readonly replaces: string | null;
   /** True if the token was revoked; false if it is valid or has only expired. */
   readonly isRevoked: boolean;
@@ -190,8 +190,8 @@ export async function findApiToken(
 
 /**
  * Revokes an API token of an organization at once. One statement decides, so that if two admins
- * revoke the token, only one of them gets it returned. Undefined for an ended token, and for a
- * token of another organization.
+ * revoke the token, only one of them gets it returned. Returns undefined for an ended token, and
+ * for a token of another organization.
  */
 export async function revokeApiToken(
   tx: EntityManager,
@@ -259,10 +259,10 @@ export async function endApiTokenAt(
 export interface PresentedApiToken extends Program {
   readonly name: string;
   readonly scopes: readonly string[];
-  /** True if the token is accepted from the address of the request. */
+  /** True if the token is accepted from the IP address of the request. */
   readonly isAllowedHere: boolean;
   /**
-   * True if this request recorded the time of the use, or the time at which the address was
+   * True if this request recorded the time of the use, or the time at which the IP address was
    * refused. The time of a use is recorded at most once a minute, and that of a refusal at most
    * once an hour.
    */
@@ -271,8 +271,8 @@ export interface PresentedApiToken extends Program {
 
 /**
  * Finds a valid API token by its hash. It records the time of the use at most once a minute, as for
- * SCIM tokens. The caller runs it outside any transaction. For an address that the token does not
- * allow, it records the time of the refusal instead, at most once an hour.
+ * SCIM tokens. The caller runs it outside any transaction. For an IP address that the token does
+ * not allow, it records the time of the refusal instead, at most once an hour.
  */
 export async function authenticateApiToken(
   tx: EntityManager,
@@ -331,9 +331,9 @@ export async function holdMaker(tx: EntityManager, apiTokenId: string): Promise<
 }
 
 /**
- * Locks an API token that may rotate SCIM tokens. Undefined if the token has ended or lost the
- * scope. The caller has locked the admin who made the token ({@link holdMaker}), and the row of the
- * organization.
+ * Locks an API token that may rotate SCIM tokens. Returns undefined if the token has ended or lost
+ * the scope. The caller has locked the admin who made the token ({@link holdMaker}), and the row of
+ * the organization.
  */
 export async function lockForRotation(
   tx: EntityManager,

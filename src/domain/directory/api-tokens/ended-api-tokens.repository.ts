@@ -46,7 +46,7 @@ const security = new Logger('security');
 export class ApiTokenRevocation implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.apiTokens;
   /**
-   * Every event except two. After a changed e-mail address, the user still is the same admin.
+   * Every revocation event except two. After a changed e-mail address, the user is still an admin.
    * {@link DemotedApiTokens} acts on a demotion.
    */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set([
@@ -76,8 +76,8 @@ export class ApiTokenRevocation implements Revocable {
   }
 
   /**
-   * Ends the tokens of all users, one batch for each call. It is for a database that lost commits,
-   * because one of them may have removed or demoted the maker of a token.
+   * Ends the tokens of all users, one batch for each call, after the database has lost commits. One
+   * of the lost commits may have removed or demoted the maker of a token.
    */
   async revokeOnRecord(tx: EntityManager, cause: RevocationCause): Promise<EndedBatch> {
     const found = await sql<{ id: string; maker: string }>(tx)`
@@ -100,8 +100,8 @@ export class ApiTokenRevocation implements Revocable {
 }
 
 /**
- * Limits the API tokens of a user who loses the role of admin. They can rotate no SCIM token any
- * more, and can read data only for some days. A token that can only rotate SCIM tokens ends at
+ * Limits the API tokens of a user who loses the role of admin. The tokens can rotate no SCIM token
+ * any more, and can read data only for some days. A token that can only rotate SCIM tokens ends at
  * once.
  */
 export class DemotedApiTokens implements Revocable {

@@ -69,8 +69,8 @@ const THEIR_MANAGER = `FROM users m WHERE m.org_id = u.org_id
 /** The SQL of the name of the manager; NULL if the manager is not a user of the organization. */
 const MANAGER_NAME = `(SELECT ${NAME} ${THEIR_MANAGER})`;
 /**
- * The SQL of the attributes of a user, completed by the address and name of the manager (RFC 7643
- * §4.3).
+ * The SQL of the attributes of a user, completed by the URL (`$ref`) and name of the manager (RFC
+ * 7643 §4.3).
  */
 export const SHOWN_ATTRIBUTES = `CASE WHEN ${MANAGER_VALUE} IS NULL THEN ${OWN_ATTRIBUTES} ELSE jsonb_set(
   u.attributes, '${MANAGER}', (u.attributes #> '${MANAGER}') - '$ref' || coalesce(
@@ -78,8 +78,8 @@ export const SHOWN_ATTRIBUTES = `CASE WHEN ${MANAGER_VALUE} IS NULL THEN ${OWN_A
 ) END`;
 /**
  * The SQL of the value that the unique index of userNames has for a user. For a member who signed
- * in with an address of a SCIM record (a twin), it is the id of the member. So the record can have
- * the address as its userName.
+ * in with an e-mail address of a SCIM record (a twin), it is the id of the member. So the record
+ * can have the address as its userName.
  */
 export const UNIQUE_NAME = `coalesce(u.user_name, u.email, u.id::text)`;
 /**
@@ -89,8 +89,8 @@ export const UNIQUE_NAME = `coalesce(u.user_name, u.email, u.id::text)`;
 const USER_NAME = `CASE WHEN u.scim_managed THEN ${UNIQUE_NAME} ELSE coalesce(u.email, u.id::text) END`;
 /**
  * The SQL condition of the users that lists and filters show; `$1` is the id of the organization.
- * Twins (members who signed in with an address of a SCIM record) are left out, because the record
- * is the same person. The subquery is computed once for each statement.
+ * Twins (members who signed in with an e-mail address of a SCIM record) are left out, because the
+ * record is the same person. The subquery is computed once for each statement.
  */
 export const LISTED_USERS = `u.id NOT IN (SELECT t.user_id FROM record_ties t WHERE t.org_id = $1 AND t.kind = 'twin')`;
 /** The SQL of the groups of a user, in the form of {@link DirectoryUser.groups}. */
@@ -125,8 +125,8 @@ export function directoryUser(row: UserRow, withGroups: boolean): DirectoryUser 
 }
 
 /**
- * The beginning of the manager's address in the JSON of a user, by which the code finds the
- * address. No other text of the JSON contains it, because quotes within a text are escaped.
+ * The beginning of the manager's URL (`$ref`) in the JSON of a user, by which the code finds it. No
+ * other text of the JSON contains it, because quotes within a text are escaped.
  */
 const MANAGER_ADDRESS = '"$ref": "../Users/';
 
@@ -140,8 +140,8 @@ function tagOf({ version, groups, attributes }: UserRow): string {
 }
 
 /**
- * Makes the addresses (`$ref`) in the JSON of a user absolute (RFC 7643 §2.3.7), because the base
- * URL is not stored.
+ * Makes the URLs (`$ref`) in the JSON of a user absolute (RFC 7643 §2.3.7), because the base URL is
+ * not stored.
  */
 export function withAddresses(json: string, base: string): string {
   return json

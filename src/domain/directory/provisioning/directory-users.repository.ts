@@ -23,7 +23,7 @@ import { scimOperation, type LeftOut, type ScimActor } from './scim-operation.js
 export interface UserState {
   readonly userName: string;
   readonly externalId: string | null;
-  /** The normalized address with which the user signs in; null for a user without one. */
+  /** The normalized e-mail address with which the user signs in; null for a user without one. */
   readonly email: string | null;
   /** The name of the user that pages and groups show. */
   readonly name: string | null;
@@ -35,8 +35,9 @@ export interface NextUser extends UserState {
   readonly active: boolean;
   readonly leftOut?: readonly LeftOut[];
   /**
-   * True if the write says that the user is inactive. It then ends the twins of the user (members
-   * who signed in with an address of the record), also if the user was inactive before.
+   * True if the write says that the user is inactive. It then ends the access of the twins of the
+   * user (members who signed in with an e-mail address of the record), also if the user was
+   * inactive before.
    */
   readonly endsAccess?: boolean;
 }
@@ -60,7 +61,7 @@ const KNOWN = `${COLUMNS}, ${GROUPS} AS groups, u.is_org_admin, u.scim_managed, 
 
 /**
  * The text that the JSON of the attributes contains if it names a manager. The user is then read
- * again after the write, to find the name and address of the manager.
+ * again after the write, to find the name and the URL (`$ref`) of the manager.
  */
 const MANAGER_KEY = '"manager": ';
 
@@ -104,9 +105,9 @@ export async function lockKnownUser(
 
 /**
  * Adds a user with the audit event, in one statement that also locks the directory, if the new user
- * affects no other user. It affects a user who signs in with an address that the new user names,
- * and a user who has the same userName. It also affects a removed user whose tombstone, which bars
- * a sign-in, the new user would lift.
+ * affects no other user. It affects a user who signs in with an e-mail address that the new user
+ * names, and a user who has the same userName. It also affects a removed user whose tombstone,
+ * which bars a sign-in, the new user would lift.
  *
  * @param manager the manager of the data source, because the statement needs no transaction around
  *   it
@@ -144,8 +145,8 @@ export async function insertUnclaimedUser(
 /**
  * Adds a user with the audit event, in one statement. The caller has locked the directory of the
  * organization. For this user, the statement also lifts tombstones, which bar a sign-in. These are
- * the tombstones of the addresses of the user, and of identities that were removed with the same
- * userName or externalId.
+ * the tombstones of the e-mail addresses of the user, and of identities that were removed with the
+ * same userName or externalId.
  *
  * @param addresses the addresses that the user has
  * @throws DomainError uniqueness if another user of the organization has the userName

@@ -35,8 +35,9 @@ export interface GroupRow {
 }
 
 /**
- * The SQL of a number that counts the changes in the list of members that happened without a write
- * of the group `g`, such as the deletion or a new name of a member. It is a part of the entity tag.
+ * The SQL of a number that rises if the list of members of the group `g` changes without a write of
+ * the group, for example because a member is deleted or gets a new name. It is a part of the entity
+ * tag.
  */
 export const MEMBER_VERSION =
   '(SELECT v.version FROM group_member_versions v WHERE v.group_id = g.id)';

@@ -13,11 +13,12 @@ export function addressesIn({ userName, attributes }: Pick<UserState, 'userName'
   return addressesOf(userName, (attributes as { readonly emails?: unknown }).emails);
 }
 
-/** Another user, who signs in with an address that a SCIM client writes into a record. */
+/** Another user, who signs in with an e-mail address that a SCIM client writes into a record. */
 type Other = Pick<AddressHolder, 'id' | 'email' | 'scimManaged' | 'isTwin' | 'isInUse'>;
 
 /**
- * The effects of the creation of a SCIM record on the users who already sign in with its addresses.
+ * The effects of the creation of a SCIM record on the users who already sign in with its e-mail
+ * addresses.
  */
 export interface CreationPlan<Holder extends Other> {
   /**
@@ -25,25 +26,25 @@ export interface CreationPlan<Holder extends Other> {
    */
   readonly takesOver: Holder | undefined;
   /**
-   * The members who become twins of the record: they signed in with an address of the record, and
-   * lose access when the record ends.
+   * The members who become twins of the record: they signed in with an e-mail address of the
+   * record, and lose access when the user of the record does.
    */
   readonly twins: readonly Holder[];
   /**
-   * Another record whose user cannot sign in with the address any more, because the new record gets
-   * it. The other record has the address only as an e-mail and not as its userName, and no person
-   * has used it: it has no bound identity and no key.
+   * Another record whose user cannot sign in with its address any more, because the new record gets
+   * the address. The other record has the address only as an e-mail and not as its userName. No
+   * person has used the other record: it has no bound identity and no key.
    */
   readonly moves: Holder | undefined;
   /**
-   * Another record whose user keeps the address. The new record is linked to it, and its user gets
-   * no address to sign in with.
+   * Another record whose user keeps an e-mail address of the new record. The new record is linked
+   * to it, and the user of the new record gets no address to sign in with.
    */
   readonly links: Holder | undefined;
 }
 
 /**
- * Decides what the creation of a SCIM record does to the users who already sign in with its
+ * Decides what the creation of a SCIM record does to the users who already sign in with its e-mail
  * addresses. The record takes over the first member with one of its addresses. A member who already
  * belongs to another record (a twin) is taken over only if the userName is the member's address.
  * Every other member with one of its addresses becomes a twin of the new record. Another record
@@ -73,8 +74,8 @@ export function planCreation<Holder extends Other>(
 }
 
 /**
- * Returns the addresses of one list that another list does not have, such as those that a write
- * newly gives to a record.
+ * Returns the e-mail addresses of one list that another list does not have, such as those that a
+ * write newly gives to a record.
  */
 export function addressesBeyond(
   has: readonly RecordAddress[],
@@ -112,8 +113,8 @@ export function isSame(current: DirectoryUser, next: NextUser): boolean {
 }
 
 /**
- * Returns the attributes as clients wrote them. The manager's address and name are removed, because
- * the service computes them.
+ * Returns the attributes as clients wrote them. The manager's URL and name are removed, because the
+ * service computes them.
  */
 function written({ attributes }: DirectoryUser): unknown {
   const all = JSON.parse(attributes) as Record<string, unknown>;

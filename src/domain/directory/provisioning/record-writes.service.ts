@@ -42,7 +42,7 @@ import { leftOutDetails, scimOperation, type ScimActor } from './scim-operation.
 type Details = Readonly<Record<string, unknown>>;
 
 /**
- * The writes of SCIM that change more than the plain attributes of a user. They change the
+ * The writes of SCIM that change more than the plain attributes of a user. They change the e-mail
  * addresses with which the user signs in, `active`, or the ties to members who signed in before
  * SCIM named them. Each method runs in a transaction that has locked the directory of the
  * organization by `lockDirectory`.
@@ -59,7 +59,7 @@ export class RecordWrites {
   ) {}
 
   /**
-   * Creates a SCIM record, or takes over the member who signs in with one of its addresses.
+   * Creates a SCIM record, or takes over the member who signs in with one of its e-mail addresses.
    *
    * @throws DomainError uniqueness
    */
@@ -104,8 +104,8 @@ export class RecordWrites {
     const seen = await findKnownUser(tx, actor.orgId, id);
     if (!seen) return undefined;
     // The users that the change affects are computed before their rows are locked. This is safe,
-    // because the caller has locked the directory, so that no other request changes an address or
-    // `active`.
+    // because the caller has locked the directory, so that no other request changes an e-mail
+    // address or `active`.
     const planned = compute(seen);
     const twins = await this.#newTwins(tx, actor, seen, planned);
     const reached = await this.#reachedBy(tx, seen, planned);
@@ -116,8 +116,8 @@ export class RecordWrites {
   }
 
   /**
-   * Removes a SCIM record with its twins (members who signed in with an address of the record), and
-   * deactivates linked records.
+   * Removes a SCIM record with its twins (members who signed in with an e-mail address of the
+   * record), and deactivates linked records.
    *
    * @param verify throws to refuse the removal because of the present state, which is locked
    * @returns false for an id of no user of the organization
@@ -158,7 +158,7 @@ export class RecordWrites {
   /**
    * Finds the users whose access a change of `active` ends or restores. For a record that stays
    * inactive, finds the twins of the record, because they must not stay active. A twin is a member
-   * who signed in with an address of the record.
+   * who signed in with an e-mail address of the record.
    */
   async #reachedBy(tx: EntityManager, seen: KnownUser, planned: NextUser): Promise<string[]> {
     if (planned.active && !seen.active) return this.ends.revived(tx, seen.id);
@@ -166,8 +166,8 @@ export class RecordWrites {
   }
 
   /**
-   * Finds the members who sign in with an address that the write newly gives to the record, and who
-   * therefore become its twins: they lose access when the record ends.
+   * Finds the members who sign in with an e-mail address that the write newly gives to the record,
+   * and who therefore become its twins: they lose access when the user of the record does.
    */
   async #newTwins(
     tx: EntityManager,
@@ -185,8 +185,9 @@ export class RecordWrites {
   }
 
   /**
-   * Inserts a SCIM record that takes no member over. If another user signs in with its address, the
-   * user of the record cannot sign in with it, because one address belongs to one user.
+   * Inserts a SCIM record that takes no member over. If another user signs in with the e-mail
+   * address of the record, the user of the record cannot sign in with it, because one address
+   * belongs to one user.
    */
   #insert(
     tx: EntityManager,
@@ -220,8 +221,8 @@ export class RecordWrites {
   }
 
   /**
-   * Takes a member over: the SCIM record gets the id, keys, sessions and address of the member. An
-   * inactive member stays inactive.
+   * Takes a member over: the SCIM record gets the id, keys, sessions and e-mail address of the
+   * member. An inactive member stays inactive.
    */
   async #takeOver(
     tx: EntityManager,
@@ -250,8 +251,8 @@ export class RecordWrites {
   }
 
   /**
-   * Changes a user whose row is locked. A new address ends the access that the user got under the
-   * old address. A change of `active` ends or restores access.
+   * Changes a user whose row is locked. A new e-mail address ends the access that the user got
+   * under the old address. A change of `active` ends or restores access.
    */
   async #changeTo(
     tx: EntityManager,
@@ -294,10 +295,10 @@ export class RecordWrites {
   }
 
   /**
-   * Decides the address and `active` of a user after a write. A member who was taken over keeps the
-   * address as long as any attribute of the record names it. The user never gets an address that
-   * another user has, or from which an admin separated the record. A write that takes a member over
-   * never activates the member.
+   * Decides the e-mail address and `active` of a user after a write. A member who was taken over
+   * keeps the address as long as any attribute of the record names it. The user never gets an
+   * address that another user has, or from which an admin separated the record. A write that takes
+   * a member over never activates the member.
    */
   async #settled(tx: EntityManager, current: KnownUser, asked: NextUser): Promise<NextUser> {
     const { id, orgId, email, scimManaged, isTakenOver } = current;
@@ -314,7 +315,10 @@ export class RecordWrites {
     return { ...next, email: isTaken ? null : wanted };
   }
 
-  /** Adds the twins of a new record, and ends them if the record is inactive from the beginning. */
+  /**
+   * Adds the twins of a new record. If the record is inactive from the beginning, it ends their
+   * access.
+   */
   async #addTwins(
     tx: EntityManager,
     actor: ScimActor,
@@ -379,9 +383,9 @@ export class RecordWrites {
   }
 
   /**
-   * Lifts the tombstones, which bar a sign-in, of the addresses that the user newly has. If an
-   * inactive user loses an address, all addresses that the user has or had get tombstones. So the
-   * person cannot sign in with the lost address as a new user.
+   * Lifts the tombstones (rows that bar a sign-in) of e-mail addresses that the user newly has. If
+   * an inactive user loses an address, all addresses that the user has or had get tombstones. So
+   * the person cannot sign in with the lost address as a new user.
    *
    * @returns details of the audit event
    */
@@ -414,8 +418,8 @@ export class RecordWrites {
   }
 
   /**
-   * Ends or restores the access of a user and of its twins (members who signed in with an address
-   * of this SCIM record), if the write changes `active`. @returns false if nothing changed
+   * Ends or restores the access of a user and of its twins (members who signed in with an e-mail
+   * address of this SCIM record), if the write changes `active`. @returns false if nothing changed
    */
   async #applyActive(
     tx: EntityManager,
@@ -455,8 +459,8 @@ export class RecordWrites {
   }
 
   /**
-   * Logs a warning about an address that the record names but with which its user cannot sign in,
-   * because another user signs in with it.
+   * Logs a warning about an e-mail address that the record names but with which its user cannot
+   * sign in, because another user signs in with it.
    */
   #warnOfPlain(
     { orgId }: ScimActor,

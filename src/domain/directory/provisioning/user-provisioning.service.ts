@@ -45,7 +45,7 @@ export class UserProvisioning {
   ) {}
 
   /**
-   * Creates a user, or takes over the member who signs in with an address of the user. One
+   * Creates a user, or takes over the member who signs in with an e-mail address of the user. One
    * statement is enough if the new user affects no other user, which is nearly always so. Otherwise
    * a transaction locks the directory of the organization first.
    *
@@ -99,7 +99,7 @@ export class UserProvisioning {
 
   /**
    * Removes a user with all sessions, keys and applications, and the members who signed in with an
-   * address of the user (its twins).
+   * e-mail address of the user (its twins).
    *
    * @param verify throws to refuse the removal because of the present state, which is locked, such
    *   as for a wrong `If-Match`
@@ -181,9 +181,9 @@ export class UserProvisioning {
 }
 
 /**
- * Returns true if a write changes more than plain attributes: `active`, an address, or a userName
- * or externalId. These two names count, because a removed user who had the same name may then sign
- * in again.
+ * Returns true if a write changes more than plain attributes: `active`, an e-mail address, or a
+ * userName or externalId. These two names count, because a removed user who had the same name may
+ * then sign in again.
  */
 function isOfAccess(current: DirectoryUser, next: NextUser): boolean {
   const keys = ['active', 'email', 'userName', 'externalId'] as const;

@@ -97,8 +97,8 @@ export interface RotatedScimToken {
 }
 
 /**
- * Adds the replacement of a SCIM token, by one statement. It has the description of the old token,
- * and its lifetime is at most that of the old token. Undefined if the old token is not valid,
+ * Adds the replacement of a SCIM token, by one statement. The replacement has the description of
+ * the old token, and lives at most as long. Returns undefined if the old token is not valid,
  * belongs to another organization, or has a valid replacement already.
  */
 export async function insertReplacement(
