@@ -20,8 +20,8 @@ export const MODELS = new Map(
 );
 
 /**
- * Returns the address of the JSON file with the models. Its relative path is the same from the
- * sources and from the build.
+ * Returns the URL of the JSON file with the models. Its relative path is the same from the sources
+ * and from the build.
  */
 function modelTable(): URL {
   return new URL('../../../../config/authenticator-models.json', import.meta.url);

@@ -66,14 +66,14 @@ interface Row {
 export class AuthenticatorsRepository implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.securityKeys;
   /**
-   * The event `account-deleted` is not in the list, because a foreign key deletes the keys together
-   * with the user.
+   * The events at which {@link revoke} removes keys. The event `account-deleted` is not among them,
+   * because a foreign key deletes the keys together with the user.
    */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
   readonly endedByForeignKey = BY_DELETED_ROW;
   /**
-   * The keys stay after the database has lost commits. A removed user may then exist again, but the
-   * next login needs the identity provider as well as the key.
+   * Null, because the keys stay even if a failover of the database has lost commits. A removed user
+   * may then exist again, but the next login needs the identity provider as well as the key.
    */
   readonly revokeOnRecord = null;
 

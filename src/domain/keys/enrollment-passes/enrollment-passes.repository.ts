@@ -42,14 +42,14 @@ const IS_VALID = fragment`hash IS NOT NULL AND expires_at > now()`;
 /**
  * The re-enrollment passes of users, at most one row for each user. While a user has a row, the
  * next enrollment of the user needs a pass, even if the secret in the row is not valid any more.
- * The secret ends if the account or its credentials end. The row is deleted if the pass is used, or
- * if an admin decides that the user needs none.
+ * The secret becomes invalid if the account is deactivated or its credentials are revoked. The row
+ * is deleted if the pass is used, or if an admin decides that the user needs none.
  */
 export class EnrollmentPassesRepository implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.enrollmentPasses;
   /**
-   * The event `account-deleted` is not in the list, because a foreign key deletes the pass together
-   * with the user.
+   * The events at which {@link revoke} ends passes. The event `account-deleted` is not among them,
+   * because a foreign key deletes the pass together with the user.
    */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set([
     'account-deactivated',

@@ -77,7 +77,7 @@ export class EnrollmentPasses {
 
   /**
    * Lets a member enroll a key without a re-enrollment pass, after a sign-in at the identity
-   * provider. A pass that is still valid ends.
+   * provider. A pass that is still valid is not accepted any more.
    *
    * @throws DomainError admin_required, not_found (also if the member needs no pass), own_account
    */

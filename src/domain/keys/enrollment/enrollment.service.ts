@@ -311,10 +311,10 @@ export class Enrollment {
   }
 
   /**
-   * Refuses a user without an organization whose address is in the domain of an organization. Such
-   * an address can belong to a private account at an identity provider, which does not make its
-   * user a member. If the user were accepted, a member could have the same address and so the same
-   * SSH principal.
+   * Refuses a user without an organization whose e-mail address is in the domain of an
+   * organization. Such an address can belong to a private account at an identity provider, which
+   * does not make its user a member. If the user were accepted, a member could have the same
+   * address and so the same SSH principal.
    */
   async #assertOutsider(tx: EntityManager, identity: UpstreamIdentity): Promise<undefined> {
     const domain = domainOfEmail(identity.email);

@@ -10,7 +10,7 @@ const ROWS = z.array(
     not_before: z.iso.datetime(),
     not_after: z.iso.datetime(),
     sha256: z.string().regex(/^[0-9a-f]{64}$/),
-    /** The address at which the vendor publishes the certificate. */
+    /** The URL at which the vendor publishes the certificate. */
     source: z.url(),
     der: z.base64(),
   }),
@@ -32,7 +32,7 @@ export const VENDOR_INTERMEDIATES: readonly ParsedCertificate[] = ROWS.parse(
 });
 
 /**
- * Returns the address of the JSON file with the intermediate certificates. Its relative path is the
+ * Returns the URL of the JSON file with the intermediate certificates. Its relative path is the
  * same from the sources and from the build.
  */
 function table(): URL {
