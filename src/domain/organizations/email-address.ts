@@ -20,14 +20,14 @@ export function normalizeEmail(text: string): string {
 }
 
 /**
- * Returns the normalized address; undefined for a text that is not an address, and for quoted or
- * non-ASCII addresses.
+ * Returns the normalized e-mail address; undefined for a text that is no e-mail address, and for
+ * quoted or non-ASCII addresses.
  */
 export function parseEmailAddress(text: string): string | undefined {
   return ADDRESS.safeParse(normalizeEmail(text)).data;
 }
 
-/** Returns the domain of an address from {@link parseEmailAddress}. */
+/** Returns the domain of an e-mail address from {@link parseEmailAddress}. */
 export function domainOfEmail(address: string): string {
   return address.slice(address.lastIndexOf('@') + 1);
 }

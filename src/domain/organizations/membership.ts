@@ -33,8 +33,8 @@ export const NO_ADDRESS =
   'Another account of your organization signs in with the e-mail address of this one: ask your administrator.';
 
 /**
- * The message for a user with an address in a domain that was proven once, and that no organization
- * owns now.
+ * The message for a user with an e-mail address in a domain that was proven once, and that no
+ * organization owns now.
  */
 export const DOMAIN_NEEDS_PROOF =
   'The domain of your e-mail belongs to no organization at present: ask your administrator to verify it.';

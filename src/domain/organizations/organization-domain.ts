@@ -21,8 +21,8 @@ PUBLIC_MAIL.delete('example.com');
 /**
  * Returns the domain if it can belong to an organization. Returns null for a domain that unrelated
  * people share, because the first of them who signs in would become the admin of all others. Such
- * are a public suffix (also a private one such as `github.io`), a public mail domain and its
- * subdomains, a single label, and an IP address.
+ * domains are a public suffix (also a private one such as `github.io`), a public mail domain and
+ * its subdomains, a single label, and an IP address.
  *
  * @param domain ASCII, lower case
  */

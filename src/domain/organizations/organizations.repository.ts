@@ -78,10 +78,10 @@ export class OrganizationsRepository {
 
   /**
    * Locks the directory of an organization until the transaction ends. So acts that add, separate
-   * or readmit a member, or that change the address or `active` of a member, happen one after
-   * another. A transaction takes this lock after the locks on a domain and a provider, and before
-   * those on rows of users. It then reads the facts by further statements, which see what earlier
-   * acts did.
+   * or readmit a member, or that change the e-mail address or `active` of a member, happen one
+   * after another. A transaction takes this lock after the locks on a domain and a provider, and
+   * before those on rows of users. It then reads the facts by further statements, which see what
+   * earlier acts did.
    */
   async lockDirectory(tx: EntityManager, orgId: string): Promise<void> {
     await sql(tx)`SELECT org_id FROM directory_locks WHERE org_id = ${orgId} FOR UPDATE`;

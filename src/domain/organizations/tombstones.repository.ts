@@ -1,10 +1,10 @@
 /**
  * Tombstones: rows that keep a user whom SCIM or an admin removed from joining the organization
- * again by a sign-in. There is one tombstone for each address that the user ever had, and one for
- * each identity (account at an identity provider). While there is a tombstone, a sign-in with the
- * address or identity creates no member, and binds neither of them to another SCIM record. If SCIM
- * gives the address to a user, it lifts the tombstone for this user alone (`lifted_for`). An admin
- * can delete every tombstone.
+ * again by a sign-in. There is one tombstone for each e-mail address that the user ever had, and
+ * one for each identity (account at an identity provider). While there is a tombstone, a sign-in
+ * with the address or identity creates no member, and binds neither of them to another SCIM record.
+ * If SCIM gives the address to a user, it lifts the tombstone for this user alone (`lifted_for`).
+ * An admin can delete every tombstone.
  */
 
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -21,8 +21,8 @@ interface ClaimedIdentity {
 export interface Bar {
   /**
    * The SCIM record whose userName or externalId lets the identities of the user sign in again. It
-   * is the record of the user. If the user is a member who signed in with the address of a record
-   * (a twin), it is that record.
+   * is the record of the user. If the user is a member who signed in with the e-mail address of a
+   * record (a twin), it is that record.
    */
   readonly recordId: string;
   /** True if an admin removed the user. Only an admin can then delete the tombstone. */
@@ -68,9 +68,9 @@ export async function setTombstones(
 }
 
 /**
- * Lifts the tombstones of addresses for one user, who newly gets the addresses. For all other users
- * the tombstones stay. A tombstone that an admin caused is not lifted. @returns the addresses with
- * a tombstone that was lifted now
+ * Lifts the tombstones of e-mail addresses for one user, who newly gets the addresses. For all
+ * other users the tombstones stay. A tombstone that an admin caused is not lifted. @returns the
+ * addresses with a tombstone that was lifted now
  */
 export async function liftTombstones(
   tx: EntityManager,
@@ -105,8 +105,8 @@ export async function liftIdentities(
 }
 
 /**
- * Returns true if a sign-in must not give a user an address. That is so if the user who had it was
- * removed, or if a SCIM record has it or ever had it.
+ * Returns true if a sign-in must not give a user an e-mail address. That is so if the user who had
+ * it was removed, or if a SCIM record has it or ever had it.
  */
 export async function forbidsAddress(
   tx: EntityManager,
@@ -123,8 +123,8 @@ export async function forbidsAddress(
 }
 
 /**
- * Returns true if a sign-in must not create a member. That is so if the user of the address or of
- * the identity was removed. It is also so if a SCIM record has the address or ever had it.
+ * Returns true if a sign-in must not create a member. That is so if the user of the e-mail address
+ * or of the identity was removed. It is also so if a SCIM record has the address or ever had it.
  */
 export async function forbidsNewMember(
   tx: EntityManager,
@@ -140,9 +140,9 @@ export async function forbidsNewMember(
 }
 
 /**
- * Returns true if a sign-in must not bind an identity to a SCIM record, because the address or the
- * identity has a tombstone. If the address is the userName of an active record, only a tombstone by
- * an admin counts.
+ * Returns true if a sign-in must not bind an identity to a SCIM record, because the e-mail address
+ * or the identity has a tombstone. If the address is the userName of an active record, only a
+ * tombstone by an admin counts.
  */
 export async function forbidsBinding(
   tx: EntityManager,
@@ -177,9 +177,9 @@ export async function forgetIdentity(
 }
 
 /**
- * Deletes the tombstone of an address, and those of the identities of the user who was removed with
- * it. If several removed users had the address, for example that of a shared mailbox, only the user
- * who had it as userName can sign in again.
+ * Deletes the tombstone of an e-mail address, and those of the identities of the user who was
+ * removed with it. If several removed users had the address, for example that of a shared mailbox,
+ * only the user who had it as userName can sign in again.
  *
  * @returns the numbers of both kinds of tombstones
  */

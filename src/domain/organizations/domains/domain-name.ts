@@ -38,7 +38,7 @@ export function asciiDomain(text: string): string | undefined {
 /**
  * Reads a domain that an organization wants to prove, from the text of an admin.
  *
- * @throws DomainError invalid_request for a text that is no domain, and for a domain whose
+ * @throws DomainError invalid_request for a text that is no domain, and for a domain whose e-mail
  *   addresses belong to unrelated people, such as that of a mail service
  */
 export function parseDomain(text: string): string {

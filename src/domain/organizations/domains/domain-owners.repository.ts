@@ -14,7 +14,7 @@ export interface DomainOwner {
   readonly isPrimary: boolean;
   /**
    * True if the domain is proven by DNS, by the operator or by the configuration. If false, the
-   * organization owns the domain only because a user signed in with an address in it.
+   * organization owns the domain only because a user signed in with an e-mail address in it.
    */
   readonly isProven: boolean;
 }
@@ -36,7 +36,7 @@ export async function findOwner(
 
 /**
  * Lists the organizations that own a domain or owned it in the past, except the given one. Such an
- * organization may have members with an address in the domain.
+ * organization may have members with an e-mail address in the domain.
  */
 export async function listOtherOwners(
   tx: EntityManager,

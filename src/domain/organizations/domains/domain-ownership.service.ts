@@ -56,8 +56,8 @@ export interface DomainOperator {
 }
 
 /**
- * The origin of audit events that name no request. Either the daily check of domains caused the
- * event, or another organization did. The request of another organization must stay hidden.
+ * The origin of audit events that name no request. The daily check of domains, another organization
+ * or the operator caused the event. The request of another organization must stay hidden.
  */
 const NO_REQUEST: AuditOrigin = {
   requestId: 'daily-domain-check',
@@ -120,7 +120,7 @@ export class DomainOwnership {
 
   /**
    * Returns the token that proves a domain by its DNS record, and makes one if there is none.
-   * Undefined if the organization does not have the domain.
+   * Returns undefined if the organization does not have the domain.
    */
   ensureToken(tx: EntityManager, own: DomainOfOrganization): Promise<string | undefined> {
     return ensureToken(tx, own, this.random.token());
@@ -128,9 +128,9 @@ export class DomainOwnership {
 
   /**
    * Gives a domain to the organization that has proven it, and ends the access of users without an
-   * organization whose address is in the domain. If another organization owns the domain without a
-   * proof, because one of its users signed in with such an address, that organization loses the
-   * domain. The caller has locked the domain.
+   * organization whose e-mail address is in the domain. If another organization owns the domain
+   * without a proof, because one of its users signed in with such an address, that organization
+   * loses the domain. The caller has locked the domain.
    *
    * @param token the token that the DNS record of the domain contains
    * @throws DomainError domain_taken, not_found
@@ -211,8 +211,8 @@ export class DomainOwnership {
   }
 
   /**
-   * Removes a domain from its organization and ends the access of the users whose address is in the
-   * domain. Their accounts stay. The caller has locked the domain.
+   * Removes a domain from its organization and ends the access of the users whose e-mail address is
+   * in the domain. Their accounts stay. The caller has locked the domain.
    *
    * @throws DomainError primary_domain, own_account, not_found
    */
@@ -249,9 +249,9 @@ export class DomainOwnership {
 
   /**
    * Ends the proof of a domain, because too many checks in a row failed. The organization loses the
-   * domain, and the users with an address in it lose their access. A primary domain stays with its
-   * organization without a proof. Its users keep their access, but another organization can now
-   * prove the domain. The caller has locked the domain.
+   * domain, and the users with an e-mail address in it lose their access. A primary domain stays
+   * with its organization without a proof. Its users keep their access, but another organization
+   * can now prove the domain. The caller has locked the domain.
    *
    * @returns false if the domain was checked or removed meanwhile
    */
@@ -325,9 +325,9 @@ export class DomainOwnership {
   }
 
   /**
-   * Removes the bindings of users with an address in a domain to their identities, if their
-   * organization does not own the domain. At the next sign-in they can join the organization that
-   * owns it.
+   * Removes the bindings of members with an e-mail address in a domain to their identities, so that
+   * at the next sign-in they can join the organization that owns it. The caller gives no users of
+   * that organization.
    */
   #unbind(tx: EntityManager, domain: string, users: readonly UserOfDomain[]): Promise<void> {
     const members = users.filter(({ orgId, inDomain }) => inDomain && orgId !== null);
@@ -335,8 +335,8 @@ export class DomainOwnership {
   }
 
   /**
-   * Ends the access of the users with an address in a domain, whose rows are locked, and everything
-   * else that needed the domain.
+   * Ends the access of the users of an organization with an e-mail address in a domain, whose rows
+   * are locked, and everything else that needed the domain.
    */
   async #endStanding(
     tx: EntityManager,
@@ -382,7 +382,8 @@ export class DomainOwnership {
 
   /**
    * Records in the audit log that an organization lost the proof of a domain. The event names no
-   * actor, because the daily check found the loss.
+   * actor, because the daily check found the loss, or another organization caused it, which must
+   * stay unknown.
    */
   #recordLoss(
     tx: EntityManager,

@@ -31,9 +31,9 @@ const INTERVAL = 600_000;
 const AT_ONCE = 32;
 
 /**
- * Checks the DNS record of each verified domain every day, in one replica at a time. The time of
- * the next check of a domain is stored in its row, so that a restart neither repeats nor misses a
- * check.
+ * Checks the DNS record of each domain that is proven by DNS every day, in one replica at a time.
+ * The time of the next check of a domain is stored in its row, so that a restart neither repeats
+ * nor misses a check.
  */
 @Injectable()
 export class DomainRechecks implements OnApplicationBootstrap, BeforeApplicationShutdown {

@@ -6,7 +6,7 @@ import type { Checked } from './domain-state.js';
 
 /**
  * The ways in which a domain is proven: by its DNS record, by the decision of the operator, or by
- * the configuration of the provider that founded the organization.
+ * the configuration of the provider through which the organization was founded.
  */
 export type DomainProof = 'dns' | 'operator' | 'provider';
 
@@ -21,7 +21,7 @@ export interface OrganizationDomain {
   readonly token: string | null;
   /**
    * The way in which the domain is proven. Null for a pending or unverified domain, and for a
-   * domain that the organization owns only because a user signed in with such an address.
+   * domain that the organization owns only because a user signed in with an e-mail address in it.
    */
   readonly proof: DomainProof | null;
   readonly addedBy: string | null;
@@ -32,7 +32,7 @@ export interface OrganizationDomain {
   readonly failures: number;
 }
 
-/** A verified domain whose daily check is due. */
+/** A domain that is proven by DNS and whose daily check is due. */
 export interface DueDomain {
   readonly orgId: string;
   readonly domain: string;
@@ -131,8 +131,8 @@ export async function deleteDomain(
 }
 
 /**
- * Returns the token for the DNS record of a domain. If the domain has none, it stores the given
- * one. Undefined if the organization does not have the domain.
+ * Returns the token for the DNS record of a domain. If the domain has none, the function stores the
+ * given one. Returns undefined if the organization does not have the domain.
  */
 export async function ensureToken(
   tx: EntityManager,

@@ -103,8 +103,8 @@ export async function claimLabel(
 }
 
 /**
- * Releases a label. Its host and its keys end with the commit. The row stays, so that no other
- * organization can ever claim the label.
+ * Releases a label and deletes its keys, so that its host publishes nothing any more. The row
+ * stays, so that no other organization can ever claim the label.
  */
 export async function releaseLabel(tx: EntityManager, orgId: string, label: string): Promise<void> {
   await sql(tx)`

@@ -13,10 +13,10 @@ export interface TokenIssuer {
 }
 
 /**
- * Returns the SQL of the issuer of an organization and its signing key, as a jsonb object. NULL if
- * the tokens of the organization come from the service's own issuer. Only the rows at the time of
- * the statement decide, so that no replica signs with a withdrawn key. If an issuer has no key, the
- * object has no `kid`, and nothing may be issued.
+ * Returns the SQL of the issuer of an organization and its signing key, as a jsonb object. The SQL
+ * gives NULL if the tokens of the organization come from the service's own issuer. Only the rows at
+ * the time of the statement decide, so that no replica signs with a withdrawn key. If an issuer has
+ * no key, the object has no `kid`, and nothing may be issued.
  *
  * Among the keys whose start is not in the future, the one with the latest start signs. If there is
  * none, the next key signs, because the start of a key that was just made may be a microsecond
