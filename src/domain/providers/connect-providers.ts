@@ -90,8 +90,9 @@ function problemsOf(reason: unknown): readonly string[] {
 }
 
 /**
- * Loads the code of SAML and makes the parts that all SAML providers share. Undefined if no SAML
- * provider is configured, so that such a deployment loads no XML library and makes no key for SAML.
+ * Loads the code of SAML and makes the parts that all SAML providers share. Returns undefined if no
+ * SAML provider is configured, so that such a deployment loads no XML library and makes no key for
+ * SAML.
  */
 async function openSaml(
   config: ProvidersConfig,

@@ -45,14 +45,14 @@ const LONGEST_KEPT_STATE = 3800;
 /** The error text for a SAML response to no request of this service. */
 const UNASKED =
   'The identity provider did not sign you in. It answers no request of this service. Start the sign-in on the login page.';
-/** Milliseconds between two reads of the published keys and metadata of the providers. */
+/** Milliseconds between two reads of the metadata of all SAML providers. */
 const REFRESH_INTERVAL = 86_400_000;
 /** Milliseconds between two searches for SAML providers with metadata that must be read again. */
 const LOOK_INTERVAL = 60_000;
 
 /**
- * The payload of the sealed state: the provider, the secrets of the sign-in, and the address to
- * which the browser goes after it.
+ * The payload of the sealed state: the provider, the secrets of the sign-in, and the URL to which
+ * the browser goes after the sign-in.
  */
 interface SignInState {
   readonly slug: string;
@@ -64,8 +64,8 @@ interface SignInState {
 /** The request of a browser to sign in through a provider. */
 export interface SignInStart {
   /**
-   * The address to which the browser goes after the sign-in. The caller has checked that the
-   * address belongs to this service.
+   * The URL or path to which the browser goes after the sign-in. The caller has checked that it
+   * belongs to this service.
    */
   readonly redirectTo: string;
   readonly loginHint?: string | undefined;
@@ -88,7 +88,7 @@ export interface SignInStart {
 
 /** The request with which a browser returns from a provider. */
 export interface Callback {
-  /** The address of the request, with the parameters that the provider added. */
+  /** The URL of the request, with the parameters that the provider added. */
   readonly url: URL;
   /** The secret in the cookie of the browser, which proves that this browser began the sign-in. */
   readonly browser: string;
@@ -104,7 +104,7 @@ export interface Callback {
  * used again.
  */
 export interface ReturnedSignIn {
-  /** The short name (slug) of the provider in addresses. */
+  /** The short name (slug) of the provider in URLs. */
   readonly provider: string;
   readonly redirectTo: string;
   readonly crossSite: boolean;
@@ -178,7 +178,7 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   /**
    * Starts a sign-in through a provider.
    *
-   * @returns the address to which the browser goes
+   * @returns the URL to which the browser goes
    * @throws DomainError unknown_provider
    */
   async begin(
@@ -193,8 +193,8 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
     const name = provider.keptUnder?.(remembered);
     if (name !== undefined) {
       if (state.length > LONGEST_KEPT_STATE) {
-        // The state is too long for a cookie because of the address after the sign-in. So that
-        // address is replaced by the first page.
+        // The state is too long for a cookie because of the URL after the sign-in. So that URL is
+        // replaced by the first page.
         state = await this.states.seal(PURPOSE, { ...signIn, redirectTo: '/' }, binding);
       }
       if (!keep) throw new Error(`a sign-in at ${slug} needs a browser that keeps its state`);
@@ -270,8 +270,9 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   }
 
   /**
-   * Logs a warning about providers that may state addresses of every domain. Starts the timers that
-   * read the documents of SAML providers again, because the providers replace keys without notice.
+   * Logs a warning about providers that may state e-mail addresses of every domain. Starts the
+   * timers that read the documents of SAML providers again, because the providers replace keys
+   * without notice.
    */
   onApplicationBootstrap(): void {
     for (const warning of vouchingWarnings([...this.providers.values()])) {
@@ -320,7 +321,7 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
 
   /**
    * Returns the user who signed in at the provider, and checks that the present configuration lets
-   * the provider state addresses of the user's domain.
+   * the provider state e-mail addresses of the user's domain.
    */
   async #identify(provider: UpstreamProvider, arrival: Arrival): Promise<UpstreamIdentity> {
     try {

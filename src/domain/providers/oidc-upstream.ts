@@ -150,8 +150,8 @@ export class OidcUpstream implements UpstreamProvider {
       tokens.access_token,
       String(claims['sub']),
     );
-    // The address and the claim that it is verified must come from the same source, because the
-    // claim is only about the address of its source.
+    // The e-mail address and the claim that it is verified must come from the same source, because
+    // the claim is only about the address of its source.
     const { email, email_verified, xms_edov, name, given_name, family_name } = more as Claims;
     const names = Object.entries({ name, given_name, family_name });
     const known = Object.fromEntries(names.filter(([, value]) => value !== undefined));
@@ -160,7 +160,7 @@ export class OidcUpstream implements UpstreamProvider {
 }
 
 /**
- * An address on Microsoft's public host. If the discovery document seems to come from there,
+ * A URL on Microsoft's public host. If the discovery document seems to come from there,
  * openid-client replaces `{tenantid}` in the issuer by the tenant of a token.
  */
 const ENTRA = new URL('https://login.microsoftonline.com/organizations/v2.0');

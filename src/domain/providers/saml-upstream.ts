@@ -29,8 +29,7 @@ export { parseSamlResponse } from './saml/saml-response.js';
 /** The parts that all SAML providers of this service share. */
 export interface SamlParts {
   /**
-   * The address of this service to which browsers post SAML responses (the assertion consumer
-   * service).
+   * The URL of this service to which browsers post SAML responses (the assertion consumer service).
    */
   readonly acsUrl: string;
   readonly http: UpstreamHttp;

@@ -35,8 +35,8 @@ export interface UpstreamProvider {
   /** The tenants that the provider serves; `NO_TENANTS` for a SAML provider. */
   readonly tenancy: Tenancy;
   /**
-   * The e-mail domains whose addresses the service believes from this provider; undefined if it
-   * believes those of every domain.
+   * The domains of the e-mail addresses that the service believes from this provider; undefined if
+   * it believes those of every domain.
    */
   readonly domains: readonly string[] | undefined;
   /** The origin of the page at the provider on which the user signs in. */
@@ -55,7 +55,7 @@ export interface UpstreamProvider {
   refresh?(): Promise<void>;
   /** Fetches the published documents of the provider again, if their cache time is over. */
   refreshIfDue?(): Promise<void>;
-  /** Returns the address at the provider to which the browser goes to sign in. */
+  /** Returns the URL at the provider to which the browser goes to sign in. */
   depart(departure: Departure): Promise<URL>;
   /**
    * Verifies the sign-in of a returned browser and reads the identity of the user.

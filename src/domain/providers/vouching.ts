@@ -62,7 +62,7 @@ export function assertVouched(
 }
 
 /**
- * Returns a warning for each provider whose addresses the service believes for every domain,
+ * Returns a warning for each provider whose e-mail addresses the service believes for every domain,
  * although there are several providers. The warning names the variable that limits the domains.
  */
 export function vouchingWarnings(providers: readonly VouchingProvider[]): string[] {

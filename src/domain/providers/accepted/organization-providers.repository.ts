@@ -49,8 +49,8 @@ export async function listProviders(tx: EntityManager, orgId: string): Promise<A
 
 /**
  * Locks a provider of an organization until the transaction ends, so that a sign-in through it
- * waits. When this call returns, no earlier sign-in through it is still running. Undefined for an
- * id of another organization.
+ * waits. When this call returns, no earlier sign-in through it is still running. Returns undefined
+ * for an id of another organization.
  */
 export async function lockProvider(
   tx: EntityManager,
@@ -64,8 +64,8 @@ export async function lockProvider(
 }
 
 /**
- * Adds a provider to those that an organization accepts. Undefined if the organization accepts it
- * already.
+ * Adds a provider to those that an organization accepts. Returns undefined if the organization
+ * accepts it already.
  */
 export async function insertProvider(
   tx: EntityManager,

@@ -36,8 +36,8 @@ export function isCommonIssuer(issuer: string): boolean {
 
 /**
  * Returns the `issuer` that the discovery document of an `organizations` v2.0 issuer states: a
- * template with the placeholder `{tenantid}`, which stands for the tenant. Undefined for an issuer
- * that serves one tenant.
+ * template with the placeholder `{tenantid}`, which stands for the tenant. Returns undefined for an
+ * issuer that serves one tenant.
  */
 export function tenantTemplate(issuer: string): string | undefined {
   return ORGANIZATIONS.test(issuer) ? issuer.replace(ORGANIZATIONS, '/{tenantid}') : undefined;

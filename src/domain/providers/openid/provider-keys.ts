@@ -19,7 +19,7 @@ interface KeySet {
   readonly fetchedAt: number;
 }
 
-/** The address of a provider's key set (JWK Set), and the algorithms of its keys. */
+/** The URL of a provider's key set (JWK Set), and the algorithms of its keys. */
 export interface KeySetSource {
   readonly uri: string;
   /** The algorithms with which the provider may sign. */

@@ -14,7 +14,7 @@ export interface AuthnRequest {
 }
 
 /**
- * Returns the address at the provider with an authentication request (SAML Bindings §3.4,
+ * Returns the URL at the provider with an authentication request (SAML Bindings §3.4,
  * HTTP-Redirect), signed by RSA-SHA256 if there is a key.
  *
  * Only this file imports node-saml, and only to write the request. The library is not used for

@@ -131,6 +131,6 @@ export interface SamlSettings {
 /** A SAML service provider in node-saml, which writes requests. */
 export class SAML {
   constructor(settings: SamlSettings);
-  /** Returns the address at the provider with the request (HTTP-Redirect binding). */
+  /** Returns the URL at the provider with the request (HTTP-Redirect binding). */
   getAuthorizeUrlAsync(relayState: string, host: undefined, options: object): Promise<string>;
 }

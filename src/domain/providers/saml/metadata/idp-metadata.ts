@@ -18,8 +18,8 @@ import {
 export interface IdpMetadata {
   readonly entityId: string;
   /**
-   * The address to which the browser takes the request of this service (the single sign-on service
-   * with the HTTP-Redirect binding).
+   * The URL to which the browser takes the request of this service (the single sign-on service with
+   * the HTTP-Redirect binding).
    */
   readonly ssoUrl: string;
   /** The public keys that verify assertions: RSA of 2048 bits or more, or EC. */
@@ -57,7 +57,7 @@ const CURVES = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
 /**
  * Reads the metadata document of one identity provider.
  *
- * @param url the address of the document. If it has http, which is allowed for loopback only, the
+ * @param url the URL of the document. If it has http, which is allowed for loopback only, the
  *   endpoints may have http, too
  * @param now in milliseconds since 1970
  * @throws MetadataFault
