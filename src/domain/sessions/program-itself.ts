@@ -21,10 +21,10 @@ export function forPrograms(scope: ApiScope) {
 const security = new Logger('security');
 
 /**
- * Finds the program by the API token of a request. The token must be valid, be allowed from the
- * address of the request, and have the scope of the route. A wrong token and a wrong address get
+ * Finds the program by the API token of a request. The token must be valid, be allowed from the IP
+ * address of the request, and have the scope of the route. A wrong token and a wrong IP address get
  * the same refusal, so that a thief does not learn that a stolen token is valid. The log names the
- * wrong address, at most once an hour for each token.
+ * wrong IP address, at most once an hour for each token.
  *
  * @throws DomainError unauthenticated, insufficient_scope
  */

@@ -192,9 +192,10 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
   }
 
   /**
-   * Returns the headers for the command-line client; empty for every other caller. By the version
-   * of the service, an old client can say that it is old. The unread notice about the account is a
-   * dictionary of RFC 9651. The client prints it, so that it also reaches a user who opens no page.
+   * Returns the headers for the command-line client; empty for every other caller. An old client
+   * learns from the version of the service that it is old, and can say so. The unread notice about
+   * the account is a dictionary of RFC 9651. The client prints it, so that it also reaches a user
+   * who opens no page.
    */
   override headersFor(session: Caller): Readonly<Record<string, string>> {
     if (!('level' in session) || session.level !== 'verified') return NO_HEADERS;

@@ -37,9 +37,7 @@ export function assuranceOf(userVerified: boolean): Assurance {
     : { amr: ['hwk', 'user'], acr: null };
 }
 
-/**
- * The network address and the browser from which a session was opened, as far as they are known.
- */
+/** The IP address and the browser from which a session was opened, as far as they are known. */
 export interface SessionOrigin {
   readonly ip: string | undefined;
   readonly userAgent: string | undefined;
@@ -51,7 +49,7 @@ export interface SessionUser {
   readonly orgId: string | null;
   readonly email: string | null;
   readonly name: string | null;
-  /** True for an admin who is active and has an address in a domain that the organization owns. */
+  /** True for an active admin whose e-mail address is in a domain that the organization owns. */
   readonly isOrgAdmin: boolean;
 }
 

@@ -29,7 +29,7 @@ import type {
   UnreadNotice,
 } from './session.js';
 
-/** The newest notice that the user of a session `s` has not read. */
+/** The SQL of the newest notice that the user of a session `s` has not read. */
 const NEWEST_NOTICE = newestNotice(fragment`s.user_id`);
 
 /** The most sessions that the list of a user shows, the newest first. */
@@ -261,10 +261,10 @@ export class SessionsRepository implements Revocable {
   }
 
   /**
-   * Ends one batch of sessions of all users, and of sign-ins that have no user yet, with their
-   * grants, codes and tokens. It is for the case that the database has lost commits, because
-   * logouts may be among them. After the last session, the other artifacts of the OAuth library
-   * end: device codes, pushed requests, interactions, and the tokens of clients.
+   * Ends one batch of all sessions, even those without a user yet, with their grants, codes and
+   * tokens. It is for the case that the database has lost commits, because logouts may be among
+   * them. After the last session, the other artifacts of the OAuth library end: device codes,
+   * pushed requests, interactions, and the tokens of clients.
    */
   async revokeOnRecord(tx: EntityManager): Promise<EndedBatch> {
     const found = await sql<{ id: string; user_id: string | null }>(tx)`

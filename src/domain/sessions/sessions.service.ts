@@ -170,8 +170,8 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Finds a live session by its own token. A cookie may contain only this kind of token. Undefined
-   * for an unknown, ended or expired session, an inactive user, or an OAuth access token.
+   * Finds a live session by its own token. A cookie may contain only this kind of token. Returns
+   * undefined for an unknown, ended or expired session, an inactive user, or an OAuth access token.
    *
    * @param found the session by {@link findByAnyToken}, if the look-up began already
    */
@@ -241,7 +241,7 @@ export class Sessions implements OnModuleInit {
 
   /**
    * Finds the clients whose access a logout in a browser would end, and the other sessions of the
-   * user, which would stay. Undefined if the user did not log in with a key.
+   * user, which would stay. Returns undefined if the user did not log in with a key.
    */
   async previewLogout(token: string): Promise<LogoutPreview | undefined> {
     const session = await this.find(token);

@@ -11,8 +11,8 @@ export const DPOP_WINDOW = 300;
 export interface ProvenRequest {
   readonly method: string;
   /**
-   * The addresses under which the request may have reached the service, without query and fragment.
-   * They come from the configuration, and never from a header of the client.
+   * The URLs under which the request may have reached the service, without query and fragment. They
+   * come from the configuration, and never from a header of the client.
    */
   readonly addresses: readonly string[];
   /** The access token in the request. */
