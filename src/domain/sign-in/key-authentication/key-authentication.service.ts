@@ -22,12 +22,16 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { assertKeyMayLogIn, rejected, type PresentedAssertion } from './presented-assertion.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
-/** The refusals of a login that are recorded, although the key answered well. */
+/**
+ * The error codes of a login that is refused although the assertion of the key was verified. The
+ * audit log records these refusals too.
+ */
 const REFUSALS: readonly string[] = ['account_inactive', 'sign_in_refused', 'sign_in_required'];
 
 /**
  * The user for the sessions of certification test mode, in which conformance tests log in without a
- * key. The domain `.invalid` is reserved (RFC 2606 §2), so no real user can have the address.
+ * key. The domain `.invalid` is reserved (RFC 2606 §2), so no real user can have this e-mail
+ * address.
  */
 const SYNTHETIC_USER = { email: 'certification@svc.invalid', name: 'Certification Test' } as const;
 
@@ -55,13 +59,13 @@ export class KeyAuthentication {
 
   /**
    * Verifies an assertion (the signature of a security key in a login). It then makes the session
-   * verified, or opens a verified session. If the level of the session changes, the session is
-   * replaced by one with a new token. If the level stays, only `auth_time` is renewed, and the
-   * token stays.
+   * of the request verified, or opens a verified session if there is none. If the level of the
+   * session rises, a new session with a new token replaces it. If the level stays, only `auth_time`
+   * is renewed, and the token stays.
    *
    * @returns the new session, or undefined if the present session stays
-   * @throws DomainError assertion_rejected, account_inactive, sign_in_refused and
-   *   sign_in_required (all audited), unauthenticated
+   * @throws DomainError assertion_rejected, account_inactive, sign_in_refused and sign_in_required
+   *   (all audited), unauthenticated
    */
   async logIn(
     presented: PresentedAssertion,
@@ -125,8 +129,8 @@ export class KeyAuthentication {
   }
 
   /**
-   * Verifies an assertion of a security key (WebAuthn §7.2). If it is refused, the refusal is
-   * recorded. The caller must still check the signature counter.
+   * Verifies an assertion of a security key (WebAuthn §7.2). The audit log records a refusal. The
+   * caller must still check the signature counter.
    *
    * @throws DomainError assertion_rejected
    */
@@ -157,9 +161,9 @@ export class KeyAuthentication {
   }
 
   /**
-   * Waits for a login. If the user may not log in, the refusal is recorded. The event is written
-   * after the transaction of the login, because the rollback of that transaction would remove the
-   * event.
+   * Waits for a login. If the user may not log in, the audit log records the refusal. The event is
+   * written after the transaction of the login, because the rollback of that transaction would
+   * remove the event.
    */
   async #recordingRefusal<Result>(
     login: Promise<Result>,

@@ -20,7 +20,10 @@ export interface PresentedAssertion {
    * the service asked for the assertion.
    */
   readonly nativeOrigin?: string;
-  /** The client to which the new session belongs alone, separate from the sessions of browsers. */
+  /**
+   * The OAuth client, such as `svc-cli`, that alone uses the new session; undefined for a session
+   * of a browser.
+   */
   readonly clientId?: string;
 }
 

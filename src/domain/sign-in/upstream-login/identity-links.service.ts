@@ -64,8 +64,9 @@ export class IdentityLinks {
    * unless SCIM manages the user.
    *
    * If the identity is bound to no user yet, {@link findRecordOfSignIn} looks for a member with its
-   * address in the organization that owns the domain. This method then binds the identity to that
-   * member. A member who already has an identity of another provider must be the user `proven`.
+   * e-mail address in the organization that owns the domain. This method then binds the identity to
+   * that member. A member who already has an identity of another provider must be the user
+   * `proven`.
    *
    * @param proven the user who has used the own security key in this browser a short time ago
    * @returns `new` if there is no such user and an enrollment may create one; `refused`, which is
@@ -176,7 +177,7 @@ export class IdentityLinks {
   }
 
   /**
-   * Logs a warning that an identity was bound to a SCIM record by an address that is not its
+   * Logs a warning that an identity was bound to a SCIM record by an e-mail address that is not its
    * userName. Admins can then check that both addresses belong to one person.
    */
   #warnOfMail({ id }: User, orgId: string, { provider, email }: UpstreamIdentity): void {

@@ -77,7 +77,7 @@ export class UpstreamLogin {
       throw new DomainError('sign_in_refused', reason);
     }
     // The previous session ends after the transaction, because it may belong to another user. A
-    // transaction that locks two users in any order can deadlock with another one.
+    // transaction that locks two users in no fixed order can deadlock with another one.
     if (outcome.session && previous) {
       await this.sessions.end(this.dataSource.manager, previous.id);
     }
