@@ -109,8 +109,8 @@ const NOT_HELD = [
 ] as const;
 
 /**
- * The form of a principal for a group of hosts, `login@group:organization`. It has the login on the
- * host, the name of the group, and the id (UUID) of the organization.
+ * The form of a principal for a group of hosts, `login@group:organization`. It has the name of the
+ * Unix account on the host, the name of the group, and the id (UUID) of the organization.
  */
 const OF_GROUP = /^[a-z_][a-z0-9_-]{0,31}@([a-z][a-z0-9-]{0,31}):[0-9a-f-]{36}$/;
 
@@ -339,7 +339,7 @@ type ChosenPrincipals = Pick<
   'principals' | 'principalsElsewhere' | 'groupPrincipals'
 >;
 
-/** Returns the name of the group of hosts in a principal of the form {@link OF_GROUP}. */
+/** Returns the name of the group of hosts that a principal ({@link OF_GROUP}) contains. */
 function groupOf(name: string): string {
   return OF_GROUP.exec(name)?.[1] ?? '';
 }

@@ -82,8 +82,8 @@ export class CertificateRevocation implements Revocable {
 
   /**
    * Revokes valid certificates of an organization that loses a domain: those with a user name as a
-   * principal. The user names may now belong to the new owner of the domain. Users with an address
-   * in another domain can get another certificate at once.
+   * principal. The user names may now belong to the new owner of the domain. Users with an e-mail
+   * address in another domain can get another certificate at once.
    */
   async revokeOfDomain(
     tx: EntityManager,

@@ -28,11 +28,11 @@ const SYSTEM_ACCOUNTS = new Set(
 /**
  * Lists the principals that a user may have.
  *
- * @param email the verified address, lower-cased
+ * @param email the verified e-mail address, lower-cased
  * @param kinds the kinds of principals that the deployment gives
  * @param ownsUsernames true if the user belongs to the one organization in which user names are
  *   principals. In another organization a user may have the same local part
- * @returns the address, the account name, both or none, in this order
+ * @returns the e-mail address, the account name, both or none, in this order
  */
 export function principalsOf(
   email: string,

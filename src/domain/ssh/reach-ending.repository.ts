@@ -21,7 +21,9 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
  */
 const TOUCHES = fragment`(SELECT s.touches FROM sessions s WHERE s.id = c.session_id)`;
 
-/** The time at which a certificate `c` ends, which is part of it and cannot become earlier. */
+/**
+ * The time at which a certificate `c` expires. It is signed into the certificate and never changes.
+ */
 const ENDS = fragment`c.valid_before`;
 
 /**

@@ -41,7 +41,7 @@ export interface SshCertificateRequest extends RequestOfUser {
   readonly attestation: KeyAttestation | undefined;
   /**
    * The domain of the organization whose users get user names as principals. If it is undefined,
-   * the only organization of the deployment has them.
+   * they are for the only organization of the deployment, or for none if there are several.
    */
   readonly principalsDomain: string | undefined;
   /**
@@ -110,7 +110,7 @@ interface SshIssuanceRow extends OutcomeRow {
   readonly attestation: AttestationColumns | null;
 }
 
-/** An attestation in the form of its table and of the details of the audit event. */
+/** An attestation with the names of its columns, which the details of the audit event also have. */
 interface AttestationColumns {
   readonly aaguid: string | null;
   readonly model: string | null;
@@ -270,8 +270,8 @@ export function certificateKindOf(request: SshCertificateRequest): CertificateKi
 
 /**
  * Returns a cheaper statement. In an organization without groups of hosts it decides correctly; in
- * any other organization it denies the request. Undefined if the request names a host or principals
- * of groups.
+ * any other organization it denies the request. Returns undefined if the request names a host or
+ * principals of groups.
  */
 export function kindWithoutGroups(request: SshCertificateRequest): CertificateKind | undefined {
   if (request.host !== undefined || request.groupPrincipals !== undefined) return undefined;

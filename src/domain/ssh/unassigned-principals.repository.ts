@@ -4,9 +4,9 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
  * Lists the principals of groups of hosts in a request that no group of the user's organization
- * gives the user. The group does not admit the user, or the group or its login does not exist. The
- * conditions of a group do not count, nor does the host of the request. Principals of another
- * organization are left out.
+ * gives the user. Either the group does not admit the user, or the group or its login (the Unix
+ * account on its hosts) does not exist. The conditions of a group do not count, nor does the host
+ * of the request. Principals of another organization are left out.
  *
  * @param names principals of the form `login@group:organization`
  */

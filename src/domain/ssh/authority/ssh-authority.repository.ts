@@ -26,8 +26,8 @@ export interface LastCertificate {
 
 /**
  * The number of newest certificates in which {@link lastCertificates} searches, so that the query
- * does not read the whole table. A deployment issues fewer in the longest validity of a
- * certificate, so all older certificates have expired.
+ * does not read the whole table. A deployment issues fewer certificates than this within the
+ * longest validity of a certificate, so all older certificates have expired.
  */
 const NEWEST = 200_000;
 

@@ -26,8 +26,8 @@ export interface KeyAttestation {
 
 /**
  * Records the attestation of a user's SSH key. The caller has locked the row of the user, so that
- * the account cannot end meanwhile. If the key is recorded already, nothing changes, because a
- * security key attests an SSH key only once, at its creation.
+ * the account cannot be removed or deactivated meanwhile. If the key is recorded already, nothing
+ * changes, because a security key attests an SSH key only once, at its creation.
  *
  * @param keyFingerprint `SHA256:…`, which is stored in the column `public_key`
  */
@@ -64,8 +64,8 @@ export class AttestedKeyRevocation implements Revocable {
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
   readonly endedByForeignKey = BY_DELETED_ROW;
   /**
-   * The attestations stay after the database has lost commits, because an attestation opens nothing
-   * without a session.
+   * Null, because the attestations stay even if a failover of the database has lost commits: an
+   * attestation opens nothing without a session.
    */
   readonly revokeOnRecord = null;
 

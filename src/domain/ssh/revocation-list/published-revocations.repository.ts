@@ -16,7 +16,7 @@ export interface Publication {
   readonly generatedAt: Date;
 }
 
-/** The serials of all revoked certificates, from which the revocation list is made. */
+/** The serials of the revoked certificates that the revocation list names. */
 export interface RevokedSerials {
   /**
    * The keys of the authority in the SSH wire encoding, each with its revoked serials, ascending. A
@@ -150,7 +150,7 @@ export type RevokedSignatures = Omit<RevokedSerials, 'digest'> & { readonly chan
 
 /**
  * Reads the certificates that were revoked while they were valid, however long ago, and the revoked
- * ranges. Signatures of these certificates, such as those of commits, are refused for good.
+ * ranges. Signatures of these certificates, such as those of commits, are refused forever.
  */
 export async function listRevokedSignatures(tx: EntityManager): Promise<RevokedSignatures> {
   const rows = await sql<RevokedPart & { changed_at: Date }>(tx)`

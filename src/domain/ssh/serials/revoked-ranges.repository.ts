@@ -2,9 +2,9 @@ import { fragment, type SqlFragment } from '#platform/database/statements/sql.js
 
 /**
  * Returns the SQL condition that a serial is in a revoked range. A failover can lose the rows of
- * certificates, so the service revokes the whole range of serials in question. Hosts refuse every
- * certificate in the range, even if its own row is not marked as revoked. PostgreSQL reads the
- * ranges once for each statement.
+ * certificates, so the service revokes the whole range of serials whose rows may be lost. Hosts
+ * refuse every certificate in the range, even if its own row is not marked as revoked. PostgreSQL
+ * reads the ranges once for each statement.
  */
 export function isInRevokedRange(serial: SqlFragment): SqlFragment {
   return fragment`${serial} <@ (

@@ -10,8 +10,8 @@ export interface SerialRange {
 }
 
 /**
- * The SQL of the highest serial, of the sequence or of a row. Both are read, because in a copy of a
- * database the sequence may be older than the rows.
+ * The SQL of the highest serial: the value of the sequence, or the serial of a row if that is
+ * higher. Both are read, because in a copy of a database the sequence may be older than the rows.
  */
 const HIGHEST = fragment`greatest(
   (SELECT last_value FROM ssh_certificate_serial), (SELECT max(serial) FROM ssh_certificates))`;
@@ -170,7 +170,8 @@ async function unrecorded(tx: EntityManager, floor: bigint): Promise<SerialRange
 }
 
 /**
- * Records revoked ranges. If an earlier range begins at the same serial, the new range replaces it.
+ * Records revoked ranges. If an earlier range begins at the same serial, the longer of the two
+ * stays.
  */
 async function recordRanges(
   tx: EntityManager,

@@ -8,9 +8,10 @@ const PLAIN_DOMAIN = /^[a-z0-9.-]+$/;
 
 /**
  * Writes the file by which git verifies the signatures of one organization (ALLOWED SIGNERS of
- * ssh-keygen(1)). One authority signs the certificates of all organizations. So each line trusts it
- * only for addresses in a domain of this organization. It does so only from the time at which the
- * organization got the domain, so that signatures of an earlier owner are refused.
+ * ssh-keygen(1)). One authority signs the certificates of all organizations. So each line trusts
+ * the authority only for e-mail addresses in a domain of this organization. The trust begins at the
+ * time at which the organization got the domain, so that signatures of an earlier owner are
+ * refused.
  *
  * @param authorities the published keys of the authority, as lines of a `.pub` file
  */

@@ -3,7 +3,7 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { isUuid } from '#platform/text/single-line.js';
 
-/** A domain of an organization whose members get certificates for their addresses. */
+/** A domain of an organization. Its members get certificates for e-mail addresses in the domain. */
 export interface SigningDomain {
   readonly domain: string;
   /** The time since which the organization has owned the domain without a break. */
@@ -11,8 +11,8 @@ export interface SigningDomain {
 }
 
 /**
- * Reads the domains that an organization owns now. Only its members get certificates with addresses
- * in these domains; the SQL function `address_ownership` decides so at each issuance.
+ * Reads the domains that an organization owns now. Only its members get certificates with e-mail
+ * addresses in these domains; the SQL function `address_ownership` decides so at each issuance.
  *
  * @returns undefined if there is no such organization
  */
