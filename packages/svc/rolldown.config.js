@@ -11,7 +11,7 @@ const releaseKeys = readFileSync(new URL('release-keys', import.meta.url), 'utf8
 
 /**
  * Loads a module of Node when the file that imports it is first needed, and not at the start of the
- * command: `status` with a cached login then loads no more than node:fs and node:path.
+ * command, so that a command loads only what it uses: `svc version` loads no module of the network.
  */
 const lazyBuiltins = {
   name: 'lazy-builtins',
@@ -24,9 +24,9 @@ const lazyBuiltins = {
 };
 
 /*
- * The file has no `import` and no `export`, so that Node reads it as a module under the name
- * svc.mjs, and as CommonJS under the name svc. Installed without an extension it therefore runs on
- * every Node 20.
+ * The bundle has no `import` and no `export`, so that Node reads it as an ES module under the name
+ * svc.mjs, and as CommonJS under the name svc. So it also runs without an extension, on every Node
+ * 20.
  */
 const banner = `#!/usr/bin/env node
 // svc ${version}, Apache-2.0. One file without dependencies for Node 20 and newer.

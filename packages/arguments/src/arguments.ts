@@ -106,7 +106,7 @@ export function takeOptions(
   };
 }
 
-/** The members of a token of Node's parser that are used here. */
+/** The fields of a token of Node's parser (`util.parseArgs`) that this file reads. */
 interface Token {
   readonly kind: 'option' | 'positional' | 'option-terminator';
   readonly index: number;

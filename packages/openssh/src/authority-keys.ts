@@ -38,8 +38,8 @@ export function readAuthorityKeys(text: string): ConfiguredKey[] {
 }
 
 /**
- * Removes duplicates of keys. A key keeps its first place, and has its private key if any of the
- * duplicates has it.
+ * Removes duplicates of keys. A key keeps its first position in the list, and has its private key
+ * if any of the duplicates has it.
  */
 function withoutTwins(keys: readonly ConfiguredKey[]): ConfiguredKey[] {
   const first = keys.filter(

@@ -20,8 +20,8 @@ export interface SshCertificate {
   /** The first moment at which the certificate is valid, in milliseconds since 1970. */
   readonly validAfter: number;
   /**
-   * The moment at which the certificate ends, in milliseconds since 1970; Infinity if it has no
-   * end.
+   * The moment at which the certificate expires, in milliseconds since 1970; Infinity if it never
+   * expires.
    */
   readonly validBefore: number;
   /**

@@ -43,8 +43,8 @@ const KEY_FIELDS = {
 };
 
 /**
- * The NIST curves by their SSH names (RFC 5656 §10.1). Each has the name in OpenSSL, and the bytes
- * of one coordinate.
+ * The NIST curves by their SSH names (RFC 5656 §10.1). Each has the name in OpenSSL, and the number
+ * of bytes of one coordinate.
  */
 const CURVES = {
   nistp256: { openssl: 'prime256v1', coordinate: 32 },

@@ -94,7 +94,7 @@ export function joinRuns(one: SerialRuns, other: SerialRuns): SerialRuns {
  */
 export function chooseSections({ low, high }: SerialRuns): SerialSection[] {
   const chosen = new Uint8Array(low.length); // the index of the cheapest encoding for each run
-  // These are 1 if the list or the bitmap of this run continues that of the previous run.
+  // An element is 1 if the list or the bitmap of its run continues that of the previous run.
   const joinsList = new Uint8Array(low.length);
   const joinsBitmap = new Uint8Array(low.length);
   let cheapest = 0;

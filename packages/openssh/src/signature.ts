@@ -25,7 +25,7 @@ const MAGIC = Buffer.from('SSHSIG');
 const VERSION = 1;
 const HASHES = ['sha256', 'sha512'];
 
-/** The text form: base64 in lines between a first and a last line. */
+/** Matches the text form of a signature: base64 in lines between a first and a last line. */
 const ARMOR =
   /^-----BEGIN SSH SIGNATURE-----\r?\n([A-Za-z0-9+/=\r\n]+)\r?\n-----END SSH SIGNATURE-----\r?\n?$/;
 

@@ -10,13 +10,13 @@ export interface UserCertificate {
   readonly serial: bigint;
   readonly keyId: string;
   /**
-   * The accounts in which the certificate can log in. The list is never empty, because OpenSSH
-   * would accept an empty list for every account.
+   * The principals: the names that a server compares with those that it admits to an account. The
+   * list is never empty, because OpenSSH would accept an empty list for every account.
    */
   readonly principals: readonly string[];
-  /** The first moment at which the certificate is valid, in whole seconds. */
+  /** The first moment at which the certificate is valid. Fractions of a second are left out. */
   readonly validAfter: Date;
-  /** The moment at which the certificate ends, in whole seconds. */
+  /** The moment at which the certificate expires. Fractions of a second are left out. */
   readonly validBefore: Date;
   /**
    * True for a key in a security key that demands its PIN or fingerprint. sshd then refuses a

@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => provider.close());
 
-/** Begins a login, and returns the address that the provider redirects to. */
+/** Begins a login, and returns the URL that the provider redirects to. */
 async function authorize(changes: Readonly<Record<string, string>>): Promise<URL> {
   const query = new URLSearchParams({
     client_id: CLIENT.clientId,

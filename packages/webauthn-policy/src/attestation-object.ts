@@ -18,7 +18,7 @@ export interface AttestationObject {
  * Parses an attestation object (WebAuthn §6.5.4). It must be one canonical CBOR map of exactly
  * `fmt`, `attStmt` and `authData`.
  *
- * @throws Refusal
+ * @throws Refusal for any other bytes
  */
 export function readAttestationObject(attestationObject: Buffer): AttestationObject {
   const [map, ...rest] = readCanonicalCbor(attestationObject);

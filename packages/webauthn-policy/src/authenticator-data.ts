@@ -53,7 +53,8 @@ export interface AttestedCredentialData {
  *
  * @param bytes the raw authenticator data
  * @param ceremony a registration must have an ES256 credential, an assertion must have none
- * @throws Refusal
+ * @throws Refusal for any other bytes, and for flags or a credential that the policy does not
+ *   accept
  */
 export function checkAuthenticatorData(
   bytes: Buffer,
@@ -69,7 +70,7 @@ export function checkAuthenticatorData(
  *
  * @param bytes the raw authenticator data
  * @param ceremony a registration must have a credential of any kind, an assertion must have none
- * @throws Refusal
+ * @throws Refusal for any other bytes, and for flags that the policy does not accept
  */
 export function readAuthenticatorData(
   bytes: Buffer,

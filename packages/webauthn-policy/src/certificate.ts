@@ -67,8 +67,8 @@ export function parseCertificate(bytes: Uint8Array): ParsedCertificate {
   } catch (cause) {
     throw new Refusal('A certificate in x5c is malformed.', { cause });
   }
-  // OpenSSL and ASN.1.js both ignore trailing bytes and accept BER, so that several texts would be
-  // read as one certificate. Only plain DER may pass.
+  // OpenSSL and ASN.1.js both ignore trailing bytes and accept BER, so that different byte strings
+  // would be read as one certificate. Only plain DER may pass.
   if (!x509.raw.equals(der)) throw new Refusal('A certificate in x5c is not plain DER.');
 
   const extensions = new Map<string, { critical: boolean; value: Buffer }>();
@@ -109,7 +109,7 @@ export function mayBeRoot({ basicConstraints, extensions, signsCertificates }: P
   return basicConstraints?.ca === true && (signsCertificates || isUnrestricted);
 }
 
-/** Returns true if a certificate has a name of its issuer. Node.js has no text for an empty one. */
+/** Returns true if a certificate names its issuer. For an empty name Node.js may have no text. */
 function hasIssuer({ issuer }: { readonly issuer: string | undefined }): boolean {
   return issuer !== undefined && issuer !== '';
 }

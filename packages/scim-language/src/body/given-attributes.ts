@@ -53,8 +53,8 @@ export interface BodyReading {
 /**
  * Finds the attributes that a body sets, by path. Keys may be nested, dotted, or prefixed with a
  * URN. The value `null` sets nothing. An attribute that the body has twice is refused and not set.
- * Unknown attributes are ignored, but refused if they have characters that cannot be stored. So
- * are bare names of an extension that do not count ({@link ignoredBareNames}).
+ * Unknown attributes are ignored, but refused if they have characters that cannot be stored. The
+ * same is true of bare names of an extension that do not count ({@link ignoredBareNames}).
  * @throws ScimError `invalidSyntax` for a body that is no object, and for a new resource with
  *   characters that cannot be stored
  */
@@ -134,8 +134,8 @@ export function attempt<Value>(
 }
 
 /**
- * Returns the members of a body with their attributes. A member inside the object of an extension
- * gets a full name, which begins with the URN of the extension.
+ * Returns the keys of a body with the attributes that they name. A key inside the object of an
+ * extension gets a full name, which begins with the URN of the extension.
  */
 function entriesOf(body: Readonly<Record<string, unknown>>, resource: ResourceSchema): Entry[] {
   const entryOf = (name: string, value: unknown): Entry => ({
@@ -150,7 +150,7 @@ function entriesOf(body: Readonly<Record<string, unknown>>, resource: ResourceSc
   });
 }
 
-/** A member of a body. The attribute is undefined for an unknown name. */
+/** A key of a body with its value. The attribute is undefined for an unknown name. */
 type Entry = Omit<NamedValue, 'target'> & { readonly target: AttributeReference | undefined };
 
 const isKnown = (entry: Entry): entry is Entry & NamedValue => entry.target !== undefined;

@@ -103,7 +103,7 @@ function memberChanges({
   if (op === 'add') return listed('add', memberIds(value));
   if (op === 'replace')
     return isEmpty(value) ? [{ kind: 'clear' }] : listed('replace', memberIds(value));
-  // Without a value all members are removed (RFC 7644 §3.5.2.2); with an empty list, none.
+  // Without a value all members are removed (RFC 7644 §3.5.2.2); with an empty list, no member is.
   if (value === undefined || value === null) return [{ kind: 'clear' }];
   if (value === '') throw invalidValue('members', 'must be a list of {"value": id}');
   return listed('remove', removedIds(value));

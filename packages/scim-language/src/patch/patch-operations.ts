@@ -214,8 +214,8 @@ function once(given: AttributeChange[], reading: Reading): AttributeChange[] {
 }
 
 /**
- * Returns the changes of an operation whose path is a whole schema. Without a value it removes the
- * extension.
+ * Returns the changes of an operation whose path is a whole schema. A `remove`, and a `replace`
+ * without a value, removes the extension.
  */
 function changesUnder(
   schema: Schema,
@@ -245,7 +245,7 @@ function changesIn(operation: PatchOperation, reading: Reading, prefix: string):
  * Returns the changes that an object of attributes asks for. The object is the `value` of an
  * operation without a path, or the object under the URN of a schema. `prefix` is put before each
  * key: the URN with a colon, or nothing.
- * @throws ScimError `noTarget`, `invalidValue` for a value that is no object
+ * @throws ScimError `noTarget` for a `remove`, `invalidValue` for a value that is no object
  */
 function attributesIn(
   { op, value }: PatchOperation,
@@ -272,7 +272,8 @@ function attributesIn(
 }
 
 /**
- * Ignores a part of a value. It is refused if it has characters that cannot be stored.
+ * Drops a part of a value without an error, except if it has characters that cannot be stored: then
+ * the part is refused.
  */
 function ignore(name: string, value: unknown, { refuse }: Reading): void {
   if (!isStorableValue([name, value])) refuse({ kind: 'fault', name, error: notStorable() });

@@ -185,7 +185,8 @@ function applyToElements(draft: Draft, change: AttributeChange): void {
   const { target } = change.path;
   const path = rootPath(target);
   const elements = changedElements(elementsIn(draft, path), change);
-  // The size is checked after each operation, because the next operation reads all elements.
+  // The size is checked after each operation, because the next operation reads all elements, and a
+  // longer list costs more time.
   checkSize(target.attribute, elements);
   if (elements.length === 0) draft.delete(path);
   else draft.set(path, elements);

@@ -35,7 +35,7 @@ export interface ScimDocument {
 /**
  * Lists the resources of `/Schemas` (RFC 7643 §7, §8.7). The schemas of the discovery documents are
  * among them.
- * @param base the address of the SCIM service, without a slash at its end
+ * @param base the URL of the SCIM service, without a slash at its end
  */
 export function schemaDocuments(base: string): ScimDocument[] {
   return SCHEMAS.map(({ id, name, description, attributes }) => ({

@@ -127,7 +127,7 @@ function withSubs(target: AttributeReference): AttributeReference[] {
 
 /**
  * Returns the paths of attributes in a parameter. The URN of an extension stands for all its
- * attributes. Undefined for an empty parameter.
+ * attributes. Returns undefined for an empty parameter.
  */
 function pathsIn(
   text: string | undefined,

@@ -62,7 +62,7 @@ export class TooLarge extends ScimError {
  * Reads a value of an attribute without sub-attributes. Some clients send `"True"` for a boolean,
  * or a number for a text. Both are converted; nothing else is.
  * @returns undefined for an empty value
- * @throws ScimError `invalidValue`
+ * @throws ScimError `invalidValue` for a value of another type, or one that is too long
  */
 export function readSimple(of: Attribute, raw: unknown, path = of.name): SimpleValue | undefined {
   if (isEmpty(raw)) return undefined;
@@ -82,8 +82,8 @@ export function readSimple(of: Attribute, raw: unknown, path = of.name): SimpleV
 }
 
 /**
- * Converts a number to a text, for an attribute that must be a text. Undefined for a value that is
- * no number, and for a number that JSON may have rounded.
+ * Converts a number to a text, for an attribute that must be a text. Returns undefined for a value
+ * that is no number, and for a number that JSON may have rounded.
  */
 function textOfNumber(raw: unknown): string | undefined {
   if (typeof raw !== 'number' || Math.abs(raw) > Number.MAX_SAFE_INTEGER) return undefined;
@@ -106,7 +106,7 @@ export type Part = readonly [sub: Attribute, value: SimpleValue | undefined];
 /**
  * Reads the sub-attributes of one complex value. A string means its `value`, and a list of one
  * element means that element. Read-only and unknown sub-attributes are left out.
- * @throws ScimError `invalidValue`
+ * @throws ScimError `invalidValue` for several elements, and for a value that does not fit
  */
 export function readParts(of: Attribute, raw: unknown): Part[] {
   if (isEmpty(raw)) return [];
@@ -129,7 +129,7 @@ export function readParts(of: Attribute, raw: unknown): Part[] {
 
 /**
  * Reads one complex value; undefined for a value without sub-attributes.
- * @throws ScimError `invalidValue`
+ * @throws ScimError `invalidValue` in the cases of {@link readParts}
  */
 export function readComplex(of: Attribute, raw: unknown): ComplexValue | undefined {
   const value = withParts(undefined, readParts(of, raw));
@@ -263,8 +263,8 @@ export function distinct(elements: readonly ComplexValue[]): ComplexValue[] {
 }
 
 /**
- * Returns a text that is the same for elements that differ only in `primary`, by which duplicates
- * are found. The text is cached, because elements are never modified.
+ * Returns a text that is the same for elements that differ only in `primary`. Duplicates are found
+ * by this text. It is cached, because elements are never modified.
  */
 export function identity(element: ComplexValue): string {
   let known = IDENTITIES.get(element);

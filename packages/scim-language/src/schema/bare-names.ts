@@ -13,10 +13,10 @@ export interface NamedValue {
 }
 
 /**
- * Finds the members of an object that are ignored, because they have the bare name of an attribute
- * that only an extension has. Such a name, like `organization`, may mean an attribute of another
- * service. So it counts only if its value fits, and if the object has the attribute neither by its
- * full name nor a second time.
+ * Finds the members of an object that are ignored, because they have a bare name: the name, without
+ * a URN, of an attribute that only an extension has. Such a name, like `organization`, may mean an
+ * attribute of another service. So it counts only if its value fits, and if the object has the
+ * attribute neither by its full name nor a second time.
  */
 export function ignoredBareNames<Member extends NamedValue>(
   members: readonly Member[],
@@ -41,7 +41,7 @@ function isBare({ name, target: { extension } }: NamedValue): boolean {
   return extension !== undefined && !asciiLowerCase(name).startsWith(asciiLowerCase(extension));
 }
 
-/** Returns true if an attribute can have a value. */
+/** Returns true if the value that a client sent fits the type of its attribute. */
 function fits({ target: { attribute, sub }, value }: NamedValue): boolean {
   try {
     if (sub) readSimple(sub, value);

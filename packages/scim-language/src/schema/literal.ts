@@ -66,7 +66,7 @@ const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(Z|[+-]\d\d:\d\d
 
 /**
  * Converts a time to the form that PostgreSQL reads in the same way with every setting. A time
- * without an offset is in UTC. Undefined for any other text.
+ * without an offset is in UTC. Returns undefined for any other text.
  */
 function instantOf(text: string): string | undefined {
   const parts = DATE_TIME.exec(text);

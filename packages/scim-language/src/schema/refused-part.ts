@@ -82,8 +82,9 @@ export function partsLeftOut(
 }
 
 /**
- * Refuses a POST because of a part that is not applied. A photo over the limit is only left out,
- * and so is a part under the URN of an unknown schema, if the POST sets the critical attribute.
+ * Refuses a POST because of a part that is not applied. A photo over the limit is only left out. So
+ * is a part under the URN of an unknown schema that may mean the critical attribute, if the POST
+ * also sets that attribute itself.
  * @throws ScimError the error of a part
  */
 export function checkNew(refused: readonly RefusedPart[], hasCritical: boolean): void {

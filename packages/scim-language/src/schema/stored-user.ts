@@ -102,7 +102,7 @@ export function readStored(user: StoredUser): UserAttributes {
 /**
  * Checks a new value of `userName`, `externalId`, `active` or `displayName`, which have limits of
  * their own.
- * @throws ScimError `invalidValue`
+ * @throws ScimError `invalidValue` for a text that is too long for an index, or an empty `userName`
  */
 export function checkColumn(path: string, value: AttributeValue): void {
   if (path === 'userName' && typeof value === 'string' && value.trim() === '') throw noUserName();
@@ -124,7 +124,8 @@ function noUserName(): ScimError {
 
 /**
  * Collects the attributes that {@link UserAttributes} does not list by name. Every key is a name of
- * the schema. If they are too large together, the photos are left out.
+ * the schema. If the collected attributes are too large together, the photos are left out.
+ * @throws ScimError `invalidValue` if they are too large even without the photos
  */
 function storedAttributes(draft: Draft): StoredAttributes {
   const stored = emptyRecord<AttributeValue | Record<string, AttributeValue>>();

@@ -9,8 +9,8 @@ import { draftOf, userOf, type StoredUser, type UserAttributes } from './stored-
 export interface WrittenUser {
   readonly user: UserAttributes;
   /**
-   * The values that the write gives to `userName` and `emails`. The address with which the user
-   * signs in is one of them.
+   * The values that the write gives to `userName` and `emails`. The e-mail address with which the
+   * user signs in is one of them.
    */
   readonly named: readonly unknown[];
   readonly leftOut: readonly RefusedPart[];
@@ -60,7 +60,9 @@ export function refusedPart({ attribute, path }: AttributeReference, error: unkn
   return { kind: isDropped ? 'dropped' : 'fault', name: path, error };
 }
 
-/** Returns true if a value of the attribute may be the address with which the user signs in. */
+/**
+ * Returns true if a value of the attribute may be the e-mail address with which the user signs in.
+ */
 export function namesAddress({ path }: AttributeReference): boolean {
   const [root] = path.split('.', 1);
   return root === 'userName' || root === 'emails';

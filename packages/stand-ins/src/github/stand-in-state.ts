@@ -64,7 +64,7 @@ export class StandInState {
   /** The requests that were received, as `METHOD /path`, the oldest first. */
   readonly requests: string[] = [];
   fault: StandInFault = 'none';
-  /** The user who is logged in at the browser. */
+  /** The user who is logged in at the stand-in, in the browser. */
   browserUser: StandInUser = { id: 1, login: 'octocat', sees: [], owns: [] };
   /**
    * A promise that a test may set. The answer with a new token waits for it, so that the test can

@@ -27,7 +27,7 @@ export function oauthPages(
   return undefined;
 }
 
-/** Authorizes the GitHub App for the user at the browser, without asking, and redirects back. */
+/** Authorizes the GitHub App for the user of the browser, without asking, and redirects back. */
 function authorize(state: StandInState, query: URLSearchParams): StandInAnswer {
   const redirectUri = query.get('redirect_uri') ?? '';
   const isKnown = query.get('client_id') === state.clientId && URL.canParse(redirectUri);
@@ -94,7 +94,7 @@ export function userApi(
   return { status: 200, json: memberships };
 }
 
-/** Returns a page of the installations that a user sees, with the address of the next page. */
+/** Returns a page of the installations that a user sees, with the URL of the next page. */
 function installations(state: StandInState, user: StandInUser, url: URL): StandInAnswer {
   const all = [...state.installations.values()].filter(({ id }) => user.sees.includes(id));
   const page = Number(url.searchParams.get('page') ?? 1);

@@ -24,8 +24,8 @@ export interface DemoIdentityProviderOptions {
   readonly clientSecret: string;
   readonly redirectUri: string;
   /**
-   * Returns the claims of a user other than the address. By default they are `email_verified:
-   * true`, and a name that is made from the address.
+   * Returns the claims of a user other than the e-mail address. By default they are
+   * `email_verified: true`, and a name that is made from the e-mail address.
    */
   readonly claims?: (email: string) => object;
   /** The people that the sign-in page offers as buttons. */
@@ -54,7 +54,7 @@ export async function startDemoIdentityProvider(
   return { issuer, close: () => stopServer(server) };
 }
 
-/** The addresses of the users who signed in, by their subjects. */
+/** The e-mail addresses of the users who signed in, by their subjects. */
 type Users = Map<string, string>;
 
 async function configuration(
@@ -153,13 +153,13 @@ async function signingKey(): Promise<JWK> {
 
 /**
  * Returns the subject of a user. It is the same after a restart of the demo. It differs from the
- * address, so that code that confuses the two fails.
+ * e-mail address, so that code that confuses the two fails.
  */
 function subjectOf(email: string): string {
   return createHash('sha256').update(email).digest('hex').slice(0, 32);
 }
 
-/** Remembers the address of a user who signs in, and returns the user's subject. */
+/** Remembers the e-mail address of a user who signs in, and returns the user's subject. */
 function subjectIn(users: Users, email: string): string {
   const subject = subjectOf(email);
   users.set(subject, email);
@@ -180,8 +180,8 @@ function claimsOf(email: string) {
 }
 
 /**
- * Returns a typed address with its letters in lower case; undefined for a text that is not an
- * address.
+ * Returns a typed e-mail address with its letters in lower case; undefined for a text that is not
+ * an e-mail address.
  */
 function addressIn(typed: string): string | undefined {
   return z.email({ pattern: z.regexes.html5Email }).safeParse(typed.trim().toLowerCase()).data;
@@ -199,8 +199,8 @@ interface Running {
 function serve(server: Server, provider: Provider, running: Running): void {
   const protocol = provider.callback();
   server.on('request', (req, res) => {
-    // The library takes the addresses of the provider from the Host header, so it is set to the
-    // host of the issuer.
+    // The library takes the URLs of the provider from the Host header, so it is set to the host of
+    // the issuer.
     req.headers.host = new URL(running.issuer).host;
     const isSignIn = req.url?.startsWith(SIGN_IN) === true;
     const response = isSignIn ? signIn(provider, running, req, res) : protocol(req, res);
@@ -210,7 +210,7 @@ function serve(server: Server, provider: Provider, running: Running): void {
   });
 }
 
-/** Completes a sign-in with the typed address, or shows the page that asks for one. */
+/** Completes a sign-in with the typed e-mail address, or shows the page that asks for one. */
 async function signIn(
   provider: Provider,
   { users, people }: Running,

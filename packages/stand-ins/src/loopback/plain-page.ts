@@ -36,7 +36,7 @@ const styleHash = createHash('sha256').update(STYLE).digest('base64');
 export interface PlainPage {
   readonly title: string;
   readonly content: Markup;
-  /** The address of a script of the page, on the same server. */
+  /** The URL of a script of the page, on the same server. */
   readonly script?: string;
 }
 

@@ -14,7 +14,7 @@ const DAY_MS = 86_400_000;
  * Issues the certificate of an authority. The authority issues the certificates that attest
  * software keys.
  *
- * @param commonName of the authority
+ * @param commonName the name of the authority, for the attribute CN of the subject
  * @param now the validity starts a day before this time, and lasts ten years
  * @param issuer the superior authority; a root has none
  * @param overrides fields that differ from the default

@@ -30,7 +30,7 @@ const UNTIL_INPUT_ENDS = [
  */
 export async function startSshd(program: string, settings: SshdSettings): Promise<SshdProcess> {
   await endOrphan(settings.folder);
-  // An sshd that root starts requires this folder. It confines its unprivileged process to the
+  // An sshd that root starts requires this folder, and confines its unprivileged process to the
   // folder (chroot).
   if (userInfo().uid === 0) mkdirSync('/run/sshd', { recursive: true });
   const config = await writeConfiguration(settings);

@@ -15,7 +15,7 @@ interface SignInAnswer {
  * the token.
  */
 export class SignInTokens<Session extends SigningCredentials> {
-  /** The requests for a token, with the names of their parameters. */
+  /** The requests for a token, each with its method and its parameters. */
   readonly requests: { readonly method: string; readonly parameters: URLSearchParams }[] = [];
   /** The sign-ins of browsers: the role session, and the page to which the browser goes. */
   readonly signIns: { readonly session: Session; readonly destination: string }[] = [];

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { AwsError } from './xml.js';
 
 /**
- * An OpenID Connect provider that is registered in IAM: its address, and the audiences of its
+ * An OpenID Connect provider that is registered in IAM: its issuer URL, and the audiences of its
  * tokens.
  */
 export interface IamProvider {

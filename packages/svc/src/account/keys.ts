@@ -101,8 +101,8 @@ async function readKeys(context: CommandContext): Promise<readonly KeyRow[]> {
 }
 
 /**
- * Finds the only security key with an id that begins with a text.
- * @throws CliFailure if there is none, or if there are several
+ * Finds the security key with an id that begins with `start`.
+ * @throws CliFailure if there is no such key, or if there are several
  */
 async function findKey(context: CommandContext, start: string): Promise<KeyRow> {
   const found = (await readKeys(context)).filter(({ id }) => start !== '' && id.startsWith(start));

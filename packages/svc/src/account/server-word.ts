@@ -8,14 +8,14 @@ const TIMEOUT = 5_000;
 
 /**
  * The answer of the server to the question whether it accepts a login. `unknown` means that the
- * server gave no answer, for the given reason.
+ * server did not say, for the given reason.
  */
 export type ServerWord =
   { readonly says: 'accepted' | 'refused' } | { readonly says: 'unknown'; readonly reason: string };
 
 /**
- * Asks the server whether it still accepts a token (RFC 7662). If the server does not answer, the
- * function does not throw, and the result is `unknown`.
+ * Asks the server whether it still accepts a token (RFC 7662). If the server cannot be reached, or
+ * its answer does not say, the function does not throw, and the result is `unknown`.
  */
 export async function askServer(
   server: string,

@@ -9,7 +9,7 @@ import { findScimToken } from './scim-tokens.js';
 
 const TOKENS = '/api/v1/org/api-tokens';
 
-/** The members of an API token in the answers of the API that are read here. */
+/** The fields of an API token that this file reads in the answers of the API. */
 interface ApiToken {
   readonly id: string;
   readonly name: string;
@@ -20,7 +20,7 @@ interface ApiToken {
 
 /**
  * The API tokens of the organization. `ended_with_maker` has those that ended because the admin who
- * made them lost the access.
+ * made them lost access to the organization.
  */
 interface ApiTokens {
   readonly tokens: readonly ApiToken[];

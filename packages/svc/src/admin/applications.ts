@@ -18,7 +18,7 @@ import { allOf, idOf, unlessUnknown } from './acts/named.js';
 
 const APPLICATIONS = '/api/v1/applications';
 
-/** The members of an application in the answers of the API that are read here. */
+/** The fields of an application that this file reads in the answers of the API. */
 interface Application {
   readonly client_id: string;
   readonly name: string;

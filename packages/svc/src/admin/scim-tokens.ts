@@ -7,7 +7,7 @@ import { idOf, isId } from './acts/named.js';
 
 const TOKENS = '/api/v1/org/scim-tokens';
 
-/** The members of a SCIM token in the answers of the API that are read here. */
+/** The fields of a SCIM token that this file reads in the answers of the API. */
 interface ScimToken {
   readonly id: string;
   readonly description: string;

@@ -11,13 +11,15 @@ import { CliFailure, errorCode, STATUS } from '../program/failure.js';
  */
 export const AGENTS_FILE = 'ssh/agents.json';
 
-/** The private key in the folder of a server. `ssh-add` finds the certificate beside it. */
+/**
+ * The path of the private key in the folder of a server. `ssh-add` finds the certificate beside it.
+ */
 const KEY = 'ssh/id';
 
 /** The longest wait for an answer of an ssh-agent, in milliseconds. */
 const PATIENCE = 5_000;
 
-/** The file about the agents that hold the key and the certificate of a server. */
+/** The content of {@link AGENTS_FILE}. */
 interface AgentsFile {
   /**
    * The choice of `svc setup ssh --agent`, by which each new certificate goes into the agent. It is
@@ -30,7 +32,8 @@ interface AgentsFile {
 /** An agent that holds the key and the certificate of a server. */
 interface HoldingAgent {
   /**
-   * The path of the socket of the agent; empty for the agent of Windows, which has a fixed address.
+   * The path of the socket of the agent; empty for the agent of Windows, which always has the same
+   * named pipe.
    */
   readonly socket: string;
   /**
@@ -39,7 +42,7 @@ interface HoldingAgent {
   readonly until: number;
   /**
    * The public key that the agent holds, in base64. It is recorded, because a new key pair may
-   * replace the key files. If it is absent, the agent holds the present key.
+   * replace the key files. If it is absent, the agent holds the key of the present key files.
    */
   readonly key?: string | undefined;
 }
@@ -58,7 +61,7 @@ export interface AgentLimits {
 /**
  * Adds the key and the certificate of a server to the agent of this environment. An earlier key and
  * certificate for the server are first removed from the agent. The agent forgets the new ones when
- * the certificate ends, or earlier.
+ * the certificate expires, or earlier.
  *
  * @returns the earliest time at which the agent forgets them, in milliseconds since 1970
  * @throws CliFailure if there is no agent, or if it does not take the key
@@ -86,15 +89,16 @@ export function addToAgent(
     const reason = stderr.trim().split('\n').at(-1) ?? '';
     throw new CliFailure(`ssh-add did not add the key: ${reason}`, 'Run: ssh-add -l');
   }
-  // The agent counts from the moment at which it takes the key, which is not known here. So the
-  // file gets the latest possible end.
+  // The agent counts `life` from the moment at which it took the key. The command does not know
+  // that moment, so it records the latest possible time: `life` from now.
   record(folder, { socket, until: now() + life * 1000, key: own?.toString('base64') });
   return start + life * 1000;
 }
 
 /**
  * Puts the certificate into the agent of this environment if `svc setup ssh --agent` was chosen and
- * the agent does not hold it yet. Without an agent it does nothing, because a login must not fail.
+ * the agent does not hold it yet. Without an agent it does nothing, because an SSH login must not
+ * fail for that.
  */
 export function refreshAgent(folder: PrivateFolder, certificate: SshCertificate | undefined): void {
   const { keep, agents } = readAgents(folder);
@@ -159,8 +163,8 @@ function socketHere(): string | undefined {
 }
 
 /**
- * Returns the public key that an agent holds; undefined if neither the record nor the key file has
- * it.
+ * Returns the public key that an agent holds: the one that the file about agents records, or else
+ * that of the key file; undefined if neither has one.
  */
 function keyOf(folder: PrivateFolder, { key }: HoldingAgent): Buffer | undefined {
   return key === undefined ? publicKeyIn(folder) : Buffer.from(key, 'base64');
@@ -199,13 +203,14 @@ function publicKeyIn(folder: PrivateFolder): Buffer | undefined {
 }
 
 /**
- * Returns the lines of the output of `ssh-add -L` that have a public key, or a certificate for it.
+ * Returns the lines of the output of `ssh-add -L` that have the public key `own`, or a certificate
+ * for it.
  */
 function linesOf(own: Buffer, list: string): string[] {
   return list.split('\n').filter((line) => publicBlob(line)?.equals(own) === true);
 }
 
-/** Returns the serial of a line of a certificate; undefined for any other line. */
+/** Returns the serial number of the certificate in a line; undefined for any other line. */
 function serialOf(line: string): bigint | undefined {
   return isOfCertificate(line) ? readCertificate(line).serial : undefined;
 }

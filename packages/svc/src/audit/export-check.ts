@@ -59,8 +59,8 @@ export interface Beginning {
 }
 
 /**
- * A leaf of the tree with a row that does not fit the stored entry of the leaf. Either may have
- * been changed.
+ * A leaf of the tree with a row that does not fit the entry of the leaf, the 57 bytes that the tree
+ * hashes. The row or the entry may have been changed.
  */
 interface Suspect {
   readonly index: number;
@@ -107,9 +107,9 @@ export class ExportCheck {
   /** The leaf with which the export begins; undefined before its first line. */
   begins: Beginning | undefined;
   readonly #checkpoints = new Map<string, Map<number, SignedCheckpoint>>();
-  /** The epochs of each tree of which the export has lines. */
+  /** For each tree, the epochs of which the export has lines. */
   readonly #read = new Map<string, Set<string>>();
-  /** The checkpoints that first leaves name: each shows that there was a tree of its epoch. */
+  /** The checkpoints that the first leaves of trees name: each shows that its epoch had a tree. */
   readonly #named: SignedCheckpoint[] = [];
   #state: TreeState | undefined;
   #ended: { readonly epoch: string; readonly tree: GrowingTree | undefined } | undefined;
@@ -182,7 +182,8 @@ export class ExportCheck {
 
   /**
    * Reports each epoch of a tree of the export that a checkpoint proves, and of which the export
-   * has no line. Else an epoch whose tree was hidden in the database would be left out in silence.
+   * has no line. Without this report, an export could leave out an epoch whose tree was hidden in
+   * the database, and nothing would show it.
    */
   #reportEpochs(): void {
     const sizes = new Map<string, SignedCheckpoint>();
@@ -299,8 +300,8 @@ export class ExportCheck {
   }
 
   /**
-   * Handles a leaf with another number than the expected one. Returns true if the leaf belongs to
-   * an earlier place, so that the check skips it.
+   * Handles a leaf with another number than the expected one. Returns true for a smaller number, so
+   * that the check skips the leaf.
    */
   #isOutOfPlace(state: TreeState, index: number, entry: Buffer): boolean {
     const { id } = factsOf(entry);
@@ -372,8 +373,9 @@ export class ExportCheck {
   }
 
   /**
-   * Compares the roots of both trees with the checkpoint of the same size, if there is one. The
-   * tree that fits it shows if a row or its stored entry was changed.
+   * Compares two roots with the checkpoint of the same size, if there is one: that of the tree of
+   * stored entries, and that of the tree of rows. The tree that fits it shows if a row or its
+   * stored entry was changed.
    */
   #compare(state: TreeState): void {
     const checkpoint = this.#checkpoints.get(`${state.tree}/${state.epoch}`)?.get(state.next);
@@ -426,7 +428,7 @@ export class ExportCheck {
 
   /**
    * Reports the leaves that contradict a checkpoint. The check then continues with the hashes of
-   * the export that fit the checkpoint (`right`); undefined if the export has none.
+   * the export that fit the checkpoint (`right`), which is undefined if the export has none.
    */
   #contradicted(state: TreeState, { size, time }: SignedCheckpoint, right?: GrowingTree): void {
     const wrong = wrongLeaves(state, right, size);
@@ -466,8 +468,8 @@ export class ExportCheck {
   }
 
   /**
-   * Ends the check of a tree. It reports missing lines, and suspects about which no later
-   * checkpoint decided.
+   * Ends the check of a tree. It reports missing lines, and the suspects that no later checkpoint
+   * has confirmed or refuted.
    */
   #close(): void {
     const state = this.#state;

@@ -8,7 +8,7 @@ const ENTRY_BYTES = 57;
  */
 const CLASSES = ['checkpoint', 'auth', 'oauth', 'admin'] as const;
 
-/** The milliseconds from 1970 to 2000, from which the times of entries count. */
+/** The milliseconds from 1970 to 2000. The times in entries count from the year 2000. */
 const YEAR_2000 = 946_684_800_000;
 
 /**
@@ -16,7 +16,7 @@ const YEAR_2000 = 946_684_800_000;
  */
 export interface EntryFacts {
   readonly class: (typeof CLASSES)[number] | undefined;
-  /** The id of the event, or of the tree of a checkpoint. */
+  /** The id of the event; for a checkpoint, the id of its tree. */
   readonly id: string;
   /** The time of the event in milliseconds since 1970. It has no meaning for a checkpoint. */
   readonly at: number;

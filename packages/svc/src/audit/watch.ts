@@ -37,7 +37,7 @@ interface Proof {
 
 /**
  * `svc audit watch`: adds the new checkpoints to a file, each after a proof that it extends the one
- * before. It stops at the first that does not, and leaves it out.
+ * before. It stops at the first checkpoint that does not extend it, and leaves that one out.
  */
 export async function watch(
   args: readonly string[],

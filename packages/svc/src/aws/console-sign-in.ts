@@ -8,8 +8,8 @@ import { endpointOf } from './session/sts-endpoint.js';
 const TIMEOUT = 10_000;
 
 /**
- * The hosts of the sign-in and of the console, for each partition of AWS (such as China) that
- * documents them.
+ * The hosts of the sign-in and of the console, for each partition of AWS (such as China) for which
+ * AWS documents them.
  */
 const HOSTS: Readonly<Record<string, { readonly signIn: string; readonly console: string }>> = {
   aws: { signIn: 'signin.aws.amazon.com', console: 'console.aws.amazon.com' },
@@ -24,14 +24,14 @@ const HOSTS: Readonly<Record<string, { readonly signIn: string; readonly console
 export interface ConsolePage {
   readonly service: string | undefined;
   readonly region: string | undefined;
-  /** The ARN of the role, whose partition decides the console. */
+  /** The ARN of the role, whose partition decides the hosts of the console. */
   readonly role: string;
 }
 
 /**
- * Returns the address that signs a browser in to the console (IAM User Guide, "Enable custom
- * identity broker access to the AWS console"). It is a secret, and valid for 15 minutes. The
- * request has no `SessionDuration`, so that the console session ends with the credentials.
+ * Returns the URL that signs a browser in to the console (IAM User Guide, "Enable custom identity
+ * broker access to the AWS console"). It is a secret, and valid for 15 minutes. The request has no
+ * `SessionDuration`, so that the console session ends with the credentials.
  *
  * @throws CliFailure if AWS refuses the credentials
  */
@@ -68,7 +68,7 @@ export async function signInAddress(
   return `${endpoint}?${parameters.toString()}`;
 }
 
-/** Returns the address of the sign-in, which AWS_ENDPOINT_URL_SIGNIN can replace. */
+/** Returns the URL of the sign-in, whose host AWS_ENDPOINT_URL_SIGNIN can replace. */
 function signInEndpoint(host: string): string {
   return new URL('/federation', endpointOf('SIGNIN') ?? `https://${host}`).href;
 }

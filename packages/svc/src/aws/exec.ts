@@ -32,7 +32,7 @@ export async function awsExec(args: readonly string[], context: CommandContext):
  * Returns the role that the arguments name, and the choices for its session. If an option is
  * missing, the profile of the role decides.
  *
- * @throws CliFailure with status 2
+ * @throws CliFailure with status 2 for an unknown role, and for options that cannot be used
  */
 export async function sessionOf(
   context: CommandContext,

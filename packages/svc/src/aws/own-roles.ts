@@ -44,7 +44,7 @@ export async function ownRoles(context: CommandContext): Promise<OwnRole[]> {
 
 /**
  * Returns the role that the user names: by its profile, its name, the last part of its ARN, or its
- * ARN. The server is asked only if no profile has the name.
+ * ARN. The server is not asked if exactly one profile has the name, or if the name is an ARN.
  *
  * @param name undefined to choose the only role of the user
  * @throws CliFailure with status 2 if several roles have the name, or none has it

@@ -3,8 +3,8 @@ import type { MarkedBlock } from '../changes/marked-block.js';
 import { CliFailure, STATUS, usageFailure } from '../program/failure.js';
 
 /**
- * The name of the command's block in `~/.aws/config`, of the part of `svc setup`, and of its entry
- * in `config.json`.
+ * The name of three things: the command's block in `~/.aws/config`, the part of `svc setup`, and
+ * its entry in `config.json`.
  */
 export const AWS_BLOCK = 'aws';
 
@@ -25,8 +25,8 @@ export interface AwsProfile {
 export type AwsNote = Readonly<Record<string, AwsProfile>>;
 
 /**
- * The format of the block. `aws configure set output json` adds a line to a profile of it. A region
- * is the user's, too, if the profile of the command has none.
+ * The format of the block. `aws configure set output json` adds a line of the user to a profile in
+ * the block. A line `region` is also the user's if the command wrote no region into the profile.
  */
 export const AWS_SECTIONS: SectionFormat = { keys: ['credential_process'], outlivesBlock: false };
 
@@ -71,8 +71,9 @@ export function profilesBlock(
 }
 
 /**
- * Returns true if a text has a profile of this name. The caller passes the text without the
- * command's own block, because two sections of one name would break the file.
+ * Returns true if a text has a profile of this name. The command must not write a second one,
+ * because two sections of one name would break the file. The caller passes the text without the
+ * command's own block.
  */
 export function hasProfile(text: string, name: string): boolean {
   const wanted = sectionOf(name);

@@ -6,7 +6,7 @@ import type { RoleChoices } from './session/role-choices.js';
 
 /**
  * Returns the variables with the credentials of a role and its region, as the AWS CLI and SDKs read
- * them. Without a region, that of the environment stays.
+ * them. If the role has no region, the region of the environment stays.
  *
  * @throws CliFailure when the login has ended, or the server or STS refuses
  */

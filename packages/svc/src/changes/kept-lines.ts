@@ -42,9 +42,9 @@ function keyOf(line: string): string | undefined {
 }
 
 /**
- * Returns the end of the lines after a block that belong to its last section, because no other
- * section has begun: `aws configure set` writes there. It is the end of the block if there are no
- * such lines.
+ * Returns the position at which the last section of a block ends. Lines after the block still
+ * belong to that section until another section begins, and `aws configure set` writes there. The
+ * result is the end of the block if there are no such lines.
  */
 export function endOfLastSection(text: string, end: number): number {
   let last = end;
@@ -75,8 +75,8 @@ export function withKeptLines(lines: readonly string[], kept: KeptLines): string
 }
 
 /**
- * Returns the sections of the user whose names the new lines of a block do not have, as a text that
- * stands after the block.
+ * Returns the lines of the user from sections that the new lines of a block do not have any more,
+ * with the lines that name these sections, as a text that stands after the block.
  */
 export function leftSections(lines: readonly string[], kept: KeptLines): string {
   const names = new Set(lines.map((line) => line.trim()));

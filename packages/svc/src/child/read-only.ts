@@ -39,8 +39,8 @@ const FURTHER: readonly string[] = [
 ];
 
 /**
- * The change that makes an environment read-only. It sets a mark that each `svc` in it obeys, and
- * an empty kubeconfig, and removes the credentials of this process.
+ * The change that makes an environment read-only. It sets a mark that each `svc` in the environment
+ * obeys, and an empty kubeconfig, and removes variables that lead to credentials.
  *
  * It is no security boundary, because the program runs as the same user and can remove the mark.
  */

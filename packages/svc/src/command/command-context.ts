@@ -30,7 +30,7 @@ export interface CommandWords {
    * reads, or gives credentials that can only read. All other commands are refused there.
    */
   readonly isReadOnly?: true;
-  /** The words that may follow one of `words`, with spaces between them. */
+  /** For some of `words`, the words that may follow. Several of them have spaces between them. */
   readonly acts?: Readonly<Record<string, string>>;
 }
 

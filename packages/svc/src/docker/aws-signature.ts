@@ -3,7 +3,7 @@ import type { RoleCredentials } from '../aws/session/assume-role.js';
 
 /** A request by POST to a service of AWS, without its signature. */
 export interface UnsignedRequest {
-  /** The address, whose path is `/`. */
+  /** The URL of the service, whose path is `/`. */
   readonly url: string;
   /** The headers with their names in lower case. */
   readonly headers: Readonly<Record<string, string>>;

@@ -1,7 +1,7 @@
 import { setupNote } from '../changes/setup-note.js';
 import type { CommandContext } from '../command/command-context.js';
 
-/** The name of the part of `svc setup`, and of its entry in `config.json`. */
+/** The name of two things: the part of `svc setup`, and its entry in `config.json`. */
 export const DOCKER = 'docker';
 
 /** The name of the helper in the configuration of Docker, which runs `docker-credential-svc`. */

@@ -16,8 +16,8 @@ type Registries = Readonly<Record<string, NotedRegistry>>;
 
 /**
  * `svc setup docker`: makes `svc` the credential helper of the registries of AWS. A `svc setup`
- * that does not name docker only updates earlier registries. It adds none, because a helper would
- * replace the login of the user by `docker login`.
+ * that does not name docker does nothing before the first `svc setup docker`, because a helper
+ * replaces the login that the user made by `docker login`.
  */
 export const dockerPart: SetupPart = {
   name: DOCKER,
@@ -84,7 +84,10 @@ async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {
   };
 }
 
-/** Returns the registries that the options name. @throws CliFailure with status 2 */
+/**
+ * Returns the registries that the options name.
+ * @throws CliFailure with status 2 for a host that is no registry of AWS, or a wrong role
+ */
 function askedRegistries({ context, options }: SetupRequest): Registries {
   const role = options.value('role');
   if (role !== undefined) assertRole(role, '--role', USAGE);
@@ -105,8 +108,9 @@ function assertFree(path: string, host: string, isTaken: (host: string) => boole
 }
 
 /**
- * Adds the registry in the account and region of each role of the user. It removes the registries
- * of roles that the server does not list any more.
+ * Adds the registry in the account and region of each role of the user, except one that has another
+ * helper or several roles in its account. It removes the registries of roles that the server does
+ * not list any more.
  */
 async function withListed(
   { context, reach }: SetupRequest,

@@ -64,7 +64,7 @@ async function answerTo(action: string, context: CommandContext): Promise<string
   throw new CliFailure(`Unknown credential action \`${action}\``, '');
 }
 
-/** Returns the registries that `svc setup docker` noted, each with the name of its user. */
+/** Returns the registries that `svc setup docker` noted, each with the user name `AWS`. */
 function hostsOf(context: CommandContext): Record<string, string> {
   const hosts = Object.keys(dockerNote(context).registries);
   return Object.fromEntries(hosts.map((host) => [host, 'AWS']));

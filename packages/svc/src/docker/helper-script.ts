@@ -51,7 +51,9 @@ export function scriptChange(path: string, program: string): Change[] {
   ];
 }
 
-/** Returns the change that removes the script; none if it is not there. */
+/**
+ * Returns the change that removes the script; none if it does not exist or is not by `svc setup`.
+ */
 export function scriptRemoval(path: string | undefined): Change[] {
   if (path === undefined) return [];
   const file = readTextFile(path);

@@ -6,7 +6,7 @@ export interface Registry {
   /** The id of its account; undefined for the public registry. */
   readonly account?: string;
   readonly region: string;
-  /** True for an address that accepts cryptography of FIPS 140 alone. */
+  /** True for a host that accepts only cryptography of FIPS 140. */
   readonly isFips: boolean;
 }
 
@@ -20,7 +20,7 @@ const DUAL_STACK = ['on.aws', 'on.amazonwebservices.com.cn'];
 
 /**
  * Returns the registry that a server URL of Docker names: a host, with or without `https://` and a
- * path. Undefined for any other server, which gets no token.
+ * path. Returns undefined for any other server, which gets no token.
  */
 export function registryOf(serverUrl: string): Registry | undefined {
   const host = serverUrl

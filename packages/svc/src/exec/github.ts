@@ -21,7 +21,7 @@ const READING = { contents: 'read', metadata: 'read' } as const;
 
 const OWNER = /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/;
 
-/** Reads `OWNER` or `OWNER/REPOSITORY`. @throws CliFailure with status 2 */
+/** Reads `OWNER` or `OWNER/REPOSITORY`. @throws CliFailure with status 2 for any other text */
 export function gitHubTarget(text: string, usage: string): GitHubTarget {
   if (OWNER.test(text)) return { owner: text };
   const target = targetOf(text);
@@ -31,7 +31,7 @@ export function gitHubTarget(text: string, usage: string): GitHubTarget {
 
 /**
  * Returns the repository of the folder in which the user is: that of the remote `origin` of git, if
- * it is at the GitHub of the server. Undefined otherwise.
+ * it is at the GitHub of the server. Returns undefined otherwise.
  */
 export function repositoryHere(webUrl: string): GitTarget | undefined {
   const args = ['config', '--get', 'remote.origin.url'];
@@ -49,7 +49,8 @@ export function repositoryHere(webUrl: string): GitTarget | undefined {
  * that can only read also becomes the credential of git, because `svc git` gives one that can
  * write.
  *
- * @throws CliFailure if the server refuses, or gives a token that can do more
+ * @throws CliFailure if the server refuses, or gives more than read access although only that was
+ *   requested
  */
 export async function gitHubVariables(
   context: CommandContext,
@@ -93,7 +94,8 @@ function canOnlyRead(permissions: unknown): boolean {
 
 /**
  * Returns the names of the variables for a token. `gh` sends `GH_TOKEN` to github.com and to hosts
- * of ghe.com alone, so that the token of another GitHub never goes there.
+ * of ghe.com alone. A token of any other GitHub gets other names, so that `gh` never sends it
+ * there.
  */
 function namesFor(host: string): readonly string[] {
   return host === 'github.com' || host.endsWith('.ghe.com')

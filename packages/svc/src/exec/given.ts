@@ -122,8 +122,9 @@ async function unambiguous(context: CommandContext, reads: boolean): Promise<Cho
 }
 
 /**
- * Returns the repository of this folder, if its owner admits the user: `elsewhere` if the folder is
- * of no such owner, and undefined if no owner at GitHub admits the user.
+ * Returns the repository of this folder, if the server lists its owner at GitHub for the user;
+ * `elsewhere` if it does not, or if there is no repository here. Returns undefined if the server
+ * lists no owner.
  */
 async function ownRepository(
   context: CommandContext,

@@ -44,10 +44,10 @@ export function useServer(folder: PrivateFolder, server: string): Promise<void> 
 }
 
 /**
- * Parses the address of a server: an origin with https, or with http on this machine. An address
- * without a scheme gets https.
+ * Parses the URL of a server: an origin with https, or with http on this machine. A text without a
+ * scheme gets https.
  *
- * @throws CliFailure with status 2
+ * @throws CliFailure with status 2 for any other text
  */
 export function serverAddress(text: string): string {
   const url = URL.parse?.(/^[a-z]+:\/\//i.test(text) ? text : `https://${text}`) ?? parse(text);
@@ -75,7 +75,7 @@ function addressProblem(url: URL | null): string | undefined {
   return 'must begin with https://';
 }
 
-/** Parses an address in versions of Node before 22.1, which have no `URL.parse`. */
+/** Parses a server URL in versions of Node before 22.1, which have no `URL.parse`. */
 function parse(text: string): URL | null {
   try {
     return new URL(/^[a-z]+:\/\//i.test(text) ? text : `https://${text}`);

@@ -29,8 +29,7 @@ export function readCredential(text: string): CredentialRequest {
 }
 
 /**
- * Returns true if git asks for credentials of the GitHub at the given address, with the same
- * protocol.
+ * Returns true if git asks for credentials of the GitHub at the given URL, with the same protocol.
  */
 export function isFor(webUrl: string, { protocol, host }: CredentialRequest): boolean {
   const url = new URL(webUrl);

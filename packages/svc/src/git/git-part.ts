@@ -23,7 +23,7 @@ import {
 
 /**
  * The format of the block. `git config --global user.email` writes into the last section `[user]`
- * of the file, which may be that of the block.
+ * of the file, and the block may have that section.
  */
 const SECTIONS: SectionFormat = {
   keys: ['helper', 'usehttppath', 'signingkey', 'format', 'program', 'gpgsign'],
@@ -81,8 +81,8 @@ function signingOf({ context, options }: SetupRequest, server: string): SignNote
 }
 
 /**
- * Returns the address of the GitHub for which git gets tokens; undefined if the server has none for
- * the user. With `--sign` that is no failure, because signatures need no GitHub.
+ * Returns the URL of the GitHub for which git gets tokens; undefined if the server has none for the
+ * user. With `--sign` that is no failure, because signatures need no GitHub.
  */
 async function chosenGitHub(
   request: SetupRequest,
@@ -123,7 +123,7 @@ async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {
 }
 
 /**
- * Asks the server for the address of the GitHub that it gives tokens for.
+ * Asks the server for the URL of the GitHub that it gives tokens for.
  * @throws CliFailure without a login, or if the server has no GitHub App
  */
 async function gitHubOf({ context }: SetupRequest): Promise<string> {

@@ -7,8 +7,8 @@ import { readAnyToken } from '../server/stored-token.js';
 import type { GitTarget } from './credential.js';
 
 /**
- * The name of the command's block in `~/.gitconfig`, of the part of `svc setup`, and of its entry
- * in `config.json`.
+ * The name of three things: the command's block in `~/.gitconfig`, the part of `svc setup`, and its
+ * entry in `config.json`.
  */
 export const GIT_BLOCK = 'git';
 
@@ -18,13 +18,13 @@ export const GIT_FOLDER = 'git';
 /** The remaining milliseconds of validity below which a cached token is not used. */
 const MARGIN = 10 * 60_000;
 
-/** The record of `svc setup git` in `config.json`: the address of GitHub for each server. */
+/** The record of `svc setup git` in `config.json`: the URL of GitHub for each server. */
 export type GitNote = Readonly<Record<string, { readonly web_url: string }>>;
 
 /** A token for GitHub in the answer of the server, and in the cache. */
 export interface GitToken {
   readonly token: string;
-  /** The end of the token as a time of RFC 3339. */
+  /** The time at which the token expires (RFC 3339). */
   readonly expires_at: string;
 }
 
@@ -41,8 +41,8 @@ export function gitNote(context: CommandContext): GitNote {
 }
 
 /**
- * Returns the address of the GitHub for which the server gives tokens: the recorded one, or else
- * the one that the server states.
+ * Returns the URL of the GitHub for which the server gives tokens: the recorded one, or else the
+ * one that the server states.
  */
 export async function webUrlOf(context: CommandContext): Promise<string> {
   const known = gitNote(context)[context.server()]?.web_url;
@@ -53,7 +53,7 @@ export async function webUrlOf(context: CommandContext): Promise<string> {
 export async function gitStatus(context: CommandContext): Promise<GitStatus> {
   const client = await context.client();
   const status = await client.get<GitStatus>('/v1/credentials/github/status');
-  // The address becomes a line of `~/.gitconfig`, so it must be an address and nothing else.
+  // The URL becomes a line of `~/.gitconfig`, so it must be a URL and nothing else.
   return { ...status, web_url: status.web_url === null ? null : serverAddress(status.web_url) };
 }
 
@@ -77,8 +77,8 @@ export async function tokenFor(context: CommandContext, target: GitTarget): Prom
 }
 
 /**
- * Asks the server for a token. If there is another login when the answer arrives, the token is
- * dropped, because it ends with the earlier login, and the server is asked again.
+ * Asks the server for a token. If the user has logged in again before the answer arrives, the
+ * server is asked again: the first token ends with the earlier login, so it is dropped.
  */
 async function askForToken(context: CommandContext, target: GitTarget): Promise<GitToken> {
   const client = await context.client();
@@ -96,8 +96,8 @@ async function askForToken(context: CommandContext, target: GitTarget): Promise<
 }
 
 /**
- * Removes the cached token of a repository, if it is the token that GitHub refused. A newer token
- * is kept.
+ * Removes the cached token of a repository if GitHub refused this token, or if git does not say
+ * which token was refused (an empty text). A newer token is kept.
  */
 export function dropToken(context: CommandContext, target: GitTarget, refused: string): void {
   const folder = context.folder();

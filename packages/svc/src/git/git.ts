@@ -45,8 +45,9 @@ async function signers(context: CommandContext): Promise<void> {
 }
 
 /**
- * Answers git with a token. If it cannot, it prints the reason in one line, and git then asks
- * neither another helper nor the user.
+ * Answers git with a token, or with nothing if git asks about another server. After a failure it
+ * prints the reason in one line. Unless the status is 404, it also prints `quit=1`, so that git
+ * asks neither another helper nor the user.
  */
 async function get(context: CommandContext): Promise<number> {
   const { terminal } = context;

@@ -35,7 +35,7 @@ export interface SignatureAddresses {
   readonly revoked_signatures: string;
 }
 
-/** The members of an introspection (RFC 7662) that are read here. */
+/** The fields of the answer to an introspection (RFC 7662) that the command reads. */
 interface Introspection {
   readonly active?: boolean;
   readonly org_id?: string;

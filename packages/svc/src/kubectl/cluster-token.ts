@@ -19,7 +19,7 @@ const RENEWAL_MARGIN = 60_000;
 /** A token for a Kubernetes cluster, as it is stored in its file. */
 export interface ClusterToken {
   readonly token: string;
-  /** The end of the token as a time of RFC 3339. */
+  /** The time at which the token expires (RFC 3339). */
   readonly expires_at: string;
   /**
    * The SHA-256 of the login's access token. It shows if the token for the cluster is from an

@@ -21,7 +21,7 @@ export interface ExecEntry {
 /** The parts of a kubeconfig that `svc setup` reads. */
 export interface Kubeconfig {
   readonly clusters: readonly string[];
-  /** The addresses of the API servers, by the names of the clusters. */
+  /** The URLs of the API servers, by the names of the clusters. */
   readonly servers: ReadonlyMap<string, string>;
   readonly users: ReadonlyMap<string, ExecEntry | undefined>;
   readonly contexts: ReadonlyMap<string, { readonly cluster?: string; readonly user?: string }>;

@@ -242,8 +242,8 @@ function entryChange(request: SetupRequest, name: string, user: ClusterUser): Ch
 }
 
 /**
- * Describes a context to the user, with the address of the API server, because that server will get
- * the tokens.
+ * Describes a context to the user, with the URL of the API server, because that server will get the
+ * tokens.
  */
 function contextLine(name: string, cluster: string): string {
   const address = readKubeconfig().servers.get(cluster);

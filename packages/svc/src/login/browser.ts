@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import type { Terminal } from '../terminal/terminal.js';
 
 /**
- * Opens the login page in the user's browser. It also prints the address, because the machine may
- * have no browser.
+ * Opens the login page in the user's browser. It also prints the URL, because the machine may have
+ * no browser.
  */
 export function openLoginPage(url: string, terminal: Terminal): void {
   terminal.warn('Log in with your security key in the browser. If none opens, open this address:');
@@ -11,15 +11,15 @@ export function openLoginPage(url: string, terminal: Terminal): void {
   openAddress(url);
 }
 
-/** Opens an address in the user's browser, if there is one. */
+/** Opens a URL in the user's browser. If there is no browser, it does nothing. */
 export function openAddress(url: string): void {
   const [program, ...args] = opener();
   try {
     const child = spawn(program, [...args, url], { detached: true, stdio: 'ignore' });
-    child.once('error', () => {}); // the address is printed
+    child.once('error', () => {}); // callers say what to do
     child.unref();
   } catch {
-    // The user can open the printed address by hand.
+    // Every caller tells the user what to do without a browser.
   }
 }
 

@@ -61,7 +61,7 @@ export async function connect(
   });
 }
 
-/** Tells the person what the headers of an answer say about the account and about the server. */
+/** Prints what the headers of an answer say about the user's account and the server's version. */
 function tell(headers: AnswerHeaders, connection: Connection): void {
   const notice = headers.get(NOTICE_HEADER);
   if (notice !== null) tellOfNotice(notice, connection);
@@ -72,7 +72,7 @@ function tell(headers: AnswerHeaders, connection: Connection): void {
 /**
  * Returns the function that logs the user in again in the browser, if the server demands a new
  * touch of the security key. If another user logs in there, the command ends, because it began for
- * the first one.
+ * the user who was logged in before.
  */
 export function stepUpOf(connection: Connection) {
   return async (challenge: StepUpChallenge) => {

@@ -62,7 +62,7 @@ export async function loginByFido2(parts: LoginParts): Promise<StoredToken> {
     terminal.warn(detailOf(answer) ?? 'The server asks you to sign in first.');
     return loginByCode(parts);
   }
-  // The key may have been removed or replaced, so the next login must not ask for it.
+  // The key may have been removed or replaced, so the next login must not ask for this credential.
   if (answer.status >= 400) folder.remove(CREDENTIAL);
   const stored = await storeToken(parts, answer);
   const { userHandle } = credential.response;
@@ -108,8 +108,7 @@ async function findDevice(): Promise<string> {
 }
 
 /**
- * A credential of a security key: its id, and the handle of its user, by which the server finds the
- * user.
+ * A credential of a security key: its id, and its user handle, by which the server finds the user.
  */
 interface Credential {
   readonly id: Buffer;
@@ -140,8 +139,8 @@ async function credentialOf(
     return { id: bytes(id), userHandle: bytes(userHandle) };
   }
   const listed = await run('fido2-token', ['-L', '-k', rpId, device]);
-  // The columns of a line: number, id, display name (which may have spaces), handle of the user,
-  // type, protection.
+  // The columns of a line of `fido2-token -L -k`: number, id, display name (which may have spaces),
+  // user handle, type, protection.
   const rows = [...listed.matchAll(/^\d+: (\S+) .*?(\S+) \S+ \S+$/gm)];
   const [row] = rows;
   if (row && rows.length === 1) {

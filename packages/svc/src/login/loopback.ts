@@ -94,8 +94,8 @@ export function listen(server: Server, whatToDo: string): Promise<number> {
 }
 
 /**
- * Returns the address of a request; undefined if its host is not 127.0.0.1. Such a request is
- * refused, because a page of an attacker may have a name that resolves to 127.0.0.1.
+ * Returns the URL of a request; undefined if its host is not 127.0.0.1. Such a request is refused,
+ * because a page of an attacker may have a name that resolves to 127.0.0.1.
  */
 export function targetOf({ url = '', headers }: IncomingMessage, server: Server): URL | undefined {
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo | null)?.port}`;

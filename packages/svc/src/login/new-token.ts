@@ -85,7 +85,7 @@ function refusal(answer: PlainAnswer): CliFailure {
   return new CliFailure(message, whatToDo, STATUS.refused);
 }
 
-/** The members of `/oauth/userinfo` that are stored for `svc status`. */
+/** The fields of the answer of `/oauth/userinfo` that are stored for `svc status`. */
 interface Userinfo {
   readonly sub?: string;
   readonly email?: string;
@@ -131,7 +131,7 @@ async function emailOf(client: ServerClient, token: string): Promise<string | un
   return typeof email === 'string' ? email : undefined;
 }
 
-/** The members of a key in the answer of `GET /v1/keys` that a login reads. */
+/** The fields of a key in the answer of `GET /v1/keys` that a login reads. */
 interface KeyRow {
   readonly aaguid?: string;
   readonly model?: string | null;

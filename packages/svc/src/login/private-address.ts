@@ -8,13 +8,13 @@ import { listen, targetOf } from './loopback.js';
 const TIMEOUT = 60_000;
 
 /**
- * Opens an address that is a secret in the user's browser. The browser gets an address of this
- * machine that redirects once to the secret address, because other accounts can read the arguments
- * of a program. If an account reads the local address and is quicker than the browser, it gets the
- * secret, and the browser an error.
+ * Opens a secret URL in the user's browser. The browser gets a URL of this machine that redirects
+ * once to the secret one, because other accounts can read the arguments of a program. If another
+ * account reads the local URL and is quicker than the browser, that account gets the secret, and
+ * the browser an error.
  *
  * @param otherwise the command that does without a browser
- * @throws CliFailure if no browser fetches the address within a minute
+ * @throws CliFailure if no browser fetches the local URL within a minute
  */
 export async function openPrivately(address: string, otherwise: string): Promise<void> {
   const path = `/${randomText()}`;

@@ -46,7 +46,7 @@ const withWords = (commands: readonly CommandWords[]) => [
   { name: 'help', words: commands.map(({ name }) => name).join(' ') },
 ];
 
-/** Returns the pairs of words after which a third word may follow. */
+/** Returns the pairs of words after which a third word may follow, each with the third words. */
 const withActs = (commands: readonly CommandWords[]) =>
   commands.flatMap(({ name, acts = {} }) =>
     Object.entries(acts).map(([word, words]) => ({ name, word, words })),

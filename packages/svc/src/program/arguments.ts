@@ -68,7 +68,7 @@ export type BeginsOthers = (name: string, word: string) => boolean;
  * Finds the options that every command understands among the arguments before `--`, and returns the
  * remaining arguments. Arguments of another program are returned unchanged.
  *
- * @throws CliFailure with status 2 for `--server` without an address
+ * @throws CliFailure with status 2 for `--server` without a value
  */
 export function parseGlobalOptions(
   args: readonly string[],

@@ -29,8 +29,8 @@ export function homeFolder(): string | undefined {
 
 /**
  * Prevents a program in the current folder from running in place of one on the PATH. Windows
- * searches the current folder first if this variable is not set. Child processes inherit the
- * variable.
+ * searches the current folder first if the variable that this function sets is missing. Child
+ * processes inherit the variable.
  */
 export function ignoreCurrentFolder(platform: NodeJS.Platform = process.platform): void {
   if (platform === 'win32') process.env['NoDefaultCurrentDirectoryInExePath'] = '1';

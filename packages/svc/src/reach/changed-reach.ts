@@ -7,8 +7,8 @@ const PATIENCE = 3_000;
 
 /**
  * Returns a line that advises the user to run `svc setup`: the list of targets (hosts, roles,
- * clusters) has changed since the last setup, or there was no setup yet. Undefined if there is
- * nothing to say, or if the server does not answer in time, so that a login is not delayed.
+ * clusters) has changed since the last setup, or there was no setup yet. Returns undefined if there
+ * is nothing to say, or if the server does not answer in time, so that a login is not delayed.
  */
 export async function lineOfChangedReach(context: CommandContext): Promise<string | undefined> {
   try {

@@ -63,7 +63,7 @@ const OWNER = /^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9])?$/;
 const TIME = /^\d{4}-\d\d-\d\dT[\d:.]{8,16}Z$/;
 
 /**
- * Asks the server for the targets that admit the user: hosts, roles and clusters.
+ * Asks the server for the targets that admit the user: hosts, roles, clusters and owners at GitHub.
  *
  * @returns the targets; undefined without a login, and for a server of an earlier version, which
  *   has no such list
@@ -97,7 +97,7 @@ export function reachNote(context: CommandContext): ReachNote {
   return (setupNote(context.config(), REACH_NOTE) ?? {}) as ReachNote;
 }
 
-/** Returns the address of the page on which a user sees the targets that admit the user. */
+/** Returns the URL of the page on which a user sees the targets that admit the user. */
 export function reachPage(server: string): string {
   return `${server}/account/reach`;
 }

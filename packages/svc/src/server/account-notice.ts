@@ -45,7 +45,7 @@ export function tellOfNotice(header: string, { server, folder, terminal }: Notic
     if (shown === id) return;
     folder.writeJson(FILE, { shown: id });
   } catch {
-    // The line is printed again by the next command.
+    // The file cannot be used, so the line is printed now, and by later commands again.
   }
   const words = WORDS[type] ?? 'your account or your organization changed';
   terminal.warn(`svc: Notice: ${words}. Read it at ${server}/account`);

@@ -44,7 +44,7 @@ export const SET_CLOCK = 'Set it, for example by: sudo timedatectl set-ntp true'
 /**
  * Returns the failure for a request that the server refused because the clock of this machine is
  * wrong: the answer refuses the DPoP proof (RFC 9449), and its `Date` differs from the local time.
- * Undefined for any other answer.
+ * Returns undefined for any other answer.
  */
 export function clockFailure(
   headers: AnswerHeaders,

@@ -16,12 +16,12 @@ interface Metadata {
 const OWN_GRANT = 'urn:svc:params:oauth:grant-type:fido2';
 
 /**
- * Reads the metadata of a server (RFC 8414), and checks that the address is that of a server of
- * svc. So a wrong address is noticed before a browser opens.
+ * Reads the metadata of a server (RFC 8414), and checks that a server of svc answers at the URL. So
+ * a wrong URL is noticed before a browser opens.
  *
  * @param server the origin of the server
  * @returns the answer, whose header `Date` tells the clock of the server
- * @throws CliFailure in words that say what answers at that address
+ * @throws CliFailure in words that say what answers at that URL
  */
 export async function readDiscovery(server: string, terminal: Terminal): Promise<PlainAnswer> {
   const url = `${server}/.well-known/oauth-authorization-server`;

@@ -10,14 +10,18 @@ import { Unreachable } from './transport.js';
  * command.
  */
 export const TOOL_TIMEOUT = 3_000;
-/** The milliseconds for which a server that gave no answer is not asked again for a program. */
+/**
+ * The milliseconds for which a server that gave no answer gets no further request while another
+ * program waits.
+ */
 const MEMORY = 60_000;
 /** The file in the folder of a server that records the time at which it gave no answer. */
 const FILE = 'no-answer';
 
 /**
- * Asks a server for another program, such as ssh, which must not wait for long. If the server gives
- * no answer in time, it is not asked again for a minute, so that the next `ssh` does not wait.
+ * Sends a request to a server while another program, such as ssh, waits for the command, and must
+ * not wait for long. If the server gives no answer in time, it is not asked again for a minute, so
+ * that the next `ssh` does not wait.
  *
  * @param act sends the request, and waits for at most the given milliseconds
  * @throws CliFailure if the server gave no answer, now or in the last minute
@@ -46,7 +50,7 @@ export function forgetSilence(folder: PrivateFolder): void {
   try {
     rmSync(folder.file(FILE), { force: true });
   } catch {
-    // A folder that cannot be written keeps the record, which ends after a minute.
+    // In a folder that cannot be written the record stays. It counts for one minute only.
   }
 }
 

@@ -11,7 +11,7 @@ import { now } from '../program/clock.js';
 export interface StoredToken {
   readonly access_token: string;
   readonly scope: string;
-  /** The end of the token as a time of RFC 3339. */
+  /** The time at which the token expires (RFC 3339). */
   readonly expires_at: string;
   /** The user of the token. It is stored so that `svc status` can show it without the network. */
   readonly user: { readonly id: string; readonly email?: string; readonly name?: string };
@@ -35,8 +35,8 @@ export function readAnyToken(folder: PrivateFolder, kind: TokenKind): StoredToke
 }
 
 /**
- * The files with credentials that do not say from which login they came. They are removed at a new
- * login, because the server may have revoked them. The new login fetches its own.
+ * The files with credentials that do not record the login from which they came. They are removed at
+ * a new login, because the server may have revoked them. The new login fetches its own.
  */
 const CERTIFICATES = [
   'ssh/id-cert.pub',

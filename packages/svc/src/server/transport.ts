@@ -39,7 +39,7 @@ export interface PlainAnswer {
   readonly parts?: AsyncIterable<Uint8Array>;
 }
 
-/** The longest wait for an answer in milliseconds, if nothing else is said. */
+/** The longest wait for an answer in milliseconds, if the caller names none. */
 export const TIMEOUT = 30_000;
 /** The largest number of times that a request waits after a 429 before the command gives up. */
 const LONGEST_QUEUE = 10;
@@ -156,8 +156,8 @@ async function* wholeBody(
 const MOST_TEXT = 64 * 1024;
 
 /**
- * Reads the text of an answer, without a byte order mark. At most `most` bytes are read, and the
- * rest is left.
+ * Reads the text of an answer, without a byte order mark. At most `most` bytes of it are returned,
+ * and the connection is closed if more bytes come.
  */
 async function textOf(parts: AsyncIterable<Uint8Array>, most: number): Promise<string> {
   const read: Uint8Array[] = [];

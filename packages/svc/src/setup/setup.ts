@@ -115,7 +115,7 @@ async function planOf(
  * or refuses, returns no list and a line that says why, because the options that the user gave
  * still work.
  *
- * @throws HostileList if the list contains what no server of this kind sends
+ * @throws HostileList if the answer is no valid list of targets
  */
 async function askServer(
   context: CommandContext,

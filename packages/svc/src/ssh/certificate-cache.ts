@@ -92,7 +92,7 @@ const RECHECK_INTERVAL = 5_000;
 
 /**
  * Returns true if the server should be asked now whether it has revoked the stored certificate. If
- * so, it records the time, so that many logins at the same moment ask only once.
+ * so, it records the time, so that many SSH logins at the same moment ask only once.
  *
  * @param folder the folder of the server's secrets
  */
@@ -106,18 +106,18 @@ export function takeRecheck(folder: string, now: number): boolean {
     writeFileSync(file, '', { mode: 0o600, flag: 'wx' });
     return true;
   } catch {
-    // Another login asks already, or the folder cannot be written. This login continues without
-    // asking.
+    // Another SSH login asks already, or the folder cannot be written. This SSH login continues
+    // without asking.
     return false;
   }
 }
 
 /**
- * Returns true if a login can use a stored certificate without a renewal. It reads only a few small
- * files and loads no other code, because every `ssh` waits for it.
+ * Returns true if an SSH login can use a stored certificate without a renewal. It reads only a few
+ * small files and loads no other code, because every `ssh` waits for it.
  *
  * @param folder the folder of the server's secrets
- * @param host the host of the login, if it has a {@link hostName}
+ * @param host the host to log in to, if it has a {@link hostName}
  */
 export function hasFreshCertificate(folder: string, now: number, host?: string): boolean {
   return hasCertificate(folder, host, (certificate) => isFresh(certificate, now));
@@ -128,21 +128,21 @@ export function hasAgents(folder: string): boolean {
   return existsSync(`${folder}/${SSH_FILES.agents}`);
 }
 
-/** Returns true if a stored certificate is valid now for a host, even if it ends soon. */
+/** Returns true if a stored certificate is valid now for a host, even if it expires soon. */
 export function hasValidCertificate(folder: string, now: number, host: string): boolean {
   return hasCertificate(folder, host, (certificate) => isUsableAt(certificate, now));
 }
 
 /**
- * The milliseconds by which the clock of this machine may be behind that of the server. If the
- * clock is slower, the server refuses every request.
+ * The milliseconds by which the clock of this machine may be behind that of the server. If it is
+ * behind by more, the server refuses every request.
  */
 const SLOWEST_CLOCK = 300_000;
 
 /**
  * Returns true if hosts accept a certificate now and for `margin` milliseconds more. The server
- * issues no certificate for the future. So if one begins in a few minutes, the clock of this
- * machine is slow, and the certificate is valid.
+ * issues no certificate for the future. So if one seems to begin in a few minutes, the clock of
+ * this machine is slow, and the certificate is valid.
  */
 function isUsableAt(certificate: SshCertificate, now: number, margin = 0): boolean {
   const isOfSlowClock = certificate.validAfter - now <= SLOWEST_CLOCK;
@@ -186,7 +186,8 @@ function isFresh(certificate: SshCertificate, now: number): boolean {
 
 /**
  * Returns true if the certificate for all hosts is valid for a host: the organization has no groups
- * of hosts, or the certificate has the principals of every group to which the host belongs.
+ * of hosts, or the host is in at least one group and the certificate has the principals of all its
+ * groups.
  */
 function isCovered(file: string, host: string): boolean {
   const text = readText(file);

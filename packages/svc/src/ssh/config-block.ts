@@ -146,7 +146,7 @@ export function sshPath(path: string, platform: NodeJS.Platform = process.platfo
 }
 
 /**
- * Returns a path or an address in the form that `ssh_config` reads between quotation marks.
+ * Returns a path or a URL in the form that `ssh_config` reads between quotation marks.
  * @throws CliFailure for a text that `ssh` would read in another way
  */
 export function expandable(text: string): string {

@@ -21,8 +21,8 @@ import { askForCertificate, ensureCertificate, renew, sshNote } from './renewal.
 import { adoptEarlierCertificate, linkTo, storedCertificate } from './stored-certificate.js';
 
 /**
- * Makes sure that a valid certificate is stored. `ssh` runs this before a login. If all is well it
- * prints nothing, and otherwise one line on standard error.
+ * Makes sure that a valid certificate is stored. `ssh` runs this before it logs in to a host. If
+ * all is well it prints nothing, and otherwise one line on standard error.
  */
 export async function check(
   args: readonly string[],
@@ -32,8 +32,8 @@ export async function check(
   const [host] = parseArguments(args, { positionals: 1 }, usage).positionals;
   try {
     await ensureCertificateFor(context, context.server(), host);
-    // A renewal that still runs ends here: the old certificate is valid, so the login does not
-    // wait.
+    // The exit also ends a renewal that still runs: the old certificate is valid, so the SSH login
+    // does not wait for a new one.
     return process.exit(0);
   } catch (error) {
     if (!(error instanceof CliFailure)) throw error;
@@ -77,7 +77,7 @@ async function renewFor(
   adoptEarlierCertificate(folder);
   if (hasFreshCertificate(folder.path, now(), host)) return;
   await forAllHosts(host, () => ensureCertificate(context, server));
-  // A stored certificate for the host that ends soon is enough for this login.
+  // A stored certificate for the host is enough for this SSH login, even if it expires soon.
   if (host === undefined || hasValidCertificate(folder.path, now(), host)) return;
   const isStored = () => hasFreshCertificate(folder.path, now(), host);
   try {
@@ -93,8 +93,8 @@ async function renewFor(
 }
 
 /**
- * Renews the certificate for all hosts, also if it is valid for long. If a host has a certificate
- * of its own, that one is renewed, too.
+ * Renews the certificate for all hosts, even if it is still valid for a long time. If a host has a
+ * certificate of its own, that one is renewed, too.
  *
  * @throws CliFailure when the server gives no certificate
  */
@@ -145,7 +145,7 @@ function renewForHost(
 }
 
 /**
- * Returns true if a login may try the stored certificate for all hosts: the command has failed
+ * Returns true if an SSH login may try the stored certificate for all hosts: the command has failed
  * without a refusal by the server, and that certificate is still valid.
  */
 function canGoOn(folder: PrivateFolder, error: unknown): boolean {
@@ -182,8 +182,8 @@ async function withTouch(
 }
 
 /**
- * Stores a certificate in a file that is named after its groups of hosts, and makes the link from
- * the host to that file.
+ * Stores a certificate in a file that is named after its groups of hosts, and makes a link to that
+ * file, with the name of the host.
  */
 function storeForHost(folder: PrivateFolder, host: string, line: string): void {
   const certificate = certificateIn(line) as SshCertificate;

@@ -52,9 +52,9 @@ export function sshNote(context: CommandContext): SshNote {
 }
 
 /**
- * The milliseconds for which a login waits for a renewal while the old certificate is still valid.
- * This is a little longer than the wait for one answer. So a server that gives no answer is
- * recorded, and the next login does not ask it.
+ * The milliseconds for which an SSH login waits for a renewal while the old certificate is still
+ * valid. This is a little longer than the wait for one answer. So a server that gives no answer is
+ * recorded, and the next SSH login does not ask it.
  */
 const PATIENCE = TOOL_TIMEOUT + 250;
 
@@ -92,7 +92,7 @@ export async function renew(
   storeAnswer(folder, await askForCertificate(context, server, folder));
 }
 
-/** The members of the answer of `POST /v1/credentials/ssh` that are read here. */
+/** The fields of the answer of `POST /v1/credentials/ssh` that the command reads. */
 export interface CertificateAnswer {
   readonly certificate?: unknown;
   readonly host_groups?: unknown;
@@ -136,7 +136,8 @@ export async function askForCertificate(
       throw new CliFailure('The answer of the server is no SSH certificate.', 'Run: svc doctor');
     }
     recordIssued(folder, line);
-    // A new login, perhaps of another user, has removed what the earlier one got.
+    // If another process has logged in meanwhile, perhaps as another user, that login removed what
+    // the earlier one got. So this certificate is not stored, and a new one is requested.
     const isSameLogin = readAnyToken(folder, 'token')?.access_token === login;
     if (!isSameLogin) return await askForCertificate(context, server, folder, host);
     if (certificate.validAfter > now()) context.terminal.warn(`svc: ${SLOW_CLOCK}`);
@@ -144,14 +145,14 @@ export async function askForCertificate(
   } catch (error) {
     const isLoginOver = error instanceof CliFailure && error.status === STATUS.notLoggedIn;
     if (!isLoginOver || error instanceof TouchNeeded || error instanceof ProofRefused) throw error;
-    // By its own time the token is still valid, so the server has ended it.
+    // The token has not expired, so the server has ended it.
     throw loginNeeded(`${new URL(server).host} has ended your login or removed your access`);
   }
 }
 
 /**
  * Returns true if a new certificate could be valid for longer than the old one. A certificate ends
- * at the latest with the login, so at the end of the login a new one gains nothing.
+ * at the latest with the login at the server, so a new one gains nothing at the end of that login.
  */
 function canLiveLonger(folder: PrivateFolder, old: SshCertificate): boolean {
   const token = readAnyToken(folder, 'token');

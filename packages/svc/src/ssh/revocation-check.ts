@@ -15,9 +15,9 @@ import { setsIn } from './host-certificate.js';
 const PATIENCE = 1_000;
 
 /**
- * Starts a process that asks the server if it has revoked the stored certificate. A login does not
- * wait for that process, and so never waits for the network. The process writes at most one line to
- * the standard error of `ssh`.
+ * Starts a process that asks the server if it has revoked the stored certificate. An SSH login does
+ * not wait for that process, and so never waits for the network. The process writes at most one
+ * line to the standard error of `ssh`.
  */
 export function startRevocationCheck(server: string): void {
   const [program, ...args] = ownCommand();
@@ -32,7 +32,7 @@ export function startRevocationCheck(server: string): void {
 
 /**
  * Removes each stored certificate that the server has revoked, from agents too, and says so in one
- * line. If the server does not answer, nothing is removed.
+ * line. Without a clear answer of the server, nothing is removed.
  */
 export async function recheck(context: CommandContext): Promise<void> {
   const server = context.server();

@@ -23,8 +23,8 @@ import { sshNote, type SshChoices, type SshNote } from './renewal.js';
 import { storedCertificate } from './stored-certificate.js';
 
 /**
- * `svc setup ssh`: adds a block to `~/.ssh/config`, by which `ssh` fetches a certificate before a
- * login.
+ * `svc setup ssh`: adds a block to `~/.ssh/config`, by which `ssh` fetches a certificate before it
+ * logs in to a host.
  */
 export const sshPart: SetupPart = {
   name: SSH_BLOCK,
@@ -127,7 +127,7 @@ function agentChange(folder: PrivateFolder, { agent, confirm = false }: SshChoic
 
 /**
  * Returns the change that removes the stored certificates, because they have other names than the
- * user now chose; none if the names are as before. The next login fetches a new certificate.
+ * user now chose; none if the names are as before. The next SSH login fetches a new certificate.
  */
 function principalsChange(
   folder: PrivateFolder,

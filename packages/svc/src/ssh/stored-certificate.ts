@@ -18,8 +18,8 @@ export function storeCertificate(folder: PrivateFolder, line: string): void {
 }
 
 /**
- * Gives the certificate file of an earlier version of the command the present name. So a login
- * after an update needs no new certificate.
+ * Gives the certificate file of an earlier version of the command the present name. So the first
+ * SSH login after an update of the command needs no new certificate.
  */
 export function adoptEarlierCertificate(folder: PrivateFolder): void {
   const present = folder.file(SSH_FILES.certificate);
@@ -42,8 +42,8 @@ function linkEarlierName(folder: PrivateFolder): void {
 }
 
 /**
- * Makes a link, in place of what has its name. If the system refuses links, as Windows may, it
- * makes a copy of the file.
+ * Makes a symbolic link, and replaces the file or link that has its name. If the system refuses
+ * links, as Windows may, it makes a copy of the file.
  *
  * @param target the file, relative to the folder of the link
  */

@@ -74,7 +74,7 @@ export function managerOf({ path, platform }: InstalledProgram): string | undefi
   if (platform !== 'linux') return undefined;
   return OWNERS.find(([[program = '', ...args]]) => {
     try {
-      // On Debian, rpm makes a database in the home folder, so it gets none.
+      // On Debian, rpm makes a database in the home folder, so it gets no home folder.
       const env = { ...variables(), HOME: devNull };
       execFileSync(program, [...args, path], { stdio: 'ignore', timeout: 20_000, env });
       return true;

@@ -100,7 +100,8 @@ function refused(fault: string): CliFailure {
  * Checks that a release is newer than the command.
  *
  * @returns false if it is the same version
- * @throws CliFailure if it is older, since an old list with its signature can be shown again
+ * @throws CliFailure if it is older, because an attacker can offer an old list with its valid
+ *   signature
  */
 export function isNewer({ version }: ReleaseList, own: string, source: string): boolean {
   const order = compareVersions(version, own);

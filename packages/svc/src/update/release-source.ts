@@ -19,7 +19,10 @@ const PATH_OF_SERVER = '/install/files/';
 export interface ReleaseSource {
   /** The name of the place, as messages show it. */
   readonly name: string;
-  /** Opens a file. The content is read in parts, which throw a CliFailure if it is cut off. */
+  /**
+   * Opens a file. Its content is read in parts. The read throws a CliFailure if the content is cut
+   * off.
+   */
   open(file: string, kind: keyof typeof TIMEOUTS): Promise<AsyncIterable<Uint8Array>>;
 }
 
@@ -29,10 +32,10 @@ export function serverSource(server: string, terminal: Terminal): ReleaseSource 
 }
 
 /**
- * Returns the place that the option `--from` names: a folder of this machine, or an address.
+ * Returns the place that the option `--from` names: a folder of this machine, or a URL.
  *
- * @throws CliFailure with status 2 for an address that is neither https nor on this machine, or
- *   that has a user, a query or a fragment
+ * @throws CliFailure with status 2 for a URL that is neither https nor on this machine, or that has
+ *   a user, a query or a fragment
  */
 export function namedSource(from: string, terminal: Terminal): ReleaseSource {
   if (!/^[a-z][a-z\d+.-]*:\/\//i.test(from)) return folderSource(resolve(from));

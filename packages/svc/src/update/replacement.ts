@@ -35,7 +35,7 @@ import { tooLarge, type ReleaseSource } from './release-source.js';
 /** The largest file of a release, as it is fetched and uncompressed, in bytes. */
 const LARGEST = { fetched: 256 * 2 ** 20, uncompressed: 512 * 2 ** 20 };
 
-/** The longest time in milliseconds in which a program tells its version. */
+/** The longest time in milliseconds in which a program prints its version. */
 const TIME_TO_START = 30_000;
 
 /** The beginning of the names of files that an interrupted update leaves. */
@@ -185,8 +185,8 @@ async function uncompress(
 }
 
 /**
- * Writes a file in parts, so that it is on the disk at the end.
- * @throws the given fault if it is larger than allowed
+ * Writes a file in parts. At the end the whole file is on the disk (fsync).
+ * @throws the failure `fault` if the file is larger than `most` bytes
  */
 async function write(
   parts: AsyncIterable<Uint8Array>,
@@ -216,7 +216,7 @@ async function assertRuns(program: InstalledProgram, path: string, version: stri
   throw new CliFailure(message, 'Tell an admin of your server.');
 }
 
-/** Runs a file of the command, and returns the version that it tells. */
+/** Runs a file of the command, and returns the version that it prints. */
 function versionOf({ isExecutable }: InstalledProgram, path: string): Promise<string> {
   const [command, args] = isExecutable ? [path, []] : [process.execPath, [path]];
   return new Promise((done, fail) => {

@@ -41,12 +41,12 @@ export function attribute(
   return { ...DEFAULTS, name, type, description, ...traits };
 }
 
-/** Makes a string attribute. It compares without case unless the traits set `caseExact`. */
+/** Makes a string attribute. Its values compare without case unless the traits set `caseExact`. */
 export function text(name: string, description: string, traits: Traits = {}): Attribute {
   return attribute('string', name, description, traits);
 }
 
-/** Makes a reference attribute, which compares with case (RFC 7643 §2.3.7). */
+/** Makes a reference attribute, whose values compare with case (RFC 7643 §2.3.7). */
 export function reference(
   name: string,
   description: string,

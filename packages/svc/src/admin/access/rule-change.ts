@@ -5,8 +5,8 @@ import { endedLine, type Ended } from '../acts/ended.js';
 import { readTarget, type WholeRule } from './targets.js';
 
 /**
- * The people who gain access by a new rule, or those who lose it. `people` is null if the server
- * names none.
+ * One side of the forecast: the people who gain access by a new rule, or those who lose it.
+ * `people` is null if the server sends only their number.
  */
 interface Side {
   readonly count: number;
@@ -16,7 +16,7 @@ interface Side {
 
 /**
  * The forecast of the server for a new rule: who gains and loses access, what ends at once, and
- * what keeps working for some seconds (`not_recalled`).
+ * what keeps working for some time (`not_recalled`).
  */
 interface Preview {
   readonly gains: Side;

@@ -6,7 +6,7 @@ import { withQuery, type AdminClient } from './admin-client.js';
 /** A thing, such as a member, that the user may mean by an argument. */
 export interface Candidate {
   readonly id: string;
-  /** The texts by which a person may also call it, such as an address. */
+  /** The texts by which a person may also call it, such as an e-mail address. */
   readonly names: readonly string[];
 }
 

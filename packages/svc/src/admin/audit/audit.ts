@@ -48,7 +48,7 @@ function wrongWith(option: string, other = '--follow') {
 }
 
 /**
- * `svc admin audit`: prints the events of the audit log. It is the only act of the topic, so it has
- * no word.
+ * `svc admin audit`: prints the events of the audit log. The topic has no other act, so the admin
+ * types no further word.
  */
 export const AUDIT: Topic = new Map([['', audit]]);

@@ -29,7 +29,7 @@ const PAGE = '1000';
 
 /**
  * The number of past events after which no further page is read. All of them are held in memory,
- * because the API lists the newest first.
+ * because the API lists the newest first, and they are printed in the order of their times.
  */
 const MOST_EARLIER = 10_000;
 
@@ -38,7 +38,7 @@ const MOST_EARLIER = 10_000;
  * as long as the server says, goes on after a failure of the server or the network, and lets the
  * admin touch the security key if the token has ended.
  *
- * @throws CliFailure if the server refuses, with the command that goes on from the same place
+ * @throws CliFailure if the server refuses, with the command that continues after the last event
  */
 export async function follow(
   admin: AdminClient,
@@ -56,8 +56,8 @@ export async function follow(
 }
 
 /**
- * Prints the events from a time until now, and returns their ids. The feed that is read next
- * repeats the newest of them, and by the ids they are not printed twice.
+ * Prints the events from a time until now, and returns their ids. The feed, which is read next,
+ * repeats the newest of these events, and by the ids the command does not print them twice.
  */
 async function printEarlier(
   admin: AdminClient,

@@ -82,7 +82,7 @@ interface AskedFile {
   readonly query: Readonly<Record<string, string | undefined>>;
 }
 
-/** Takes each part of a file. */
+/** Receives the parts of a file, one after the other. */
 type Sink = (part: string) => void;
 
 function formatOf(options: ParsedArguments, { isJson }: Terminal): FileFormat | undefined {

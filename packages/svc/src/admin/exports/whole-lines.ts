@@ -24,7 +24,9 @@ export class WholeLines {
     return this.#header;
   }
 
-  /** True if the text ends with a whole line. */
+  /**
+   * True if the text ends with a whole line, and, for CSV, has the line with the names of columns.
+   */
   get isWhole(): boolean {
     return this.#rest === '' && (this.format === 'ndjson' || this.#header !== undefined);
   }

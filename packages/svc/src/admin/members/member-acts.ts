@@ -17,8 +17,8 @@ interface MemberAct {
    */
   readonly ends?: 'deactivate' | 'revoke_credentials' | 'remove';
   /**
-   * The rights that the act takes away, by which API tokens and event receivers of the member end.
-   * Undefined if the act takes away none.
+   * The rights that the act takes away from the member. The API tokens and event receivers of the
+   * member end with these rights. Undefined if the act takes away none.
    */
   readonly endOfAdmin?: EndOfAdmin;
   readonly effects: readonly string[];

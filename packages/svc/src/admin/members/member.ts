@@ -23,7 +23,7 @@ export function queryOf(
   return { q: options.positionals[0], ...Object.fromEntries(given) };
 }
 
-/** The facts of a member in the answers of the API that are read here. */
+/** The facts of a member that the command reads in the answers of the API. */
 export interface KnownMember {
   readonly id: string;
   readonly email: string | null;
@@ -40,7 +40,7 @@ export interface KnownMember {
   readonly ending?: Readonly<Record<string, Ended>>;
   /** The API tokens that the member made. Entries in the list of members do not have them. */
   readonly api_tokens?: readonly NamedThing[];
-  /** The enabled event receivers whose address the member set. */
+  /** The enabled event receivers whose URL the member set. */
   readonly event_receivers?: readonly NamedThing[];
 }
 
@@ -49,7 +49,7 @@ interface NamedThing {
   readonly name: string;
 }
 
-/** Finds the id of a member by id, address or whole name. */
+/** Finds the id of a member by id, e-mail address or whole name. */
 export async function findMember(admin: AdminClient, text: string): Promise<string> {
   if (isId(text)) return text;
   const found = await allOf<KnownMember>(admin, MEMBERS_PATH, 'members', { q: text, limit: '200' });
@@ -73,7 +73,7 @@ export async function readMember(
   return { member: JSON.parse(answer.text) as KnownMember, answer };
 }
 
-/** Returns the name and the address by which an admin knows a member. */
+/** Returns the name and the e-mail address by which an admin knows a member. */
 export function nameOf({ id, email, name }: KnownMember): string {
   const known = name !== null && email !== null ? `${name} <${email}>` : (email ?? name ?? id);
   return printable(known);

@@ -22,7 +22,10 @@ interface MemberPage {
   readonly next: string | null;
 }
 
-/** A member with keys and sessions, and what each act would end. */
+/**
+ * One member as the API shows it: with keys and sessions, and with the numbers of things that each
+ * act would end.
+ */
 interface MemberRecord extends KnownMember {
   readonly last_login_at: string | null;
   readonly security_keys: readonly {

@@ -16,7 +16,7 @@ export interface RoleCredentials {
   readonly AccessKeyId: string;
   readonly SecretAccessKey: string;
   readonly SessionToken: string;
-  /** The end of the credentials as a time of RFC 3339. */
+  /** The time at which the credentials expire (RFC 3339). */
   readonly Expiration: string;
 }
 
@@ -110,7 +110,7 @@ function credentialsOf(xml: string, host: string): RoleCredentials {
   throw new CliFailure(`The answer of ${host} is not one of STS.`, 'Check AWS_ENDPOINT_URL_STS.');
 }
 
-/** The advice for the user about each error of STS. */
+/** The advice for the user about an error of STS, by the code of the error. */
 const NEXT_STEPS: Readonly<Record<string, string>> = {
   InvalidIdentityToken: 'Check the identity provider in IAM: its address and its audience.',
   ExpiredTokenException: 'Check the clock of the server.',

@@ -33,8 +33,8 @@ interface CachedRole {
 
 /**
  * Returns the credentials of a role: cached ones that are valid for 10 minutes more, otherwise new
- * ones. If several processes need new ones, only one fetches them. If the network fails, cached
- * ones are used as long as they are valid.
+ * ones. If several processes need new ones, only one fetches them. If the server or STS cannot be
+ * reached or fails, cached ones are used as long as they are valid for one minute more.
  *
  * @throws CliFailure when the login has ended, or the server or STS refuses
  */
@@ -90,7 +90,8 @@ export async function newCredentials(
 }
 
 /**
- * Reads the cached credentials of the present login; undefined if another user has logged in since.
+ * Reads the cached credentials that the present login got; undefined if there are none, also if
+ * they came from an earlier login.
  */
 function cachedRole(folder: PrivateFolder, name: string): RoleCredentials | undefined {
   const token = readAnyToken(folder, 'token');
@@ -105,7 +106,7 @@ function leftOf({ Expiration }: RoleCredentials): number {
 
 /**
  * Returns the name of the file with the cached credentials of a role. The name differs for another
- * duration, session name or address of STS, and for a session that can only read.
+ * duration, session name or URL of STS, and for a session that can only read.
  */
 function nameOf(choices: RoleChoices): string {
   const { role, duration, sessionName = '', readOnly } = choices;

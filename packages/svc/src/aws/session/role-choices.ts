@@ -16,14 +16,14 @@ export interface RoleChoices {
 
 const ROLE = /^arn:aws[a-z-]*:iam::\d{12}:role\/[\x21-\x7e]+$/;
 const NAME = /^[\w+=,.@-]{2,64}$/;
-/** Matches a region, which becomes a part of the address of STS. */
+/** Matches a region, which becomes a part of the host name of STS. */
 const REGION = /^[a-z]{2,8}(?:-[a-z0-9]+){1,4}$/;
 const AN_HOUR = 3600;
 
 /**
  * Parses the options that name a role and its session.
  *
- * @throws CliFailure with status 2
+ * @throws CliFailure with status 2 if the role is missing, or a value has a wrong form
  */
 export function roleChoices(options: ParsedArguments, usage: string): RoleChoices {
   const role = options.value('role');
@@ -37,7 +37,7 @@ export function roleChoices(options: ParsedArguments, usage: string): RoleChoice
  * session can only read, also without `--read-only`.
  *
  * @param defaults the values for options that the user did not give
- * @throws CliFailure with status 2
+ * @throws CliFailure with status 2 if a value has a wrong form
  */
 export function sessionChoices(
   options: ParsedArguments,

@@ -14,7 +14,7 @@ const DOMAINS: readonly (readonly [prefix: string, domain: string])[] = [
   ['', 'amazonaws.com'],
 ];
 /**
- * The region whose STS is used by default, for partitions of AWS that have no global address of
+ * The region whose STS is used by default, for partitions of AWS that have no global endpoint of
  * STS.
  */
 const FIRST_REGIONS: Readonly<Record<string, string>> = {
@@ -26,10 +26,10 @@ const FIRST_REGIONS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the address of STS: AWS_ENDPOINT_URL_STS, or else AWS_ENDPOINT_URL, or else that of the
- * region, or else the global one.
+ * Returns the URL of STS: the value of AWS_ENDPOINT_URL_STS, or else of AWS_ENDPOINT_URL, or else
+ * the endpoint of the region, or else the global endpoint.
  *
- * @throws CliFailure with status 2 for an address or a region that cannot be used
+ * @throws CliFailure with status 2 for a URL or a region that cannot be used
  */
 export function stsEndpoint({ role, region: given }: RoleChoices): string {
   const chosen = endpointOf('STS');
@@ -49,11 +49,11 @@ export function domainOf(region: string): string {
 }
 
 /**
- * Returns the address of a service of AWS that the user set in `AWS_ENDPOINT_URL` or the variable
- * for the service; undefined if neither is set.
+ * Returns the URL of a service of AWS that the user set in `AWS_ENDPOINT_URL` or the variable for
+ * the service; undefined if neither is set.
  *
  * @param service the service as in the name of its variable, such as `STS`
- * @throws CliFailure with status 2 for an address that is neither https nor of this machine
+ * @throws CliFailure with status 2 for a URL that is neither https nor of this machine
  */
 export function endpointOf(service: string): string | undefined {
   for (const name of [`AWS_ENDPOINT_URL_${service}`, 'AWS_ENDPOINT_URL']) {
@@ -63,9 +63,7 @@ export function endpointOf(service: string): string | undefined {
   return undefined;
 }
 
-/**
- * Checks that an address is https or a loopback host, because the token in the request is a secret.
- */
+/** Checks that a URL has https or a loopback host, because the token in the request is a secret. */
 function checkedEndpoint(name: string, address: string): string {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   const isLoopback = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(url?.hostname ?? '');

@@ -40,7 +40,10 @@ async function show(
   print(context, ofHost ?? storedCertificate(folder));
 }
 
-/** Puts the key and the certificate into the running agent until the certificate ends. */
+/**
+ * Puts the key and the certificate into the running agent, which forgets them when the certificate
+ * expires, or after `--time`.
+ */
 async function add(args: readonly string[], context: CommandContext, usage: string): Promise<void> {
   const options = parseArguments(args, { flags: ['confirm'], values: ['time'] }, usage);
   const time = options.value('time');

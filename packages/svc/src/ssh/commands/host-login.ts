@@ -57,8 +57,9 @@ export async function logInTo(
 }
 
 /**
- * Runs an act that needs a login. If the login has ended and a person is at the terminal, the
- * person logs in again in the browser, and the act is run once more.
+ * Runs a function that needs a login at the server (`svc login`). If that login has ended and a
+ * person is at the terminal, the person logs in again in the browser, and the function is run once
+ * more.
  */
 export async function withLogin(
   context: CommandContext,

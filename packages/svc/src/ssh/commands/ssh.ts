@@ -21,7 +21,7 @@ const USAGE = [
 
 /**
  * `svc ssh`: logs in to a host, and gets and shows the SSH certificate of this machine. `ssh`
- * itself runs `svc ssh check` before a login.
+ * itself runs `svc ssh check` before it logs in to a host.
  */
 export const command: Command = {
   usage: USAGE,
@@ -77,8 +77,8 @@ function argumentsOfSsh(
 }
 
 /**
- * Returns true if a login can use a stored certificate. It reads only a few files, so that most
- * logins load no other code.
+ * Returns true if an SSH login can use a stored certificate. It reads only a few files, so that
+ * most SSH logins load no other code.
  */
 function isFresh(context: CommandContext, host: string | undefined): boolean {
   try {
