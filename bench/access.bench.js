@@ -23,9 +23,9 @@ import { startBenchServer } from './server.js';
 const MOST_GROWTH_MIB = 150;
 
 /**
- * The measured pages and lists: a name, a function that returns the address for the n-th request,
- * and bounds other than the usual ones. An address of one person names another person in each
- * request.
+ * The measured pages and lists: a name, a function that returns the path for the n-th request, and
+ * bounds other than the usual ones. The path of a page about one person names another person in
+ * each request.
  */
 const PAGES = [
   ['targets', () => '/admin/access'],

@@ -33,9 +33,9 @@ const DROP = `SELECT drop_audit_month(m.class, m.month, 0) AS done
 /**
  * Measures the CPU time and the bytes of write-ahead log (WAL) of an SSH certificate, with an empty
  * audit log and with a large one. Each certificate writes an audit row. Each measurement begins
- * after a checkpoint, so that the WAL includes the pages that PostgreSQL then writes whole. Then a
- * month is dropped while 32 clients ask for certificates. The exit status is 1 if a bound is
- * missed.
+ * after a checkpoint, so that the WAL includes the whole pages that PostgreSQL writes at the first
+ * change of a page after a checkpoint. Then a month is dropped while 32 clients ask for
+ * certificates. The exit status is 1 if a bound is missed.
  *
  * @param events the number of audit events
  * @param base a built checkout of another version, with which the certificate is compared
@@ -112,8 +112,8 @@ async function wal(client) {
 }
 
 /**
- * Drops a month of events while 32 clients ask for certificates. It is the second oldest month,
- * because the oldest one is not full.
+ * Drops a month of events while 32 clients ask for certificates. The month is the second oldest
+ * one, because the oldest one is not full.
  */
 async function measureDrop(server, client) {
   const [, { open }] = SSH_SCENARIOS;

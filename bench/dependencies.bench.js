@@ -53,8 +53,8 @@ function report(folder) {
 }
 
 /**
- * Finds the packages that some packages need, directly or through others, and those packages
- * themselves. A peer dependency counts unless it is optional.
+ * Returns the packages in `from`, and all packages that they need, directly or through others. A
+ * peer dependency counts unless it is optional.
  */
 function reachable(packages, from) {
   const found = new Set();

@@ -11,7 +11,7 @@ const WARM_UP = 6;
 /**
  * Measures for how many round trips to PostgreSQL a request waits: an SSH certificate, an
  * introspection, and SCIM GET of a user. A proxy delays each round trip by 80 ms. One client sends
- * one request after another, each from an address of its own, so that the rate limiter asks the
+ * one request after another, each from a new client IP address, so that the rate limiter asks the
  * database. On a busy machine a longer delay shows the number of round trips more clearly.
  *
  * @param distance the milliseconds of a round trip

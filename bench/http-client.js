@@ -2,7 +2,7 @@ import { Agent, request } from 'node:http';
 
 /**
  * A client with one keep-alive connection, as a browser or a program has. It keeps cookies, and
- * each request comes from another client address.
+ * each request comes from another client IP address.
  */
 export class HttpClient {
   #agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -81,9 +81,9 @@ export class HttpClient {
 let addresses = 0;
 
 /**
- * Returns a client address that no request has used yet. The rate limits count the requests of each
- * address and are never switched off, so that a reused address could be refused. RawClient uses a
- * different range of addresses.
+ * Returns a client IP address that no request has used yet. The rate limits count the requests of
+ * each address and are never switched off, so that a reused address could be refused. RawClient
+ * uses a different range of addresses.
  */
 function newAddress() {
   const number = (addresses += 1);

@@ -9,7 +9,7 @@ export function percentile(samples, share) {
 }
 
 /**
- * Several clients repeat a function at the same time, for a number of seconds.
+ * Lets several clients repeat a function at the same time, for a number of seconds.
  * @returns the milliseconds of each call
  */
 export async function load(clients, seconds, act) {

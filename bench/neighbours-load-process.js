@@ -10,8 +10,8 @@ let run = 0;
 let addresses = 0;
 let loops = [];
 /**
- * The requests whose answers have not ended. Only set if the load cuts them off at its end instead
- * of waiting for them.
+ * The requests whose answers have not ended. It is set only if the load cuts them off at its end
+ * instead of waiting for them.
  */
 let left;
 
@@ -57,7 +57,7 @@ function begin({ baseUrl, clients, requests, leaves = false }) {
 }
 
 /**
- * Sends a request from a client address that no other request has, and drops the body of its
+ * Sends a request from a client IP address that no other request has, and drops the body of its
  * answer.
  * @returns the status; 0 if there was no answer
  */

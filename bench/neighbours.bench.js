@@ -66,7 +66,7 @@ const OF_PROVIDER = [
 ];
 
 /**
- * Measures how much a tenant is delayed by the heavy load of another tenant. The tenant sends `GET
+ * Measures how much the heavy load of one tenant delays another tenant. The other tenant sends `GET
  * /v1/keys`, without load and during 40 concurrent requests of one kind. Measurements without load
  * and with load alternate, because the speed of the machine changes.
  *
@@ -145,7 +145,8 @@ async function measured(server, worst, { what, requests, headers }) {
 }
 
 /**
- * Measures the requests of the tenant without the heavy load. Each of them must succeed.
+ * Measures the requests of the tenant that causes no heavy load, whether another tenant causes it
+ * meanwhile or not. Each request must succeed.
  * @returns their times in milliseconds
  */
 export async function neighbour({ baseUrl, tokens }, seconds) {

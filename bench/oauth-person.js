@@ -32,8 +32,8 @@ const REGISTRATIONS = {
 };
 
 /**
- * Returns the same applications as metadata for `oidc-provider`, with the ids and secrets that our
- * server gave them.
+ * Returns the applications of a person as metadata for `oidc-provider`, with the ids and secrets
+ * that our server gave them.
  */
 export function libraryClients({ service, web, fapi }) {
   return [
@@ -127,8 +127,8 @@ export class OAuthPerson {
   }
 
   /**
-   * Follows the redirects of an authorization request, at most `hops` of them, and returns the code
-   * at their end.
+   * Follows the redirects of an authorization request, at most `hops` of them, and returns the
+   * authorization code that the last one carries.
    */
   async #codeAt(address, { hops }) {
     let next = address;

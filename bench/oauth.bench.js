@@ -157,8 +157,8 @@ function isEs256AccessToken(body) {
 }
 
 /**
- * Opens a client for each person. It introspects an opaque access token, as the application to
- * which the token was issued.
+ * Opens a client for each person. Each client introspects an opaque access token, as the
+ * application to which the token was issued.
  */
 export function introspection(people) {
   return withTokens(people, ({ baseUrl, applications: { web } }, token) =>

@@ -33,8 +33,8 @@ const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/go
 const MODEL = 'YubiKey 5 FIPS Series';
 
 /**
- * The measured pages: a name, and a function that returns the address for the n-th request. An
- * address of one member or one event names another one in each request.
+ * The measured pages: a name, and a function that returns the path for the n-th request. The path
+ * of a page about one member or one event names another one in each request.
  */
 const PAGES = [
   ['overview', () => '/admin'],
@@ -172,8 +172,7 @@ export async function run(only = '', events = String(EVENTS)) {
 /**
  * Opens one page many times.
  *
- * @param page its name, a function that returns its address for the n-th request, and its own
- *   bounds
+ * @param page its name, a function that returns its path for the n-th request, and its own bounds
  * @returns the row of the page in the table, and the bounds that the page misses; an answer with
  *   another status than 200 counts as a missed bound
  */

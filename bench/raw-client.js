@@ -1,13 +1,13 @@
 import { createConnection } from 'node:net';
 
 /**
- * The client's address in the bytes of a request. Each request overwrites its last three octets,
+ * The client's IP address in the bytes of a request. Each request overwrites its last three octets,
  * which always have three digits.
  */
 const ADDRESS = '10.100.100.100';
 
 /**
- * A client with one keep-alive connection that repeats a request, each time from another client
+ * A client with one keep-alive connection that repeats a request, each time from another client IP
  * address. The bytes are made once and answers are not parsed, so that the client needs little CPU
  * time of the machine on which the server runs.
  */
@@ -52,9 +52,9 @@ export class RawClient {
   }
 
   /**
-   * Changes the client address in the request. The rate limits count the requests of each address
-   * and are never switched off, so that a reused address could be refused. An address is used again
-   * only after a long time.
+   * Changes the client IP address in the request. The rate limits count the requests of each
+   * address and are never switched off, so that a reused address could be refused. An address is
+   * used again only after a long time.
    */
   #changeAddress() {
     let number = (RawClient.#addresses += 1);

@@ -19,8 +19,8 @@ export class ScimClient {
   }
 
   /**
-   * Sends a request from a client address that no other request has. Resolves when the whole answer
-   * has arrived.
+   * Sends a request from a client IP address that no other request has. Resolves when the whole
+   * answer has arrived.
    * @param body text or bytes of JSON
    */
   send(method, path, body = '') {
@@ -132,8 +132,8 @@ function tailOf(chunks) {
 let addresses = 0;
 
 /**
- * Returns a new client address for each request. The rate limits count the requests of each address
- * and are never switched off, so that a reused address could be refused.
+ * Returns a new client IP address for each request. The rate limits count the requests of each
+ * address and are never switched off, so that a reused address could be refused.
  */
 function newAddress() {
   const number = (addresses += 1);

@@ -6,8 +6,8 @@ export const USERS = 100_000;
 export const GROUPS = 10_000;
 export const MEMBERSHIPS = 1_100_000;
 /**
- * The number of users at the end of the list who are deleted while the deletion is measured. Each
- * has 20 sessions and 50 certificates.
+ * The number of users who are deleted while the deletion is measured; they have the largest ids.
+ * Each has 20 sessions and 50 certificates.
  */
 export const LEAVERS = 1000;
 export const REVOKED = 100_000;
@@ -117,7 +117,7 @@ INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, key_id, princ
   FROM generate_series(1, ${REVOKED}) n;
 VACUUM ANALYZE ssh_certificates`;
 
-/** The data of a running server. It uses a connection of its own without time-outs. */
+/** Fills the database of a running server, by a connection of its own without time-outs. */
 export class ScimData {
   #database;
 

@@ -34,7 +34,7 @@ const KRL_TIMES = 50;
 const ENTERPRISE = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
 
 const [LARGEST, TEN] = [0, 1].map(groupId);
-/** The number of users that no scenario deletes: they are at the beginning of the list. */
+/** The number of users that no scenario deletes. They have smaller ids than the others. */
 const STAYING = USERS - LEAVERS;
 
 /**
@@ -60,7 +60,7 @@ const SHARED = [
 ];
 
 /**
- * The scenarios for a comparison of two trees. `target` is the address of a SCIM service with its
+ * The scenarios for a comparison of two trees. `target` is the URL of a SCIM service with its
  * token.
  */
 export const SCIM_SCENARIOS = SHARED.map((scenario) => ({

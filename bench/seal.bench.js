@@ -82,7 +82,8 @@ async function sealAll(server) {
       const [{ n }] = await dataSource.query('SELECT sum(size)::int AS n FROM audit_trees');
       return n ?? 0;
     };
-    // Keeps the server from sealing at the same time: it begins no round soon after this one.
+    // Keeps the server from sealing at the same time: it begins a round only some time after the
+    // last one, and the time of the last one is set to now.
     await dataSource.query('UPDATE audit_seal SET round_at = clock_timestamp()');
     const first = await size();
     const before = { own: process.cpuUsage(), postgres: cpuSecondsOf(server.pid).postgres };

@@ -39,18 +39,18 @@ const ACTS = 25;
 const SHORT_ACTS = 500;
 /** How often a function is called before it is measured. */
 const WARM_UP = 10;
-/** The number of people who are deleted to measure how soon the receivers are told. */
+/** The number of people who are deleted to measure how soon the receivers get their notices. */
 const LEAVERS = 30;
 /**
  * The bounds. MOST_RATIO is the largest ratio of a time with a full queue to that with an empty
- * one. MOST_TOLD is the most milliseconds until a receiver is told.
+ * one. MOST_TOLD is the most milliseconds until a receiver gets its notice.
  */
 const MOST_RATIO = 1.2;
 const MOST_TOLD = 1000;
 
 /**
  * Measures back-channel logout and shared signals (security events that are sent to applications).
- * First, how soon 50 receivers of logout tokens are told after a SCIM DELETE, alone and while 5,000
+ * First, how soon 50 receivers of logout tokens get them after a SCIM DELETE, alone and while 5,000
  * clients that registered themselves never answer. Second, the CPU time of one notice and of one
  * event. Third, by how much 100,000 undelivered notices, or events, slow down the clean-up, the
  * queries of the queue and a SCIM DELETE. The exit status is 1 if a bound is missed.
@@ -160,7 +160,8 @@ async function provision({ scim, database }, number) {
 }
 
 /**
- * Measures how soon all receivers of a person are told, counted from the answer to the SCIM DELETE.
+ * Measures how soon all receivers of a person get their notices, counted from the answer to the
+ * SCIM DELETE.
  */
 async function measureTelling(ground, { arrivals }, what) {
   const ids = await provision(ground, LEAVERS);
@@ -321,8 +322,8 @@ function printRatios(samples, { undelivered }) {
       })),
     )}\n\n`,
   );
-  // The figures have no bound: they count every row, so that their time grows with the queue, and
-  // they are read only once a minute.
+  // The function FIGURES counts the rows of the queues for the metrics. It has no bound, because
+  // its time grows with the queue, and the service calls it only once a minute.
   return rows
     .filter(({ what, ratio }) => what !== FIGURES && ratio > MOST_RATIO)
     .map(({ what, ratio }) => `${undelivered}, ${what}: ${ratio.toFixed(2)} times as long`);

@@ -105,8 +105,9 @@ export function clientsOf(server) {
 }
 
 /**
- * Measures `ssh-keygen -s`, which starts a process for each certificate: its elapsed time, and the
- * CPU time of the children of the shell.
+ * Measures `ssh-keygen -s`, which starts a process for each certificate. It measures the elapsed
+ * time, and the CPU time of as many processes that a shell starts, because a shell can print the
+ * CPU time of its children (`times`).
  */
 async function sshKeygen(folder, caFile) {
   const key = join(folder, 'user');

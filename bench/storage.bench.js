@@ -11,7 +11,8 @@ const PEOPLE = 16;
 /**
  * Measures how many bytes a certificate, a token or a SCIM user adds to the write-ahead log (WAL),
  * and to tables with their indexes. It runs on Debian's PostgreSQL with its default settings. Each
- * measurement begins after a checkpoint, so that the WAL includes the pages that are written whole.
+ * measurement begins after a checkpoint, so that the WAL includes the whole pages that PostgreSQL
+ * writes at the first change of a page after a checkpoint.
  */
 export async function run() {
   const rows = [];

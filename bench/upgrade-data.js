@@ -2,7 +2,7 @@ import { Client } from 'pg';
 
 /**
  * The numbers of sessions of the command `svc`, of their tokens, and of members who signed in
- * themselves with an address of a SCIM user.
+ * themselves with an e-mail address of a SCIM user.
  */
 const SESSIONS = 100_000;
 const TOKENS = 300_000;
@@ -26,8 +26,8 @@ const ROWS = [
   `UPDATE users u SET attributes = jsonb_set(attributes, '{emails,1}',
        jsonb_build_object('type', 'home', 'value', 'second-' || t.n || '@twins.bench.example'))
      FROM generate_series(1, ${TWINS}) t (n) WHERE u.id = ${idOf('8000', 't.n')}`,
-  // A twin is a member who signed in with an address of a SCIM user. The address counts only if it
-  // is the user's only address of type `work`.
+  // A twin is a member who signed in with an e-mail address of a SCIM user. The address counts only
+  // if it is the user's only address of type `work`.
   `UPDATE users SET attributes = jsonb_set(attributes, '{emails,1,type}', '"work"') #- '{emails,0,type}'
      WHERE attributes #>> '{emails,1,value}' LIKE 'second-%'`,
   `INSERT INTO sessions (id, token_hash, level, user_id, authenticator_id, auth_time, expires_at, client_id)
@@ -47,7 +47,7 @@ const ROWS = [
   'CHECKPOINT',
 ];
 
-/** The rows in the database that is upgraded. It uses a connection of its own. */
+/** Fills and reads the database that is upgraded, by a connection of its own. */
 export class UpgradeData {
   #client;
 

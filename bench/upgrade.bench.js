@@ -24,8 +24,8 @@ const READERS = 2;
 
 /**
  * The largest number of database connections of the server of 0.9.0, and of each server of this
- * version. They share the database of the first one, which admits 10 connections more than that
- * server uses.
+ * version. All of them share the database that the server of 0.9.0 starts. It admits 10 connections
+ * more than that server uses.
  */
 const CONNECTIONS = { earlier: '90', upgraded: '15' };
 

@@ -19,8 +19,8 @@ const MOST = 1.1;
 /**
  * Measures SSH certificates with one process and with two workers, on Debian's PostgreSQL. It
  * prints the CPU time of a certificate in the service and in PostgreSQL, the certificates a second,
- * and the share of the time in which each core was idle. Ends with status 1 over the limit of the
- * ratio.
+ * and the share of the time in which each core was idle. Ends with status 1 if the ratio of the CPU
+ * times is over its limit.
  *
  * @param rounds the number of times that each is started and measured
  */
