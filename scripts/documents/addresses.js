@@ -1,8 +1,7 @@
 import { posix } from 'node:path';
 
 /**
- * Returns the address of a page at the service. The README of a folder has the address of the
- * folder.
+ * Returns the URL path of a page at the service. The README of a folder has the path of the folder.
  *
  * @param {string} page the path of the Markdown below `docs`
  */
@@ -33,9 +32,8 @@ export function anchorOf(heading) {
  * @param {{ pages: Set<string>, files: Set<string> }} site the paths below `docs` of all pages and
  *   of all other files
  * @returns {{ href?: string, page?: string, anchor?: string, file?: string, source?: string }}
- *   `href` is the address for the page that is rendered, and `page`, `anchor` or `file` is what it
- *   leads to. A target that the service does not serve has only `source`, its path in the
- *   repository
+ *   `href` is the link for the HTML of the page, and `page`, `anchor` or `file` is what it leads
+ *   to. A target that the service does not serve has only `source`, its path in the repository
  */
 export function targetOf(href, from, { pages, files }) {
   if (/^https?:/.test(href)) return { href };

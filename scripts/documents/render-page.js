@@ -9,8 +9,8 @@ function escaped(text) {
 }
 
 /**
- * The Markdown of the documents. A bare address is no link, because most of them are examples such
- * as `https://login.example.com`.
+ * The Markdown of the documents. A bare URL is no link, because most of them are examples such as
+ * `https://login.example.com`.
  */
 const markdown = new Marked({ gfm: true, tokenizer: { url: () => undefined } });
 

@@ -31,8 +31,8 @@ const SCALE = 100;
  * Makes the index of the search: for each term the sections that have it, with the weight of the
  * term in each by BM25.
  *
- * @param {{ page: string, title: string, anchor: string, heading: string, text: string,
- *   names: string }[]} sections the sections of all pages, with the address of their page
+ * @param {{ page: string, title: string, anchor: string, heading: string, text: string, names:
+ *   string }[]} sections the sections of all pages, with the URL path of their page
  */
 export function searchIndexOf(sections) {
   const counted = sections.map(countedTerms);

@@ -31,7 +31,7 @@ export function readAdvisories(root) {
   return { reached: true, advisories: advisoriesOf(vulnerabilities, lock) };
 }
 
-/** Returns the address of the registry that npm is configured for. */
+/** Returns the URL of the registry that npm is configured for. */
 export function registryOf(root) {
   return npm(root, ['config', 'get', 'registry']).stdout.trim();
 }

@@ -60,7 +60,10 @@ export function advisoriesPage(answer) {
   return `${head}${answer.advisories.map((one) => `- ${lineOf(one)}\n`).join('')}`;
 }
 
-/** Returns the page of the benchmarks: kept outputs, and the dates of the pages beside it. */
+/**
+ * Returns the page of the benchmarks: their kept outputs, and the dates of the pages of
+ * docs/performance.
+ */
 export function benchmarksPage(outputs, pages) {
   const kept = outputs.map(
     ({ command, commit, isClean, ended, node, output }) =>

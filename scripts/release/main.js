@@ -32,7 +32,7 @@ const USAGE = `Usage: npm run release -- OUT [--key FILE] [--only server|svc] [-
                Homebrew, Scoop and winget, which name that address.
 `;
 const PARTS = ['server', 'svc'];
-/** An address that needs no escape in any manifest. */
+/** Matches a URL that needs no escape in any manifest. */
 const ADDRESS = /^https:\/\/[\w.~-]+(?::\d+)?(?:\/[\w.~-]+)*$/;
 
 try {

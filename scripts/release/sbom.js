@@ -115,8 +115,8 @@ function componentOf(path, lock) {
     license,
   } = lock.packages[resolvedPath(path, lock)];
   const [, own = ''] = /^@svc\/(.*)$/.exec(name) ?? [];
-  // A package of this repository is in no registry. Its address is `generic`, so that no package of
-  // npm with the same name is taken for it.
+  // A package of this repository is in no registry. Its package URL has the type `generic`, so that
+  // no package of npm with the same name is taken for it.
   const purl = isOwn
     ? `pkg:generic/svc-server/${own}@${version}`
     : `pkg:npm/${name.replace('@', '%40')}@${encodeURIComponent(version)}`;

@@ -7,8 +7,8 @@ const LICENSE = 'Apache-2.0';
  * Returns the manifests by which Homebrew, Scoop and winget install the executables.
  *
  * @param {{ version: string, url: string, files: Record<string, { name: string, sha256: string }>,
- *   summary: string }} options the address of the folder in which the files will be, without a
- *   slash at its end, and the file of each platform with its hash
+ *   summary: string }} options the URL of the folder in which the files will be, without a slash at
+ *   its end, and the file of each platform with its hash
  * @returns {Record<string, string>} the texts by the names of their files
  */
 export function manifestsOf({ version, url, files, summary }) {
@@ -116,7 +116,7 @@ function wingetOf({ version, summary, homepage }, of) {
   };
 }
 
-/** Quotes a text for Ruby and YAML. Addresses, versions and hashes have nothing to escape. */
+/** Quotes a text for Ruby and YAML. URLs, versions and hashes have nothing to escape. */
 function quoted(text) {
   return `"${text}"`;
 }

@@ -60,8 +60,8 @@ const COMPLETIONS_OF_RPM = { ...COMPLETIONS, zsh: 'usr/share/zsh/site-functions/
 
 /**
  * Writes the files of the command: the script, the executables, and the packages with the
- * executables for Linux. If the address of the files is known (`url`), it also writes the manifests
- * of Homebrew, Scoop and winget.
+ * executables for Linux. If the URL of the files is known (`url`), it also writes the manifests of
+ * Homebrew, Scoop and winget.
  *
  * @param {{ command: { script: string, executables: Record<string, string>, licenses: string[] },
  *   out: string, version: string, time: number, url?: string, digestOf: (path: string) =>

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 
-/* Places in a PE file, of Microsoft's "PE Format". */
+/* Offsets in a PE file, of Microsoft's "PE Format". */
 const HEADER_POINTER = 0x3c;
 const OPTIONAL_HEADER = 24;
 const PE32_PLUS = 0x20b;
@@ -41,7 +41,7 @@ function endOfSections(file, header) {
   return Math.max(...ends);
 }
 
-/** Returns the checksum of a file in which the place of the checksum is 0. */
+/** Returns the checksum of a file in which the bytes of the checksum are 0. */
 function checksumOf(file) {
   let sum = 0;
   for (let at = 0; at + 1 < file.length; at += 2) {

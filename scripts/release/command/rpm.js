@@ -50,7 +50,7 @@ const TAG = {
   payloadDigest: 5092,
   payloadDigestKind: 5093,
 };
-/* Tags of the header of signatures, which here has hashes alone. */
+/* Tags of the header of signatures. A package of this project has only hashes in it. */
 const SIGNATURE_TAG = { size: 1000, sha1: 269, sha256: 273, payloadSize: 1007 };
 const IMMUTABLE_REGION = 63;
 const SIGNATURE_REGION = 62;

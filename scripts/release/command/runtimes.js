@@ -7,7 +7,7 @@ export const RUNTIME_VERSION = '26.10.0';
 /**
  * The platforms of the executables. `name` and `integrity` are the package of npm with the Node of
  * the platform, and its SHA-512. `program` is the path of Node in the package. `debian` and `rpm`
- * are the names of the platform there.
+ * are the names of the processor in packages of Debian and of RPM.
  */
 export const PLATFORMS = {
   'linux-x64': {
