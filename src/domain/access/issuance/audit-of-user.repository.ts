@@ -15,7 +15,7 @@ export interface RequestOfUser {
 /** The names and PostgreSQL types of the columns that {@link auditValues} fills. */
 export const AUDIT_COLUMNS = fragment`audit_id uuid, request_id text, ip inet, user_agent text`;
 
-/** Returns the {@link AUDIT_COLUMNS} of a request for a credential, as values for the statement. */
+/** Returns the values of the {@link AUDIT_COLUMNS} for one request for a credential. */
 export function auditValues({ auditId, origin }: RequestOfUser) {
   return {
     audit_id: auditId,
@@ -30,7 +30,8 @@ export function auditValues({ auditId, origin }: RequestOfUser) {
  * credential for the own account, so the user is both actor and subject of the event.
  *
  * @param type the type of the event, as an SQL string
- * @param details a jsonb expression over `i`, the row of a request after the decision about it
+ * @param details an SQL expression of type jsonb. It can read `i`, the row of a request after the
+ *   decision about it
  */
 export function auditOfUser(type: SqlFragment, details: SqlFragment): SqlFragment {
   return recordAudit(

@@ -14,8 +14,9 @@ const TARGET = fragment`r`;
 
 /**
  * Returns the reason why an application would get no token for the user of a session now; undefined
- * if it would get one. A page shows the reason before it asks for consent or for a touch. No row is
- * locked, because the statement that issues the token decides again.
+ * if it would get one. A page shows the reason before it asks for consent or for a touch. The
+ * decision is only a preview, so no row is locked: the statement that issues the token decides
+ * again under locks.
  */
 export async function expectedDenial(
   tx: EntityManager,

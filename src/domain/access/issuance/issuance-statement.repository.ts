@@ -17,7 +17,8 @@ import {
 /**
  * The reasons why no credential is issued. `gone`: a row that the credential depends on is missing,
  * has expired, or belongs to another user. `changed`: a rule changed while the statement ran, so
- * that a second statement must decide.
+ * that a second statement must decide. `withheld`: a condition that only this kind of credential
+ * has (`issuedIf`) does not hold.
  */
 export type Denial =
   | 'gone'
@@ -35,10 +36,11 @@ export type Denial =
  * constants, so that no value of a request can become SQL.
  *
  * The SQL uses these aliases: `k` is a request with its columns, `a` its user, `s` its session, `g`
- * its grant. `i` is a request after the decision, with its columns, `of_user`, `org_id` and
- * `user_email`. If `requires` names the client, the session or the grant, `i` also has its columns:
- * `client_name`, `client_org_id`, `of_session`, `session_ends`, `session_key` (the security key
- * that opened the session) and `grant_ends`. For a kind with a `reach`, `r` is the target.
+ * its grant. `i` is a request after the decision, with its columns and with `of_user` (the id of
+ * its user), `org_id` and `user_email`. If `requires` names the client, the session or the grant,
+ * `i` also has its columns: `client_name`, `client_org_id`, `of_session`, `session_ends`,
+ * `session_key` (the security key that opened the session) and `grant_ends`. For a kind with a
+ * `reach`, `r` is the target.
  */
 export interface IssuanceSql {
   readonly requires: Requirements;
@@ -57,7 +59,9 @@ export interface IssuanceSql {
    * They read the request, its user, session, grant and target (`k`, `a`, `s`, `g` and `r`).
    */
   readonly denials?: SqlFragment;
-  /** Further columns of the decided request `i`. Their SQL reads `k`, `a`, `s` and `g`. */
+  /**
+   * Further columns of `i`, the request after the decision. Their SQL reads `k`, `a`, `s` and `g`.
+   */
   readonly computed?: SqlFragment;
   /**
    * A condition on `i`, the request after the decision. If it does not hold, the request is denied
@@ -78,7 +82,9 @@ export interface IssuanceSql {
    * not audited.
    */
   readonly audited: SqlFragment | undefined;
-  /** The columns of the decided request `i` that the statement returns to the caller. */
+  /**
+   * The columns of `i`, the request after the decision, that the statement returns to the caller.
+   */
   readonly returned?: SqlFragment;
 }
 
@@ -88,8 +94,8 @@ const NOTHING = fragment``;
  * Returns the statement that issues one kind of credential. The statement locks the rows that the
  * requests depend on, decides about each request, and inserts the issued credentials with their
  * audit events. One text serves a single request and a batch; only a batch skips locked rows (`SKIP
- * LOCKED`). `OFFSET 0` keeps PostgreSQL from merging the subquery into the outer query, so that it
- * computes each column once.
+ * LOCKED`). `OFFSET 0` keeps PostgreSQL from merging the subquery into the outer query, so that
+ * each column is computed only once.
  */
 export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragment {
   const { requires, columns, computed, drawn, written, alsoWritten, audited, returned } = kind;

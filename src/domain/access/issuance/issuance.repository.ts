@@ -62,8 +62,8 @@ export class IssuanceKind<Request, Issued, Row extends OutcomeRow = OutcomeRow> 
 
   /**
    * Decides several requests without waiting for a lock. If another transaction has locked a row of
-   * a request, the request is denied here; the caller can then try {@link issue}, which waits. The
-   * results are in the order of the requests.
+   * a request, this method denies the request; the caller can then try {@link issue}, which waits.
+   * The results are in the order of the requests.
    */
   issueUnlocked(tx: EntityManager, requests: readonly Request[]): Promise<Outcome<Issued>[]> {
     return this.#run(tx, requests, 'skip');
@@ -80,7 +80,8 @@ export class IssuanceKind<Request, Issued, Row extends OutcomeRow = OutcomeRow> 
     if (!isOutdated(outcome)) return outcome;
     // A rule changed while the statement ran (`changed`), so the request is decided again, twice if
     // needed. The first statement in the transaction keeps its lock on the version of the access
-    // rules until the end. So no rule changes before the second one, and its decision is final.
+    // rules until the transaction ends. So no rule changes before the second statement, and the
+    // decision of the second one is final.
     return inTransaction(tx, async (within) => {
       const first = await run(within);
       return isOutdated(first) ? run(within) : first;
@@ -142,8 +143,8 @@ export class Issuance {
   /**
    * Decides one request, and returns the credential or the denial. The request first runs in a
    * batch, which waits for no lock. If the batch does not issue it, the request runs again alone,
-   * waits for the locks, and gets its final decision. So no request waits for locks on the user of
-   * another request.
+   * waits for the locks, and gets its final decision. So a locked row delays only the requests that
+   * need this row.
    */
   async issue<Request, Issued, Row extends OutcomeRow>(
     kind: IssuanceKind<Request, Issued, Row>,

@@ -26,7 +26,7 @@ export interface Requirements {
   readonly cluster?: boolean;
   /**
    * The session that the credential depends on: the session that the request names, or the session
-   * of the grant. `where` is a further condition on the row `s`.
+   * of the grant. `where` is a further condition on `s`, the row of the session.
    */
   readonly session?: { readonly of: 'request' | 'grant'; readonly where: SqlFragment };
   /**
@@ -42,7 +42,8 @@ export interface Requirements {
   readonly installation?: boolean;
   /**
    * The kind of target, such as an AWS role, that the credential opens. The statement then also
-   * locks the version of the organization's access rules, so that no rule changes meanwhile.
+   * locks the version of the organization's access rules, so that no rule changes until the
+   * transaction ends.
    */
   readonly reach?: Reach;
 }
@@ -61,10 +62,10 @@ export interface RowBehind extends LockedRow {
 
 /**
  * Returns the rows that a request depends on, in the one order in which this service locks rows.
- * The order is user, client, cluster, session, grant, keys of the owner, installation, and the rule
- * of its organization. The version of the access rules ({@link rowOfReach}) is locked after them. A
- * transaction that ends an account locks in the same order (`domain/access-revocation`), so that no
- * two transactions wait for each other.
+ * The order is user, client, cluster, session, grant, keys of the owner, installation, and
+ * organization (for its rule about GitHub tokens for all repositories). The version of the access
+ * rules ({@link rowOfReach}) is locked after them. A transaction that ends an account locks in the
+ * same order (`domain/access-revocation`), so that no two transactions wait for each other.
  */
 export function rowsBehind(requires: Requirements): RowBehind[] {
   const { user, client, cluster, session, grant, installation } = requires;
@@ -122,8 +123,9 @@ const CLUSTER: RowBehind = {
 
 /**
  * The security keys of the owner of a client. A client whose owner has no key gets no credential,
- * because the service issues nothing to users without a hardware key. The lock waits for another
- * transaction that removes a key, so that the statement sees the removal.
+ * because the service issues nothing to users without a hardware key. If another transaction is
+ * removing a key, the statement of a single request waits for it and sees the removal; a batch
+ * skips the key.
  */
 const KEY_OF_OWNER: RowBehind = {
   name: fragment`owner_key`,
@@ -152,8 +154,8 @@ const INSTALLATION: RowBehind = {
 };
 
 /**
- * The row of the organization, which has the setting if GitHub tokens for all repositories are
- * allowed. It is read only if a request is for all repositories.
+ * The row of the organization, which states if GitHub tokens for all repositories are allowed. The
+ * row is read only if a request is for all repositories.
  */
 const REPOSITORY_RULE: RowBehind = {
   name: fragment`repository_rule`,

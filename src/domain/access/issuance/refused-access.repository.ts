@@ -15,7 +15,8 @@ export interface RefusedTarget {
   /** The id by which admins know the target, if it differs from the name in the request. */
   readonly id?: string | undefined;
   /**
-   * The names of the groups of hosts for which the request asks a principal of an SSH certificate.
+   * The names of the groups of hosts in the requested principals of an SSH certificate, which have
+   * the form `login@group:organization`.
    */
   readonly hostGroups?: readonly string[] | undefined;
   /** The principals that no group of hosts gives the user, as the request names them. */

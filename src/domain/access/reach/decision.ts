@@ -103,8 +103,8 @@ export function decideReach(facts: ReachFacts, now: number): ReachDecision {
 }
 
 /**
- * Returns the kind of rule that admits a user. If several do, it returns the one that admits the
- * most people; if none does, undefined.
+ * Returns the kind of rule that admits a user. If several kinds admit the user, it returns the
+ * first of `everyone`, `person` and `group`; if none does, undefined.
  */
 function admittedBy(target: TargetRule, facts: ReachFacts): AdmittedBy | undefined {
   if (target.access === 'everyone') return 'everyone';

@@ -4,10 +4,10 @@
  * `1764000020000-reach-of-hosts.sql`).
  *
  * At READ COMMITTED, a statement that waited for a lock reads only the locked rows again, so the
- * other rows may be out of date. So the statement locks one row that every change of a target, an
- * assignment or a membership updates as its last act (`access_versions`). If the version there
- * differs from the version in the snapshot of the statement, the statement decides nothing. A
- * second statement then decides.
+ * other rows may be out of date. To notice this, the statement locks one row of `access_versions`,
+ * which every change of a target, an assignment or a membership updates as its last act. If the
+ * version there differs from the version in the snapshot of the statement, the statement decides
+ * nothing. A second statement then decides.
  */
 
 import { fragment, type SqlFragment } from '#platform/database/statements/sql.js';
@@ -32,7 +32,7 @@ export interface LockedRow {
  */
 export const BY_GROUPS = fragment`(SELECT d.access_by_groups FROM deployment d)`;
 
-/** The kinds of credentials that open exactly one target. */
+/** The values of {@link Reach} by which a credential opens exactly one target. */
 export type OneTarget = Exclude<Reach, 'hosts'>;
 
 /**
@@ -48,8 +48,8 @@ const IS_OF: Readonly<Record<OneTarget, SqlFragment>> = {
 
 /**
  * Returns the row that holds the version of the access rules of the organization that owns the
- * target. By the version, a statement notices a change of the rules that it has not seen. The row
- * is locked after all other rows, so that no change can come in between.
+ * target. By the version, a statement notices a change of the rules that it has not seen. It locks
+ * the row after all other rows, so that no rule can change between this lock and the decision.
  */
 export function rowOfReach(reach: Reach): LockedRow {
   const organizations = reach === 'client' ? fragment`client` : fragment`account`;
@@ -109,8 +109,8 @@ const DENIAL_OF_TARGET = fragment`
 
 /**
  * The denials that depend on the target `r` of a request, as the branches of a CASE. An application
- * or installation always has a row, so nothing is issued for an unknown one. An AWS role without a
- * row is denied only if the organization lists its roles.
+ * or installation always has a row in `access_targets`, so nothing is issued for one without a row.
+ * An AWS role without a row is denied only if the organization lists its roles.
  */
 export const DENIALS_OF_REACH: Readonly<Record<Reach, SqlFragment>> = {
   client: fragment`WHEN r.id IS NULL AND c.kind IN ('application', 'kubernetes') AND c.org_id IS NOT NULL
@@ -127,8 +127,8 @@ export const DENIALS_OF_REACH: Readonly<Record<Reach, SqlFragment>> = {
 };
 
 /**
- * The conditions of the target `r` as JSON, so that the error for a request that does not meet them
- * can name them.
+ * The conditions of the target `r` as JSON. If a request does not meet them, the error for the
+ * client names them.
  */
 export const CONDITIONS_OF_REACHED = fragment`jsonb_build_object(
   'touchWithinSeconds', r.touch_within_seconds, 'models', r.models, 'userVerification', r.user_verification)`;
@@ -177,9 +177,9 @@ export function outlivesTouch(
 
 /**
  * Returns the SQL condition that the rule of a target admits a user, without the conditions on the
- * touch of a security key. No row is locked: an issuing statement compares the version of the rules
- * afterwards, and lists and previews only show what was committed. `OFFSET 0` keeps PostgreSQL from
- * hashing all assignments for one row.
+ * touch of a security key. No row is locked: a statement that issues a credential compares the
+ * version of the rules afterwards, and lists and previews only show what was committed. `OFFSET 0`
+ * keeps PostgreSQL from hashing all assignments for one row.
  *
  * @param orgId the organization of the user; by default a subquery reads it
  */

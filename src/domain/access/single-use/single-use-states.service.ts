@@ -9,7 +9,7 @@ import { spendToken } from './spent-tokens.repository.js';
 
 /**
  * The text to which a sealed state is bound: it names the session, or the browser or client if
- * there is no session. No other one can redeem the state.
+ * there is no session. Only the same session, browser or client can redeem the state.
  */
 export interface StateBinding {
   readonly binding: string;
@@ -53,8 +53,8 @@ export class SingleUseStates {
     const { jti, exp } = claims ?? {};
     const fits = claims?.['for'] === fingerprint(binding);
     if (!claims || !fits || jti === undefined || exp === undefined) throw invalidState();
-    // The state is spent before the caller reads the payload, because a failed ceremony must start
-    // again with a new challenge.
+    // The state is spent before the caller reads the payload, so that a ceremony that fails
+    // afterwards must start again with a new challenge.
     if (!(await spendToken(this.manager, jti, new Date(exp * 1000)))) throw invalidState();
     return claims['payload'] as T;
   }
