@@ -50,8 +50,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Revokes everything that an event, such as the deletion of an account, ends for some users. It
-   * takes the users in batches, so that no statement exceeds its time limit.
+   * Revokes everything that an event, such as the deletion of an account, ends for the given users.
+   * It takes the users in batches, so that no statement exceeds its time limit.
    *
    * @param tx a transaction that has locked the rows of the users
    * @param scope the event
@@ -101,8 +101,9 @@ export class AccessRevocation {
   }
 
   /**
-   * Counts the items of a user that the database itself deletes at an event, because a foreign key
-   * refers to a deleted row. `revoke` is not called for these items, so they are counted here.
+   * Counts the items of a user that the database itself deletes at an event, because they refer by
+   * a foreign key to a row that the event deletes. `revoke` is not called for these items, so its
+   * counts lack them.
    */
   async countByForeignKey(
     tx: EntityManager,
@@ -154,9 +155,9 @@ export class AccessRevocation {
 
   /**
    * Ends the items of an organization that depend on the proof of a domain, such as Kubernetes
-   * clusters under the domain. It is for an organization that lost the domain, and the users of
-   * these items may stay; {@link end} ends the access of users. The caller has already changed the
-   * row of the domain.
+   * clusters under the domain. It is for an organization that lost the domain. The access of the
+   * users is not changed: {@link end} ends it. The caller has already changed the row of the
+   * domain.
    */
   endOfDomain(
     tx: EntityManager,
@@ -219,8 +220,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Revokes the items of users without an organization whose e-mail address is in a domain, because
-   * an organization has come to own the domain.
+   * Revokes the sessions and other access of the users who have no organization and whose e-mail
+   * address is in a domain, because an organization has come to own the domain.
    */
   async endOfOutsiders(tx: EntityManager, domain: string, cause: RevocationCause): Promise<void> {
     for (const revocable of this.#revocables) {

@@ -3,8 +3,8 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 /**
  * The events that end access of users. `credentials-revoked`: all credentials of the user end, and
  * the account stays. `domain-lost`: the organization does not own the domain of the user's e-mail
- * address any more. `admin-demoted`: the user lost the role of admin, and stays a member with the
- * own credentials.
+ * address any more. `admin-demoted`: the user lost the role of admin, stays a member, and keeps the
+ * credentials that a member may have.
  */
 export type RevocationScope =
   | 'account-deleted'
@@ -24,7 +24,9 @@ export interface LockedUser {
 export interface RevocationCause {
   readonly reason: string;
   /**
-   * The author of the revocation: `scim`, `upstream`, `organization`, `dns`, or the id of an admin.
+   * The author of the revocation: the id of the user or the admin, or a word for a process or a
+   * program, such as `scim` (a request of a SCIM client), `dns` (the daily check of a domain) or
+   * `operator`.
    */
   readonly revokedBy: string;
 }
@@ -80,8 +82,8 @@ export interface Revocable {
    */
   readonly endedByForeignKey?: ReadonlySet<RevocationScope>;
   /**
-   * Revokes every item of this kind that some users have. The caller has locked the rows of the
-   * users.
+   * Revokes every item of this kind that the given users have. The caller has locked the rows of
+   * the users.
    */
   revoke(
     tx: EntityManager,
@@ -90,8 +92,9 @@ export interface Revocable {
   ): Promise<RevokedCounts>;
   /**
    * Ends one batch of the items of all users, because the database has lost commits and revocations
-   * may be among them. Each batch first locks the rows of its users. A kind whose items do not end
-   * has null here. The property is not optional, so that the author of each new kind must decide.
+   * may be among them. Each batch first locks the rows of its users. The value is null for a kind
+   * whose items do not end after such a loss. The property is not optional, so that the author of
+   * each new kind must decide.
    *
    * @param from the item after which the batch begins; empty for the first batch
    */
@@ -99,8 +102,8 @@ export interface Revocable {
     ((tx: EntityManager, cause: RevocationCause, from: string) => Promise<EndedBatch>) | null;
   /**
    * Counts the valid items of a user that would end now. `revoke` uses the same conditions, so that
-   * a warning before the act and the response after it show the same numbers. If there is no valid
-   * item, the counts may lack the name of the kind.
+   * a warning before the revocation and the response after it show the same numbers. If there is no
+   * valid item, the counts may lack the name of the kind.
    */
   count(tx: EntityManager, user: LockedUser): Promise<RevokedCounts>;
   /**

@@ -4,7 +4,11 @@
  * in different orders could wait for each other forever.
  */
 export const REVOCATION_ORDER = {
-  /** Security events come first, because triggers of later ends read their cause. */
+  /**
+   * Security events for applications (OpenID Shared Signals) are queued first. This step also
+   * stores the cause of the revocation in the transaction, because the database triggers that queue
+   * further events when sessions end read it.
+   */
   signals: 3,
   /**
    * The notices that tell applications of a logout are queued before the sessions end, because a

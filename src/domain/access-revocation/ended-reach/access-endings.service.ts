@@ -23,8 +23,8 @@ import {
 import { NOTHING_HELD, type Ending, type Losers, type ReachEnding } from './reach-ending.js';
 
 /**
- * Milliseconds between two reads of the queue in the database. After a commit of this process the
- * worker reads the queue at once.
+ * Milliseconds between two reads of the queue in the database. If a transaction of this process
+ * puts rows into the queue, the worker reads the queue as soon as the transaction has committed.
  */
 const POLL = 1_000;
 
@@ -33,9 +33,9 @@ const BATCH = 500;
 
 /**
  * The number of people after which {@link AccessEndings.settle} leaves the rest of a queued row to
- * the background worker, so that the request gets its response soon. This bound is for a row that
- * is about every user of a target. A row that lists its people lists at most this many, and is
- * always finished.
+ * the background worker, so that the request gets its response soon. The limit applies only to a
+ * row that is about every user of a target. A row that lists its people lists at most this many, so
+ * it is finished unless {@link LONGEST_SETTLE} passes.
  */
 const BEFORE_ANSWER = 1_000;
 
@@ -109,8 +109,8 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   /**
    * Records which admin or SCIM token made a change, in the rows that the change has put into the
    * queue in this transaction. It wakes the worker after the commit. Returns the ids of these rows,
-   * which the caller passes to {@link settle} after the commit; undefined if the change has queued
-   * nothing.
+   * which the caller passes to {@link settle} after the commit, or undefined if the change has
+   * queued nothing.
    */
   async label(tx: EntityManager, by: ChangedBy): Promise<QueuedEndings | undefined> {
     const ids = await labelEndings(tx, by);
@@ -121,8 +121,8 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
 
   /**
    * Ends the credentials of people who lost access by a change, before the request that made the
-   * change is answered. If there are too many, the worker ends the rest. If another process works
-   * on a row of the queue, the call waits for the batch of that process.
+   * change is answered. If there are too many credentials, the background worker ends the rest. If
+   * another process works on a row of the queue, the call waits for the batch of that process.
    *
    * A fault in one row is logged and does not delay the other rows. The request does not fail,
    * because the change is committed and the worker tries the row again.

@@ -47,7 +47,8 @@ const COLUMNS = fragment`id, org_id, target_id, kind, client_id, installation_id
 /**
  * Notes who made the change of this transaction, in the rows that database triggers have put into
  * the queue because of the change. Returns the ids of these rows. The rows that list their people
- * come first, because they are always finished before the response.
+ * come first, because the request works on the rows in this order, and may leave the others to the
+ * worker.
  */
 export async function labelEndings(
   tx: EntityManager,
@@ -77,8 +78,9 @@ export async function takeNextEnding(
 }
 
 /**
- * Locks and returns a row of the queue. If another process works on the row, it first waits for the
- * end of that batch. Returns undefined if the row is done.
+ * Locks and returns a row of the queue. If another process works on the row, the statement first
+ * waits until that process has finished its batch. Returns undefined if the row was deleted after
+ * its last batch.
  */
 export async function takeEnding(tx: EntityManager, id: string): Promise<Ending | undefined> {
   const [row] = await sql<Row>(tx)`
@@ -119,7 +121,8 @@ export async function recordEnded(
  * Writes an audit event for each person in the list of a queued row who lost the target without
  * holding a credential for it. It leaves out people with such an event since the change, and
  * inactive people, because other events say what ended with their accounts. For the members of a
- * removed group it writes none, because the events would list the group.
+ * group whose assignment was removed it writes none, because these events together would show who
+ * is in the group.
  */
 export async function recordWithoutCredentials(tx: EntityManager, by: Ending): Promise<void> {
   if (by.userIds === null || by.isOfGroup) return;
@@ -171,8 +174,9 @@ function targetIdOf({ clientId, installationId, targetId }: Ending): string {
  * @param touches the touches of security keys in the session, as JSON; NULL without a session
  * @param options.present the condition that a target `t` is the one to check; by default it is the
  *   target of the queued row, which may be deleted
- * @param options.ends the time at which the credential ends, for a kind that ends with the touch.
- *   A credential that ends later than the new conditions allow does not meet them.
+ * @param options.ends the time at which the credential ends, for a kind that may not outlive the
+ *   age that the conditions allow for a touch. A credential that ends later than the new conditions
+ *   allow does not meet them.
  */
 export function isRefusedNow(
   { targetId, rule }: Pick<Ending, 'targetId' | 'rule'>,
@@ -194,10 +198,10 @@ export function isRefusedNow(
 
 /**
  * Returns the SQL condition that the touches of a session meet the conditions of a target, and that
- * the credential does not end later than they allow.
+ * the credential does not end later than these conditions allow.
  *
- * @param ends the time at which the credential ends; undefined for a kind that does not end with
- *   the touch
+ * @param ends the time at which the credential ends; undefined for a kind that may outlive the age
+ *   that the conditions allow for a touch
  */
 function isMetInTime(
   target: SqlFragment,
@@ -221,8 +225,9 @@ export function isAmong({ userIds }: Pick<Ending, 'userIds'>, userId: SqlFragmen
  * Returns the SQL condition that a person would lose a credential by a planned change. The touches
  * are those of the session in which the person got the credential.
  *
- * @param touches the touches of security keys in the session, as JSON, or NULL
- * @param ends the time at which the credential ends, for a kind that ends with the touch
+ * @param touches the touches of security keys in the session, as JSON; NULL without a session
+ * @param ends the time at which the credential ends; undefined for a kind that may outlive the age
+ *   that the conditions allow for a touch
  */
 export function isOfLoser(
   losers: Losers,

@@ -7,10 +7,10 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
  * the transaction, because PostgreSQL may cancel it after a deadlock.
  *
  * A trigger on the queue raises the version of the access rules (`access_versions`) of each
- * organization concerned. A statement that issues a credential locks that row, and compares the
- * version with the one that it read. So either it decides again by the new setting, or this
- * transaction waits for it, and the queue then ends its credential. The lock on the assignments
- * keeps groups from being assigned until the commit.
+ * organization concerned. A statement that issues a credential locks the row of this version, and
+ * compares the version with the one that it read before. So either that statement decides again by
+ * the new setting, or this transaction waits until it has committed, and the queue then ends its
+ * credential. The lock on the assignments keeps groups from being assigned until the commit.
  *
  * @returns true if the setting changed
  */

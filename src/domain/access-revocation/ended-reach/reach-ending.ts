@@ -64,8 +64,8 @@ export interface ReachEnding {
   readonly kinds: readonly TargetKind[];
   /**
    * Checks the next items after `ending.place`, at most `most`, and ends those whose owner the
-   * target does not admit any more. The method first locks the rows of the owners and then decides
-   * again, because a rule may have changed meanwhile.
+   * target does not admit any more. Before it ends an item, the method locks the row of the owner
+   * and decides again, because a rule may have changed before the lock.
    */
   endBatch(tx: EntityManager, ending: Ending, most: number): Promise<EndedReaches>;
   /**
