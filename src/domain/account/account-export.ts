@@ -92,8 +92,8 @@ function exportedEvent(event: OwnEvent, userId: string) {
 }
 
 /**
- * Returns the network address and device of an event. If another person acted, neither is returned,
- * because both belong to that person.
+ * Returns the IP address and the device from which an event was caused. If another person acted,
+ * both are null, because they are data about that person.
  */
 export function originFor(
   { actorId, ip, userAgent }: OwnEvent,

@@ -21,8 +21,8 @@ type Facts = Pick<
 type Read = (name: string, otherwise?: string) => string;
 
 /**
- * The texts of events about the user who reads them, such as a login. The texts for acts of an
- * admin on a member are in {@link ACTS}.
+ * The texts of events about the user who reads them, such as a key authentication. The texts for
+ * acts of an admin on a member are in {@link ACTS}.
  */
 const OWN: Partial<Record<AuditType, (of: Read, application: string) => string>> = {
   login_success: () => 'You logged in with a security key',
@@ -103,7 +103,10 @@ const UNHEARD: Readonly<Record<string, string>> = {
   'account-enabled': 'your account was activated',
 };
 
-/** The verbs of the acts of an admin on a member. The address of the member replaces the `…`. */
+/**
+ * The verbs of the acts of an admin on a member. The member's e-mail address, or `you`, replaces
+ * the `…`.
+ */
 const ACTS: Partial<Record<AuditType, string>> = {
   admin_promote: 'made … an admin',
   admin_demote: 'took the rights of an admin from …',

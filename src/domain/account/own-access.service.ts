@@ -101,17 +101,18 @@ export class OwnAccess {
     });
   }
 
-  /** Lists the applications of a user, by name. */
+  /** Lists the applications that a user signed in to, sorted by name. */
   async applications(userId: string): Promise<OwnApplication[]> {
     const rows = await listOwnApplications(this.dataSource.manager, userId);
     return rows.map(ownApplication);
   }
 
   /**
-   * Ends the access that an application has in the name of a user, in one transaction. If several
-   * requests do so at once, exactly one succeeds.
+   * Ends the access that an application has in the name of a user, in one transaction. Of several
+   * such requests at the same time, exactly one succeeds.
    *
-   * @throws DomainError not_found for a client without access to the user; account_inactive
+   * @throws DomainError not_found for a client that has no access in the name of the user;
+   *   account_inactive
    */
   async endApplication(
     user: SessionUser,

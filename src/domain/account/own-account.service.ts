@@ -33,11 +33,15 @@ export interface OpenCounts {
   readonly applications: number;
 }
 
-/** The user who reads the own account. Only the id counts if there is no organization. */
+/**
+ * The user who reads the own account. The limits on database use count by the organization; for a
+ * user without one, they count by the user.
+ */
 export type AccountOwner = Pick<SessionUser, 'id' | 'orgId'>;
 
 /**
- * The account of a user as the user sees it: keys and sessions, past events, and an export of both.
+ * The account of a user as the user sees it: keys and sessions, past events, and an export of
+ * everything that the service stores about the user.
  */
 @Injectable()
 export class OwnAccount {
@@ -63,9 +67,9 @@ export class OwnAccount {
   }
 
   /**
-   * Lists the logout notices that the applications of a user did not accept. Only a user without an
-   * organization gets this list; the notices for applications of an organization are for its
-   * admins.
+   * Lists the logout notices that applications which the user registered did not accept. Only a
+   * user without an organization gets this list; the notices for applications of an organization
+   * are for its admins.
    */
   async deadLetters({ id, orgId }: VerifiedSession['user']): Promise<readonly OwnDeadLetter[]> {
     return orgId === null ? deadLettersOfOwner(this.dataSource.manager, id) : [];

@@ -21,14 +21,20 @@ export interface OwnApplicationRow {
   readonly lastUsedAt: Date | null;
 }
 
-/** The number of grants and tokens that ended when a user ended the access of an application. */
+/**
+ * The numbers of sessions, grants and tokens that ended when a user ended the access of an
+ * application.
+ */
 export interface EndedAccess {
   readonly sessions: number;
   readonly grants: number;
   readonly tokens: number;
 }
 
-/** Lists by name the clients to which a user consented, or which have a live grant of the user. */
+/**
+ * Lists, sorted by name, the clients to which a user consented or which have a live grant of the
+ * user.
+ */
 export function listOwnApplications(
   tx: EntityManager,
   userId: string,

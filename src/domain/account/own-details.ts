@@ -23,8 +23,9 @@ const OF_REACH: Partial<Record<AuditType, (details: Details) => Details>> = {
 };
 
 /**
- * Returns the details of an event that its actor or its subject may see. Of a refusal these are
- * what the request named, so that an unknown target looks the same as an unassigned one.
+ * Returns the details of an event that its actor or its subject may see. For a refusal these are
+ * only the names in the request, so that a target that does not exist looks the same as one to
+ * which the user is not assigned.
  *
  * @param userId the user who reads the details
  */
@@ -49,7 +50,10 @@ function withoutScimToken(details: Details): Details {
   return others;
 }
 
-/** Removes the id of a target. A request may have named a target that does not exist. */
+/**
+ * Removes the id of a target, because only a target that exists has an id, and a request may have
+ * named one that does not exist.
+ */
 function withoutId(target: unknown): Details {
   const { kind, name } = Object(target) as Details;
   return { kind, name };
@@ -63,8 +67,8 @@ function countsIn(details: Details): Details {
 }
 
 /**
- * Removes the SCIM groups that a change of a rule assigned or removed. The people stay. A list of
- * which nothing is left is removed.
+ * Removes the SCIM groups that a change of a rule assigned or removed; the people stay. If a list
+ * named only groups, the whole list is removed.
  */
 function withoutGroups(details: Details): Details {
   return Object.fromEntries(

@@ -60,7 +60,8 @@ function afterPlace(after: AuditPlace | undefined): SqlFragment {
 
 /**
  * Lists the events of which a user is the subject or the actor, the newest first. The statement
- * combines three searches. Each reads at most one page, by an index that has the order of the list.
+ * combines three searches. Each search reads at most one page, from an index that is sorted like
+ * the list.
  */
 export async function listOwnEvents(
   tx: EntityManager,
@@ -83,8 +84,8 @@ export async function listOwnEvents(
 
 /**
  * Lists the events in which credentials were issued in the name of a user, the newest first. A
- * token exchange has two events; only the event of the type `token_exchange` is listed. An index
- * serves the conditions and the order of this list.
+ * token exchange (RFC 8693) has two events; only the one of the type `token_exchange` is listed. An
+ * index serves the conditions and the order of this list.
  */
 export async function listOwnIssuances(
   tx: EntityManager,

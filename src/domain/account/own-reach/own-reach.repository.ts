@@ -24,8 +24,8 @@ export interface OwnReachRow extends Conditions {
   readonly kind: 'host_group' | 'aws_role' | 'cluster' | 'github_installation' | 'application';
   readonly because: AdmittedBy;
   /**
-   * The name of the target: of a group of hosts, a role, a cluster or an application, or the owner
-   * at GitHub.
+   * The name of the group of hosts, role, cluster or application; for a GitHub installation, the
+   * name of its owner at GitHub.
    */
   readonly name: string | null;
   readonly hosts: readonly string[];

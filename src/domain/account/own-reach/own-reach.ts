@@ -15,7 +15,7 @@ interface Admission {
 
 /**
  * A group of hosts. `hosts` are patterns of host names, as in ssh_config, and `logins` are the
- * accounts that the person may use on these hosts.
+ * names of the Unix accounts that the person may use on these hosts.
  */
 export interface ReachedHosts extends Admission {
   readonly name: string;
@@ -50,7 +50,7 @@ export interface ReachedOwner extends Admission {
 /** An application to which the person can sign in. */
 export interface ReachedApplication extends Admission {
   readonly name: string;
-  /** The address at which a browser starts the sign-in; null if no admin has approved one. */
+  /** The URL at which a browser starts the sign-in; null if no admin has approved one. */
   readonly launchUrl: string | null;
 }
 
@@ -63,7 +63,7 @@ export interface OwnReach {
   readonly applications: readonly ReachedApplication[];
 }
 
-/** Sorts the targets that a person may use by their kinds. */
+/** Divides the targets that a person may use into one list for each kind. */
 export function ownReach(rows: readonly OwnReachRow[]): OwnReach {
   const of = <Target>(
     kind: OwnReachRow['kind'],
@@ -88,8 +88,8 @@ export function ownReach(rows: readonly OwnReachRow[]): OwnReach {
 
 /**
  * Returns a digest of the targets of a person. `timeOfOwnReach` compares it with the stored digest
- * to see if the targets have changed. The digest leaves out rules and conditions, because their
- * change adds or removes no target.
+ * to see if the targets have changed. The digest leaves out the reasons and the conditions, because
+ * a change of these alone adds or removes no target.
  */
 export function digestOf(reach: OwnReach): Buffer {
   const { because, conditions }: Record<keyof Admission, undefined> = {
