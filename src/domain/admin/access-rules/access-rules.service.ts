@@ -131,7 +131,7 @@ export class AccessRules {
     private readonly audit: AuditLog,
   ) {}
 
-  /** Lists targets by kind and name. @throws DomainError admin_required */
+  /** Lists targets, sorted by kind and name. @throws DomainError admin_required */
   list(reader: Reader, query: TargetQuery): Promise<TargetPage> {
     return this.#read(reader, async (tx) => {
       const rows = await listTargets(tx, reader.orgId, { ...query, limit: query.limit + 1 });
@@ -229,8 +229,8 @@ export class AccessRules {
     seen: { readonly mayName: true },
   ): Promise<RulePreview>;
   /**
-   * Returns the preview of a change. It is hidden if it could show who is in a group and the admin
-   * may not see that now.
+   * Returns the preview of a change. If the preview could show who is in a group, and the admin may
+   * not see names now, the result only states that it is hidden.
    */
   preview(
     admin: Admin,
@@ -306,8 +306,9 @@ export class AccessRules {
   }
 
   /**
-   * Changes an AWS role or a group of hosts. A principal is a name in SSH certificates that opens
-   * accounts on hosts. If a group loses one, the certificates with this principal are revoked.
+   * Changes an AWS role or a group of hosts. A group of hosts gives principals: names in SSH
+   * certificates that open accounts on hosts. If a group loses a principal by the change, the
+   * certificates with this principal are revoked.
    *
    * @throws DomainError admin_required, not_found, uniqueness, and the errors of `act.check`
    */
@@ -348,8 +349,8 @@ export class AccessRules {
   putRule(act: RuleAct, ref: TargetRef, rule: WantedRule): Promise<TargetDetails> {
     return this.#change(act, async (tx) => {
       const before = await this.#locked(tx, act, ref, rule);
-      // The new rule is set before the assignments change, because the rule decides which access
-      // ends if an assignment is removed.
+      // The new rule is set before the assignments change, because the database trigger on removed
+      // assignments reads the rule: if the target admits everyone, no access ends.
       await changeRule(tx, before, rule);
       const changed = await replaceAssignments(tx, before, rule.users, rule.groups);
       const after = await this.#found(tx, act.admin, ref);
@@ -382,8 +383,8 @@ export class AccessRules {
 
   /**
    * Locks the rows that a change of a rule needs, in the one order of locks: people, groups,
-   * organization, target. The organization is locked before the target, because a change of an AWS
-   * role also updates the organization by a trigger.
+   * organization, target. For an AWS role the organization is locked before the target, because a
+   * trigger on the change of a role updates the organization.
    */
   async #locked(
     tx: EntityManager,

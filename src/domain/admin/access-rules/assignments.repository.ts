@@ -54,7 +54,8 @@ export async function holdGroups(
 }
 
 /**
- * Lists the assignments of a target: the people by their addresses, then the groups by their names.
+ * Lists the assignments of a target: the people by their e-mail addresses, then the groups by their
+ * names.
  */
 export async function listAssignments(tx: EntityManager, { id }: Target): Promise<Assignment[]> {
   const rows = await sql<Row & { name: string | null; group_name: string | null }>(tx)`
@@ -72,8 +73,8 @@ export async function listAssignments(tx: EntityManager, { id }: Target): Promis
  * Replaces the assignments of a locked target. An assignment that stays keeps its row, so that the
  * issuance of a credential by this assignment does not wait.
  *
- * The caller first sets the new rule of the target, because the rule decides which access ends when
- * an assignment is removed.
+ * The caller first sets the new rule of the target, because the database trigger on removed
+ * assignments reads the rule: if the target admits everyone, no access ends.
  */
 export async function replaceAssignments(
   tx: EntityManager,
@@ -122,14 +123,18 @@ export function findGroups(
     ORDER BY lower(display_name), id LIMIT ${limit}`;
 }
 
-/** The people and groups that an admin named in a form, and the texts that name none. */
+/**
+ * The people and groups that an admin named in a form, and the texts that name no person or group.
+ */
 export interface Named {
   readonly people: readonly { readonly id: string; readonly email: string | null }[];
   readonly groups: readonly FoundGroup[];
   readonly unknown: readonly string[];
 }
 
-/** Finds people of an organization by their whole addresses, and groups by their whole names. */
+/**
+ * Finds people of an organization by their whole e-mail addresses, and groups by their whole names.
+ */
 export async function findNamed(
   tx: EntityManager,
   orgId: string,

@@ -3,7 +3,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
  * Returns true if the organization gives AWS tokens only for the roles that its admins list. If
- * false, a token is given for any role, or without a role.
+ * false, every role that is not in the list admits everyone.
  */
 export async function listsRoles(tx: EntityManager, orgId: string): Promise<boolean> {
   const [row] = await sql<{ listed: boolean }>(tx)`

@@ -24,7 +24,7 @@ type Read = <Found>(work: (tx: EntityManager) => Promise<Found>) => Promise<Foun
 
 /**
  * Reads for an export which people may use which targets, target by target. The next batch is read
- * after the reader has taken the previous one, so that at most one batch is in memory.
+ * only after the caller has taken the previous one, so that at most one batch is in memory.
  */
 export async function* linesOfReach(
   orgId: string,

@@ -98,7 +98,7 @@ export function listReach(
 
 /**
  * Explains if the rule of a target admits a person. The conditions of the rule, such as the age of
- * the last touch of the security key, are not checked here. They are checked when a credential is
+ * the last touch of the security key, are not checked: they are checked when a credential is
  * issued.
  */
 export function decisionOf(orgId: string, target: Target, facts: PersonFacts): ReachDecision {
@@ -117,8 +117,8 @@ export function decisionOf(orgId: string, target: Target, facts: PersonFacts): R
 
 /**
  * Lists the active people that a target admits, in the order of their ids. The statement reads at
- * most one page of each assigned group, after the last id of the previous page, so that a large
- * group costs little.
+ * most one page of each assigned group, from the last id of the previous page on, so that a large
+ * group does not slow it down.
  */
 export async function listAdmitted(
   tx: EntityManager,

@@ -28,8 +28,8 @@ export interface RuleChange extends Partial<AssignmentChange> {
 }
 
 /**
- * Returns the audit events of a change, each with the target and the rule. A group is named by its
- * id alone.
+ * Returns the audit events of a change. Each names the target, and has its rule or, for a change of
+ * other values, the old and the new values. A group is named by its id alone.
  */
 export function eventsOf(
   { admin, origin }: RuleAct,

@@ -34,8 +34,8 @@ export interface PreviewedPeople {
 }
 
 /**
- * A preview of a change of a rule, or of the deletion of a target, which an admin sees before the
- * change.
+ * A preview of a change of a rule, or of the deletion of a target. An admin sees the preview before
+ * the change.
  */
 export interface RulePreview {
   readonly gains: PreviewedPeople;
@@ -115,8 +115,8 @@ function peopleOfRule({ access, users, groups }: WantedRule): PeopleOfRule {
 
 /**
  * Returns the people who could use a target after its deletion. For an AWS role that is everyone,
- * because without a rule every person may ask for the role. It is no one if the organization allows
- * only listed roles, and for every other kind of target.
+ * because without a rule every person may ask for the role. If the organization allows only listed
+ * roles, or for any other kind of target, it is no one.
  */
 async function afterDeletion(
   tx: EntityManager,

@@ -7,7 +7,8 @@ import { isSingleLine, isUuid } from '#platform/text/single-line.js';
 const PAGE_SIZE = { usual: 100, most: 200 } as const;
 
 /**
- * The position of a target in the list: its kind, the name by which the list is sorted, and its id.
+ * The position of a target in the list, which is sorted by the kind, the name and the id of the
+ * targets.
  */
 export interface TargetPlace {
   readonly kind: string;

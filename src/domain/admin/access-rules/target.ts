@@ -35,8 +35,8 @@ export const LOGIN_NAME = /^[a-z_][a-z0-9_-]{0,31}$/;
 export type MadeKind = 'aws_role' | 'host_group';
 
 /**
- * A target as a request names it: an application by its `client_id`, an installation by its number,
- * a role or a group of hosts by the id of the target.
+ * A target as a request names it. The `id` of an application is its `client_id`, that of an
+ * installation its number at GitHub, and that of a role or a group of hosts the id in the database.
  */
 export interface TargetRef {
   readonly kind: TargetKind;
@@ -104,8 +104,8 @@ export function targetKind(text: string): TargetKind | undefined {
 }
 
 /**
- * Returns true if a text has the form of an id of a target of this kind. A text without this form
- * names no target and needs no look-up.
+ * Returns true if `id` has the form of the ids of targets of this kind. An id without this form
+ * names no target, so the caller need not look it up.
  */
 export function isTargetId({ kind, id }: TargetRef): boolean {
   if (kind === 'application') return /^[\w-]{1,64}$/.test(id);

@@ -57,7 +57,7 @@ export interface TargetRange {
 }
 
 /**
- * Lists targets of an organization by kind and name.
+ * Lists targets of an organization, sorted by kind and name.
  *
  * @param columns more columns, over the target `t`
  * @param condition a further condition on the target `t`
@@ -96,8 +96,8 @@ export async function findTarget(
 }
 
 /**
- * Locks a target until the transaction ends, and then reads its values, so that they cannot change
- * any more. Undefined if the organization does not have the target.
+ * Locks a target until the transaction ends, and then reads its values, so that the values cannot
+ * change any more. Returns undefined if the organization does not have the target.
  */
 export async function lockTarget(
   tx: EntityManager,

@@ -5,8 +5,8 @@ const PLACE =
   /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z) ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 
 /**
- * Reads a cursor of the sealed export, `EPOCH.INDEX`, which names a leaf of the Merkle tree of an
- * epoch. Returns the position of the next leaf; undefined for any other text.
+ * Reads a cursor of the sealed export. Its form is `EPOCH.INDEX`: the index of a leaf in the Merkle
+ * tree of an epoch. Returns the position of the next leaf; undefined for any other text.
  */
 export function readSealedPlace(cursor: string): SealedPlace | undefined {
   const [, epoch, index] = /^(\d{1,18})\.(\d{1,15})$/.exec(cursor) ?? [];

@@ -54,8 +54,8 @@ import { timelineOf, type Timeline } from './timeline.js';
 const BATCH = 500;
 
 /**
- * The number of events that one statement reads of the feed, which serves programs that copy the
- * log.
+ * The number of events that one statement reads from the feed: the audit log in the order in which
+ * programs read it.
  */
 const FEED_BATCH = 1_000;
 
@@ -97,7 +97,7 @@ export interface AuditPage {
   readonly events: readonly AuditRow[];
   readonly next: string | null;
   /**
-   * The time back to which the log was searched, if the search stopped before a page was full and
+   * The time of the oldest event that the search checked, if it stopped before a page was full and
    * before the end of the log; otherwise undefined.
    */
   readonly searchedTo: Date | undefined;
@@ -113,10 +113,7 @@ export interface DescribedEvent {
   readonly members: ReadonlySet<string>;
 }
 
-/**
- * The page about one event also lists the other events that the same HTTP request caused. This is
- * the largest number of them.
- */
+/** The most events of the same HTTP request that the page about one event lists. */
 const OF_ONE_REQUEST = 20;
 
 /** The number of events on a page without `limit`. */
@@ -253,7 +250,7 @@ export class AuditEvents {
 
   /**
    * Reads the feed in batches up to its present end. Each batch is read after the client has taken
-   * the previous one, and the first before the function returns.
+   * the previous one. The first batch is read before the function returns.
    *
    * @throws DomainError admin_required, feed_restarted
    */
@@ -285,8 +282,8 @@ export class AuditEvents {
 
   /**
    * Reads the sealed export: the audit events with the leaves of the Merkle trees that prove them,
-   * up to the last signed checkpoint. It comes in batches of lines, and the first is read before
-   * the function returns.
+   * up to the last signed checkpoint. Returns batches of lines; the first batch is read before the
+   * function returns.
    *
    * @throws DomainError admin_required
    */
@@ -316,8 +313,8 @@ export class AuditEvents {
   }
 
   /**
-   * Returns the proof that the Merkle tree of an epoch only grew from one size to the other, so
-   * that no earlier event changed.
+   * Returns the proof that the Merkle tree of an epoch only grew from the first size to the second,
+   * so that no event in the smaller tree changed.
    *
    * @throws DomainError admin_required, not_found
    */
@@ -390,7 +387,8 @@ function pageOf({ rows, end }: AuditFound, limit: number): AuditPage {
 /**
  * Makes the filter of a search, and looks up the users that its texts name.
  *
- * @throws DomainError too_many for a text with which the names of more than 10 users begin
+ * @throws DomainError too_many for a text with which the names or e-mail addresses of more than 10
+ *   users begin
  */
 async function filterOf(
   tx: EntityManager,

@@ -8,8 +8,8 @@ import { daysOf, endOfDay, parseDay, PERIODS, type Period } from './periods.js';
 
 /**
  * The fields of a saved search of the audit log, as texts of a form. An empty field filters
- * nothing. `user` is an id and `email` an address; `person` is any of them or the beginning of a
- * name. An event must match all of them that are set.
+ * nothing. `user` is an id and `email` an e-mail address; `person` is either of these or the
+ * beginning of a name. An event must match every field that is set.
  */
 export const QUESTION_FIELDS = [
   'type',
@@ -75,17 +75,17 @@ export function questionAt({ period, ...question }: StoredQuestion, now: Date): 
   return period === undefined ? question : { ...question, ...daysOf(period, now) };
 }
 
-/** Encodes a search as the query part of an address, so that a link can open it. */
+/** Encodes a search as the query component of a URL, so that a link can open the search. */
 export function queryOf(question: AuditQuestion): string {
   const pairs = QUESTION_FIELDS.map((field): [string, string] => [field, question[field] ?? '']);
   return new URLSearchParams(pairs.filter(([, text]) => text !== '')).toString();
 }
 
-/** A filter of the audit log in which the users are still texts, which must be looked up. */
+/** A filter of the audit log whose users are texts that must still be looked up in the database. */
 export interface AuditSearch extends Omit<AuditFilter, 'people'> {
   /**
-   * The users of the filter. Each entry is the id or the address of a user, or the beginning of a
-   * name or address.
+   * The users of the filter. Each element is the id or the e-mail address of a user, or the
+   * beginning of a name or an e-mail address.
    */
   readonly people: readonly string[];
 }
@@ -108,8 +108,8 @@ export function searchOf(question: AuditQuestion): AuditSearch {
 }
 
 /**
- * Returns the security keys that a text names: the id of a key or a model, or a part of the names
- * of models.
+ * Returns the security keys that a text names. A UUID is the id of a key or of a model (AAGUID);
+ * any other text is a part of the names of models.
  */
 export function keysOf(text: string): AuditKeys {
   const id = text.toLowerCase();
@@ -117,8 +117,8 @@ export function keysOf(text: string): AuditKeys {
 }
 
 /**
- * Returns the user that a text names by an id or an address. Undefined for a part of a name, which
- * must be looked up.
+ * Returns the user that a text names by an id or an e-mail address. Returns undefined for a part of
+ * a name, which must be looked up.
  */
 export function knownPerson(text: string): AuditPeople | undefined {
   if (isUuid(text)) return { ids: [text.toLowerCase()], addresses: [] };

@@ -63,7 +63,7 @@ export function daysOf(period: Period, now: Date): Days {
   return lengths[period] ?? ago(((now.getUTCDay() - weekday + 6) % 7) + 1);
 }
 
-/** Returns the day of a time in UTC, as `YYYY-MM-DD`. */
+/** Returns the day in UTC, as `YYYY-MM-DD`, of a time in milliseconds since 1970. */
 export function dayOf(time: number): string {
   return new Date(time).toISOString().slice(0, 10);
 }

@@ -56,8 +56,8 @@ export class SavedQuestions {
   }
 
   /**
-   * Deletes a saved search. If several requests delete it at once, one succeeds. @throws
-   * DomainError admin_required, not_found
+   * Deletes a saved search. Of several requests that delete it at the same time, one succeeds.
+   * @throws DomainError admin_required, not_found
    */
   async remove(admin: Admin, id: string, origin: AuditOrigin): Promise<void> {
     await withTransactionRetry(this.dataSource, async (tx) => {

@@ -6,8 +6,8 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 export const MOST_PEOPLE = 10;
 
 /**
- * Completes a filter by the ids of the users who have one of its addresses today, because events
- * name users by id.
+ * Adds to the users of a filter the ids of the users who have one of its e-mail addresses today,
+ * because events name users by id.
  */
 export async function withPresentUsers(
   tx: EntityManager,
@@ -20,12 +20,16 @@ export async function withPresentUsers(
   return { ids: [...ids, ...found.map(({ id }) => id)], addresses };
 }
 
-/** The last character of Unicode: a text and this character sort behind all texts that begin so. */
+/**
+ * The last character of Unicode. With this character at its end, a text sorts after all longer
+ * texts that begin with the text.
+ */
 const LAST = '\u{10FFFF}';
 
 /**
- * Finds members by the beginning of a name, of the last word of a name, or of an address. It
- * returns one more than {@link MOST_PEOPLE} at most, so that the caller sees if there are too many.
+ * Finds members by the beginning of a name, of the last word of a name, or of an e-mail address. It
+ * returns at most one id more than {@link MOST_PEOPLE}, so that the caller sees if there are too
+ * many.
  */
 export async function peopleNamed(
   tx: EntityManager,
@@ -33,7 +37,8 @@ export async function peopleNamed(
   text: string,
 ): Promise<string[]> {
   const most = MOST_PEOPLE + 1;
-  // The indexes of names have 64 characters. A longer text finds the names that begin like it.
+  // The indexes hold the first 64 characters of a name. So a longer text finds the names whose
+  // first 64 characters are the same.
   const from = fragment`lower(left(${text}::text, 64))`;
   const to = fragment`lower(left(${text}::text, 64) || ${LAST}::text)`;
   const found = await sql<{ id: string }>(tx)`
@@ -53,7 +58,7 @@ export async function peopleNamed(
   return found.map(({ id }) => id);
 }
 
-/** Returns the ids of those users who are members of an organization today. */
+/** Returns those of the given ids that belong to users who are members of an organization today. */
 export async function presentMembers(
   tx: EntityManager,
   orgId: string,

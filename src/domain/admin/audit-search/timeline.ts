@@ -15,13 +15,15 @@ export interface Timeline {
   /** The kinds of events that occur, in the order of the admin console. */
   readonly kinds: readonly AuditKind[];
   readonly total: number;
-  /** True if the timeline leaves out earlier events that match the search. */
+  /**
+   * True if the search stopped before the first section, so that earlier events may be left out.
+   */
   readonly isCut: boolean;
 }
 
 /**
- * Makes a timeline from the counts of the database, and adds them up by kind. Undefined if no event
- * matches the search.
+ * Makes a timeline from the counts of the database, and adds them up by kind. Returns undefined if
+ * no event matches the search.
  */
 export function timelineOf(
   counts: readonly TimelineCount[],

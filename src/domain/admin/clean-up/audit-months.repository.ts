@@ -50,8 +50,8 @@ export async function dropPastMonths(
 
 /**
  * Creates the missing monthly partitions of the audit log, for this month, the next one, and the
- * months of rows in the default partition. If a lock cannot be had, the default partition takes the
- * rows until a later run.
+ * months of rows in the default partition. If the statement cannot get its locks, no partition is
+ * made, and new rows go into the default partition until a later run.
  */
 export async function makeMonths(
   tx: EntityManager,

@@ -23,8 +23,8 @@ import { directPoolOf } from '#platform/database/statements/pooled.js';
 const BATCH = 1000;
 
 /**
- * The number of deleted rows of each kind, and of the months of audit events that were dropped as a
- * whole; a kind of which nothing was deleted is missing.
+ * The number of deleted rows of each kind. A kind of which nothing was deleted is missing.
+ * `auditMonths` is the number of monthly partitions of the audit log that were dropped.
  */
 export type CleanedUp = Partial<Record<ExpiredKind | 'auditMonths', number>>;
 
@@ -67,8 +67,8 @@ export class CleanUp implements OnApplicationBootstrap, BeforeApplicationShutdow
    * @returns undefined if another process is cleaning up
    */
   async run(): Promise<CleanedUp | undefined> {
-    // The lock of the clean-up belongs to one connection of PostgreSQL, so the whole run uses one
-    // connection, and no pooler stands between.
+    // The lock of the clean-up belongs to one connection of PostgreSQL. So the whole run uses one
+    // connection, and the connection goes directly to the server and not through a pooler.
     const runner = directPoolOf(this.dataSource).createQueryRunner();
     try {
       if (!(await lockCleanUp(runner.manager))) return undefined;

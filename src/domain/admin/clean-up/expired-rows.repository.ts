@@ -27,7 +27,10 @@ interface ExpiredRows {
    * certificates, `$2` is the number of days they are kept.
    */
   readonly where: string;
-  /** The column of an index that gives the order of deletion. */
+  /**
+   * The indexed column by which the rows are sorted: those with the lowest values are deleted
+   * first.
+   */
   readonly by?: string;
   readonly kept?: keyof Retention;
 }
@@ -71,8 +74,8 @@ const EXPIRED = {
   artifacts: { table: 'oauth_artifacts', key: ['model', 'id'], ...PAST },
   replays: { table: 'oauth_replays', key: ['key'], ...PAST },
   /**
-   * Wrong entries of the code of a device login that are so old that they no longer lock a user
-   * out.
+   * Counts of wrong codes that users typed to approve a device (RFC 8628), if they are so old that
+   * they no longer lock a user out.
    */
   userCodeTries: {
     table: 'oauth_user_code_tries',
@@ -157,8 +160,8 @@ const EXPIRED = {
     by: 'last_at',
   },
   /**
-   * Sign-ins to applications that are so old that no application still has a session of its own
-   * from them.
+   * Sign-ins of users to applications, if they are so old that no session that an application
+   * opened for them can still exist.
    */
   clientSignIns: {
     table: 'client_sign_ins',
@@ -239,8 +242,8 @@ export type ExpiredKind = keyof typeof EXPIRED;
 export const EXPIRED_KINDS = Object.keys(EXPIRED) as readonly ExpiredKind[];
 
 /**
- * Takes the lock of the clean-up. Returns false if another process holds it. The lock belongs to
- * the connection.
+ * Takes the lock of the clean-up. Returns false if another process holds it. PostgreSQL keeps the
+ * lock for the connection, until the connection releases it or ends.
  *
  * @param tx the manager of one connection, which releases the lock, too
  */

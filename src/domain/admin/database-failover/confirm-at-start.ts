@@ -21,8 +21,8 @@ const PATIENCE = 150_000;
 
 /**
  * Returns the function by which a starting process waits until the database server is confirmed to
- * have lost no commits. A new process remembers no commits, so it cannot prove a loss itself. It
- * waits for the reports of the running processes.
+ * have lost no commits. A new process remembers no commits and cannot prove a loss itself, so it
+ * waits for the reports of the processes that are already running.
  */
 export function confirmAtStart(
   config: Pick<Config, 'database' | 'session'>,
@@ -55,8 +55,8 @@ export function confirmAtStart(
 }
 
 /**
- * Runs the confirmation of the database server, and runs it again if the database cannot be reached
- * or another server answers.
+ * Runs the confirmation of the database server. If the database cannot be reached or another server
+ * answers, it runs the confirmation again, for at most {@link PATIENCE}.
  */
 async function patiently(
   confirmation: Confirmation,

@@ -77,11 +77,11 @@ export class Confirmation {
   ) {}
 
   /**
-   * Returns as soon as the server is confirmed and either lacks nothing that this process
-   * remembers, or all access has ended.
+   * Takes part in the confirmation of the server. Returns as soon as the server is confirmed and
+   * either lacks nothing that this process remembers, or all access has ended.
    *
-   * @throws the driver's error if the database cannot be reached, and an Error if another server
-   *   answers; the caller then starts again
+   * @throws the driver's error if the database cannot be reached, and {@link AnotherServer} if
+   *   another server answers; the caller then starts again
    */
   async run(): Promise<void> {
     const { database, limits } = this.parts;
@@ -105,9 +105,9 @@ export class Confirmation {
   }
 
   /**
-   * Compares the commits that this process remembers with the server, and reports the result. It
-   * reports nothing if the server is confirmed and lacks nothing, or if all access has ended
-   * already when the server was confirmed.
+   * Compares the commits that this process remembers with the server, and stores the result as a
+   * report for the process that decides. It stores no report if the server is confirmed and lacks
+   * nothing, or if all access ended already when the server was confirmed.
    *
    * @returns true if the server lacks something
    */
@@ -138,8 +138,8 @@ export class Confirmation {
     const hasEnded = isConfirmed && isProof && (await hasEndedSince(tx, this.memory));
     if (isConfirmed && (hasEnded || !isProof)) return { ...comparison, hasEnded };
     // Other processes may have confirmed the server before this one found the loss. It is also
-    // possible that this server is a copy of the confirmed one and has its start time. In both
-    // cases the confirmation must not hold for this server.
+    // possible that this server was cloned from the confirmed one and shows the same start time. In
+    // both cases the confirmation must not hold for this server.
     if (confirmed?.startedAt === identity.startedAt) await withdrawConfirmation(tx);
     // A proven loss is recorded at once under an id of its own, so that it counts even if this
     // process ends before it reports under its own id.
@@ -214,8 +214,8 @@ export class Confirmation {
       await this.#workOn(identity, (dataSource) => this.parts.endEverything(dataSource));
       await this.parts.listSecrets(tx);
     }
-    // If a confirmation of this start was withdrawn, transactions that began before may still be
-    // open.
+    // If a confirmation of this start was withdrawn, transactions that began before the withdrawal
+    // may still be open and write audit events. So this transaction waits for them.
     if (confirmed?.startedAt === WITHDRAWN) await holdAuditWriters(tx);
     await this.#moveSerials(tx, decision);
     await recordIdentity(tx, identity, decision?.endsEverything === true);

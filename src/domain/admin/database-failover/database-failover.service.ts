@@ -37,8 +37,8 @@ const WARN_EVERY = 10_000;
 /**
  * Writes a heartbeat (a row with the time) into the database twice a second, and remembers the
  * commits of this process. It takes part in the confirmation of every database server that its
- * connections reach, so that lost commits are noticed. One loop does both, so that at most one
- * confirmation runs.
+ * connections reach, so that lost commits are noticed. One loop writes the heartbeats and confirms,
+ * so that at most one confirmation runs at a time.
  */
 @Injectable()
 export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -50,8 +50,8 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   #wake = new AbortController();
   /**
    * True if a connection was refused since the last round of the loop. An older connection may
-   * still reach the server from before a failover. So a heartbeat on it does not prove that the
-   * server is the same.
+   * still reach the server from before a failover. So a heartbeat on such a connection does not
+   * prove that the server is the same.
    */
   #isRefused = false;
   /**
@@ -166,7 +166,7 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
    * Writes a heartbeat into the database.
    *
    * @returns false if the connection reaches a start of PostgreSQL that this process does not know,
-   *   or one that has crashed since
+   *   or one that has crashed since the last heartbeat
    */
   async #beat(): Promise<boolean> {
     const memory = this.#memory;

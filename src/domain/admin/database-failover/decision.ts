@@ -9,7 +9,7 @@ export type FailoverSetting = Config['database']['failover'];
 
 /**
  * The facts that one process of the service reports about a database server after a failover. The
- * service uses the server only when the facts of all processes show that it may, because it can
+ * service uses the server only after it has decided from the reported facts, because the server can
  * lack commits.
  */
 export interface ReplicaReport {
@@ -18,8 +18,8 @@ export interface ReplicaReport {
   /** True if the server lacks something that the process had committed. */
   readonly isLost: boolean;
   /**
-   * True if the server lacks the newest heartbeat of the process. Commits of other processes at
-   * that time are then missing, too.
+   * True if the server lacks the newest heartbeat of the process. Commits of other processes after
+   * the heartbeat are then missing, too, because PostgreSQL loses all commits after a point.
    */
   readonly lacksHeartbeat: boolean;
   /**
@@ -40,7 +40,8 @@ export interface FailoverDecision {
   readonly isAnother: boolean;
   /**
    * True if a report says that the database lost commits. A process of the service reports this if
-   * the server lacks something that it committed; `reconcile` of the operator also reports it.
+   * the server lacks something that the process committed. The operator's command `reconcile` also
+   * reports it.
    */
   readonly isProved: boolean;
   /**
@@ -52,8 +53,9 @@ export interface FailoverDecision {
   /** True if all access must end, because revocations may be lost. */
   readonly endsEverything: boolean;
   /**
-   * The serials of the SSH certificates that are revoked. `first`: all serials so far.
-   * `unrecorded`: only serials without a row, because the row may have been lost. `same`: none.
+   * The SSH certificates that are revoked, by their serials. `first`: those with all serials so
+   * far. `unrecorded`: only serials without a row, because the row may have been lost. `same`:
+   * none.
    */
   readonly serials: 'same' | 'first' | 'unrecorded';
   readonly highestSerial: bigint | undefined;
@@ -106,8 +108,8 @@ export function decide(
 
 /**
  * Decides which serials of SSH certificates are revoked. On another server, new certificates get
- * serials above all earlier ones. All certificates so far are revoked if commits may be lost that
- * no process remembers.
+ * serials above all earlier ones. All certificates so far are revoked if all access ends, or if
+ * commits may be lost that no process remembers.
  */
 function serialsOf(
   isAnother: boolean,

@@ -19,7 +19,8 @@ export interface MarkComparison {
   readonly loss: string | undefined;
   /**
    * True if the newest heartbeat of the process is missing on the server. Commits of other
-   * processes at that time are then missing, too.
+   * processes after the heartbeat are then missing, too, because PostgreSQL loses all commits after
+   * a point.
    */
   readonly lacksHeartbeat: boolean;
 }
@@ -40,16 +41,16 @@ export async function compareMemory(
 }
 
 /**
- * Finds a commit that a process remembers and that a database server lacks. PostgreSQL loses only
- * the newest commits, so one missing row proves a loss.
+ * Finds a commit that a process remembers and that a database server lacks. The service itself
+ * deletes none of the compared rows, so one missing row proves that the server lost commits.
  *
  * @returns a description of the loss for the operator; undefined if nothing is missing
  */
 async function findLoss(tx: EntityManager, memory: ReplicaMemory): Promise<string | undefined> {
   const { known, settledHeartbeat } = memory;
   if (known === undefined) return undefined;
-  // All remembered ids are taken now, before one of them proves a loss, because an id that stayed
-  // behind would prove the same loss a second time.
+  // All remembered ids are taken now, before one of them proves a loss, because an id that is left
+  // in the memory would prove the same loss a second time.
   const ids = memory.takeForComparison();
   const confirmation = await lastConfirmation(tx);
   if (BigInt(confirmation?.confirmedAt ?? 0) < BigInt(known.confirmedAt)) {
@@ -65,8 +66,8 @@ async function findLoss(tx: EntityManager, memory: ReplicaMemory): Promise<strin
 
 /**
  * Returns true if other processes have already ended all access because of the loss that
- * {@link compareMemory} found here. Returns false if this process committed something on another
- * server after that.
+ * {@link compareMemory} found for this process. Returns false if this process committed something
+ * on another server after all access had ended.
  */
 export async function hasEndedSince(tx: EntityManager, memory: ReplicaMemory): Promise<boolean> {
   const ended = await lastReconciliation(tx);

@@ -86,10 +86,10 @@ export class Marks {
   }
 
   /**
-   * Forgets ids that are older than `span`, but keeps the newest of them. The age is counted back
-   * from the newest id and not from now, because PostgreSQL may be unreachable for longer than
-   * `span`. All ids within `span` are kept, because two commits at the same time may be noted in
-   * another order than they were written.
+   * Forgets ids that are older than `span` milliseconds, except for the newest of them. The age is
+   * counted back from the newest id and not from now, because PostgreSQL may be unreachable for
+   * longer than `span`. All ids within `span` are kept, because two commits at the same time may be
+   * noted in another order than they were written.
    */
   #forget(newestAt: number): void {
     const kept = this.#parts.findIndex(({ until }) => newestAt - until < this.span);

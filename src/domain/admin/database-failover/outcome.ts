@@ -5,8 +5,8 @@ import type { FailoverDecision } from './decision.js';
 const PAGE = 'See docs/operations/failover.md.';
 
 /**
- * Logs what a change of the database server meant, with what the operator has to do. After a plain
- * restart of PostgreSQL there is nothing to warn of, so nothing is logged under `security`.
+ * Logs under `security` what a change of the database server meant, with what the operator has to
+ * do. After a plain restart of PostgreSQL it logs nothing, because there is nothing to do.
  */
 export function announce(security: Logger, decision: FailoverDecision): void {
   const { isAnother, isProved, hasWitness, endsEverything } = decision;

@@ -14,8 +14,8 @@ interface Heartbeat {
 }
 
 /**
- * The start of PostgreSQL that is confirmed and on which a process works. Times are microseconds
- * since 1970.
+ * The start of PostgreSQL that is confirmed and on which a process works. Times are decimal texts
+ * of microseconds since 1970.
  */
 export interface KnownStart {
   readonly startedAt: string;
@@ -23,8 +23,8 @@ export interface KnownStart {
 }
 
 /**
- * The memory of a process: the audit events of its commits, its heartbeats, and the confirmation of
- * the database server. If a server lacks one of them, it has lost commits.
+ * The memory of a process: the ids of the audit events of its commits, its heartbeats, and the last
+ * confirmation of the database server. If a server lacks one of these, the server has lost commits.
  */
 export class ReplicaMemory {
   readonly id = newUuid();
@@ -38,7 +38,9 @@ export class ReplicaMemory {
   #known: KnownStart | undefined;
   #highestSerial: bigint | undefined;
 
-  /** @param provable how long an audit event is kept at least, in milliseconds */
+  /**
+   * @param provable the milliseconds for which every audit event is kept at least
+   */
   constructor(
     private readonly limits: FailoverLimits,
     provable: number,
@@ -93,8 +95,8 @@ export class ReplicaMemory {
   }
 
   /**
-   * The newest heartbeat that was written. A server that lacks it has lost commits, at least those
-   * of the last moment.
+   * The newest heartbeat that was written. A server that lacks it has lost at least the newest
+   * commits.
    */
   get newestHeartbeat(): bigint | undefined {
     return this.#heartbeats.at(-1)?.seenAt;
@@ -120,8 +122,9 @@ export class ReplicaMemory {
   }
 
   /**
-   * Returns those ids of a comparison that this process committed within the last `milliseconds`. A
-   * few older ids are among them, because ids are kept in lists of about a second.
+   * Returns the ids that were taken for a comparison and that this process committed within the
+   * last `milliseconds`. A few older ids are among them, because ids are kept in lists of about a
+   * second.
    */
   comparedWithin(milliseconds: number): readonly string[] {
     const from = this.clock.monotonic() - milliseconds;

@@ -53,16 +53,17 @@ const THIS_START = fragment`pg_postmaster_start_time()`;
 /**
  * Writes the heartbeat of a process, if the database server has not started since the process last
  * confirmed that it lacks no commits (docs/decisions/0020). It also deletes the rows of processes
- * that have written none for a day.
+ * that have written no heartbeat for a day.
  *
  * The time of the heartbeat is taken before the snapshot of the statement. So the statement reads
  * each audit event that was committed before that time.
  *
  * @param known undefined for the first heartbeat of a process
  * @param last the time of the previous heartbeat, since which the events of the operator are read;
- *   undefined without one
+ *   undefined if there is none
  * @returns undefined if the process has to compare its memory with the server first
- * @throws Error with the SQLSTATE `UNCONFIRMED`
+ * @throws Error with the SQLSTATE `UNCONFIRMED` if no process has confirmed this start of
+ *   PostgreSQL
  */
 export async function recordHeartbeat(
   tx: EntityManager,
@@ -107,9 +108,9 @@ export async function recordHeartbeat(
 
 /**
  * Returns the SQL that reads the audit events of the operator since {@link COMMIT_WITHIN} seconds
- * before a heartbeat. It begins earlier than the heartbeat because an event becomes visible only by
- * its commit. After a pause of more than a minute only the last minute is read, so that no
- * heartbeat reads many rows.
+ * before a heartbeat. It begins earlier than the heartbeat because an event gets its time before
+ * its commit, and is visible only after it. After a pause of more than a minute only the last
+ * minute is read, so that no heartbeat reads many rows.
  */
 function operatorRowsSince(last: bigint | undefined): SqlFragment {
   const at = last?.toString() ?? null;
@@ -128,16 +129,16 @@ export async function forgetReplica(tx: EntityManager, id: string): Promise<void
 
 /**
  * Deletes the heartbeats of all processes, so that this process does not wait for reports of
- * processes that ended. The caller is the only process that can use the database, and it starts
- * now.
+ * processes that ended. The caller is the only process that can use the database, and it has just
+ * started.
  */
 export async function forgetReplicas(tx: EntityManager): Promise<void> {
   await sql(tx)`DELETE FROM replicas`;
 }
 
 /**
- * Reads the time of the last confirmation of a server, in microseconds since 1970, and if it
- * confirmed the present start of PostgreSQL.
+ * Reads which start of PostgreSQL was confirmed last, and when, in microseconds since 1970.
+ * `isOfThisStart` is true if that is the present start.
  */
 export async function lastConfirmation(
   tx: EntityManager,
@@ -205,8 +206,8 @@ export async function countMissing(tx: EntityManager, ids: readonly string[]): P
 
 /**
  * Returns true if the server has this heartbeat of a process, or a later one. It is also true for a
- * heartbeat that is older than a day, which proves nothing, because other processes delete the row
- * of a process after a day without a heartbeat.
+ * heartbeat that is older than 12 hours. A missing one proves nothing then, because other processes
+ * delete the row of a process after a day without a heartbeat.
  */
 export async function hasHeartbeat(
   tx: EntityManager,
@@ -283,14 +284,14 @@ export async function completeReports(
   return { all, isComplete: state.is_complete };
 }
 
-/** Deletes every report, so that the next change of the server begins without any. */
+/** Deletes every report, so that the next change of the server begins without old reports. */
 export async function deleteReports(tx: EntityManager): Promise<void> {
   await sql(tx)`DELETE FROM replica_reports`;
 }
 
 /**
  * Takes the lock that lets one process at a time confirm a server, until the end of the
- * transaction. @returns false if another process has it
+ * transaction. @returns false if another process has the lock
  */
 export async function tryConfirmationLock(tx: EntityManager): Promise<boolean> {
   const [row] = await sql<{ taken: boolean }>(tx)`
@@ -309,8 +310,8 @@ export async function liftTimeLimits(tx: EntityManager): Promise<void> {
 }
 
 /**
- * The error of a transaction that reaches another PostgreSQL server than the transaction before it.
- * Its code says that the server is not confirmed.
+ * The error if a transaction reaches another PostgreSQL server, or another start of it, than the
+ * earlier transactions of the confirmation. Its code says that the server is not confirmed.
  */
 export class AnotherServer extends Error {
   readonly code = UNCONFIRMED;

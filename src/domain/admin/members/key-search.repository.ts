@@ -43,8 +43,8 @@ export interface FoundKeys {
 type Row = Omit<ListedKey, 'id'> & { readonly id: string | null; readonly complete: boolean };
 
 /**
- * Lists, by one statement, one page of the keys of the members of an organization that match a
- * search, sorted by the ids of the member and of the key.
+ * Lists, by one statement, one page of the security keys that match a search, of all members of an
+ * organization. The keys are sorted by the id of the member and then by their own id.
  *
  * @returns up to one key more than the limit of the query
  */
@@ -63,7 +63,7 @@ export async function searchKeys(
 }
 
 /**
- * Returns the text of the statement. The text depends on which filters are set and never on their
+ * Returns the SQL text of the search. The text depends on which filters are set and never on their
  * values, so that no value can become SQL.
  */
 function searchText(query: KeyQuery, bind: Bind): string {
@@ -74,8 +74,8 @@ function searchText(query: KeyQuery, bind: Bind): string {
     ...conditionsOnKey(query, bind),
     ...usedBefore(query, bind),
   ].join(' AND ');
-  // The condition is written as a range. So every query plan can use the index of the organization,
-  // which has the order of the list.
+  // The condition on the organization is a range. With an equality, the planner could choose the
+  // index of the ids instead of the index of the organization, which has the order of the list.
   const onMember = [
     'u.org_id BETWEEN $1 AND $1',
     ...conditionsOnMember(query),

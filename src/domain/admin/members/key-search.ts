@@ -4,7 +4,7 @@ import { LIMIT, MEMBER_FILTERS } from './member-search.js';
 
 /**
  * The position of a key in the list of keys, which is sorted by the member and then by the key.
- * Both ids never change, so that each key appears once in a list that is read page by page.
+ * Neither id ever changes, so that each key appears once in a list that is read page by page.
  */
 export interface ListedKeyPlace {
   readonly memberId: string;

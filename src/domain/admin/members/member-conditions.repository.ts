@@ -8,8 +8,8 @@ import { constantText } from '#platform/database/statements/sql.js';
 import { UNKNOWN_MODEL, type MemberQuery } from './member-search.js';
 
 /**
- * The most members that a search finds by each of its three ways (address, name, last word of the
- * name). If there are more, the user must type a longer text.
+ * The most members that a search finds in each of its three ways: by e-mail address, by name, and
+ * by the last word of the name. If there are more, the user must type a longer text.
  */
 export const MOST_FOUND = 1000;
 
@@ -20,8 +20,8 @@ export const MOST_FOUND = 1000;
 export type Bind = (value: unknown) => string;
 
 /**
- * Returns the SQL conditions of the filters about a member `u` of the organization `$1`. Constants
- * are in the text and not parameters, so that PostgreSQL can use the partial indexes.
+ * Returns the SQL conditions of the filters about a member `u` of the organization `$1`. The values
+ * are constants in the SQL text and not parameters, so that PostgreSQL can use the partial indexes.
  */
 export function conditionsOnMember({
   role,
@@ -55,7 +55,7 @@ export function conditionsOnKey(
 
 /** The parts of a statement that finds members `u` of the organization `$1` by a text. */
 export interface SearchParts {
-  /** The text before `SELECT`. */
+  /** The SQL text that stands before `SELECT`. */
   readonly before: string;
   readonly conditions: readonly string[];
   /**
@@ -65,7 +65,10 @@ export interface SearchParts {
   readonly isComplete: string;
 }
 
-/** Returns the parts of a statement that searches by a text, if there is one. */
+/**
+ * Returns the parts of a statement that searches by the text `q`. Without a text, the parts find
+ * every member.
+ */
 export function partsOfSearch({ q }: Pick<MemberQuery, 'q'>, bind: Bind): SearchParts {
   if (q === undefined) return { before: '', conditions: [], isComplete: 'true' };
   return {
@@ -108,9 +111,9 @@ const isNotOf = (models: string) => `(k.aaguid = ANY (${models}::uuid[])) IS NOT
 const LAST = '\u{10FFFF}';
 
 /**
- * Returns the part of the statement that finds members by the beginning of a text. It searches in
- * three ways: by the address, by the name, and by the last word of the name. Each way reads at most
- * {@link MOST_FOUND} entries of an index.
+ * Returns the part of the statement that finds the members whose e-mail address, name, or last word
+ * of the name begins with a text. It searches in these three ways, one after the other. Each way
+ * reads at most {@link MOST_FOUND} entries of an index.
  */
 function foundBy(q: string, bind: Bind): string {
   const text = bind(q);

@@ -10,8 +10,8 @@ export const MOST_LISTED = 50;
 const CERTIFICATES_LISTED = 5;
 
 /**
- * The number of the newest audit events of a member among which the last login is searched, so that
- * the search stays fast.
+ * The time of the last login is searched among so many of the newest audit events of a member, so
+ * that the search stays fast.
  */
 const EVENTS_READ = 1000;
 

@@ -75,15 +75,15 @@ export interface EndingOfTies {
    */
   readonly part: RevokedCounts;
   /**
-   * The counts if the member gets the address that is its userName. They are those of the other
-   * user, who signs in with this address now.
+   * The counts if an admin gives the member the e-mail address that is the member's userName.
+   * Another user signs in with this address now, and the counts are of the access of that user.
    */
   readonly giveAddress: RevokedCounts;
 }
 
 /**
- * The scope of the revocation when an admin changes a tie. It is that of a withdrawn identity
- * provider, because it also ends the access of a person and keeps the account.
+ * The scope of the revocation when an admin changes a tie. It is the scope for a withdrawn identity
+ * provider, because that revocation also ends the access of a person and keeps the account.
  */
 const MOVED = 'provider-withdrawn';
 
@@ -92,7 +92,10 @@ export interface MemberRecord extends MemberDetails {
   readonly member: Member;
   readonly ending: EndingAccess;
   readonly endingOfTies: EndingOfTies;
-  /** Other accounts that belong to the same person, or to another person with the same address. */
+  /**
+   * Other accounts that belong to the same person, or to another person with the same e-mail
+   * address.
+   */
   readonly related: readonly RelatedMember[];
   /**
    * The valid API tokens that the member made. They end with the access of the member, and lose
@@ -253,7 +256,8 @@ export class MemberRecords {
 
   /**
    * Counts the access that would end for the accounts that end together with a member. These are
-   * members who signed in with an address of this SCIM record, and linked records.
+   * linked records, and members who signed in with an e-mail address of the member, if the member
+   * is a SCIM record.
    */
   async #endingWith(tx: EntityManager, { id, ties }: Member, act: EndKind) {
     if (ties.twins.length === 0 && ties.linkedTo.length === 0) return [];
@@ -293,8 +297,8 @@ function pageOf(
 }
 
 /**
- * Checks that a search found all members. A list of keys and a file must have all of them, because
- * a reader does not see that some are missing.
+ * Checks that a search found all members. A list of keys and an exported file must be of all
+ * members that match, because their readers could not see that some are missing.
  *
  * @throws DomainError too_many
  */

@@ -62,8 +62,7 @@ interface Row extends TiesRow {
 type FoundRow = Row & { readonly id: string };
 
 /**
- * The SQL of the values by which the list can be sorted. Each has an index that begins with the
- * organization.
+ * The SQL for each way to sort the list. Each way has an index that begins with the organization.
  */
 const ORDERS = {
   added: {
@@ -105,7 +104,7 @@ export async function searchMembers(
 }
 
 /**
- * Returns the text of the statement. The text depends on which filters are set and never on their
+ * Returns the SQL text of the search. The text depends on which filters are set and never on their
  * values, so that no value can become SQL.
  */
 function searchText(query: MemberQuery, bind: Bind): string {
@@ -118,9 +117,8 @@ function searchText(query: MemberQuery, bind: Bind): string {
     ...conditionsOnKey(query, bind).map(hasKey),
     ...search.conditions,
   ];
-  // The condition is written as a range. So every query plan can use the index of the organization,
-  // which has the order of the list. With an equality, the planner could choose the index of the
-  // ids instead.
+  // The condition on the organization is a range. With an equality, the planner could choose the
+  // index of the ids instead of the index of the organization, which has the order of the list.
   const isPlain = filters.length === 0 && sort === 'added';
   const conditions = [isPlain ? 'u.org_id BETWEEN $1 AND $1' : 'u.org_id = $1', ...filters];
   if (after) {

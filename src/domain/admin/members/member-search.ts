@@ -130,7 +130,7 @@ export const MEMBER_FILTERS = {
 
 /**
  * The query parameters of a list of members, in the API and on the page. An unknown parameter is an
- * error. If it were ignored, a client could believe that it filters.
+ * error, because a client could otherwise believe that the parameter filters the list.
  */
 export const MEMBER_QUERY = z
   .strictObject({

@@ -4,10 +4,10 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
  * The relation of another account to a member. `twin_of`: the account is a SCIM record, and the
- * member signed in with an address of that record. `twin`: the reverse, the account signed in with
- * an address of the member, who is a SCIM record. `linked`: each is deactivated when the other
- * ends. `holder`: the account signs in with the userName of the member. `shares_address`: both only
- * have the same address.
+ * member signed in with an e-mail address of that record. `twin`: the reverse, the account signed
+ * in with an e-mail address of the member, who is a SCIM record. `linked`: each is deactivated when
+ * the other is deactivated or removed. `holder`: the account signs in with the userName of the
+ * member. `shares_address`: both have the same e-mail address, and none of the other relations.
  */
 export type Relation = 'twin_of' | 'twin' | 'linked' | 'holder' | 'shares_address';
 
@@ -23,8 +23,8 @@ export interface RelatedMember {
 type Found = Omit<RelatedMember, 'relation'>;
 
 /**
- * The most related accounts that the page of a member lists, because one address may be that of
- * many records.
+ * The most related accounts that the page of a member lists, because many records may have the same
+ * e-mail address.
  */
 const MOST_RELATED = 50;
 

@@ -1,7 +1,7 @@
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** An organization with the names by which an operator can tell organizations apart. */
+/** An organization with the id and the name by which an operator can tell organizations apart. */
 export interface KnownOrganization {
   readonly id: string;
   readonly name: string;
@@ -16,11 +16,11 @@ export interface KnownDomain {
   readonly isOwned: boolean;
   /**
    * The proof that the organization owns the domain: a DNS record, an assignment by the operator,
-   * or an identity provider that vouches for it. Null if the domain is not owned, or only because a
-   * user signed in with such an address.
+   * or an identity provider that vouches for it. Null if the organization does not own the domain,
+   * or owns it only because a user signed in with an e-mail address in the domain.
    */
   readonly proof: 'dns' | 'operator' | 'provider' | null;
-  /** The number of users of the organization with an address in the domain. */
+  /** The number of users of the organization with an e-mail address in the domain. */
   readonly users: number;
 }
 
@@ -38,8 +38,8 @@ interface Row {
 }
 
 /**
- * Lists domains with their organizations, sorted by name. A field of the query that is undefined
- * sets no condition.
+ * Lists domains with their organizations, sorted by the name of the domain. `org` is the id or a
+ * verified domain of an organization. A field of the query that is undefined sets no condition.
  */
 export async function listDomains(
   tx: EntityManager,

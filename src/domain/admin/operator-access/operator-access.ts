@@ -50,7 +50,7 @@ export interface OperatorParts {
 export class OperatorAccess {
   constructor(private readonly parts: OperatorParts) {}
 
-  /** Finds people by address, organization or role, for the operator. */
+  /** Finds people by e-mail address, organization or role, for the operator. */
   find(query: PeopleQuery): Promise<KnownPerson[]> {
     return findPeople(this.parts.dataSource.manager, query);
   }
@@ -59,8 +59,8 @@ export class OperatorAccess {
    * Performs an act of the operator.
    *
    * @throws DomainError not_found for a user who was removed, account_inactive, admin_required for
-   *   a user without an organization, domain_not_proven for an address that the organization does
-   *   not own
+   *   a user without an organization, domain_not_proven for an e-mail address in a domain that the
+   *   organization does not own
    */
   perform(act: OperatorAct): Promise<ActOutcome> {
     return withTransactionRetry(this.parts.dataSource, (tx) => this.#perform(tx, act));
@@ -100,7 +100,8 @@ export class OperatorAccess {
 
   /**
    * Makes a user an admin. The account must be active, and its organization must own the domain of
-   * its e-mail address, because no other user can act as an admin.
+   * its e-mail address, because the service refuses the requests of an admin without these two
+   * properties.
    */
   async #makeAdmin(tx: EntityManager, user: User, act: OperatorAct): Promise<ActOutcome> {
     const { id, orgId, email, active } = user;

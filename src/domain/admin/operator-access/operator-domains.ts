@@ -48,8 +48,8 @@ export class OperatorDomains {
   constructor(private readonly parts: OperatorDomainParts) {}
 
   /**
-   * Lists the domains of all organizations, or those of the organization `org`, or only the named
-   * `domain`.
+   * Lists the domains of all organizations, or those of the organization `org` (its id or a
+   * verified domain), or only the named `domain`.
    */
   list(query: { readonly org?: string | undefined; readonly domain?: string }) {
     return listDomains(this.parts.dataSource.manager, query);
@@ -64,17 +64,17 @@ export class OperatorDomains {
    * Performs an act of the operator on a domain.
    *
    * @throws DomainError not_found for a domain that no organization owns, or an organization that
-   *   does not exist any more; invalid_request for a domain whose addresses belong to unrelated
-   *   people, such as that of a mail service; domain_taken for one that another organization has
-   *   proven
+   *   does not exist any more; invalid_request for a domain whose e-mail addresses belong to
+   *   unrelated people, such as the domain of a mail service; domain_taken for a domain that
+   *   another organization has proven
    */
   perform(act: OperatorDomainAct): Promise<DomainOutcome> {
     return withTransactionRetry(this.parts.dataSource, (tx) => this.#perform(tx, act));
   }
 
   /**
-   * Returns the result that an act would have, without doing it. @throws DomainError as the act
-   * does
+   * Returns the result that an act would have. The transaction of the act is rolled back, so that
+   * nothing changes. @throws DomainError as the act does
    */
   rehearse(act: OperatorDomainAct): Promise<DomainOutcome> {
     return rehearsed(this.parts.dataSource, (tx) => this.#perform(tx, act));

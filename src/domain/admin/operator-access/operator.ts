@@ -7,13 +7,13 @@ export interface MachineOperator {
    */
   readonly uid: number;
   /**
-   * The user id of the login, which `sudo` and `su` do not change; undefined if the kernel does not
-   * state it.
+   * The user id with which the person logged in to the machine (`loginuid` of Linux), which `sudo`
+   * and `su` do not change; undefined if the kernel does not state it.
    */
   readonly loginUid: number | undefined;
   /**
-   * The name in the variable `SUDO_USER`. It is only a claim, because every user can set the
-   * variable. Undefined if it is not set.
+   * The name in the environment variable `SUDO_USER`; undefined if the variable is not set. It
+   * proves nothing, because every user can set the variable.
    */
   readonly claimedUser: string | undefined;
   readonly host: string;

@@ -9,8 +9,8 @@ export interface KnownPerson {
   readonly active: boolean;
   readonly isOrgAdmin: boolean;
   /**
-   * True for an admin who can act as one: the account is active, and its address is in a domain
-   * that the organization owns.
+   * True for an admin who can act as one: the account is active, and its e-mail address is in a
+   * domain that the organization owns.
    */
   readonly isActingAdmin: boolean;
   readonly scimManaged: boolean;
@@ -19,7 +19,10 @@ export interface KnownPerson {
   readonly organization: PersonOrganization | null;
 }
 
-/** The organization of a user, with the names by which an operator can tell organizations apart. */
+/**
+ * The organization of a user, with the id, the name and the domains by which an operator can tell
+ * organizations apart.
+ */
 export interface PersonOrganization {
   readonly id: string;
   readonly name: string;
@@ -52,7 +55,7 @@ interface Row {
   domains: string[] | null;
 }
 
-/** Finds people, sorted by their organizations and addresses. */
+/** Finds people, sorted by the names of their organizations and by their e-mail addresses. */
 export async function findPeople(
   tx: EntityManager,
   { email, organization, adminsOnly = false }: PeopleQuery,

@@ -9,8 +9,8 @@ class Rehearsed<Outcome> extends Error {
 }
 
 /**
- * Returns the result that an act would have. The act runs, and its transaction is rolled back.
- * Errors of the act are thrown.
+ * Returns the result that `act` would have. It runs `act` in a transaction and then rolls the
+ * transaction back. An error of `act` is thrown.
  */
 export async function rehearsed<Outcome>(
   dataSource: DataSource,

@@ -2,8 +2,8 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * A member who signed in with an address that a SCIM record also has. The member is called a twin
- * of the record, and loses access together with it.
+ * A member who signed in with an e-mail address that a SCIM record also has. The member is called a
+ * twin of the record, and loses access if the user of the record does.
  */
 export interface KnownTwin {
   readonly id: string;
@@ -19,8 +19,8 @@ export interface KnownTwin {
 export const MOST_TWINS = 1000;
 
 /**
- * Lists the members of all organizations who signed in with an address of a SCIM record (twins).
- * Twins of an inactive record come first.
+ * Lists the members of all organizations who signed in with an e-mail address of a SCIM record
+ * (twins). Twins of an inactive record come first.
  */
 export function listTwins(tx: EntityManager): Promise<KnownTwin[]> {
   return sql<KnownTwin>(tx)`

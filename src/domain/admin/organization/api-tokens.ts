@@ -32,8 +32,8 @@ import { rotateByProgram, type RotatedByProgram } from './rotation-by-program.js
 const MOST_TOKENS = 100;
 
 /**
- * The days for which the list still shows tokens that ended together with the access of the admins
- * who made them.
+ * The days for which the list of API tokens still shows those that ended together with the access
+ * of the admins who made them.
  */
 const DAYS_OF_ORPHANS = 30;
 
@@ -92,7 +92,10 @@ export interface ApiTokenParts {
 export class ApiTokens {
   constructor(private readonly parts: ApiTokenParts) {}
 
-  /** Lists the API tokens of the organization, the newest first. */
+  /**
+   * Lists the valid API tokens of the organization, the newest first, and the tokens that ended
+   * with the access of their makers.
+   */
   async list({ orgId }: Admin): Promise<ListedApiTokens> {
     const { manager } = this.parts.dataSource;
     const now = this.parts.clock.now();
@@ -119,7 +122,7 @@ export class ApiTokens {
   }
 
   /**
-   * Creates an API token. The SCIM tokens that it may rotate must be valid tokens of the
+   * Creates an API token. The SCIM tokens that the API token may rotate must be valid tokens of the
    * organization.
    *
    * @throws DomainError admin_required, limit_reached, not_found
@@ -191,7 +194,8 @@ export class ApiTokens {
 
   /**
    * Rotates a SCIM token for a program, by the rights of its API token. A de-provisioning may lock
-   * the same API tokens in another order, so a deadlock repeats the rotation.
+   * the same API tokens in another order. If PostgreSQL therefore cancels the rotation as part of a
+   * deadlock, the rotation runs again.
    *
    * @throws DomainError unauthenticated, not_found, token_rotated, rotation_pending
    */
@@ -282,8 +286,8 @@ export class ApiTokens {
 }
 
 /**
- * Returns true for a token that a new one may replace. It is valid, or it ended because its maker
- * lost the access or the role of admin.
+ * Returns true for a token that a new one may replace. Such a token is valid, or it ended because
+ * its maker lost the access or the role of admin.
  */
 function mayBeReplaced({ endedAt, isOrphan, isRevoked, makerDemotedAt }: ApiToken): boolean {
   return endedAt === null || isOrphan || (makerDemotedAt !== null && !isRevoked);

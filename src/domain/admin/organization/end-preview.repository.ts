@@ -20,8 +20,8 @@ export interface EndPreview {
 }
 
 /**
- * Counts the sessions and credentials of some users. The conditions are the same as when the access
- * of the users ends, so that expired items do not count.
+ * Counts the sessions and credentials of some users that would end with their access. Expired items
+ * do not count, because the revocation leaves them out, too.
  */
 export async function previewEnd(
   tx: EntityManager,

@@ -33,7 +33,8 @@ const MOST_LABELS = 3;
 /**
  * The token issuer of an organization, as its admins read and change it. Each change locks the
  * admin and then the organization, so that changes of one organization happen one after another. A
- * key is generated before the transaction, because that takes a second.
+ * key is generated before the transaction, because the generation takes a second and no lock may be
+ * held for so long.
  */
 @Injectable()
 export class IssuerAdmin {
@@ -56,7 +57,7 @@ export class IssuerAdmin {
     }
   }
 
-  /** Returns the token issuer of the organization. */
+  /** Returns the token issuer of the organization; undefined if it has none. */
   show({ orgId }: Admin): Promise<OrganizationIssuer | undefined> {
     return findIssuer(this.dataSource.manager, orgId);
   }
@@ -105,8 +106,8 @@ export class IssuerAdmin {
   }
 
   /**
-   * Releases the label of the organization. Its host name and its signing keys end with the commit,
-   * and AWS tokens come from the service's own issuer again.
+   * Releases the label of the organization. From the commit on, the service does not serve its host
+   * name and its signing keys any more, and AWS tokens come from the service's own issuer again.
    *
    * @throws DomainError not_found, admin_required
    */
@@ -130,8 +131,8 @@ export class IssuerAdmin {
     const key = await this.issuerKeys.newKey(admin.orgId, label);
     return this.#change(admin, async (tx) => {
       const current = await this.#found(tx, admin);
-      // While the key was generated, the organization has released the label and claimed another
-      // one.
+      // The label differs if the organization released its label and claimed another one while the
+      // key was generated.
       if (current.label !== label) throw noIssuer();
       const withdrawn = await (emergency ? this.#replace(tx, key) : this.#addNext(tx, key));
       const details = { label, kid: key.kid, emergency, withdrawn };

@@ -79,7 +79,8 @@ export interface NewToken {
 
 /**
  * The settings and the SCIM tokens of an organization, as its admins read and change them. After
- * the database has lost commits, admins also confirm secrets here.
+ * the database has lost commits, admins also confirm its SCIM tokens, API tokens and client secrets
+ * by this class.
  */
 @Injectable()
 export class OrganizationAdmin {
@@ -148,8 +149,8 @@ export class OrganizationAdmin {
   }
 
   /**
-   * Returns true if the organization never had a SCIM token, because its first token changes the
-   * membership setting to `scim_only`: sign-ins then create no members.
+   * Returns true if the organization never had a SCIM token. A page then warns that the first token
+   * changes the setting `membership` to `scim_only`, by which sign-ins create no members.
    */
   async isFirstToken({ orgId }: Admin): Promise<boolean> {
     return !(await hadScimToken(this.dataSource.manager, orgId));
@@ -215,8 +216,9 @@ export class OrganizationAdmin {
   /**
    * Revokes a SCIM token at once. If several requests revoke it, one succeeds.
    *
-   * API tokens that may rotate the revoked token may then rotate its replacement. If there is none,
-   * they may rotate the token that the revoked one replaced, as long as that one is valid.
+   * API tokens that may rotate the revoked token may then rotate its replacement. If there is no
+   * replacement, they may rotate the token that the revoked one replaced, as long as that token is
+   * valid.
    *
    * @throws DomainError admin_required; not_found for a token that is not, or no longer, a token of
    *   the organization
@@ -311,8 +313,8 @@ function assertMayCreate(valid: readonly ScimToken[], replaces: string | null): 
 }
 
 /**
- * Returns the id of the valid token that replaces a SCIM token. If there is none, it is the token
- * that the given one replaced, if that is valid. Undefined if there is neither.
+ * Returns the id of the valid token that replaces a SCIM token. If there is none, returns the id of
+ * the token that the given one replaced, if that token is valid; otherwise undefined.
  */
 async function otherOfRotation(
   tx: EntityManager,

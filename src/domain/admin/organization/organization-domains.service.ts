@@ -26,7 +26,7 @@ import {
   type OrganizationDomain,
 } from '#domain/organizations/domains/organization-domains.repository.js';
 
-/** The seconds after which a client may try again if the DNS did not respond. */
+/** The seconds after which a client may try again if the DNS gave no usable response. */
 const RETRY_AFTER = 30;
 
 /** An act of an admin on a domain of the organization. */
@@ -37,15 +37,16 @@ export interface DomainAct extends DomainChange {
 /** A domain, and the counts of the access that its removal would end. */
 export interface DomainPreview {
   readonly domain: OrganizationDomain;
-  /** True for the domain of the admin's own address, which the admin cannot remove. */
+  /** True for the domain of the admin's own e-mail address, which the admin cannot remove. */
   readonly isOwn: boolean;
   readonly ends: EndPreview;
 }
 
 /**
- * The acts of admins on the domains of their organization. A change first locks the row of the
- * domain, then the users, including the acting admin. An enrollment locks the domain before it
- * creates a user. So either the enrollment waits for the change, or the change sees the new user.
+ * The acts of admins on the domains of their organization. A proof or a removal first locks the
+ * name of the domain, then the users, including the acting admin. An enrollment also locks this
+ * name before it creates a user. So either the enrollment waits for the change, or the change sees
+ * the new user.
  */
 @Injectable()
 export class OrganizationDomains {
@@ -113,7 +114,7 @@ export class OrganizationDomains {
   }
 
   /**
-   * Removes a domain and ends the access of the users whose address is in the domain.
+   * Removes a domain and ends the access of the users whose e-mail address is in the domain.
    *
    * @returns the counts of what ended
    * @throws DomainError not_found, primary_domain, own_account, admin_required
@@ -125,8 +126,8 @@ export class OrganizationDomains {
 
   /**
    * Returns the token that the DNS record of a domain must contain. If the domain has none, the
-   * token is made now. That happens for a domain that the operator assigned, and for a primary
-   * domain from an earlier version of the service.
+   * token is made now. A domain has none if the operator once assigned it, or if an earlier version
+   * of the service made it as a primary domain.
    */
   async #tokenOf({ admin }: DomainAct, domain: string): Promise<string> {
     const own = { orgId: admin.orgId, domain };

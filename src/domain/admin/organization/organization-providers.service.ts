@@ -52,8 +52,8 @@ export interface ProviderAct {
 }
 
 /**
- * The result of the withdrawal of a provider: the users whose access ended, and the counts of what
- * ended.
+ * The result of the withdrawal of a provider: the number of users whose access ended, and the
+ * counts of what ended.
  */
 export interface Withdrawal {
   readonly users: number;
@@ -81,8 +81,8 @@ export class OrganizationProviders {
   ) {}
 
   /**
-   * Lists the providers that an organization accepts, the oldest first, and the configured
-   * providers.
+   * Lists the providers that an organization accepts, the oldest first, and all providers that the
+   * service has in its configuration.
    */
   async list({ orgId }: Admin): Promise<{
     readonly providers: readonly OrganizationProvider[];
@@ -173,8 +173,8 @@ export class OrganizationProviders {
       const members = await listBoundUsers(tx, orgId, provider);
       await this.users.lockMembers(tx, orgId, [admin.id, ...members]);
       await this.members.holdAdmin(tx, admin);
-      // The users are read again under the locks, because meanwhile a user may be removed, or bound
-      // to another provider.
+      // The users are read again under the locks, because before the locks a user may have been
+      // removed, or bound to another provider.
       const bound = await listBoundUsers(tx, orgId, provider);
       const alone = await withoutOtherProvider(tx, orgId, provider, bound);
       await this.#assertMayWithdraw(tx, admin, provider, alone);

@@ -46,9 +46,10 @@ interface Parts {
 
 /**
  * Replaces a SCIM token by a new one for a program. The API token of the program lists the SCIM
- * tokens that it may rotate, and then lists the new one. The new token ends no later than the API
- * token, and is valid no longer than the old one was made for. If the old token itself replaced a
- * valid one, that oldest token ends, so that at most two are valid.
+ * tokens that it may rotate; after the rotation it lists the new token in place of the old one. The
+ * new token ends no later than the API token, and is valid no longer than the old one was made for.
+ * If the old token itself replaced a valid one, that oldest token ends, so that at most two are
+ * valid.
  *
  * The locks have the order of an admin's acts: the maker of the API token, the organization, the
  * API token. So of several requests that rotate one SCIM token, one succeeds.
@@ -104,8 +105,8 @@ export async function rotateByProgram(
 }
 
 /**
- * Returns the note that a SCIM token ended, for the case that a failover of the database loses the
- * end. Without `endsAt` it ended at once.
+ * Returns the note that a SCIM token ended, so that the service can end the token again if a
+ * failover of the database loses the commit. Without `endsAt` the token ended at once.
  */
 function notedEnd(
   orgId: string,
@@ -120,7 +121,7 @@ function notedEnd(
  * replacements may be valid. API tokens that could rotate an ended token can then rotate the given
  * one.
  *
- * @returns the tokens that were valid until then
+ * @returns the tokens that this call ended
  */
 export async function endReplaced(
   tx: EntityManager,
@@ -133,9 +134,10 @@ export async function endReplaced(
 }
 
 /**
- * Returns the id of the SCIM token of a request, if the API token may rotate it.
+ * Returns the id of the SCIM token that a request names, if the API token may rotate that SCIM
+ * token.
  *
- * @throws DomainError token_rotated with the id of the present token, if the one of the request was
+ * @throws DomainError token_rotated, with the id of the present token, if the named token was
  *   rotated before; not_found for every other id
  */
 async function namedToken(

@@ -18,8 +18,9 @@ import { CertificateRevocation } from '#domain/ssh/certificate-revocation.reposi
 import { AttestedKeyRevocation } from '#domain/ssh/hardware-keys/attested-keys.repository.js';
 
 /**
- * A stand-in for the object that wakes the worker for queued GitHub tokens. A command that uses
- * this file has no worker, and the worker in the service reads the queue by itself.
+ * A stand-in for the object that wakes the worker for queued GitHub tokens. The code that uses this
+ * file has no such worker. The worker of the running service reads the queue every few seconds
+ * without being woken.
  */
 const ASLEEP = { wakeAfter: () => undefined };
 

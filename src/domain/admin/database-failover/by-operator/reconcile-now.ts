@@ -14,8 +14,8 @@ import { recordReport, withdrawConfirmation } from '../replicas.repository.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
- * The greatest value of SVC_SESSION_HOURS. The command uses it because it reads only the settings
- * of the database, and so does not know the real value.
+ * The greatest value of SVC_SESSION_HOURS. The command uses the greatest value because it reads
+ * only the settings for the database, and so does not know the configured one.
  */
 const LONGEST_SESSION_HOURS = 12;
 

@@ -3,10 +3,10 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { COMMIT_WITHIN } from '../replicas.repository.js';
 
 /**
- * Checks if a process of the service wrote its heartbeat (a regular sign of life) into the database
- * around a commit by the operator. `isSeen`: a process wrote one after the commit, so that it has
- * read the operator's audit events. `isRunning`: a process wrote one at most 30 seconds before the
- * commit, or later.
+ * Checks if a process of the service wrote its heartbeat (a time that it writes twice a second)
+ * into the database around a commit of the operator's command. `isSeen`: a process wrote one after
+ * the commit, so that it has read the operator's audit events. `isRunning`: a process wrote one at
+ * most 30 seconds before the commit, or later.
  *
  * @param committedAt the time that {@link commitTime} returned
  */
@@ -22,8 +22,9 @@ export async function findWitness(
 }
 
 /**
- * Returns a time that is after the commit of some audit events. Returns undefined if the commit
- * took so long that the processes of the service may miss the events.
+ * Returns the present time of the database. The caller has committed the given audit events, so the
+ * time is after their commit. Returns undefined if the commit took so long that the heartbeats of
+ * the service's processes may miss the events.
  */
 export async function commitTime(
   tx: EntityManager,

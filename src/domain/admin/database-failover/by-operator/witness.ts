@@ -4,7 +4,7 @@ import { commitTime, findWitness } from './witness.repository.js';
 
 /**
  * The longest wait for a heartbeat, and the pause between two reads, in milliseconds. A heartbeat
- * is the time that each process of the service regularly writes into the database.
+ * is a time that each process of the service writes into its row of the database twice a second.
  */
 const PATIENCE = 3_000;
 const POLL = 50;
@@ -12,7 +12,7 @@ const POLL = 50;
 /**
  * Waits until a process of the service has read audit events that the operator's command wrote.
  * From then on, the process notices if a failover of the database loses these events, and repeats
- * the acts.
+ * what the command did.
  *
  * @returns false if no process runs, or none has read the events within 3 s
  */

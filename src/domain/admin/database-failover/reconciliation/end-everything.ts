@@ -7,7 +7,10 @@ import type { DataSource, EntityManager } from '#platform/database/statements/ty
 import { ENDED_TABLES, waitForWriters } from './ended-tables.repository.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
-/** The reason and the author of the end of all access, which the revoked rows keep. */
+/**
+ * The values of `reason` and `revokedBy` in rows that are revoked because the database lost
+ * commits.
+ */
 export const LOST_COMMITS = {
   reason: 'database lost commits',
   revokedBy: 'reconciliation',
@@ -24,7 +27,8 @@ const WARN_EVERY = 10_000;
  * Each batch is a transaction of its own, and locks rows in the same order as the rest of the
  * service. If a run is killed, the next run ends the rest.
  *
- * @param dataSource of a server that may be unconfirmed, with a free connection in its pool
+ * @param dataSource of a server that may be unconfirmed, with a connection in its pool that is not
+ *   in use
  * @returns the numbers of the items that were valid
  */
 export async function endEverything(dataSource: DataSource, log: Logger): Promise<RevokedCounts> {

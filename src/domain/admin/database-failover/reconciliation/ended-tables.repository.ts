@@ -19,8 +19,9 @@ export const ENDED_TABLES = [
 
 /**
  * Waits for the transactions that are writing to a table, because they may still issue credentials.
- * They began while the server counted as confirmed; later statements find it unconfirmed and issue
- * nothing. Each wait locks one table only, so that no two waits block each other.
+ * These transactions began while the server counted as confirmed; later statements find the server
+ * unconfirmed and issue nothing. Each wait locks one table only, so that no two waits block each
+ * other.
  */
 export async function waitForWriters(
   tx: EntityManager,

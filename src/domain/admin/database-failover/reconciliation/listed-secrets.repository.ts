@@ -13,7 +13,7 @@ export interface ListedSecret {
   readonly secret: 'scim_token' | 'api_token' | 'client_secret';
   readonly secretId: string;
   readonly clientId: string | null;
-  /** The description of the SCIM token, or the name of the application. */
+  /** The description of the SCIM token, or the name of the API token or the application. */
   readonly name: string;
   readonly act: 'made' | 'ended';
   /** True if the database had lost the act that made or ended the secret. */
@@ -53,8 +53,8 @@ export async function listUnconfirmed(tx: EntityManager, orgId: string): Promise
 }
 
 /**
- * Records that an admin confirmed a secret, by one statement. Undefined if it is confirmed already,
- * or belongs to another organization.
+ * Records, by one statement, that an admin confirmed a secret. Returns undefined if the secret is
+ * confirmed already, or belongs to another organization.
  */
 export async function confirmSecret(
   tx: EntityManager,

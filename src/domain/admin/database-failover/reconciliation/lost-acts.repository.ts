@@ -3,7 +3,7 @@ import { newUuid } from '#platform/clock/random.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** Returns those ids of audit events that the database server lacks. */
+/** Returns those of the given ids of audit events that the database server lacks. */
 export async function findLost(
   tx: EntityManager,
   auditIds: readonly string[],
@@ -15,9 +15,9 @@ export async function findLost(
 }
 
 /**
- * Claims the acts of a lost audit event, so that only one process repeats them. Returns true for
- * exactly one caller, because the id of the event is the primary key of the claims. If the claim is
- * rolled back, the next caller can claim the acts.
+ * Claims for the caller the acts of an audit event that the database lost, so that only one process
+ * repeats them. Returns true for exactly one caller, because the id of the event is the primary key
+ * of the claims. If the claim is rolled back, the next caller can claim the acts.
  */
 export async function claimLost(tx: EntityManager, auditId: string): Promise<boolean> {
   const claimed = await sql<{ audit_id: string }>(tx)`
@@ -30,8 +30,8 @@ export async function claimLost(tx: EntityManager, auditId: string): Promise<boo
 
 /**
  * Adds a secret to the list that the admins of an organization must confirm after a loss of
- * commits. If the secret is on the list as not lost, and turns out to be lost, it must be confirmed
- * again.
+ * commits. If the secret is on the list already, as one whose act was not lost, and its act turns
+ * out to be lost, it must be confirmed again.
  */
 export async function listSecret(
   tx: EntityManager,
@@ -49,8 +49,9 @@ export async function listSecret(
 
 /**
  * Adds the secrets that were made or ended within the last hour, according to the audit log of this
- * server, to the list for admins. These acts were not lost. An API token that ended with the access
- * of its maker is not on the list, because an admin sees it on the page of the tokens.
+ * server, to the list for admins. The database has these acts, so they were not lost. An API token
+ * that ended with the access of its maker is not added, because an admin sees it on the page of the
+ * tokens.
  *
  * @returns the number of the secrets
  */
@@ -79,8 +80,8 @@ export async function listKeptSecrets(tx: EntityManager): Promise<number> {
 }
 
 /**
- * Returns true if a user still has a security key, after the lost removal of another key was
- * repeated.
+ * Returns true if a user has a security key. The caller has removed another key of the user again,
+ * because the database had lost the removal.
  */
 export async function hasKeyLeft(tx: EntityManager, userId: string): Promise<boolean> {
   const found = await sql<{ id: string }>(tx)`

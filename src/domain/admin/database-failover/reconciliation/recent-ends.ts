@@ -32,7 +32,10 @@ interface Remembered extends RecentEnd {
 @Injectable()
 export class RecentEnds implements OnModuleInit {
   readonly #security = new Logger('security');
-  /** The remembered acts by a running number, the oldest first. */
+  /**
+   * The remembered acts, the oldest first. The key is a number that rises by one with each audit
+   * event.
+   */
   readonly #remembered = new Map<number, Remembered>();
   #next = 0;
   #warnedAt = Number.NEGATIVE_INFINITY;

@@ -67,9 +67,9 @@ export async function redoAct(
 }
 
 /**
- * Ends a user again. Linked records end with the user, and so do members who signed in with an
- * address of this SCIM record (twins). The locks have the same order as in the lost act: the
- * directory of the organization, then users by id.
+ * Ends a user again. Linked records end with the user. If the user is a SCIM record, members who
+ * signed in with an e-mail address of this record (twins) end, too. The locks have the same order
+ * as in the lost act: the directory of the organization, then users by id.
  */
 async function endUser(
   tx: EntityManager,
@@ -157,8 +157,8 @@ async function removeKey(
 }
 
 /**
- * Takes the role of admin from a user again, because the server lost the first such act. The user
- * stays an admin if the organization would have no admin otherwise.
+ * Takes the role of admin from a user again, because the server lost the commit that took it. The
+ * user stays an admin if the organization would have no admin otherwise.
  */
 async function demote(
   tx: EntityManager,
@@ -223,8 +223,9 @@ async function removeReceiver(
 }
 
 /**
- * Ends a secret again that is valid on the server, because the server lost its end. If the secret
- * was to stay valid until a later time, that time becomes its expiry again.
+ * Ends a secret again, such as a SCIM token, that is valid on the server because the server lost
+ * the commit that ended it. If the secret was to stay valid until a later time, that time becomes
+ * its expiry again.
  */
 async function endSecret(
   tx: EntityManager,

@@ -23,14 +23,14 @@ export interface Redone {
 }
 
 /**
- * Repeats the acts of the last hour by which this process ended access, if the database server lost
- * them in a failover, in the order in which they were done. It also lists the secrets of the last
- * hour, such as SCIM tokens, because an admin has to confirm each before it works again. Each act
- * is a transaction of its own, and only one of several processes repeats it. If an act fails, a log
- * line under `security` names it, and the remaining acts are still repeated.
+ * Repeats, in their order, the acts of the last hour by which this process ended access, if the
+ * database server lost them in a failover. It also lists the secrets, such as SCIM tokens, that
+ * were made or ended in the last hour, because an admin must check and confirm each of them. Each
+ * act is a transaction of its own, and only one of several processes repeats it. If an act fails, a
+ * log line under `security` names it, and the remaining acts are still repeated.
  *
- * @param dataSource a pool with a free connection, which may be to a server that the service does
- *   not use yet
+ * @param dataSource a pool with a connection that is not in use. Its server may be one that the
+ *   service does not use yet
  * @throws the driver's error if the server becomes unreachable
  */
 export async function redo(dataSource: DataSource, ends: readonly RecentEnd[]): Promise<Redone> {
