@@ -28,7 +28,7 @@ export interface Row {
 
 /**
  * A row of a search. `matches` is false for an event that does not match the whole filter. `is_end`
- * marks the last event that the search checked in one index range before it gave up.
+ * is true for the last event that the search checked in one index range before it stopped there.
  */
 interface SearchedRow extends Row {
   matches: boolean;
@@ -45,7 +45,9 @@ export interface TimelineCount {
   /** The beginning of the first section. `hi` is the end of the last one. */
   readonly lo: Date;
   readonly hi: Date;
-  /** True if the log has more events before the first section. */
+  /**
+   * True if the search stopped before the first section, so that earlier events may be left out.
+   */
   readonly isCut: boolean;
 }
 
@@ -75,7 +77,8 @@ export const COLUMNS = `e.id, e.type, e.class, e.actor_id, e.subject_id, e.actor
 
 /**
  * Lists the matching events of an organization after a position, the newest first. If few events
- * match, the search stops after it has checked a fixed number of events that do not match.
+ * match, the search stops after it has checked a fixed number of events, and `end` is the last one
+ * that it checked.
  */
 export async function listAuditEvents(
   tx: EntityManager,
@@ -106,7 +109,7 @@ export async function findAuditEvent(
   return row && eventOf(row);
 }
 
-/** Counts the newest matching events of an organization by type and section of their time. */
+/** Counts the newest matching events of an organization, by type and by section of the timeline. */
 export async function countTimeline(
   tx: EntityManager,
   orgId: string,
@@ -119,9 +122,9 @@ export async function countTimeline(
 }
 
 /**
- * Lists the latest events of the keys of a user, the newest first. An event from before the
- * account existed, such as a refused key, is found by the e-mail address. The identity provider
- * of the user vouches for that address.
+ * Lists the latest events of the keys of a user, the newest first. An event from before the account
+ * existed, such as a refused key, is found by the user's e-mail address, for which the identity
+ * provider of the user vouches.
  */
 export function listKeyEvents(
   tx: EntityManager,

@@ -1,4 +1,7 @@
-/** The position of an event in the order of the log: its time to the microsecond, and its id. */
+/**
+ * The position of an event in the order of the log, which is sorted by time (to the microsecond)
+ * and id.
+ */
 export interface AuditPlace {
   /** The time of the event, as RFC 3339 in UTC. */
   readonly at: string;
@@ -19,13 +22,13 @@ export interface AuditKeys {
   readonly aaguids: readonly string[];
 }
 
-/** A filter of events: an event matches every field that is set. */
+/** A filter of events. It selects the events that match every field that is set. */
 export interface AuditFilter {
   readonly types?: readonly string[] | undefined;
   /**
-   * The people that an event must concern. An entry matches the actor, the subject, or an e-mail
-   * address in the details of the event. Addresses are needed because the log keeps events longer
-   * than users.
+   * The people that an event must concern. Each element must match the actor, the subject, or an
+   * e-mail address in the details of the event. E-mail addresses are needed because the log keeps
+   * an event longer than the service keeps its users.
    */
   readonly people?: readonly AuditPeople[] | undefined;
   /** The id of a client or application, or the name that it had at the time of the event. */
@@ -79,7 +82,8 @@ export interface AuditRow extends EventFacts {
 }
 
 /**
- * The page of the log that a search reads: the events after a position, at most `limit` of them.
+ * The page of the log that a search reads: at most `limit` events after a position, which are the
+ * next older ones.
  */
 export interface AuditRange {
   readonly after: AuditPlace | undefined;

@@ -17,8 +17,8 @@ export const AUDIT_KINDS = {
 export type AuditKind = keyof typeof AUDIT_KINDS;
 
 /**
- * The kinds of the event types that the class or the beginning of the name would put into a wrong
- * kind.
+ * The kinds of those event types for which {@link KIND_OF_PREFIX} and {@link KIND_OF_CLASS} would
+ * give a wrong kind.
  */
 const KIND_OF: Partial<Record<AuditType, AuditKind>> = {
   login_failed: 'refusals',
@@ -55,8 +55,8 @@ const KIND_OF_PREFIX: readonly (readonly [prefix: string, kind: AuditKind])[] = 
 ];
 
 /**
- * Returns the kind of an event type. For a type that this version does not know, the class of the
- * event decides.
+ * Returns the kind of an event type. For a type that this version does not know, the beginning of
+ * its name or the class of the event decides.
  */
 export function kindOf(type: string, ofClass?: string): AuditKind {
   const known = AUDIT_TYPES.find((each) => each === type);
@@ -79,9 +79,9 @@ export const TYPES_OF_KIND: ReadonlyMap<AuditKind, readonly AuditType[]> = new M
 const NOTICED_TYPES: readonly AuditType[] = Object.keys(NOTICED) as NoticedType[];
 
 /**
- * Further groups of event types that a search offers. `access` has the events by which a user got
- * in to an account or a target. `notices` has the events of which the service tells the people
- * concerned. `changes` has the acts of admins.
+ * Further groups of event types that a search offers. `access` has the events by which a user
+ * logged in or got access to a target. `notices` has the events of which the service notifies the
+ * people concerned. `changes` has the acts of admins.
  */
 const GROUPS = {
   notices: ['enrollment', ...NOTICED_TYPES],

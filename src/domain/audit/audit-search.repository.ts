@@ -9,7 +9,7 @@ import {
   ON_A_DAY,
 } from './search-keys.js';
 
-/** A place: a part of the audit log that one index returns in the order of time. */
+/** A place: a part of the audit log that one index finds, in most cases in the order of time. */
 interface Place {
   /** The conditions that the index serves. */
   readonly where: string;
@@ -19,8 +19,8 @@ interface Place {
    */
   readonly each?: string;
   /**
-   * False if the index is not in the order of time. All events of the place are then read and
-   * sorted, because they are few.
+   * False if the index does not return the events in the order of time. All events of the place are
+   * then read and sorted, because they are few.
    */
   readonly isOrdered?: false;
 }
@@ -48,8 +48,8 @@ export const SEARCH_BOUNDS = {
    */
   lookBack: 10_000,
   /**
-   * The most events of an IP network that are read and sorted. If a network has more, a search
-   * through all events in the order of time finds some soon enough.
+   * The most events of an IP network that are read and sorted. If a network has more events, they
+   * are frequent enough that a search through all events in the order of time soon finds some.
    */
   fewOfNetwork: 5_000,
 };
@@ -68,8 +68,8 @@ class Values {
 
 /**
  * Builds the statement of a search. The first field of the filter finds events by its indexes. The
- * other fields are checked for at most `lookBack` of these events in each place, and a row with
- * `is_end` is the last one.
+ * other fields are checked for at most `lookBack` of these events in each place. The last of these
+ * is returned with `is_end` true, even if it does not match.
  *
  * @param columns the columns of an event `e`
  * @param isRareNetwork true if the network of the filter has at most `fewOfNetwork` events
@@ -100,8 +100,8 @@ export function searchStatement(
 /**
  * Builds the statement that counts the events of a search by type and by section of its time. It
  * reads at most `most` events, and the first section begins where the reading stopped. The
- * statement computes times as floating-point numbers, because `extract` would compute with
- * decimals.
+ * statement computes times as floating-point numbers by `date_part`, because `extract` returns
+ * decimal numbers, with which PostgreSQL computes more slowly.
  *
  * @param now the end of the last section if the filter has none
  */
@@ -122,8 +122,8 @@ export function timelineStatement(
   });
   const from = values.bind(filter.from ?? null);
   const to = values.bind(filter.to !== undefined && filter.to < now ? filter.to : now);
-  // An event can be in several places, and can match several values of one place. It must be
-  // counted once.
+  // An event can be found in several places (index ranges), and by several values of one place. It
+  // must be counted once.
   const isOnce = places.length === 1 && places[0]?.each === undefined;
   const text = `
     WITH scanned AS MATERIALIZED (
@@ -144,8 +144,8 @@ export function timelineStatement(
 }
 
 /**
- * Plans a search: returns the places of its first field, the conditions of the other fields, and
- * the range of time.
+ * Plans a search: returns the places (index ranges) of its first field, the conditions of the other
+ * fields, and the range of time.
  */
 function planOf(
   values: Values,
@@ -184,8 +184,8 @@ function listsOf({ types, people, keys }: AuditFilter, { places }: Criterion): n
 }
 
 /**
- * Lists the fields of the filter that are set. The field that probably leaves the fewest events
- * comes first, because its indexes find the events.
+ * Lists the fields of the filter that are set. The field that probably matches the fewest events
+ * comes first, because the search finds the events by the indexes of the first field.
  */
 function criteriaOf(values: Values, filter: AuditFilter, isRareNetwork: boolean): Criterion[] {
   const { requestId, people = [], keys, network, client, types, target } = filter;
@@ -266,8 +266,8 @@ function networkCriterion(
 }
 
 /**
- * Returns the condition that the address of an event is in a network, as a range of addresses,
- * which the index on addresses serves.
+ * Returns the SQL condition that the IP address of an event is in a network. It is written as a
+ * range of IP addresses, because the index on IP addresses serves a range.
  */
 function ofNetwork(network: string, bits: number): string {
   return `${OF_ADDRESSES} AND e.ip >= set_masklen(network(${network})::inet, ${bits})
@@ -303,9 +303,9 @@ function clientCriterion({ bind }: Values, client: string): Criterion {
 }
 
 /**
- * Makes the condition that an event is about a target. It compares the name at that time, and the
- * client, role or owner for which a credential was issued. It also compares SSH principals and
- * groups of hosts. A role is also found by its present name.
+ * Makes the condition that an event is about a target. It compares the name of the target at the
+ * time of the event, and the client, role or owner for which a credential was issued. It also
+ * compares SSH principals and groups of hosts. A role is also found by its present name.
  */
 function targetCriterion({ bind }: Values, target: string): Criterion {
   const text = `${bind(target)}::text`;
@@ -320,8 +320,8 @@ function targetCriterion({ bind }: Values, target: string): Criterion {
     `lower(e.details ->> 'owner') = lower(${text})`,
     `(e.details ->> 'role_arn' IN ${roles} OR e.details #>> '{target,kind}' = 'aws_role' AND e.details #>> '{target,name}' IN ${roles})`,
     `e.type = 'access_refused' AND e.details -> 'host_groups' ? lower(${text})`,
-    // Events of earlier versions name only the host, and not its groups, so the host is compared
-    // with the present groups.
+    // Events that an earlier version of the service wrote name only the host, and not its groups.
+    // So the host is compared with the present groups.
     `CASE WHEN e.type = 'access_refused' AND e.details #>> '{target,kind}' = 'host_group' AND NOT e.details ? 'host_groups'
        THEN EXISTS (SELECT FROM access_targets t WHERE t.org_id = $1 AND t.kind = 'host_group'
          AND t.name = lower(${text}) AND matches_host(t.hosts, e.details #>> '{target,name}')) END`,
@@ -338,7 +338,9 @@ function typesCriterion({ bind }: Values, types: readonly string[]): Criterion {
   return { places: [place], condition: `e.type = ANY (${all})` };
 }
 
-/** Returns the SQL that reads the newest events of a place and numbers them from 1. */
+/**
+ * Returns the SQL that reads the newest events of a place (an index range) and numbers them from 1.
+ */
 function scanOf(place: Place, where: string, most: number): string {
   const number = 'row_number() OVER (ORDER BY e.created_at DESC, e.id DESC) AS n';
   return `SELECT e.*, ${number} ${fromPlace(place, where)} ${NEWEST_FIRST} LIMIT ${most}`;
@@ -346,7 +348,8 @@ function scanOf(place: Place, where: string, most: number): string {
 
 /**
  * Returns the `FROM` clause of a place. `OFFSET 0` stops the planner from merging the queries.
- * Otherwise it could choose an index that has the order of time but does not serve the condition.
+ * Otherwise the planner could choose an index that has the order of time but does not serve the
+ * condition.
  */
 function fromPlace({ isOrdered }: Place, where: string): string {
   return isOrdered === false

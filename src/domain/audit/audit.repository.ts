@@ -35,7 +35,7 @@ export interface AuditRecord {
   readonly details?: object | SqlFragment;
   /**
    * The e-mail addresses of actor and subject and the name of the client, if the statement has read
-   * them already. For missing ones a trigger looks them up, row by row.
+   * them already. If one is missing, a trigger looks it up for each row.
    */
   readonly actorEmail?: SqlFragment;
   readonly subjectEmail?: SqlFragment;
@@ -44,8 +44,8 @@ export interface AuditRecord {
 
 /**
  * Writes the `INSERT` of audit rows, for use as a statement or in a `WITH`. It is the only `INSERT`
- * of the audit log in the product, and it knows the class of each type. The statement returns the
- * ids of the rows as `recorded`, so that the process remembers what it committed.
+ * of the audit log in the product, and it adds the class of the type. The statement returns the ids
+ * of the rows as `recorded`, so that the process remembers what it committed.
  *
  *     WITH changed AS (UPDATE … RETURNING id), audited AS (${recordAudit({ … },
  *     fragment`FROM changed`)}) SELECT id, ${RECORDED} FROM changed
@@ -74,8 +74,9 @@ export const RECORDED = fragment`(SELECT array_agg(recorded) FROM audited) AS re
 
 /**
  * The SQL of the epoch of a new row. A new epoch begins when a failover or a restore may have lost
- * rows, so that readers of the log notice. On a start of PostgreSQL that is not confirmed,
- * `audit_epoch_of_unconfirmed` lets only the connections that confirm it write.
+ * rows, so that readers of the log notice. If the present start of PostgreSQL is not confirmed,
+ * `audit_epoch_of_unconfirmed` raises an error, except on the connections of the processes that
+ * confirm it.
  */
 const EPOCH = fragment`coalesce(
   (SELECT d.epoch FROM database_identity d WHERE d.started_at = pg_postmaster_start_time()), audit_epoch_of_unconfirmed())`;
@@ -113,9 +114,9 @@ function detailsColumn(details: object | SqlFragment): SqlFragment {
 }
 
 /**
- * Returns the condition that no event of this type about this subject was recorded in the last
- * seconds. The class and the statement time are tested as well, only because PostgreSQL can then
- * skip partitions that have no such event.
+ * Returns the condition that no event of the type and about the subject of the given event was
+ * recorded in the last `seconds`. It also tests the class and the statement time, only because
+ * PostgreSQL can then skip partitions that have no such event.
  */
 function unlessSince({ type, subjectId }: AuditEvent, seconds: number): SqlFragment {
   const ofClass = new SqlFragment([`e.class = '${AUDIT_CLASS[type]}'`], []);
@@ -141,8 +142,8 @@ export class AuditLog {
   }
 
   /**
-   * Records an event in the transaction of the change, and writes notices to the people who must
-   * know of it.
+   * Records an event in the transaction of the change, and writes a notice for each person who must
+   * know of the event.
    *
    * @param atMostEvery the seconds in which one event of this type about one subject is enough; by
    *   default every event is recorded

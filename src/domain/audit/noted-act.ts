@@ -1,7 +1,7 @@
 /**
  * An act on access or on a secret that a process remembers after the commit. If a failover of the
- * database loses the commit, the service ends the access again, or lists the secret for the admins.
- * `user_activated` only cancels the memory of a deactivation.
+ * database loses the commit, the service ends the access again, or lists the secret for the admins
+ * to check. `user_activated` only makes the process forget an earlier deactivation of the user.
  */
 export type NotedAct =
   | {

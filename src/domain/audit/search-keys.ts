@@ -37,7 +37,10 @@ export const OTHER = new SqlFragment([IS_OTHER], []);
  */
 export const OF_ORGANIZATION = 'e.org_id IS NOT DISTINCT FROM $1';
 
-/** Returns the SQL of the hash (8 bytes) of a text and an organization, as the indexes store it. */
+/**
+ * Returns the SQL of the hash (8 bytes) of a text together with the id of an organization, as the
+ * indexes store it.
+ */
 function key(text: string, orgId: string): string {
   return `hashtextextended(${text}, uuid_hash_extended(${orgId}, 0))`;
 }
@@ -58,8 +61,8 @@ export function hasText(column: 'type' | 'subject_email' | 'request_id', value: 
 export const OF_ADDRESSES = `uuid_hash_extended(e.org_id, 0) = uuid_hash_extended($1::uuid, 0) AND ${OF_ORGANIZATION}`;
 
 /**
- * The condition that an event is of a day since the first event of the organization `$1`, which is
- * always true. It is needed because the index of requests begins with the day, and PostgreSQL
+ * The condition that the day of an event is not before the first event of the organization `$1`. It
+ * is always true. It is needed because the index of requests begins with the day, and PostgreSQL
  * before version 18 cannot skip from day to day by itself.
  */
 export const ON_A_DAY = `(e.created_at AT TIME ZONE 'UTC')::date = ANY (ARRAY(

@@ -15,7 +15,7 @@ const FETCHED = 1_000;
 
 /**
  * The SQL of an event as JSON text. `epoch` and `xid` are strings, because they can be larger than
- * the integers of JavaScript.
+ * JavaScript represents exactly.
  */
 const EVENT = `json_build_object('id', e.id, 'type', e.type, 'class', e.class, 'actor_id', e.actor_id, 'subject_id', e.subject_id,
   'org_id', e.org_id, 'request_id', e.request_id, 'ip', host(e.ip), 'user_agent', e.user_agent, 'details', e.details,
@@ -31,7 +31,8 @@ export async function isOver(tx: EntityManager, { month }: ClassMonth): Promise<
 
 /**
  * Takes the lock of the clean-up until the end of the transaction, so that no clean-up deletes
- * events meanwhile. Returns false if a clean-up is running.
+ * events meanwhile. Returns false if a clean-up, or another program that reads a month, has the
+ * lock.
  */
 export async function keepEvents(tx: EntityManager): Promise<boolean> {
   const [row] = await sql<{ taken: boolean }>(tx)`
@@ -50,7 +51,8 @@ export async function* readMonth(
   { epoch, xid, id }: FeedPlace,
 ): AsyncGenerator<string> {
   await tx.query('SET LOCAL statement_timeout = 0');
-  // Between two readings the transaction is idle, for as long as the object store takes for a part.
+  // Between two FETCH statements the transaction is idle, for as long as the object store takes to
+  // receive a part of the file.
   await tx.query('SET LOCAL idle_in_transaction_session_timeout = 0');
   await tx.query(
     `DECLARE archived NO SCROLL CURSOR FOR SELECT ${EVENT} AS line FROM audit_events e

@@ -9,7 +9,7 @@ import type { AuditRow } from '../audit-filter.js';
  * the id of the writing transaction (`xid`), and the id of the event.
  *
  * A new epoch begins when a failover or a restore may have lost events. The numbers are texts,
- * because they can be larger than the integers of JavaScript.
+ * because they can be larger than JavaScript represents exactly.
  */
 export interface FeedPlace {
   readonly epoch: string;
@@ -28,9 +28,9 @@ const NO_ID = '00000000-0000-0000-0000-000000000000';
 export const FIRST_PLACE: FeedPlace = { epoch: '0', xid: '0', id: NO_ID };
 
 /**
- * The SQL condition that an event `e` may appear in the feed, because no event can appear before it
- * later. That is so if its transaction is below the xmin of the snapshot, as no such transaction is
- * still open.
+ * The SQL condition that an event `e` may appear in the feed, because no later commit can put an
+ * event before it. That is so if the id of its transaction is below the xmin of the snapshot: the
+ * lowest id of a transaction that is still open.
  *
  * Epochs before `xids_since` come from a restored dump. Their transactions were those of another
  * cluster, so none of them is open.
@@ -41,7 +41,8 @@ const IS_SETTLED = fragment`e.epoch <= (SELECT d.epoch FROM database_identity d)
 /**
  * The SQL condition that an event `e` is not in the feed yet. An older transaction may still be
  * open and commit an event before it. An event of a later epoch was not written by the service, and
- * the feed never shows it, so that it waits until an admin is told.
+ * the feed never shows it. It counts as waiting, so that the warning of a long delay makes it
+ * known.
  */
 const IS_WAITING = fragment`(e.epoch, e.xid) >= (
   (SELECT d.epoch FROM database_identity d), pg_snapshot_xmin(pg_current_snapshot()))`;
@@ -81,8 +82,8 @@ export async function endOfFeed(tx: EntityManager, orgId: string): Promise<FeedP
 
 /**
  * Returns the position from which a reader must go on if this database never had the position of
- * the reader. That happens after a failover lost events, or after a backup was restored. Undefined
- * if the reader may go on from its own position.
+ * the reader. That happens after a failover lost events, or after a backup was restored. Returns
+ * undefined if the reader may go on from its own position.
  *
  * A prepared transaction can commit an event of an epoch that has ended, after the recorded last
  * position of the epoch. So a reader may also go on from an event of the organization that exists.
@@ -115,9 +116,10 @@ export async function restartOfFeed(
 }
 
 /**
- * Locks the audit log until the end of the transaction, and before that waits at most 20 seconds
- * for the open transactions that write events. The caller ends the epoch of the feed, and an event
- * that such a transaction writes later would have the ended epoch.
+ * Waits at most 20 seconds until no other transaction that writes events is open, and then locks
+ * the audit log until the end of the transaction. If the wait was too long, nothing is locked. The
+ * caller ends the epoch of the feed, and an event that an older transaction commits later would
+ * have the ended epoch.
  */
 export async function holdAuditWriters(tx: EntityManager): Promise<void> {
   await sql(tx)`SELECT hold_audit_writers()`;

@@ -6,8 +6,8 @@ import { observeGauges } from '#platform/telemetry/gauges/gauges.js';
 import { feedDelay } from './audit-feed.repository.js';
 
 /**
- * Milliseconds between two reads of the delay: how long the oldest event waits to appear in the
- * feed.
+ * Milliseconds between two reads of the delay: the time for which the oldest event has waited to
+ * appear in the feed.
  */
 const INTERVAL = 30_000;
 
@@ -25,9 +25,9 @@ const GAUGES = {
 } as const;
 
 /**
- * Reads twice a minute how long the oldest audit event waits to appear in the feed. OTLP exports
- * this delay. A long one is logged as a warning under `security`, because an open transaction then
- * hides later events from the readers of the feed.
+ * Reads twice a minute how long the oldest audit event waits to appear in the feed. The delay is
+ * exported as a metric by OTLP. A long delay is logged as a warning under `security`, because an
+ * open transaction then hides later events from the readers of the feed.
  */
 export class FeedWatch {
   readonly #security = new Logger('security');

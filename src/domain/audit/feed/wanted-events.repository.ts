@@ -6,8 +6,8 @@ import { COLUMNS, eventOf, type Row } from '../audit-events.repository.js';
 import type { FeedPlace, FeedRow } from './audit-feed.repository.js';
 
 /**
- * The types of events that every event receiver gets, also if it does not select them. So an admin
- * cannot change the receivers without a trace in the log that the receivers get.
+ * The types of events that every event receiver gets, even if it does not select them. So the
+ * readers of a receiver see every change of the receivers by an admin.
  */
 export const ALWAYS_WANTED: readonly AuditType[] = [
   'event_receiver_created',
@@ -37,7 +37,8 @@ export interface PassedEvents {
   /** The position after which the reader goes on; undefined if the feed has no further event. */
   readonly end: FeedPlace | undefined;
   /**
-   * True if the reader went through as many events as it may at once, so that there may be more.
+   * True if the reader went through the largest number of events that one call allows, so that
+   * there may be more.
    */
   readonly isFull: boolean;
 }
@@ -56,8 +57,8 @@ const PLACED = fragment`${new SqlFragment([COLUMNS], [])}, e.epoch::text AS epoc
 
 /**
  * Goes through the next events of an organization in the order of the feed, and returns those that
- * a reader wants. The other events are not sent by the database, except for the last one, which
- * shows how far the reader came.
+ * a reader wants. The database sends no other events, except for the last one that it went through,
+ * whose position shows how far the reader came.
  *
  * @param most the largest number of events that the reader goes through
  * @param limit the largest number of events that are returned; if more are wanted, `end` is the

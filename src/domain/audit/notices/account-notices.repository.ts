@@ -6,7 +6,7 @@ import { NOTICED, type NoticedType } from './noticed-types.js';
 /** The most notices that a page shows, the newest first. */
 export const MOST_SHOWN = 20;
 
-/** The days for which a notice is kept if its reader never dismisses it. */
+/** The days for which a notice is kept if the user never dismisses it. */
 export const NOTICE_DAYS = 90;
 
 /** The facts of an audit event from which notices to people are made. */
@@ -30,8 +30,8 @@ export interface AccountNotice {
   readonly actorId: string | null;
   readonly subjectId: string | null;
   /**
-   * The e-mail addresses of both at the time of the event. For a program, `actor` names its API
-   * token.
+   * The e-mail addresses of the person who acted and of the person concerned, at the time of the
+   * event. If a program acted, `actor` names its API token.
    */
   readonly actor: string | null;
   readonly subject: string | null;
@@ -40,9 +40,9 @@ export interface AccountNotice {
 }
 
 /**
- * Writes a notice of an event for each person who must know of it. One is left out: the first
- * person of an organization, who became its admin by the own sign-in, gets no notice of that. No
- * row of a user is locked.
+ * Writes a notice of an event for each person who must know of the event. There is one exception:
+ * the first person of an organization, who became its admin by the own sign-in, gets no notice of
+ * that promotion. No row of a user is locked.
  */
 export async function notePeople(tx: EntityManager, event: NoticedEvent): Promise<void> {
   const { type, auditId, actorId, subjectId, orgId, name = null, program } = event;
@@ -60,7 +60,7 @@ export async function notePeople(tx: EntityManager, event: NoticedEvent): Promis
     WHERE NOT (${type} = 'admin_promote' AND h.id = ${subjectId}::uuid AND h.id IS NOT DISTINCT FROM ${actorId}::uuid)`;
 }
 
-/** Returns the SQL of the present address of a user. */
+/** Returns the SQL of the present e-mail address of a user. */
 function addressOf(userId: string | null): SqlFragment {
   return fragment`(SELECT p.email FROM users p WHERE p.id = ${userId}::uuid)`;
 }

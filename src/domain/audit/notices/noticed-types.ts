@@ -1,7 +1,8 @@
 /**
- * The types of audit events of which the service tells people, and which people. `subject` is the
- * person with the changed account. `admins` are all admins of the organization. The admin who acted
- * is included, because a thief may have acted in a stolen session of that admin.
+ * The types of audit events of which the service notifies people, each with the people who are
+ * notified. `subject` is the person with the changed account. `admins` are all admins of the
+ * organization. The admin who acted is included, because a thief may have acted in a stolen session
+ * of that admin.
  */
 export const NOTICED = {
   key_registered: ['subject'],
@@ -17,23 +18,23 @@ export const NOTICED = {
   event_receiver_secret_rotated: ['admins'],
 } as const satisfies Record<string, readonly ('subject' | 'admins')[]>;
 
-/** A type of events of which the service tells people. */
+/** A type of events of which the service notifies people. */
 export type NoticedType = keyof typeof NOTICED;
 
 /**
- * The properties of an event receiver, such as its address, of which a change is told. A change of
- * the name alone is not told.
+ * The properties of an event receiver, such as its URL. People are notified if one of these
+ * changes, and not if only the name of the receiver changes.
  */
 const TOLD_CHANGES: ReadonlySet<unknown> = new Set(['url', 'types', 'header', 'status']);
 
-/** Returns true for a type of events of which the service tells people. */
+/** Returns true for a type of events of which the service notifies people. */
 export function isNoticed(type: string): type is NoticedType {
   return type in NOTICED;
 }
 
 /**
- * Returns true if the service tells people of an event of a noticed type. For the change of an
- * event receiver, the details decide.
+ * Returns true if the service notifies people of an event of one of these types. For the change of
+ * an event receiver, the details decide.
  */
 export function isTold(
   type: NoticedType,

@@ -7,8 +7,8 @@ const FOLDER = 'audit-checkpoints';
 const DAY = 86_400_000;
 
 /**
- * The copies of signed checkpoints in an object store that refuses to change or delete them for
- * some days. So a checkpoint that the database lost can be found again.
+ * The copies of signed checkpoints in an object store, which for some days lets no program change
+ * or delete them. So a checkpoint that the database lost can be found again.
  */
 export class CheckpointStore {
   constructor(
@@ -16,7 +16,7 @@ export class CheckpointStore {
     private readonly retentionDays: number,
   ) {}
 
-  /** Opens the bucket of the configuration; undefined if none is configured. */
+  /** Opens the bucket that the configuration names for checkpoints; undefined if it names none. */
   static async open({
     auditSeal: { bucket, retentionDays },
     objectStore,
@@ -38,8 +38,8 @@ export class CheckpointStore {
   }
 
   /**
-   * Returns the signed text of the checkpoint with the most leaves, among those of the same tree
-   * that are larger than `last`. Undefined if the store has none.
+   * Returns the signed text of the largest checkpoint of the same tree and epoch as `last`, if it
+   * is larger than `last`. Otherwise returns undefined.
    */
   async after(last: Omit<Checkpoint, 'note'>): Promise<string | undefined> {
     const prefix = `${last.tree}/${last.epoch}/`;
@@ -53,7 +53,7 @@ export class CheckpointStore {
 
   /**
    * Returns the signed text of the checkpoint with the most leaves in the last epoch of a tree.
-   * Undefined if the store has none of the tree.
+   * Returns undefined if the store has none of the tree.
    */
   async newest(tree: string): Promise<string | undefined> {
     const prefix = `${tree}/`;
@@ -63,7 +63,8 @@ export class CheckpointStore {
       const [, found] = /^[^/]+\/(\d{1,18})\/\d{15}$/.exec(name ?? '') ?? [];
       if (name === undefined) break;
       if (found !== undefined && BigInt(found) > (epoch ?? -1n)) epoch = BigInt(found);
-      // Of each epoch one name is read: a tilde sorts after every size.
+      // Only one name of each epoch is read. The next read begins at a tilde, which sorts after
+      // every size of this epoch.
       const next = `${prefix}${found ?? ''}/~`;
       after = found !== undefined && next > after ? next : name;
     }
@@ -72,8 +73,9 @@ export class CheckpointStore {
 }
 
 /**
- * Returns the address of the object store for checkpoints and archives. It is that of the
- * configuration document if the document has a bucket, or else the one that the AWS SDK finds.
+ * Returns the region and the endpoint of the object store for checkpoints and archives. If the
+ * configuration document of the service is in a bucket, they are those of its object store;
+ * otherwise the AWS SDK chooses them.
  */
 export function serverOf(
   { bucket, region, endpoint }: Config['objectStore'],

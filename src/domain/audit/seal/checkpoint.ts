@@ -22,7 +22,7 @@ export interface TreeHead {
   readonly at: Date;
 }
 
-/** The key that signs checkpoints, with the name of this service in them. */
+/** The key that signs checkpoints, and the name under which it signs. */
 export interface SealKey {
   readonly signer: Signer;
   /** The name of the key, such as `login.example.com/audit`. */

@@ -29,9 +29,9 @@ export interface Checkpoint {
 }
 
 /**
- * Takes the next round of sealing for this process. Returns false if another process has begun one,
- * or has continued one, within the given seconds. If the clock was set back, a round can be taken
- * at once.
+ * Takes the next round of sealing for this process. Returns false if another process has begun a
+ * round, or has renewed its claim on one, within the given seconds. If the clock was set back, this
+ * process can take the round without that wait.
  */
 export async function takeRound(tx: EntityManager, seconds: number): Promise<boolean> {
   const taken = await sql(tx)`
@@ -50,8 +50,8 @@ export async function keepRound(tx: EntityManager): Promise<void> {
 }
 
 /**
- * Lists the trees of the present epoch that have grown since their last checkpoints. None are
- * listed on a database server that is not confirmed after its start.
+ * Lists the trees of the present epoch that have grown since their last checkpoints. On a database
+ * server that is not confirmed after its start, no tree is listed.
  */
 export async function listGrown(
   tx: EntityManager,
@@ -80,8 +80,9 @@ export async function listGrown(
 }
 
 /**
- * Returns the last checkpoint of the newest tree of an organization or of the deployment, if the
- * present epoch has not begun its tree yet. Without any tree its epoch is undefined.
+ * Returns the epoch of the newest tree with the id `tree`, and the size of its last checkpoint, if
+ * the present epoch has not begun such a tree yet. If there is no such tree at all, the epoch is
+ * undefined and the size 0.
  *
  * @returns undefined if the present epoch has a tree
  */
@@ -99,8 +100,8 @@ export async function endedTree(
 }
 
 /**
- * Stores a checkpoint. Returns false, and stores nothing, if the tree has one of the same size or
- * larger.
+ * Stores a checkpoint. Returns false, and stores nothing, if the tree has a checkpoint of the same
+ * size or a larger one.
  */
 export async function recordCheckpoint(
   tx: EntityManager,
@@ -175,8 +176,8 @@ export async function newestCheckpoint(
 }
 
 /**
- * Lists the subtree hashes that belong to the checkpoints of a tree with at least `least` and at
- * most `most` leaves.
+ * Lists, for each checkpoint of a tree with at least `least` and at most `most` leaves, the hashes
+ * of its largest complete subtrees.
  */
 export async function listRanges(
   tx: EntityManager,

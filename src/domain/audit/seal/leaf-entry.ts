@@ -47,7 +47,7 @@ export function readEntry(entry: Buffer): LeafEntry {
   };
 }
 
-/** Divides bytes into the entries of which they consist. */
+/** Divides bytes into leaf entries of {@link ENTRY_BYTES} each. */
 export function entriesOf(bytes: Buffer): Buffer[] {
   return Array.from({ length: bytes.length / ENTRY_BYTES }, (_, n) =>
     bytes.subarray(n * ENTRY_BYTES, (n + 1) * ENTRY_BYTES),
@@ -55,8 +55,8 @@ export function entriesOf(bytes: Buffer): Buffer[] {
 }
 
 /**
- * The SQL of the first byte of an event `e` in its leaf of the Merkle tree. The byte names the
- * class of the event; 0xff is a class that this version does not know.
+ * The SQL of the first byte of the leaf entry of an event `e`. The byte names the class of the
+ * event; 0xff is a class that this version does not know.
  */
 export const KIND_BY_CLASS = `CASE e.class ${CLASSES.map(
   (name, n) => `WHEN '${name}' THEN '\\x0${n + 1}'::bytea`,

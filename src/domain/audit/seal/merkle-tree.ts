@@ -13,7 +13,7 @@ export function leafHash(entry: Buffer): Buffer {
   return hash('sha256', bytes, 'buffer');
 }
 
-/** Returns the hash of a node of the tree from those of its two children (RFC 9162 §2.1.1). */
+/** Returns the hash of a node of the tree from the hashes of its two children (RFC 9162 §2.1.1). */
 export function innerHash(left: Buffer, right: Buffer): Buffer {
   left.copy(INNER, 1);
   right.copy(INNER, 1 + HASH_BYTES);
@@ -43,7 +43,7 @@ export class MerkleRange {
   readonly #hashes: Buffer[];
 
   /**
-   * Continues a tree of `count` leaves; without arguments it is empty.
+   * Continues a tree of `count` leaves; without arguments the tree is empty.
    *
    * @param bytes the hashes of the subtrees, the largest first, as {@link bytes} returned them
    */

@@ -24,7 +24,7 @@ type SealConfig = Pick<Config, 'auditSeal' | 'secrets'> & {
  * old checkpoints after the key was replaced.
  *
  * Returns undefined if neither the present nor the previous root secret decrypts the stored key.
- * This process then seals nothing and logs it. It still starts, because people need their
+ * The process then logs a warning and seals nothing. It still starts, because people need their
  * credentials even without the seal.
  */
 export async function openSealKey(
@@ -77,8 +77,8 @@ async function storedKey(
 }
 
 /**
- * Makes a key and stores it encrypted, and returns the encrypted key that is in the database then.
- * That is another key if another process stored one first.
+ * Makes a key and stores it encrypted. If another process stored a key first, that key stays.
+ * Returns the encrypted key that is in the database afterwards.
  */
 async function makeKey(
   secrets: SealConfig['secrets'],

@@ -51,7 +51,9 @@ export interface RowText {
 /** Returns the organization of a Merkle tree; null for the tree of events without one. */
 const orgOf = (tree: string): string | null => (tree === DEPLOYMENT ? null : tree);
 
-/** Returns the SQL of the events of a tree after a position in the feed, in its order. */
+/**
+ * Returns the SQL of the events of a tree after a position in the feed, in the order of the feed.
+ */
 function feedOf(tree: string, { epoch, xid, id }: FeedPlace, limit: number): SqlFragment {
   const place = fragment`${epoch}::bigint, ${xid}::xid8, ${id}::uuid, ${limit}::int`;
   const org = orgOf(tree);
@@ -83,7 +85,7 @@ export async function readEntries(
 
 /**
  * Lists the events of a tree after one position and up to another, in their order. It also lists
- * events that were inserted later and that no leaf has.
+ * events that were inserted after the sealing, so that no leaf is about them.
  */
 export function listRowTexts(
   tx: EntityManager,
@@ -100,8 +102,8 @@ export function listRowTexts(
 }
 
 /**
- * Lists at most `limit` events of a tree that the feed never shows, because their position is not
- * after the first one, or their epoch is after the present one.
+ * Lists at most `limit` events of a tree that the feed never shows. `first`: their position is not
+ * after the first position of the feed. `last`: their epoch is after the present one.
  */
 export function listHiddenTexts(
   tx: EntityManager,
@@ -124,8 +126,8 @@ export function listHiddenTexts(
 }
 
 /**
- * Returns those ids that an event anywhere in the log has, also at another position or of another
- * organization.
+ * Returns those of the given ids that an event of the log has, even if it has another position or
+ * is of another organization.
  */
 export async function findElsewhere(
   tx: EntityManager,
@@ -139,7 +141,7 @@ export async function findElsewhere(
 
 /**
  * Lists the organizations that have events after the last event of their newest tree. If the epoch
- * of the tree has ended, the last event of its last checkpoint decides.
+ * of the tree has ended, the last event that its last checkpoint covers counts instead.
  */
 export async function listUnsealed(tx: EntityManager): Promise<string[]> {
   const rows = await sql<{ org_id: string }>(tx)`

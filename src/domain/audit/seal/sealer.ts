@@ -41,17 +41,18 @@ const LIMITS = { batch: 2_048, round: 500_000, signatures: 20, published: 1_000 
  * has grown. A leaf of the tree of the deployment is an event without an organization, or a
  * checkpoint of an organization.
  *
- * A killed round loses nothing, because each step is a transaction, and the next round goes on
- * after it. Two rounds at once never make two trees, because a transaction locks its tree. A tree
- * whose rows are damaged does not stop the others.
+ * If the process is killed during a round, nothing is lost, because each step is a transaction, and
+ * the next round goes on after the last committed step. Two rounds at the same time make no second
+ * tree, because each transaction locks its tree. A tree whose rows are damaged does not stop the
+ * others.
  */
 export class AuditSealer {
   readonly #log = new Logger('audit');
   readonly #security = new Logger('security');
   readonly #worker: QueueWorker;
   /**
-   * The texts of checkpoints that are in the log but not in the object store yet. They are not
-   * logged again when the store is tried again.
+   * The texts of checkpoints that are in the log but not in the object store yet. If a later round
+   * tries the store again, it does not log them again.
    */
   readonly #logged = new Set<string>();
 
@@ -192,14 +193,17 @@ interface SignedTree {
 }
 
 /**
- * Returns true if PostgreSQL refused a statement because of the rows that it found. False for a
- * database that is away, which concerns every tree.
+ * Returns true if PostgreSQL refused a statement because of the rows that it found. Returns false
+ * if the database cannot be reached, because that concerns every tree.
  */
 function isOfRows(error: unknown): boolean {
   return sqlStateOf(error) !== undefined && !isDatabaseAway(error);
 }
 
-/** Does the work of one tree. A tree with damaged rows is noted, and no error is thrown. */
+/**
+ * Does the work of one tree. If the rows of the tree are damaged, the error is put into `damaged`
+ * and not thrown.
+ */
 async function orDamaged<Result>(
   damaged: Map<string, unknown>,
   tree: string,

@@ -5,7 +5,10 @@ import { headOf } from './checkpoint.js';
 import { checkpointEntry, entriesOf, ENTRY_BYTES } from './leaf-entry.js';
 import { leafHash, MerkleRange, type HashedSubtree } from './merkle-tree.js';
 
-/** The number of leaves of a tile. A row of `audit_leaves` never has leaves of two tiles. */
+/**
+ * The number of leaves in a tile. Each tile begins at an index that is a multiple of this number,
+ * and a row of `audit_leaves` never has leaves of two tiles.
+ */
 const TILE = 256;
 
 /**
@@ -27,7 +30,7 @@ export interface OpenTree {
 
 /**
  * Returns the present epoch of the feed, and keeps it from ending before the end of the
- * transaction. Undefined if the database server is not confirmed after its start.
+ * transaction. Returns undefined if the database server is not confirmed after its start.
  */
 export async function holdEpoch(tx: EntityManager): Promise<string | undefined> {
   const [row] = await sql<{ epoch: string }>(tx)`
@@ -38,8 +41,8 @@ export async function holdEpoch(tx: EntityManager): Promise<string | undefined> 
 
 /**
  * Locks the tree of an epoch, and creates it if it does not exist yet. A new tree begins after the
- * last event that the last checkpoint of the previous tree has. Its first leaf names that
- * checkpoint.
+ * last event that the last checkpoint of the previous tree covers. The first leaf of the new tree
+ * names that checkpoint.
  *
  * @param published the last checkpoint that was published, if the database has lost it
  */
@@ -96,8 +99,8 @@ async function lockTree(
  * Appends leaves to a tree.
  *
  * @param entries the entries of the leaves, one after another
- * @param last the position of the last event among the leaves; by default the one that the tree had
- *   before, for leaves that are checkpoints
+ * @param last the position in the feed of the last event among the leaves. Leaves that are
+ *   checkpoints have no such position, so by default the one of the tree stays
  * @throws Error if the tree has grown meanwhile
  */
 export async function append(

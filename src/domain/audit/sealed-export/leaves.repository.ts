@@ -30,8 +30,8 @@ export interface SignedTreeState {
 }
 
 /**
- * Leaves that one transaction appended. `first` is the index of the first leaf. Their events are
- * after the position `after`, up to `last`.
+ * Leaves that one transaction appended. `first` is the index of the first leaf. The positions of
+ * their events in the feed are after `after`, up to `last`.
  */
 export interface LeafBatch {
   readonly first: number;
@@ -113,7 +113,7 @@ export async function findBatch(
 }
 
 /**
- * A number that is larger than any batch of leaves. It bounds the part of the index that the
+ * A number that is larger than any batch of leaves. It limits the range of the index that the
  * statement reads.
  */
 const LARGEST_BATCH = 10_000;
@@ -146,8 +146,8 @@ export async function hashOfLeaves(
 }
 
 /**
- * Returns the hash of a complete subtree. It is computed from the largest stored subtrees, or from
- * the leaves if the subtree is too small to have stored ones.
+ * Returns the hash of a complete subtree. It is computed from the largest subtrees whose hashes are
+ * stored, or from the leaves if the subtree is too small for such ones.
  */
 async function subtreeHash(
   tx: EntityManager,
@@ -166,8 +166,8 @@ async function subtreeHash(
 }
 
 /**
- * Returns the hash of a subtree from the hashes of its parts, which are complete, of one size, and
- * in number a power of two.
+ * Returns the hash of a subtree from the hashes of its parts. The parts are complete subtrees of
+ * the same size, and their number is a power of two.
  */
 function joined(hashes: readonly Buffer[]): Buffer {
   const [left, right] = hashes;

@@ -9,8 +9,8 @@ export interface SealGap {
   readonly tree: string;
   readonly epoch: string;
   /**
-   * The number of leaves of the published checkpoint. `kept` is that of the last checkpoint of the
-   * tree in the database, 0 if there is none.
+   * The number of leaves of the published checkpoint. `kept` is the number of leaves of the last
+   * checkpoint of the same tree in the database; 0 if there is none.
    */
   readonly published: number;
   readonly kept: number;
@@ -43,8 +43,8 @@ const PUBLISHED =
   /\/([0-9a-f-]{36})\/(\d{1,18})(?:\n|\\n|",")(\d{1,15})(?:\n|\\n|",")([A-Za-z0-9+/]{43}=)/g;
 
 /**
- * Compares published checkpoints with the database. Of each tree and epoch only the largest is
- * compared. Returns those that the database does not have or contradicts.
+ * Compares published checkpoints with the database. Of each tree and epoch only the largest
+ * checkpoint is compared. Returns the checkpoints that the database does not have or contradicts.
  */
 export async function sealGaps(tx: EntityManager, published: string): Promise<SealGap[]> {
   const largest = new Map<string, { tree: string; epoch: string; size: number; root: string }>();

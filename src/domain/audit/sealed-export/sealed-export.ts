@@ -12,9 +12,9 @@ import type { MerkleRange } from '../seal/merkle-tree.js';
 import { findElsewhere, listHiddenTexts, listRowTexts } from '../seal/sealed-rows.repository.js';
 
 /**
- * A position in the Merkle trees of an organization. `epoch` is the number, as a decimal text, of
- * the time between two losses of commits of the database, which has a tree of its own. `index` is
- * the index of the next leaf in that tree, counted from 0.
+ * A position in the Merkle trees of an organization. `epoch` is the number of an epoch (the time
+ * between two losses of commits of the database) as a decimal text; each epoch has a tree of its
+ * own. `index` is the index of the next leaf in this tree, counted from 0.
  */
 export interface SealedPlace {
   readonly epoch: string;
@@ -40,8 +40,8 @@ export interface SealedPart {
 }
 
 /**
- * The events that are read beyond the number of leaves of a part, so that events that were inserted
- * without a seal are shown.
+ * The most events without a leaf that are read with each part, so that the export also shows events
+ * that were inserted without a seal.
  */
 const MOST_INSERTED = 10_000;
 
@@ -50,11 +50,11 @@ const MOST_INSERTED = 10_000;
  * trees with their events, so that a verifier can find changed events.
  *
  * The first line of a tree states the tree, and each further line one leaf: the entry, and the text
- * of the event. If the event is gone, the line has the entry alone. A line without an index is an
- * event that was not sealed, although it comes before a sealed one.
+ * of the event. If the event is gone, the line has the entry alone. A line whose index is null is
+ * an event that was not sealed, so that no leaf is about it.
  *
- * After the last leaf of a checkpoint, a line has the hashes of the subtrees, so that a verifier
- * can go on after an error.
+ * After the last leaf of a checkpoint, a line has the hashes of the largest complete subtrees. From
+ * these a verifier can go on if the leaves before are wrong.
  *
  * @param isBegun true if an earlier part was read, so that the line of the tree was in it
  */
@@ -97,8 +97,8 @@ async function treeLine(
 
 /**
  * Renders the events before the first position of the feed, or after its last epoch, as lines of
- * events that were not sealed. The service writes none there, so each of them was inserted by
- * another program.
+ * events that were not sealed. The service writes no event with such a position, so another program
+ * inserted each of them.
  */
 async function hiddenLines(
   tx: EntityManager,
@@ -147,7 +147,7 @@ async function leafLines(
     tx,
     gone.map(({ id }) => id),
   );
-  // The line of an event that was not sealed comes before that of the next sealed event in the
+  // The line of an event that was not sealed comes before the line of the next sealed event in the
   // order of the feed.
   const inserted = new Map<string | undefined, string[]>();
   const waiting: string[] = [];
