@@ -20,7 +20,7 @@ export interface AwsTokenRequest extends RequestOfUser {
   readonly userId: string;
   /**
    * The e-mail address that the token names as its subject. No token is issued if the user has
-   * another address by now.
+   * another e-mail address by now.
    */
   readonly email: string;
   /** The id of the token (its claim `jti`). */
@@ -61,7 +61,8 @@ interface AwsTokenRow extends OutcomeRow {
  * Issues tokens that AWS exchanges for credentials. A token needs a session that a security key
  * verified. The user must be a member of an organization, and the e-mail address must still be the
  * one in the token. If the access of the user ends before the issuance, the session is gone and no
- * token is issued. If it ends afterwards, the token cannot be revoked, but expires within minutes.
+ * token is issued. If the access ends after the issuance, the token cannot be revoked, but it
+ * expires within minutes.
  */
 export const AWS_TOKEN = new IssuanceKind<AwsTokenRequest, RecordedAwsToken, AwsTokenRow>(
   {

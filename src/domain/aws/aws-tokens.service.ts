@@ -16,8 +16,8 @@ import { awsTokenClaims, sourceIdentityOf, type AwsTokenSubject } from './token-
 const LIFETIME = 300;
 
 /**
- * The session for which a token is requested, with its user. A security key has verified the
- * session.
+ * The session for which a token is requested, with its user. The user has logged in to this session
+ * with a security key.
  */
 export interface AwsTokenSession extends Omit<AwsTokenSubject, 'orgId'> {
   readonly sessionId: string;
@@ -40,8 +40,8 @@ export interface IssuedAwsToken {
 }
 
 /**
- * The error for a user without an organization, because only members of an organization get tokens
- * for AWS.
+ * The error for the denial `withheld`. The user has no organization, and only members of one get
+ * tokens for AWS; or, in an unusual case, the issuer of the organization has no signing key.
  */
 const WITHHELD = ['issuance_refused', 'AWS tokens are for members of an organization.'] as const;
 
@@ -61,11 +61,11 @@ export class AwsTokens {
 
   /**
    * Issues a token that expires after 300 seconds, or earlier with the session. The statement that
-   * records the token also chooses its issuer and the key that signs it, so that a change of the
-   * issuer meanwhile cannot make a token that differs from its record.
+   * records the token also chooses its issuer and the key that signs it, so that the token agrees
+   * with its record even if the issuer changes before the signature.
    *
-   * @throws DomainError `unauthenticated`, `account_inactive`, `issuance_refused`,
-   *   `issuers_not_configured` or `kms_unavailable`
+   * @throws DomainError `issuers_not_configured`, `kms_unavailable`, and the errors of
+   *   {@link refusedIssuance}, such as `account_inactive` or `not_assigned`
    */
   async issue(
     session: AwsTokenSession,

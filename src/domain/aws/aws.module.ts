@@ -5,8 +5,9 @@ import { OrganizationsModule } from '#domain/organizations/organizations.module.
 import { AwsTokens } from './aws-tokens.service.js';
 
 /**
- * Tokens that AWS exchanges for credentials. The service cannot revoke such a token, because the
- * token lives only for minutes. Access revocation ends the session that the next token needs.
+ * Tokens that AWS exchanges for credentials. The service cannot revoke such a token, because AWS
+ * verifies the token without asking the service. But the token expires within minutes, and access
+ * revocation ends the session that the next token needs.
  */
 @Module({
   imports: [AccessModule, OAuthModule, OrganizationsModule],

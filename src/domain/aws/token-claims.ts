@@ -8,8 +8,8 @@ export const TAGS_CLAIM = 'https://aws.amazon.com/tags';
 export const SOURCE_IDENTITY_CLAIM = 'https://aws.amazon.com/source_identity';
 
 /**
- * The claim that lists the exact ARNs of the roles that STS may give. With the IAM condition key
- * `sts:RoleAuthorizedByIdp`, an AWS role refuses a token without this claim.
+ * The claim that lists the exact ARNs of the roles that STS may give. An AWS role whose trust
+ * policy has the condition key `sts:RoleAuthorizedByIdp` refuses a token without this claim.
  */
 export const ROLES_CLAIM = 'https://aws.amazon.com/roles';
 
@@ -29,7 +29,7 @@ export interface AwsTokenSubject {
   readonly authTime: Date;
 }
 
-/** The values that differ from token to token, apart from the user. */
+/** The values of a token that are not about its user. */
 export interface AwsTokenValues {
   readonly issuer: string;
   readonly audience: string;
@@ -51,8 +51,8 @@ export function sourceIdentityOf({ userId, email }: Pick<AwsTokenSubject, 'userI
 }
 
 /**
- * Returns the claims of a token for AWS. If STS does not accept the e-mail address as a name, the
- * address is left out of the session tags. A token for a role session that can only read has the
+ * Returns the claims of a token for AWS. If STS does not accept the e-mail address of the user as a
+ * name, the session tags do not contain it. A token for a role session that can only read has the
  * session tag `read_only`. A policy of the AWS role can check this tag and deny all other acts.
  */
 export function awsTokenClaims(subject: AwsTokenSubject, values: AwsTokenValues) {
