@@ -30,8 +30,9 @@ const INSTALLATION = z.object({
 type InstallationJson = z.output<typeof INSTALLATION>;
 
 /**
- * An installation of the GitHub App, or one that cannot be linked because its account has no login.
- * Such an installation is that of an enterprise, or of an account that GitHub does not show.
+ * An installation of the GitHub App, or one that cannot be linked because its account has no
+ * `login` (user name at GitHub). Such an account is an enterprise, or one that GitHub does not
+ * show.
  */
 export const ANY_INSTALLATION = z.union([
   INSTALLATION,
@@ -52,7 +53,7 @@ export const INSTALLATIONS = z
 
 /**
  * The response of `POST /login/oauth/access_token`. GitHub answers 200 even to an invalid code, so
- * only this schema tells a success from an error.
+ * only a response that fits this schema is a success.
  */
 export const USER_TOKEN = z.object({ access_token: z.string().min(1) });
 
@@ -77,7 +78,7 @@ export const MEMBERSHIPS = z
 export interface GitHubInstallation {
   readonly id: number;
   readonly accountId: number;
-  /** The login (user name) of the account at GitHub. */
+  /** The `login` (user name) of the account at GitHub. */
   readonly owner: string;
   readonly isOfUser: boolean;
   readonly repositorySelection: 'all' | 'selected';
@@ -92,7 +93,7 @@ export interface GitHubInstallation {
 /**
  * Reads an installation from GitHub's JSON. A webhook writes times as seconds or as a text.
  *
- * @returns undefined for an installation whose account has no login
+ * @returns undefined for an installation whose account has no `login` (user name at GitHub)
  */
 export function installationOf(
   json: z.output<typeof ANY_INSTALLATION>,

@@ -4,13 +4,13 @@ import type { Clock } from '#platform/clock/clock.js';
 import type { GitHubSettings } from '#platform/config/config.js';
 
 /**
- * The lifetime of the JWT, in seconds. GitHub refuses a JWT that is valid for more than 10 minutes
- * after GitHub's own time.
+ * The lifetime of the JWT, in seconds. GitHub refuses a JWT that expires more than 10 minutes after
+ * the time of GitHub's clock.
  */
 const LIFETIME = 570;
 /**
- * The number of seconds by which the JWT begins in the past, because GitHub refuses a JWT that
- * begins in the future of its own clock.
+ * The number of seconds by which the JWT begins in the past, because the clocks may differ and
+ * GitHub refuses a JWT that begins after the time of GitHub's clock.
  */
 const DRIFT = 30;
 

@@ -30,8 +30,8 @@ export interface MintedToken {
 }
 
 /**
- * The authorization code with which GitHub sent an admin back to this service (RFC 6749 §4.1.3, RFC
- * 7636 §4.5).
+ * The authorization code with which GitHub sent the browser of an admin back to this service (RFC
+ * 6749 §4.1.3, RFC 7636 §4.5).
  */
 export interface UserCode {
   readonly code: string;
@@ -40,8 +40,8 @@ export interface UserCode {
 }
 
 /**
- * The injection token of the number of seconds that GitHub may take for a response. If nothing
- * provides it, the limit is 10 seconds.
+ * The injection token of the number of seconds that GitHub may take for a response. If no module
+ * provides a number, it is 10.
  */
 export const GITHUB_ANSWER_TIMEOUT = Symbol('GitHubAnswerTimeout');
 
@@ -206,7 +206,7 @@ export class GitHubApp implements OnApplicationShutdown {
 }
 
 /**
- * Returns true if the API address is GitHub's own; false for a GitHub server that the operator
+ * Returns true if the URL of the API is GitHub's own; false for a GitHub server that the operator
  * runs.
  */
 function isGitHub(apiUrl: string): boolean {

@@ -29,8 +29,8 @@ export class GitHubFailure extends Error {
 export type FailureReason = 'rate-limited' | 'suspended' | 'repositories' | 'other';
 
 /**
- * The longest wait, in seconds, that the service asks of a client. A rate limit of GitHub ends
- * after an hour at the latest.
+ * The longest wait, in seconds, that `retryAfter` can have. It is an hour, because every rate limit
+ * of GitHub ends by then.
  */
 const LONGEST_WAIT = 3600;
 
@@ -62,8 +62,8 @@ export function failureOf(
 }
 
 /**
- * Reads from the headers how many seconds to wait: those of `retry-after`, or those until the
- * rate limit ends. Undefined if neither is a number.
+ * Reads from the headers how many seconds to wait: the value of `retry-after`, or the time until
+ * the rate limit ends. Returns undefined if neither is a number.
  */
 function waitOf(headers: Headers, now: number): number | undefined {
   const after = Number(headers.get('retry-after') ?? Number.NaN);
@@ -73,8 +73,8 @@ function waitOf(headers: Headers, now: number): number | undefined {
 }
 
 /**
- * Returns the error for the client if GitHub did not respond properly. The cause is only for the
- * log.
+ * Returns the error for the client if GitHub could not be reached, limits the requests, or sent an
+ * unexpected response. The cause is only for the log.
  */
 export function githubUnavailable(cause: unknown): DomainError {
   const retryAfter = cause instanceof GitHubFailure ? cause.retryAfter : undefined;

@@ -15,7 +15,7 @@ export type AskAsUser = (path: string, name: string) => Promise<Response>;
 
 /**
  * The installations of the GitHub App that a GitHub user can see: those that the user administers,
- * and the others.
+ * and those that the user only sees.
  */
 export interface AdministeredInstallations {
   readonly administered: readonly GitHubInstallation[];
@@ -34,7 +34,7 @@ const MOST_PAGES = 20;
  * Reads the installations of the GitHub App that a GitHub user sees, and finds those that the user
  * administers. A user administers an installation of the own account, or of an organization that
  * the user owns. It is not enough that the user sees an installation. Even a collaborator of one
- * repository sees it, and could otherwise connect all repositories of the account to an
+ * repository sees the installation, and could otherwise link all repositories of the account to an
  * organization of this service.
  *
  * @param isGitHub true if the API is that of GitHub itself; false for another server with the same
@@ -98,7 +98,8 @@ async function whereOffered<T>(read: () => Promise<T>, isGitHub: boolean): Promi
 
 /**
  * Reads all pages of a list. GitHub names the next page in the header `Link`. Another server may
- * not do so; then pages are read until one is not full and the stated total is reached.
+ * not name it. Pages are then read until one is not full and the stated total number of items is
+ * reached.
  */
 async function pagesOf<Item>(
   ask: AskAsUser,

@@ -6,7 +6,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 export interface LinkedInstallation {
   readonly id: number;
   readonly orgId: string;
-  /** The login (name) of the account at GitHub. */
+  /** The `login` (user name) of the account at GitHub. */
   readonly owner: string;
   readonly repositorySelection: 'all' | 'selected';
   readonly suspended: boolean;
@@ -93,8 +93,8 @@ export async function changeInstallation(
 }
 
 /**
- * Stores the new login of an account that was renamed at GitHub, in every installation of the
- * account.
+ * Stores the new `login` (user name) of an account that was renamed at GitHub, in every
+ * installation of the account.
  */
 export async function renameOwner(
   tx: EntityManager,

@@ -49,7 +49,8 @@ export interface LinkAnswer {
   readonly code: string | undefined;
   /**
    * The id of the installation that the admin has just made, as GitHub sends it; undefined if it
-   * sends none. It is used only if the link was begun without the id or owner of an installation.
+   * sends none. The service uses it only if the link was begun without the id or owner of an
+   * installation.
    */
   readonly installationId: number | undefined;
 }
@@ -70,8 +71,8 @@ export class GitHubLinks {
   ) {}
 
   /**
-   * Begins to link an installation: returns the address at GitHub where the admin authorizes the
-   * App. The state in this address is bound to the session of the admin.
+   * Begins to link an installation: returns the URL at GitHub where the admin authorizes the App.
+   * The parameter `state` in this URL is bound to the session of the admin.
    *
    * @throws DomainError github_not_configured
    */
@@ -128,7 +129,8 @@ export class GitHubLinks {
   }
 
   /**
-   * Removes the link of an installation. The tokens of the installation are revoked at GitHub.
+   * Removes the link of an installation, and queues the tokens of the installation for revocation
+   * at GitHub.
    *
    * @returns the number of these tokens
    * @throws DomainError not_found, admin_required
@@ -149,7 +151,7 @@ export class GitHubLinks {
 
   /**
    * Sets if tokens may open every repository of an installation. If the admin forbids this, the
-   * tokens that open every repository are revoked at GitHub.
+   * tokens that open every repository are queued for revocation at GitHub.
    *
    * @returns the number of these tokens
    * @throws DomainError admin_required

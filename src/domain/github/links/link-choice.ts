@@ -3,7 +3,10 @@ import type { AdministeredInstallations } from '../app/user-installations.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { asciiLowerCase } from '#platform/text/single-line.js';
 
-/** The installation that an admin wants to link, by its id or by the login of its account. */
+/**
+ * The installation that an admin wants to link, by its id or by the `login` (user name) of its
+ * account at GitHub. Without both, none is named.
+ */
 export interface NamedInstallation {
   readonly installationId?: number | undefined;
   readonly owner?: string | undefined;

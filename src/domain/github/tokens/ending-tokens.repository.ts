@@ -10,11 +10,11 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 const MAY_BE_VALID = fragment`expires_at > now()`;
 
 /**
- * Queues the tokens of a user or an installation that may still be valid, so that `TokenRevoker`
+ * Queues the tokens that a condition selects and that may still be valid, so that `TokenRevoker`
  * revokes them at GitHub. Returns their number, including those that were already in the queue. If
  * `TokenRevoker` has tried to revoke a token before, the time of the next try stays the same.
  *
- * @param of a condition on the tokens
+ * @param of the SQL condition on the rows of `github_tokens`, such as that they belong to a user
  */
 export async function queueTokens(
   tx: EntityManager,
@@ -31,8 +31,8 @@ export async function queueTokens(
 }
 
 /**
- * Queues the tokens of users whose access ends for revocation at GitHub, as {@link queueTokens}
- * does. Returns their number.
+ * Queues for revocation at GitHub the tokens of users whose access ends, as {@link queueTokens}
+ * does. Returns the number of these tokens.
  */
 export function queueUsers(
   tx: EntityManager,
@@ -43,8 +43,8 @@ export function queueUsers(
 }
 
 /**
- * Queues tokens of any users for immediate revocation. Included are tokens that were queued only
- * for the later end of their session. Tokens that are being revoked already are left out.
+ * Queues tokens of all users for immediate revocation, including those that were queued to be
+ * revoked only when their session ends. Tokens that are being revoked already are left out.
  *
  * @param most the most tokens that the statement queues
  * @returns their number
@@ -83,8 +83,8 @@ export async function countTokens(
 }
 
 /**
- * Queues every token of an installation that an organization has unlinked, for revocation at
- * GitHub. Returns their number.
+ * Queues for revocation at GitHub every token of an installation that an organization has unlinked.
+ * Returns the number of these tokens.
  */
 export function queueInstallation(
   tx: EntityManager,
@@ -96,8 +96,8 @@ export function queueInstallation(
 }
 
 /**
- * Queues the tokens of an organization that open every repository of their installation, for
- * revocation at GitHub. Returns their number.
+ * Queues for revocation at GitHub the tokens of an organization that open every repository of their
+ * installation. Returns the number of these tokens.
  */
 export function queueUnnamed(tx: EntityManager, orgId: string, revokedBy: string): Promise<number> {
   const cause = { reason: 'repositories must be named', revokedBy };

@@ -17,8 +17,8 @@ import { countTokens, queueUnqueued, queueUsers } from './ending-tokens.reposito
 import type { TokenRevoker } from './token-revoker.service.js';
 
 /**
- * Queues the GitHub tokens of users whose access ends, in the transaction that ends it. {@link
- * TokenRevoker} then revokes the tokens at GitHub, which may take several tries.
+ * Queues the GitHub tokens of users whose access ends, in the transaction that ends the access.
+ * {@link TokenRevoker} then revokes the tokens at GitHub, which may take several tries.
  */
 export class GitHubTokenRevocation implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.gitHubTokens;
@@ -45,8 +45,8 @@ export class GitHubTokenRevocation implements Revocable {
   }
 
   /**
-   * Queues a batch of the tokens of all users, because a failover of the database has lost commits.
-   * Tokens that are being revoked already stay as they are.
+   * Queues a batch of the tokens of all users, because the database has lost commits and
+   * revocations may be among them. Tokens that are being revoked already stay as they are.
    */
   async revokeOnRecord(tx: EntityManager, cause: RevocationCause): Promise<EndedBatch> {
     const queued = await queueUnqueued(tx, ON_RECORD_BATCH, cause);
@@ -67,7 +67,8 @@ export class GitHubTokenRevocation implements Revocable {
 
   /**
    * Wakes the worker of the queue after the removal of a key has committed. The tokens are already
-   * in the queue, because the sessions that were opened with the key have ended.
+   * in the queue: a database trigger queued them when the sessions that were opened with the key
+   * ended.
    */
   revokeOfKey(tx: EntityManager): Promise<RevokedCounts> {
     this.revoker.wakeAfter(tx);

@@ -42,9 +42,9 @@ interface TokenRow extends OutcomeRow {
 
 /**
  * Records a GitHub token that is issued to a user. A token needs a session that a security key
- * verified, and an installation that the user's organization has linked. The statement locks both.
- * If the session will end before the token, the token is queued now for revocation at the end of
- * the session.
+ * verified, and an installation that the user's organization has linked. The statement locks the
+ * session and the installation. If the session will end before the token, the token is queued now
+ * for revocation at the end of the session.
  */
 export const GITHUB_TOKEN = new IssuanceKind<GitHubTokenRequest, RecordedToken, TokenRow>(
   {
@@ -102,8 +102,8 @@ export async function ownsOwnDomain(tx: EntityManager, userId: string): Promise<
 }
 
 /**
- * Queues a token for revocation that GitHub issued but no user gets. Its user, session or
- * installation may have ended meanwhile.
+ * Queues a token for revocation that GitHub issued but no user gets, for example because the user,
+ * the session or the link of the installation ended while GitHub issued the token.
  */
 export async function queueUndelivered(tx: EntityManager, token: SealedToken): Promise<void> {
   await sql(tx)`

@@ -54,7 +54,10 @@ export interface IssuedGitHubToken {
   readonly repositories: readonly string[] | null;
 }
 
-/** The error if the organization unlinks the installation while GitHub issues the token. */
+/**
+ * The error for the denial `withheld`: while GitHub issued the token, the installation was unlinked
+ * or suspended, or the admins forbade tokens for all repositories.
+ */
 const WITHHELD = [
   'not_found',
   'Your organization has no longer linked this GitHub installation.',
@@ -63,8 +66,8 @@ const WITHHELD = [
 /**
  * Issues GitHub tokens. First GitHub issues the token to this service. Then one statement locks and
  * checks user, session and installation, and records the encrypted token. Only then does the user
- * get the token. If the statement refuses the token, it is queued for revocation and the user does
- * not get it.
+ * get the token. If the statement refuses to record the token, the token is queued for revocation
+ * and the user does not get it.
  */
 @Injectable()
 export class GitHubTokens {
@@ -110,7 +113,8 @@ export class GitHubTokens {
    * Issues a GitHub token to a user.
    *
    * @throws DomainError github_not_configured, invalid_request, permission_not_allowed, not_found,
-   *   github_suspended, github_unavailable, unauthenticated, account_inactive or issuance_refused
+   *   github_suspended, github_unavailable, and the errors of {@link refusedIssuance}, such as
+   *   account_inactive or not_assigned
    */
   async issue(
     holder: TokenHolder,
@@ -163,8 +167,8 @@ export class GitHubTokens {
   }
 
   /**
-   * Returns the installation that a request is about. Conditions that are already known are checked
-   * before the request to GitHub, so that a refused user cannot make GitHub issue tokens.
+   * Returns the installation that a request is about. The access rules are checked before the
+   * request to GitHub, so that a user who is refused cannot make GitHub issue tokens.
    */
   async #installationFor(
     holder: TokenHolder,

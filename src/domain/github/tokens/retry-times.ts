@@ -9,7 +9,8 @@ const JITTER = 0.5;
 
 /**
  * Returns the time of the next try to revoke a token. Each pause is twice as long as the one
- * before, and half of it is random.
+ * before, up to {@link LONGEST_PAUSE}, and half of it is random. It is not shorter than the pause
+ * that GitHub asked for.
  *
  * @param attempts the number of tries so far, one or more
  * @param chance a random number from 0 to 1

@@ -3,12 +3,15 @@ import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * The purpose from which the encryption key of tokens is derived. It is used only for tokens, so
- * that the key encrypts nothing else.
+ * The name from which the encryption key of GitHub tokens is derived. No other kind of secret uses
+ * this name, so that the key encrypts nothing else.
  */
 export const SEALED_TOKEN = 'github installation token';
 
-/** A queued token. Until the lease ends, only this replica may revoke it. */
+/**
+ * A queued token that this replica has reserved. Until the lease (the time of the reservation)
+ * ends, only this replica may revoke the token.
+ */
 export interface QueuedToken {
   readonly id: string;
   readonly sealed: string;

@@ -45,7 +45,9 @@ export function permissionsOf(asked: AskedToken['permissions']): GitHubPermissio
   return { ...(asked as GitHubPermissions), metadata: 'read' };
 }
 
-/** Returns true if no permission is higher than `most` allows. */
+/**
+ * Returns true if no permission has a higher level than in `most`, and `most` names each of them.
+ */
 export function isWithin(
   permissions: Readonly<Record<string, string>>,
   most: Readonly<Record<string, string>>,
@@ -73,10 +75,10 @@ function isOwner(one: LinkedInstallation, owner: string): boolean {
 }
 
 /**
- * Chooses the installation of the owner that a request names, or the only one that the organization
- * has linked.
+ * Chooses the installation of the owner that a request names. If it names no owner, chooses the
+ * only one in the list.
  *
- * @throws DomainError not_found, invalid_request if several are linked and none is named
+ * @throws DomainError not_found; invalid_request if several fit
  */
 export function chooseInstallation(
   linked: readonly LinkedInstallation[],

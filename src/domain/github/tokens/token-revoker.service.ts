@@ -26,13 +26,13 @@ import {
 } from './token-queue.repository.js';
 
 /**
- * Milliseconds between two reads of the queue of tokens. After a commit of this process the worker
- * reads the queue at once.
+ * Milliseconds between two reads of the queue of tokens. If a transaction of this process queues
+ * tokens, the worker reads the queue as soon as the transaction has committed.
  */
 const POLL = 2_000;
 /**
  * Milliseconds for which only one replica works on a token. This is longer than a request to GitHub
- * lasts, so that no two replicas revoke the same token.
+ * may last, so that two replicas do not revoke the same token.
  */
 const LEASE = 30_000;
 /**
@@ -48,8 +48,8 @@ const LOWEST_ID = '00000000-0000-0000-0000-000000000000';
 
 /**
  * Revokes the queued tokens at GitHub. The queue is a table, so that nothing is lost if the process
- * is killed or GitHub cannot be reached. A token stays in the queue until GitHub has revoked it, or
- * until it has expired.
+ * is killed or GitHub cannot be reached. A token stays in the queue until GitHub has revoked it,
+ * until it has expired, or until no root secret of the service decrypts it.
  */
 @Injectable()
 export class TokenRevoker implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -103,8 +103,8 @@ export class TokenRevoker implements OnApplicationBootstrap, BeforeApplicationSh
   }
 
   /**
-   * Encrypts each token again that only the previous root secret decrypts, so that the operator can
-   * remove that secret.
+   * Encrypts under the present root secret each token that is still encrypted under the previous
+   * one, so that the operator can remove the previous secret.
    */
   async resealAll(): Promise<void> {
     const { manager } = this.dataSource;
