@@ -36,12 +36,24 @@ export function ownDetails(event: OwnEvent, userId: string): Details {
 }
 
 /**
+ * The fields of the details that say who the operator of the service is, and on which machine.
+ * `sudo_user` is in events of earlier versions only.
+ */
+const OF_OPERATOR: ReadonlySet<string> = new Set([
+  'os_user',
+  'os_uid',
+  'os_login_uid',
+  'claimed_user',
+  'sudo_user',
+  'host',
+]);
+
+/**
  * Removes the names of the operator of the service and of the operator's machine from the details
  * of an event. Only the admins of the organization may see them.
  */
 function withoutOperator(details: Details): Details {
-  const { os_user: _1, os_uid: _2, sudo_user: _3, host: _4, ...others } = details;
-  return others;
+  return Object.fromEntries(Object.entries(details).filter(([name]) => !OF_OPERATOR.has(name)));
 }
 
 /** Removes the id of the SCIM token that made a change. Only admins may see it. */
