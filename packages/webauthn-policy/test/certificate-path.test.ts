@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { issueAuthority } from '@svc/stand-ins/attestation-authority';
 import { basicConstraints, extension, keyUsage, type Name } from '@svc/stand-ins/certificates';
 import { completeChain, parseCertificate, trustAnchorFromPem } from '@svc/webauthn-policy';
 import { ANCHOR, authorityOf, decide, leafOf, MODEL, NOW, ROOT, SUBJECT } from './statements.js';
@@ -209,6 +210,17 @@ describe('completeChain', () => {
     expect(complete(own, [])).toEqual([own.der]);
   });
 
+  it('adds nothing to a leaf of one of several roots', () => {
+    const leaf = leafOf();
+    const other = trustAnchorFromPem(issueAuthority('Another Root', NOW).pem);
+    for (const anchors of [
+      [ANCHOR, other],
+      [other, ANCHOR],
+    ]) {
+      expect(completeChain(parsed(leaf), anchors)).toHaveLength(1);
+    }
+  });
+
   it('adds the known authorities up to the root', () => {
     const [low, high] = authorities(2);
     const leaf = leafOf(low);
@@ -230,11 +242,11 @@ describe('completeChain', () => {
 
   it('refuses a leaf whose issuer is not known, and names the issuer on one line', () => {
     const subject: Name = [
-      ['O', 'Vendor'],
+      ['O', 'VendörÄÖ'],
       ['CN', `Unknown ${'x'.repeat(200)}`],
     ];
     const leaf = leafOf(authorityOf('', ROOT, { subject }));
-    const name = `O=Vendor, CN=Unknown ${'x'.repeat(200)}`.slice(0, 120);
+    const name = `O=Vend, r, CN=Unknown ${'x'.repeat(200)}`.slice(0, 120);
     expect(() => complete(leaf, [authorityOf('Other')])).toThrow(
       `the certificate of the issuer "${name}", and so cannot tell who made this key.`,
     );
