@@ -14,9 +14,15 @@ export interface TimeOfDay {
 export const systemClock = {
   now: (): Date => new Date(),
   milliseconds: (): number => Date.now(),
+  /**
+   * Returns milliseconds since an arbitrary moment. Durations are measured with it, because it
+   * never goes backwards.
+   */
+  monotonic: (): number => performance.now(),
   seconds: (): number => Math.floor(Date.now() / 1000),
-  /** Waits for a number of milliseconds. */
-  sleep: (milliseconds: number): Promise<void> => delay(milliseconds),
+  /** Waits for a number of milliseconds. An aborted signal rejects the wait. */
+  sleep: (milliseconds: number, options?: { readonly signal: AbortSignal }): Promise<void> =>
+    delay(milliseconds, undefined, options),
 };
 
 /** The random generator of the system. */

@@ -20,7 +20,12 @@ import type {
   PinDemand,
 } from './ceremony-messages.js';
 
-export type { CreateOptions, GetOptions } from './ceremony-messages.js';
+export type {
+  CreateOptions,
+  GetOptions,
+  KeyAssertion,
+  KeyRegistration,
+} from './ceremony-messages.js';
 
 /** The AAGUID of the software key by default. It belongs to no vendor. */
 const SOFTWARE_AAGUID = 'c0ffee00-5f70-4a7e-8e1d-50f7a4e0ce01';
