@@ -1,16 +1,7 @@
+import type { LocalProvider } from '@svc/demo/local-provider';
 import { ConfigProblems, loadConfig, type LoadedConfig } from '#platform/config/load-config.js';
 import type { Environment } from '#platform/config/environment.js';
 import { isLoopbackHost } from '#platform/text/loopback.js';
-
-/**
- * The demo's own identity provider, and the service's registration at it. Both end with the
- * process.
- */
-export interface LocalProvider {
-  readonly issuer: string;
-  readonly clientId: string;
-  readonly clientSecret: string;
-}
 
 /** The random secrets of the demo. Environment variables of the service override them. */
 export interface DemoSecrets {
@@ -58,7 +49,7 @@ export function demoConfiguration(
   environment: Environment,
   port: number,
   { rootSecret, metricsToken }: DemoSecrets,
-  provider: LocalProvider,
+  provider: Omit<LocalProvider, 'port'>,
 ): LoadedConfig {
   refusePublicOrigin(environment);
   const host = listenHostOf(environment);

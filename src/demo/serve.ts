@@ -1,5 +1,12 @@
 import 'reflect-metadata';
 import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { BrowserKey } from '@svc/demo/browser-key';
+import { StoredData } from '@svc/demo/demo-data';
+import { chooseLocalProvider, startLocalProvider } from '@svc/demo/local-provider';
+import type { RunningDemo } from '@svc/demo/running-demo';
+import { Tour } from '@svc/demo/tour';
+import { SoftwareKey } from '@svc/stand-ins/software-key';
 import { trustAnchorFromPem, type TrustAnchor } from '@svc/webauthn-policy';
 import { PINNED_ROOTS } from '#domain/keys/authenticators/attestation/trust-anchors.js';
 import { systemRandom } from '#platform/clock/random.js';
@@ -8,35 +15,17 @@ import { KMS_LIMITS } from '#platform/kms/call-policy.js';
 import { createLogger } from '#platform/telemetry/pino-options.js';
 import type { CompositionRoot } from '../app.module.js';
 import { createApp } from '../create-app.js';
-import { BrowserKey } from './browser-key/browser-key.js';
+import { sentenceOf } from '../features/pages/admin/event-words.js';
 import { BrowserKeyModule } from './browser-key/browser-key.module.js';
 import { dataDirOf, demoConfiguration, LOCAL_PROVIDER } from './configuration.js';
-import { startDemoIdentityProvider } from '@svc/stand-ins/identity-provider';
-import { freePort } from '@svc/stand-ins/loopback-server';
-import { readDemoData, writeDemoData, type DemoData } from './demo-data.js';
-import { READY_PEOPLE } from './people/people.js';
-import { SoftwareKey } from '@svc/stand-ins/software-key';
 import type { StartFacts } from './start-checks.js';
-import { Tour } from './tour/tour.js';
 import { TourModule } from './tour/tour.module.js';
 
-/** The running demo. */
-export interface RunningDemo {
-  readonly baseUrl: string;
-  readonly dataDir: string;
-  /**
-   * A software key; this run trusts the root certificate of its attestation. Software keys that are
-   * made from it have the same root.
-   */
-  readonly vendor: SoftwareKey;
-  /** The slug of the demo's own identity provider; undefined if the environment names others. */
-  readonly provider: string | undefined;
-  /**
-   * Prepares the tour of the pages. @returns the reason why the tour is not available, or undefined
-   */
-  prepareTour(): Promise<string | undefined>;
-  close(): Promise<void>;
-}
+/**
+ * The file of the `svc` command. The relative path is right in `src` and in `dist`, because both
+ * folders are in the root of the project.
+ */
+const COMMAND = fileURLToPath(new URL('../../dist/svc.mjs', import.meta.url));
 
 /**
  * Starts the demo. It is the production application with two differences. It also trusts the root
@@ -52,7 +41,7 @@ export async function serveDemo({
 }: StartFacts): Promise<RunningDemo> {
   const dataDir = resolve(dataDirOf(environment));
   const data = new StoredData(dataDir);
-  const provider = await localProvider(data.current);
+  const provider = await chooseLocalProvider(data.current);
   const { rootSecret, metricsToken = systemRandom.token() } = data.current;
   const secrets = { rootSecret, metricsToken };
   const { config, warnings } = demoConfiguration(environment, port, secrets, provider);
@@ -61,9 +50,8 @@ export async function serveDemo({
   for (const warning of warnings) logger.warn({ context: 'config' }, warning);
 
   const isLocal = environment['SVC_IDPS'] === undefined;
-  const redirectUri = `${baseUrl}/oauth/callback`;
   const identityProvider = isLocal
-    ? await startDemoIdentityProvider({ ...provider, redirectUri, people: READY_PEOPLE })
+    ? await startLocalProvider(provider, `${baseUrl}/oauth/callback`)
     : undefined;
   const vendor = new SoftwareKey({ state: data.current.softwareKey });
   const key = new BrowserKey(vendor, baseUrl, (softwareKey) => data.write({ softwareKey }));
@@ -71,12 +59,17 @@ export async function serveDemo({
   const tour = new Tour({
     baseUrl,
     dataDir,
+    command: COMMAND,
     key,
     provider: slug,
     metricsToken: config.metrics.bearerToken,
     applicationPort: data.current.application?.port ?? FIRST_APPLICATION_PORT,
     data: () => data.current,
     write: (changed) => data.write(changed),
+    describe: (event) =>
+      sentenceOf(event)
+        .map(({ text }) => text)
+        .join(''),
   });
   const modules = [BrowserKeyModule.forRoot(key), TourModule.forRoot(tour)];
   const app = await createApp(config, logger, composition(vendor, outsideRoots, modules));
@@ -88,6 +81,7 @@ export async function serveDemo({
   return {
     baseUrl,
     dataDir: dataDirOf(environment),
+    command: COMMAND,
     vendor,
     provider: slug,
     prepareTour: () => tour.prepare(),
@@ -100,24 +94,6 @@ export async function serveDemo({
 
 /** The port of the demo application in the first run, if it is free. */
 const FIRST_APPLICATION_PORT = 3002;
-
-/** The stored data of the demo. Each change is written to the file at once. */
-class StoredData {
-  #current: DemoData;
-
-  constructor(private readonly folder: string) {
-    this.#current = readDemoData(folder);
-  }
-
-  get current(): DemoData {
-    return this.#current;
-  }
-
-  write(changed: Partial<DemoData>): void {
-    this.#current = { ...this.#current, ...changed };
-    writeDemoData(this.folder, this.#current);
-  }
-}
 
 function composition(
   vendor: SoftwareKey,
@@ -135,19 +111,5 @@ function composition(
     trustAnchors: [...PINNED_ROOTS, trustAnchorFromPem(vendor.rootPem), ...outsideRoots],
     pageScripts: ['/static/demo/software-key.js'],
     modules,
-  };
-}
-
-/**
- * Starts the identity provider of the demo. It uses the port of earlier runs if that is free, since
- * users and organizations belong to its issuer, which contains the port.
- */
-async function localProvider({ identityProviderPort }: DemoData) {
-  const port = await freePort(identityProviderPort).catch(() => freePort(0));
-  return {
-    port,
-    issuer: `http://127.0.0.1:${port}`,
-    clientId: 'svc-demo',
-    clientSecret: systemRandom.token(),
   };
 }

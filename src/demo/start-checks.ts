@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
+import type { DemoArguments } from '@svc/demo/arguments';
 import { trustAnchorFromPem, type TrustAnchor } from '@svc/webauthn-policy';
 import { readProcessEnvironment, type Environment } from '#platform/config/environment.js';
 import { freePort } from '@svc/stand-ins/loopback-server';
-import type { DemoArguments } from './arguments.js';
 import { portOf, refusePublicOrigin } from './configuration.js';
 
 /**

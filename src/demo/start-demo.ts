@@ -1,6 +1,6 @@
-import { runOrExit } from '../start.js';
 import { WrongArguments } from '@svc/arguments';
-import { readArguments, USAGE, type DemoArguments } from './arguments.js';
+import { readArguments, USAGE, type DemoArguments } from '@svc/demo/arguments';
+import { runOrExit } from '../start.js';
 
 /**
  * Starts the demo (`npm run demo`), runs the scenario, prints the results, and serves until a
@@ -20,29 +20,17 @@ export async function startDemo(argv: readonly string[]): Promise<void> {
     if (!succeeded) process.exitCode ||= 1; // after a signal the process would end with 0
   });
   await runOrExit(async () => {
-    const { JSON_OUTPUT, TEXT_OUTPUT } = await import('./console-output.js');
+    const { JSON_OUTPUT, TEXT_OUTPUT } = await import('@svc/demo/console-output');
     const output = options.json ? JSON_OUTPUT : TEXT_OUTPUT;
     output.begin();
     const { checkStart } = await import('./start-checks.js');
     const facts = await checkStart(options);
     const { serveDemo } = await import('./serve.js');
     const demo = await serveDemo(facts);
-    const { SoftwareKey } = await import('@svc/stand-ins/software-key');
-    const { runSteps } = await import('./scenario/run-steps.js');
-    const { newScenario, STEPS } = await import('./scenario/scenario.js');
-    const key = new SoftwareKey({ vendor: demo.vendor });
-    const context = newScenario(demo.baseUrl, key, demo.provider);
-    let index = 0;
-    const outcomes = await runSteps(STEPS, context, (outcome) => output.step(outcome, index++));
-    output.report(outcomes, context);
-    succeeded = outcomes.every(({ ok }) => ok);
-    if (options.exit) {
-      await demo.close();
-      return;
-    }
-    const problem = await demo.prepareTour();
-    if (problem !== undefined) process.stderr.write(`${problem}\n`);
-    output.serving(demo);
+    const { inviteVisitors, runScenario } = await import('@svc/demo/running-demo');
+    succeeded = await runScenario(demo, output);
+    if (options.exit) await demo.close();
+    else await inviteVisitors(demo, output);
   });
 }
 

@@ -2,8 +2,6 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { entrance } from '../../src/demo/tour/entrances.js';
-import type { ReadyTour } from '../../src/demo/tour/tour.js';
 import { openProfile, startBrowser, type BrowserProfile } from '../support/browser.js';
 import { Client } from '../support/client.js';
 import { listeningAddresses, processesOf, startDemoProcess } from '../support/demo-process.js';
@@ -80,15 +78,6 @@ describe('the tour of the demo', () => {
     const [, token = 'none'] =
       /Bearer (\S+)"/.exec(readFileSync(`${running.dataDir}/tour/metrics.curl`, 'utf8')) ?? [];
     expect(commands[0]).not.toContain(token);
-  });
-
-  it('names the programs that a machine without OpenSSH lacks, and shows no command for them', () => {
-    const commands = { logIn: 'svc login', status: '', ssh: 'ssh demo', metrics: '' };
-    const facts = { provider: 'demo', applicationUrl: 'http://127.0.0.1:1', commands };
-    const tour = { ...facts, missingPrograms: ['sshd', 'ssh'] } as unknown as ReadyTour;
-    const [, step] = entrance('engineer', tour)?.steps ?? [];
-    expect(step?.text).toContain('lacks sshd, ssh');
-    expect(step?.command).toBeUndefined();
   });
 
   it('listens on loopback alone, with its application, its provider and its sshd', async () => {

@@ -157,6 +157,15 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'audit',
     '',
   ],
+  'packages/demo/src': [
+    'people',
+    'browser-key',
+    'application',
+    'scenario/ssh',
+    'scenario',
+    'tour',
+    '',
+  ],
   'packages/scim-language/src': [
     'text',
     'errors',

@@ -136,21 +136,20 @@ describe('layers', () => {
   });
 
   it('no file imports the demo or a stand-in, and main.ts and migrate.ts reach neither', () => {
-    const demo = (from: string, target: string) =>
-      layerOf(from) !== 'demo' &&
-      from.startsWith('src/') &&
-      /^(?:src\/demo|packages\/stand-ins)\//.test(target);
+    const OF_DEMO = /^(?:src\/demo|packages\/(?:demo|stand-ins))\//;
+    const demo = (from: string, target: string) => !OF_DEMO.test(from) && OF_DEMO.test(target);
     expect(violations(files, demo)).toEqual([]);
+    for (const path of ['src/features/pages/x.ts', 'packages/openssh/src/x.ts']) {
+      expect(violations([planted(path, 'packages/demo/src/y.ts')], demo), path).toHaveLength(1);
+    }
     for (const entry of ['src/main.ts', 'src/migrate.ts', 'src/admin.ts']) {
       const reached = [...reachableFrom(entry)];
       expect(reached).toContain('src/platform/database/migrations.ts');
-      expect(reached.filter((path) => /^src\/demo\/|^packages\/stand-ins\//.test(path))).toEqual(
-        [],
-      );
+      expect(reached.filter((path) => OF_DEMO.test(path))).toEqual([]);
     }
-    expect(reachableFrom('src/demo/main.ts')).toContain(
-      'packages/stand-ins/src/software-key/software-key.ts',
-    );
+    const reached = reachableFrom('src/demo/main.ts');
+    expect(reached).toContain('packages/stand-ins/src/software-key/software-key.ts');
+    expect(reached).toContain('packages/demo/src/scenario/offboarding.ts');
   });
 
   it('the command imports nothing of the server, and no package but arguments and the formats of OpenSSH', () => {

@@ -11,7 +11,7 @@ import {
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { READY } from '../../src/demo/people/people.js';
+import { READY } from '@svc/demo/people';
 import { CATALOGUE } from '../../src/platform/errors/catalogue.js';
 import { startClientGround, type ClientGround } from '../support/api-client/demo-sessions.js';
 import '../support/full-scale-only.js';

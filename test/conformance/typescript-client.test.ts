@@ -3,7 +3,7 @@ import { readFile, symlink, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { READY } from '../../src/demo/people/people.js';
+import { READY } from '@svc/demo/people';
 import { startClientGround, type ClientGround } from '../support/api-client/demo-sessions.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';

@@ -1,11 +1,11 @@
 import { Body, Controller, Get, HttpCode, Param, Post, Res } from '@nestjs/common';
 import type { Response } from 'express';
+import { BrowserKey, SoftwareKeyRefusal } from '@svc/demo/browser-key';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
 import { readStaticFiles } from '../../features/pages/shell/static-files.js';
 import type { CreateOptions, GetOptions } from '@svc/stand-ins/software-key';
-import { BrowserKey } from './browser-key.js';
 import { CREATE_OPTIONS, GET_OPTIONS } from './browser-key.schemas.js';
 
 /**
@@ -43,13 +43,26 @@ export class BrowserKeyController {
   @Route({ summary: 'Creates a credential with the software key' })
   @HttpCode(200)
   create(@Body({ schema: CREATE_OPTIONS }) options: CreateOptions) {
-    return this.key.create(options);
+    return answerOf(() => this.key.create(options));
   }
 
   @Post('demo/software-key/get')
   @Route({ summary: 'Signs with the software key' })
   @HttpCode(200)
   get(@Body({ schema: GET_OPTIONS }) options: GetOptions) {
-    return this.key.get(options);
+    return answerOf(() => this.key.get(options));
+  }
+}
+
+/**
+ * Runs a ceremony of the software key. @throws DomainError invalid_request with the reason if the
+ * key refuses
+ */
+function answerOf<Answer>(ceremony: () => Answer): Answer {
+  try {
+    return ceremony();
+  } catch (cause) {
+    if (!(cause instanceof SoftwareKeyRefusal)) throw cause;
+    throw new DomainError('invalid_request', cause.message, { cause });
   }
 }

@@ -1,6 +1,6 @@
 import { Module, type DynamicModule } from '@nestjs/common';
+import { BrowserKey } from '@svc/demo/browser-key';
 import { BrowserKeyController } from './browser-key.controller.js';
-import { BrowserKey } from './browser-key.js';
 
 /**
  * Serves a software key that the demo's pages use in place of the browser's own WebAuthn interface,

@@ -1,14 +1,14 @@
 import { Controller, Get, HttpCode, Param, Post, Res } from '@nestjs/common';
 import type { Response } from 'express';
+import { entrance, ENTRANCES, signInLink } from '@svc/demo/entrances';
+import { READY, READY_PEOPLE } from '@svc/demo/people';
+import { Tour, type LiveReport, type ReadyTour } from '@svc/demo/tour';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { Route } from '#platform/http/routing/route.js';
 import { person } from '../../features/pages/shell/person.js';
-import { READY, READY_PEOPLE } from '../people/people.js';
-import { entrance, ENTRANCES, signInLink } from './entrances.js';
-import { Tour, type LiveReport, type ReadyTour } from './tour.js';
 
 /**
  * The rules of the tour's routes that change something: only pages of the tour may send such

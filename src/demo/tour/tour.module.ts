@@ -4,10 +4,10 @@ import {
   type OnApplicationShutdown,
   type OnModuleInit,
 } from '@nestjs/common';
+import { Tour } from '@svc/demo/tour';
 import { HttpModule } from '#platform/http/http.module.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { TourController } from './tour.controller.js';
-import { Tour } from './tour.js';
 
 /**
  * Serves the tour at `/demo`, and stops what the tour started when the application stops. Only the

@@ -1,4 +1,4 @@
-import { READY } from '../../../src/demo/people/people.js';
+import { READY } from '@svc/demo/people';
 import { Client } from '../client.js';
 import { startDemoProcess, type DemoProcess } from '../demo-process.js';
 

@@ -45,7 +45,14 @@ describe('the files of the image', () => {
       'migrations/1.sql',
     ];
     expect(paths.filter((path) => !isInContext(path))).toEqual([]);
-    const others = ['src/demo/main.ts', 'packages/stand-ins/src/x.ts', 'test/x.ts', '.env', 'srcs'];
+    const others = [
+      'src/demo/main.ts',
+      'packages/demo/src/x.ts',
+      'packages/stand-ins/src/x.ts',
+      'test/x.ts',
+      '.env',
+      'srcs',
+    ];
     expect(others.filter(isInContext)).toEqual([]);
   });
 
