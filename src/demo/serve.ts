@@ -6,6 +6,7 @@ import { StoredData } from '@svc/demo/demo-data';
 import { chooseLocalProvider, startLocalProvider } from '@svc/demo/local-provider';
 import type { RunningDemo } from '@svc/demo/running-demo';
 import { Tour } from '@svc/demo/tour';
+import { dataDirOf, LOCAL_PROVIDER } from '@svc/demo/variables';
 import { SoftwareKey } from '@svc/stand-ins/software-key';
 import { trustAnchorFromPem, type TrustAnchor } from '@svc/webauthn-policy';
 import { PINNED_ROOTS } from '#domain/keys/authenticators/attestation/trust-anchors.js';
@@ -17,7 +18,7 @@ import type { CompositionRoot } from '../app.module.js';
 import { createApp } from '../create-app.js';
 import { sentenceOf } from '../features/pages/admin/event-words.js';
 import { BrowserKeyModule } from './browser-key/browser-key.module.js';
-import { dataDirOf, demoConfiguration, LOCAL_PROVIDER } from './configuration.js';
+import { demoConfiguration } from './configuration.js';
 import type { StartFacts } from './start-checks.js';
 import { TourModule } from './tour/tour.module.js';
 

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import type { DemoArguments } from '@svc/demo/arguments';
+import { portOf } from '@svc/demo/variables';
 import { trustAnchorFromPem, type TrustAnchor } from '@svc/webauthn-policy';
 import { readProcessEnvironment, type Environment } from '#platform/config/environment.js';
 import { freePort } from '@svc/stand-ins/loopback-server';
-import { portOf, refusePublicOrigin } from './configuration.js';
+import { refusePublicOrigin } from './configuration.js';
 
 /**
  * The facts that a start needs. They are checked before the application is loaded, because loading

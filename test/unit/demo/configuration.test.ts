@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Environment } from '#platform/config/environment.js';
-import { demoConfiguration, portOf } from '../../../src/demo/configuration.js';
+import { demoConfiguration } from '../../../src/demo/configuration.js';
 import { makeTlsAuthority } from '../../support/tls-authority.js';
 
 const PROVIDER = { issuer: 'http://127.0.0.1:3001', clientId: 'svc-demo', clientSecret: 'secret' };
@@ -76,21 +76,5 @@ describe('the configuration of the demo', () => {
     expect(() => configure({ ...tls, SVC_BASE_URL: 'https://localhost' })).toThrow(
       'SVC_TLS_CERT: the demo serves plain HTTP, on loopback alone',
     );
-  });
-
-  it.each([
-    { asked: undefined, environment: {}, port: 3000 },
-    { asked: 0, environment: { SVC_LISTEN_ADDR: '127.0.0.1:4000' }, port: 0 },
-    { asked: undefined, environment: { SVC_LISTEN_ADDR: '[::1]:4000' }, port: 4000 },
-    { asked: undefined, environment: { SVC_BASE_URL: 'http://localhost:4000' }, port: 4000 },
-    {
-      asked: undefined,
-      environment: { SVC_LISTEN_ADDR: 'localhost:5000', SVC_BASE_URL: 'http://localhost:4000' },
-      port: 5000,
-    },
-    { asked: undefined, environment: { SVC_BASE_URL: 'https://demo.example.com' }, port: 3000 },
-    { asked: undefined, environment: { SVC_BASE_URL: 'nonsense' }, port: 3000 },
-  ])('listens on $port for --port $asked and $environment', ({ asked, environment, port }) => {
-    expect(portOf(environment, asked)).toBe(port);
   });
 });
