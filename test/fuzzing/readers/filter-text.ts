@@ -6,6 +6,13 @@ export function filterText(filter: Filter): string {
 }
 
 /**
+ * Writes the filter in the brackets of a path, which names sub-attributes without their attribute.
+ */
+export function elementFilterText(filter: Filter): string {
+  return textOf(filter, true);
+}
+
+/**
  * Writes a filter. Inside of brackets (`isInside`), an attribute is written as the name of the
  * sub-attribute alone.
  */

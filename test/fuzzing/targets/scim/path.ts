@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { GROUP_SCHEMA, parsePath, USER_SCHEMA } from '@svc/scim-language';
 import { wordsBy } from '../../engine/structures.js';
 import { attempt, rule, type FuzzTarget } from '../../engine/target.js';
-import { filterText } from '../../readers/filter-text.js';
+import { elementFilterText } from '../../readers/filter-text.js';
 import { isScimError, TOKENS, WORDS } from './language.js';
 
 export const target: FuzzTarget = {
@@ -14,6 +14,7 @@ export const target: FuzzTarget = {
     'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User',
     'urn:ietf:params:scim:schemas:core:2.0:User:emails[primary eq true]',
     'badges[x y z].value',
+    'emails[type eq "of emails.value"]',
   ].map((text) => Buffer.from(text)),
   dictionary: WORDS,
   structure: wordsBy(TOKENS),
@@ -26,24 +27,10 @@ export const target: FuzzTarget = {
     if (path?.kind !== 'attribute') return path !== undefined;
     const { target: of, filter } = path;
     const urn = of.extension === undefined ? '' : `${of.extension}:`;
-    const brackets = filter ? `[${filterText(filter).replaceAll(inner(of), '')}]` : '';
+    const brackets = filter ? `[${elementFilterText(filter)}]` : '';
     const sub = of.sub ? `.${of.sub.name}` : '';
     const again = parse(`${urn}${of.attribute.name}${brackets}${sub}`);
     if (again) rule(isDeepStrictEqual(again, path), 'a written path is read as another path');
     return true;
   },
 };
-
-/**
- * Returns the prefix of a sub-attribute in a filter, such as `emails.`, which a filter in brackets
- * leaves out.
- */
-function inner({
-  extension,
-  attribute,
-}: {
-  extension: string | undefined;
-  attribute: { name: string };
-}): string {
-  return `${extension === undefined ? '' : `${extension}:`}${attribute.name}.`;
-}
