@@ -56,7 +56,9 @@ export async function answerAudit(
   const query = auditQuery(asked);
   const preferred = preferredFormat(request, response);
   const format = asked.format ?? preferred;
-  if (asked.order === 'asc') return answerFeed(auditEvents, reader, asked, format);
+  if (asked.order === 'asc') {
+    return answerFeed(auditEvents, reader, { asked, request, response }, format);
+  }
   if (format !== 'json') {
     const batches = await auditEvents.batches(reader, query);
     if (format === 'csv') return fileOf('csv', FILE, tableOf(batches, AUDIT_COLUMNS));
@@ -69,13 +71,13 @@ export async function answerAudit(
 
 /**
  * Answers a request with `order=asc`, the oldest event first, the order for programs. The answer is
- * one page as JSON, or in another format all events up to the present end of the log, one on each
- * line.
+ * one page as JSON, or in another format the events up to the present end of the log, one on each
+ * line. If no event matches, the header `Link` has the address with the cursor to go on from.
  */
 async function answerFeed(
   auditEvents: AuditEvents,
   reader: Reader,
-  asked: AuditRequest,
+  { asked, request, response }: AuditExchange,
   format: AuditFormat,
 ): Promise<StreamableFile | AuditPageJson> {
   if (format === 'sealed') {
@@ -87,13 +89,21 @@ async function answerFeed(
     const { events, next } = await auditEvents.feed(reader, query);
     return { events: events.map(feedJson), next };
   }
-  const batches = await auditEvents.feedBatches(reader, query);
+  const { batches, next } = await auditEvents.feedLines(reader, query);
+  if (next !== undefined) response.links({ next: withAfter(request, next) });
   const render = format === 'ocsf' ? feedOcsf : feedJson;
   return fileOf('ndjson', FILE, linesOf(batches, render));
 }
 
 async function* sealedLines(parts: AsyncIterable<readonly string[]>): AsyncGenerator<string> {
   for await (const lines of parts) yield lines.map((line) => `${line}\n`).join('');
+}
+
+/** Returns the path and the query of a request, with another cursor. */
+function withAfter({ originalUrl }: Request, cursor: string): string {
+  const { pathname, searchParams } = new URL(originalUrl, 'http://localhost');
+  searchParams.set('after', cursor);
+  return `${pathname}?${searchParams.toString()}`;
 }
 
 function feedOcsf(row: FeedRow): object {

@@ -196,8 +196,25 @@ describe('the feed of the audit log', () => {
     const { next: end } = await drain(next);
     expect(await feed(`&after=${next}&type=keys`)).toMatchObject({ events: [], next: end });
     expect(await feed(`&after=${next}&type=logins`)).toMatchObject({ events: [{ id }], next: end });
-    const lines = (await ask(`&after=${next}&format=ndjson&type=keys`)).text;
-    expect(lines).toBe('');
+  });
+
+  it.each(['ndjson', 'ocsf'])('names in %s without a line where to go on', async (format) => {
+    const { next } = await drain();
+    await write();
+    const { next: end } = await drain(next);
+    const { text, headers } = await ask(`&after=${next}&format=${format}&type=keys`);
+    const [, address] =
+      /^<(\/api\/v1\/org\/audit-events\?.*)>; rel="next"$/.exec(headers.get('link') ?? '') ?? [];
+    const query = new URLSearchParams(address?.split('?')[1]);
+    expect(text).toBe('');
+    expect(Object.fromEntries(query)).toEqual({ order: 'asc', after: end, format, type: 'keys' });
+    const id = await write();
+    await drain(end);
+    query.set('type', 'logins');
+    const later = await ask(`&${query.toString()}`.replace('&order=asc', ''));
+    expect(later.text.trim().split('\n')).toHaveLength(1);
+    expect(later.text).toContain(id);
+    expect(later.headers.has('link')).toBe(false);
   });
 
   it.each([

@@ -22,6 +22,7 @@ import {
   type FeedRow,
 } from '#domain/audit/feed/audit-feed.repository.js';
 import { writeFeedCursor } from '#domain/audit/feed/feed-cursor.js';
+import { ofTypes, readFeedLines, type FeedLines } from '#domain/audit/feed/feed-lines.js';
 import type { SealedPlace } from '#domain/audit/sealed-export/sealed-export.js';
 import { checkReader, type Reader } from '#domain/directory/api-tokens/reader.js';
 import { Members } from '#domain/directory/members.service.js';
@@ -52,12 +53,6 @@ import { timelineOf, type Timeline } from './timeline.js';
 
 /** The number of events that one statement reads for an export of the log. */
 const BATCH = 500;
-
-/**
- * The number of events that one statement reads from the feed: the audit log in the order in which
- * programs read it.
- */
-const FEED_BATCH = 1_000;
 
 /** The number of sections of a timeline, and the most events that it counts. */
 const TIMELINE = { sections: 24, most: 5_000 } as const;
@@ -249,35 +244,20 @@ export class AuditEvents {
   }
 
   /**
-   * Reads the feed in batches up to its present end. Each batch is read after the client has taken
-   * the previous one. The first batch is read before the function returns.
+   * Reads the feed for a response with one event on each line, up to the present end of the feed or
+   * for the time that a response may take. Each batch is read after the client has taken the
+   * previous one, and the first wanted event is found before the function returns.
    *
    * @throws DomainError admin_required, feed_restarted
    */
-  async feedBatches(
+  async feedLines(
     reader: Reader,
     { after, limit = Number.POSITIVE_INFINITY, types }: FeedQuery,
-  ): Promise<AsyncGenerator<readonly FeedRow[]>> {
+  ): Promise<FeedLines> {
     const start = await this.#placeOf(reader, after);
-    const first = await this.#feedAfter(reader, start, Math.min(FEED_BATCH, limit));
-    return this.#feedFrom(first, reader, limit, types);
-  }
-
-  async *#feedFrom(
-    first: readonly FeedRow[],
-    reader: Reader,
-    limit: number,
-    types: FeedQuery['types'],
-  ): AsyncGenerator<readonly FeedRow[]> {
-    let left = limit;
-    for (let batch = first; batch.length > 0;) {
-      yield ofTypes(batch, types);
-      left -= batch.length;
-      const after = batch.at(-1)?.feedPlace;
-      if (!after || batch.length < FEED_BATCH || left <= 0) return;
-      const most = Math.min(FEED_BATCH, left);
-      batch = await this.#feedAfter(reader, after, most, PATIENCE_DURING_RESPONSE);
-    }
+    const read = (place: FeedPlace, most: number, patience?: number) =>
+      this.#feedAfter(reader, place, most, patience);
+    return readFeedLines(this.clock, read, { start, limit, types });
   }
 
   /**
@@ -371,10 +351,6 @@ export class AuditEvents {
     };
     return this.work.costly(reader.orgId, read, patience);
   }
-}
-
-function ofTypes(events: readonly FeedRow[], types: FeedQuery['types']): readonly FeedRow[] {
-  return types === undefined ? events : events.filter(({ type }) => types.includes(type));
 }
 
 function pageOf({ rows, end }: AuditFound, limit: number): AuditPage {
