@@ -2,8 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { issueAttestationLeaf } from '@svc/stand-ins/attestation-authority';
+import { makeHostGroup } from '../support/access-rows.js';
 import type { EnrolledUser } from '../support/app.js';
 import { guideBlock, runToSuccess } from '../support/guide.js';
 import { HARDWARE_SSH_NEEDS, startHardwareSsh, type HardwareSsh } from '../support/hardware-ssh.js';
@@ -123,6 +124,48 @@ requires(...HARDWARE_SSH_NEEDS).describe('svc setup ssh --sk', () => {
       before,
       config,
     ]);
+  });
+
+  describe('for a user with more names than one certificate carries', () => {
+    let groups: string[] = [];
+    beforeEach(async () => {
+      const [{ id } = { id: '' }] = await rows<{ id: string }>(
+        world.app.dataSource,
+        "SELECT org_id AS id FROM users WHERE email = 'ada@sk.example'",
+      );
+      const logins = Array.from({ length: 200 }, (_, n) => `u${n}`);
+      groups = [
+        await makeHostGroup(world.app.dataSource, id, 'many', logins),
+        await makeHostGroup(world.app.dataSource, id, 'more', logins),
+        await makeHostGroup(world.app.dataSource, id, 'closed', ['root'], { access: 'assigned' }),
+      ];
+      await setHosts(['{*.many.example}', '{target}', '{*}']);
+    });
+    afterEach(() =>
+      world.app.dataSource.query('DELETE FROM access_targets WHERE id = ANY ($1)', [groups]),
+    );
+
+    const setHosts = (hosts: readonly string[]) =>
+      world.app.dataSource.query(
+        `UPDATE access_targets t SET hosts = g.hosts::text[]
+         FROM unnest($1::uuid[], $2::text[]) g (id, hosts) WHERE t.id = g.id`,
+        [groups, hosts],
+      );
+
+    it('makes a key that the service proves, and ssh gets a certificate for each host', async () => {
+      expect(await setUp()).toMatchObject({ status: 0 });
+      expect(await ssh()).toMatchObject({ status: 0, stdout: 'in\n' });
+      expect(existsSync(home.state(world.app, 'ssh/id-cert.pub'))).toBe(false);
+      expect((await home.run(['ssh', 'cert'])).stderr).toContain('svc ssh cert HOST');
+    });
+
+    it('says what to do if every host has too many', async () => {
+      await setHosts(['{*}', '{*}', '{*}']);
+      const end = await setUp();
+      expect(end.status).toBe(4);
+      expect(end.stderr).toMatch(/^svc: .*\n.*svc setup ssh --sk --principal NAME/m);
+      expect(existsSync(home.state(world.app, 'ssh/id'))).toBe(false);
+    });
   });
 
   it('states in one line that the service demands a security key', async () => {

@@ -17,7 +17,7 @@ import {
   hostName,
   SSH_FILES,
 } from './certificate-cache.js';
-import { askForCertificate, ensureCertificate, renew, sshNote } from './renewal.js';
+import { askForCertificate, ensureCertificate, renew, sshNote, TOO_MANY_NAMES } from './renewal.js';
 import { adoptEarlierCertificate, linkTo, storedCertificate } from './stored-certificate.js';
 
 /**
@@ -113,12 +113,17 @@ export async function renewCertificates(
 /**
  * Runs a function that asks for a certificate for all hosts. If the user is in too many groups of
  * hosts for one certificate, that is no failure for a login to one host.
+ *
+ * @throws CliFailure that says how to get fewer names, if no host was named
  */
 async function forAllHosts(host: string | undefined, act: () => Promise<void>): Promise<void> {
   try {
     await act();
   } catch (error) {
-    if (host === undefined || !hasCode(error, 'too_many_principals')) throw error;
+    if (!hasCode(error, 'too_many_principals')) throw error;
+    if (host !== undefined) return;
+    const whatToDo = 'Run: svc ssh cert HOST, or choose names: svc setup ssh --principal NAME';
+    throw new CliFailure(TOO_MANY_NAMES, whatToDo, STATUS.refused, { cause: error });
   }
 }
 

@@ -46,6 +46,9 @@ export interface SshChoices {
 /** The line for a certificate that is not valid yet by the clock of this machine. */
 const SLOW_CLOCK = `The clock of this machine is behind the server, so the certificate looks as if it were not valid yet. ${SET_CLOCK}`;
 
+/** The line for a user whose groups of hosts have more names than one certificate can carry. */
+export const TOO_MANY_NAMES = 'Your groups of hosts have too many names for one certificate.';
+
 /** Returns what `svc setup ssh` has recorded; an empty object before the first setup. */
 export function sshNote(context: CommandContext): SshNote {
   return (setupNote(context, SSH_BLOCK) ?? {}) as SshNote;

@@ -67,7 +67,7 @@ async function install(request: SetupRequest): Promise<SetupPlan> {
   const lacksKey = choices.sk === true && !isSecurityKey(storedPublicKey(folder));
   return {
     changes: [
-      ...(lacksKey ? [securityKeyChange(context, server, choices)] : []),
+      ...(lacksKey ? [securityKeyChange(request, server, choices)] : []),
       ...blockChange(configFile(home), sshBlock(program, servers)),
       ...agentChange(folder, choices),
       ...principalsChange(folder, choices, before[server]),
@@ -107,10 +107,14 @@ function listedPatterns(server: string, groups: readonly ListedHosts[]): string[
   });
 }
 
-function securityKeyChange(context: CommandContext, server: string, choices: SshChoices): Change {
+function securityKeyChange(
+  { context, reach }: SetupRequest,
+  server: string,
+  choices: SshChoices,
+): Change {
   return stepChange(
     'make an SSH key inside the security key: ssh-keygen -t ed25519-sk -O verify-required',
-    () => makeSecurityKey(context, server, choices),
+    () => makeSecurityKey(context, server, choices, reach?.ssh ?? []),
   );
 }
 
