@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import { IdentityProviders } from '#domain/providers/identity-providers.service.js';
 import { IssuerHosts } from '#domain/organizations/issuers/issuer-hosts.js';
 import type { Config, ValidConfig } from '#platform/config/config.js';
+import { startProblem } from '#platform/database/hosts/refusals.js';
 import { DataSource } from '#platform/database/statements/typeorm.js';
 import { expectations } from '#platform/http/body/expectation.js';
 import { requestEdge, type EdgeStep } from '#platform/http/contract/edge-step.js';
@@ -82,7 +83,10 @@ export async function createApp(
   const config = await withRootSecret(validConfig, kmsKeys);
   const addressOf = clientAddressResolver(config.http.trustedProxies);
   const log = applicationLog(logger, addressOf);
-  const nest = await createNest({ config, logger, root, log, kmsKeys });
+  const { url } = config.database;
+  const nest = await createNest({ config, logger, root, log, kmsKeys }).catch((error: unknown) => {
+    throw startProblem(error, url);
+  });
   nest.set(CLIENT_ADDRESS, addressOf);
   const headersOf = edgeHeadersFor(nest.get(IdentityProviders).authorizationEndpointOrigins());
   const limits = new LimitHeaders(nest.get<Buckets>(ThrottlerStorage), addressOf);
@@ -90,7 +94,9 @@ export async function createApp(
   return {
     nest,
     async listen() {
-      await nest.init();
+      await nest.init().catch((error: unknown) => {
+        throw startProblem(error, url);
+      });
       await nest.get(Listeners).open(edges);
     },
     close: () => nest.close(),

@@ -174,7 +174,7 @@ export async function prepareDatabase(
     };
   } catch (error) {
     await server.stop();
-    throw startProblem(error);
+    throw startProblem(error, config.url);
   }
 }
 
@@ -212,7 +212,7 @@ export async function openDatabase(
     return new Database(pools, gate, unchecked, stop);
   } catch (error) {
     await stop();
-    throw startProblem(error);
+    throw startProblem(error, config.url);
   }
 }
 
@@ -262,7 +262,7 @@ export async function migrateDatabase(
     const lacksIndexes = await preparePatiently(server, config, composition, log);
     if (lacksIndexes) await completeMigrations(server.address, log);
   } catch (error) {
-    throw startProblem(error);
+    throw startProblem(error, config.url);
   } finally {
     await server.stop();
   }

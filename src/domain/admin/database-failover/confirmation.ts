@@ -10,7 +10,7 @@ import {
   type DatabaseIdentity,
 } from '#platform/database/identity/database-identity.js';
 import type { UncheckedDatabase } from '#platform/database/open-database.js';
-import { isDatabaseAway } from '#platform/database/statements/faults.js';
+import { isOutage } from '#platform/database/statements/faults.js';
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { decide, isSameServer, type FailoverDecision, type FailoverSetting } from './decision.js';
 import type { FailoverLimits } from './failover-limits.js';
@@ -167,7 +167,7 @@ export class Confirmation {
     try {
       await this.#workOn(identity, (dataSource) => this.parts.redo(dataSource));
     } catch (error) {
-      if (isDatabaseAway(error) || error instanceof AnotherServer) throw error;
+      if (isOutage(error) || error instanceof AnotherServer) throw error;
       this.parts.security.error(
         error,
         'removals and revocations of the last hour may be undone: compare the audit log with the accounts',

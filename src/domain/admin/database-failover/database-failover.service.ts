@@ -10,7 +10,7 @@ import { Clock } from '#platform/clock/clock.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { Database } from '#platform/database/open-database.js';
 import {
-  isDatabaseAway,
+  isOutage,
   reasonOf,
   sqlStateOf,
   UNCONFIRMED,
@@ -193,7 +193,7 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
    */
   #warn(error: unknown): void {
     if (this.#stop.signal.aborted) return;
-    if (!isDatabaseAway(error)) {
+    if (!isOutage(error)) {
       this.#log.warn(`PostgreSQL is not confirmed yet (${reasonOf(error)}): trying again`);
       return;
     }

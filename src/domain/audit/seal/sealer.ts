@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { Clock } from '#platform/clock/clock.js';
 import { QueueWorker } from '#platform/database/queues/queue-worker.js';
-import { isDatabaseAway, reasonOf, sqlStateOf } from '#platform/database/statements/faults.js';
+import { isOutage, reasonOf, sqlStateOf } from '#platform/database/statements/faults.js';
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { DEPLOYMENT, signCheckpoint, type SealKey } from './checkpoint.js';
 import type { CheckpointStore } from './checkpoint-store.js';
@@ -197,7 +197,7 @@ interface SignedTree {
  * if the database cannot be reached, because that concerns every tree.
  */
 function isOfRows(error: unknown): boolean {
-  return sqlStateOf(error) !== undefined && !isDatabaseAway(error);
+  return sqlStateOf(error) !== undefined && !isOutage(error);
 }
 
 /**

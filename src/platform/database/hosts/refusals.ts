@@ -1,7 +1,9 @@
 import { DATABASE_PAGE } from '#platform/database/url/database-url.js';
 import {
   codeOf,
+  isConnectionRefused,
   isDatabaseAway,
+  isOutage,
   isReadOnly,
   reasonOf,
   sqlStateOf,
@@ -13,7 +15,7 @@ import {
  * because another attempt would be refused again.
  */
 interface Refusal {
-  readonly is: (code: string | undefined, message: string) => boolean;
+  readonly is: (code: string | undefined, message: string, error?: unknown) => boolean;
   readonly advice: string;
 }
 
@@ -51,6 +53,14 @@ const REFUSALS: readonly Refusal[] = [
       'Correct the user and the password, and the lines of pg_hba.conf (auth_file of PgBouncer) for this user and address',
   },
   {
+    is: (code, _, error) => code === '42501' && isConnectionRefused(error),
+    advice: 'Let the user connect: GRANT CONNECT ON DATABASE',
+  },
+  {
+    is: (code, _, error) => code === '55000' && isConnectionRefused(error),
+    advice: 'Let the database accept connections: ALTER DATABASE with ALLOW_CONNECTIONS true',
+  },
+  {
     is: (_, message) => message === 'The server does not support SSL connections',
     advice:
       'The server offers no TLS. Set ssl = on (client_tls_sslmode in PgBouncer), or leave sslmode out of the URL on a network that is yours alone',
@@ -68,7 +78,7 @@ const REFUSALS: readonly Refusal[] = [
 
 function refusalOf(error: unknown): Refusal | undefined {
   const [code, message] = [codeOf(error), reasonOf(error)];
-  return REFUSALS.find(({ is }) => is(code, message));
+  return REFUSALS.find(({ is }) => is(code, message, error));
 }
 
 /**
@@ -97,6 +107,9 @@ function faultsOf(error: unknown): unknown[] {
 const WRITABLE_HOST =
   'The service needs the server that takes writes. Name all hosts in the URL, and add target_session_attrs=read-write';
 
+/** The error of a start that cannot use its database, with a text for the operator. */
+class DatabaseProblem extends Error {}
+
 /**
  * Returns the error of a start that cannot use its database. The text names the variable, the
  * reason, what to do, and the page of the documentation.
@@ -105,14 +118,19 @@ export function databaseProblem(what: string, cause: unknown): Error {
   const advice = faultsOf(cause).some(isReadOnly) ? WRITABLE_HOST : refusalOf(cause)?.advice;
   const text = `SVC_DATABASE_URL: ${what}: ${reasonOf(cause)}`;
   const whole = advice === undefined ? text : `${text}. ${advice}`;
-  return new Error(`${whole} (${DATABASE_PAGE})`, { cause });
+  return new DatabaseProblem(`${whole} (${DATABASE_PAGE})`, { cause });
 }
 
 /**
  * Returns the error of a start that fails after it has connected. Some faults show only then: a
- * pooler that loses statements, a standby, or a server that is not the expected one.
+ * pooler that loses statements, a standby, or a server that is not the expected one. The server may
+ * also become read-only, or go away, during the start.
+ *
+ * @param url the setting SVC_DATABASE_URL; undefined for the embedded server, whose faults have
+ *   another remedy
  */
-export function startProblem(cause: unknown): unknown {
+export function startProblem(cause: unknown, url?: string): unknown {
+  if (cause instanceof DatabaseProblem) return cause;
   if (faultsOf(cause).some(isReadOnly)) {
     return databaseProblem('the database takes no writes', cause);
   }
@@ -120,5 +138,6 @@ export function startProblem(cause: unknown): unknown {
     return databaseProblem('the database cannot be confirmed', cause);
   }
   const isLost = LOST_STATEMENT.is(codeOf(cause), reasonOf(cause));
-  return isLost ? databaseProblem('the database cannot be used', cause) : cause;
+  const isUnusable = isLost || (url !== undefined && faultsOf(cause).some(isOutage));
+  return isUnusable ? databaseProblem('the database cannot be used', cause) : cause;
 }

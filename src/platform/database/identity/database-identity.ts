@@ -1,5 +1,5 @@
 import {
-  isDatabaseAway,
+  isOutage,
   NOT_IN_STATE,
   READ_ONLY,
   sqlStateOf,
@@ -76,7 +76,7 @@ async function readable(
     return row?.value ?? null;
   } catch (error) {
     const state = sqlStateOf(error);
-    if (state === undefined || state === NOT_IN_STATE || isDatabaseAway(error)) throw error;
+    if (state === undefined || state === NOT_IN_STATE || isOutage(error)) throw error;
     return null;
   }
 }

@@ -96,6 +96,42 @@ export function isDatabaseAway(error: unknown): boolean {
 }
 
 /**
+ * The SQLSTATEs of a refused connection: the role may not log in, or has another password
+ * (28000, 28P01), and the database has another name (3D000).
+ */
+const REFUSED_STATES: ReadonlySet<string> = new Set(['28000', '28P01', '3D000']);
+
+/**
+ * The SQLSTATEs that a refused connection shares with refused statements: the role may not use the
+ * database or the object (42501), and the database accepts no connections (55000). The name of the
+ * function of PostgreSQL that checks a new connection decides which is meant.
+ */
+const ALSO_REFUSED_STATES: ReadonlySet<string> = new Set(['42501', '55000']);
+const CHECKS_CONNECTION = 'CheckMyDatabase';
+
+/**
+ * Returns true if PostgreSQL refused to open a connection, for example because the role is locked
+ * or the database was renamed. The service cannot start then. A service that runs waits until an
+ * operator has corrected it ({@link isOutage}).
+ */
+export function isConnectionRefused(error: unknown): boolean {
+  const fault = reportedBy(error);
+  const state = sqlStateOf(fault);
+  if (state === undefined) return false;
+  if (REFUSED_STATES.has(state)) return true;
+  if (!ALSO_REFUSED_STATES.has(state)) return false;
+  return fault instanceof Error && 'routine' in fault && fault.routine === CHECKS_CONNECTION;
+}
+
+/**
+ * Returns true if an error means that a service that runs cannot use its database now: the database
+ * is away, or refuses connections. The same request may succeed later.
+ */
+export function isOutage(error: unknown): boolean {
+  return isDatabaseAway(error) || isConnectionRefused(error);
+}
+
+/**
  * Returns true if a concurrent transaction or migration made the statement fail: by a deadlock, a
  * serialization failure, or a changed type of a column. The same statement may succeed if it is
  * repeated.

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { systemClock, type Clock } from '#platform/clock/clock.js';
-import { isDatabaseAway } from './faults.js';
+import { isOutage } from './faults.js';
 
 /** The largest number of keys in one statement. */
 const MOST = 64;
@@ -63,7 +63,7 @@ export class QueryBatcher<Key, Answer> {
     try {
       return (await batch.answers)[index] as Answer;
     } catch (error) {
-      if (batch.keys.length === 1 || isDatabaseAway(error)) throw error;
+      if (batch.keys.length === 1 || isOutage(error)) throw error;
       // The statement can be repeated, because the failed one changed nothing.
       const [answer] = await this.statement([key]);
       return answer as Answer;

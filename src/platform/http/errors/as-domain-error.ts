@@ -1,5 +1,5 @@
 import { HttpException, StandardSchemaValidationPipe } from '@nestjs/common';
-import { isDatabaseAway, isLostRace, isUnstorable } from '#platform/database/statements/faults.js';
+import { isOutage, isLostRace, isUnstorable } from '#platform/database/statements/faults.js';
 import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
@@ -11,13 +11,13 @@ const FRAMEWORK_ERRORS: Readonly<Record<number, readonly [ErrorCode, string]>> =
 };
 
 /**
- * Maps any thrown value to a DomainError. An unreachable database is `unavailable`, and never the
- * client's fault. Any unforeseen error is `internal`: it is logged with its cause, and the client
- * sees no detail.
+ * Maps any thrown value to a DomainError. A database that cannot be used is `unavailable`, and
+ * never the client's fault. Any unforeseen error is `internal`: it is logged with its cause, and
+ * the client sees no detail.
  */
 export function asDomainError(thrown: unknown): DomainError {
   if (thrown instanceof DomainError) return thrown;
-  if (isDatabaseAway(thrown)) {
+  if (isOutage(thrown)) {
     return unavailable('The service cannot reach its database. Try again.', thrown);
   }
   if (isLostRace(thrown))

@@ -3,7 +3,9 @@ import { DatabaseError } from 'pg';
 import { QueryFailedError, QueryRunnerAlreadyReleasedError } from 'typeorm';
 import { describe, expect, it } from 'vitest';
 import {
+  isConnectionRefused,
   isDatabaseAway,
+  isOutage,
   isTimedOut,
   noteDuration,
   reasonOf,
@@ -63,6 +65,17 @@ describe('isDatabaseAway', () => {
       expect(isDatabaseAway(reported(code))).toBe(false);
     },
   );
+
+  it.each(['28000', '28P01', '3D000'])('%s is a refused connection', (code) => {
+    expect([isConnectionRefused(reported(code)), isOutage(reported(code))]).toEqual([true, true]);
+  });
+
+  it.each(['42501', '55000'])('%s is one if PostgreSQL checked a new connection', (code) => {
+    const refused = Object.assign(new Error('refused'), { code, routine: 'CheckMyDatabase' });
+    const statement = Object.assign(new Error('refused'), { code, routine: 'aclcheck_error' });
+    expect([refused, statement].map(isOutage)).toEqual([true, false]);
+    expect(isOutage(reported(code))).toBe(false);
+  });
 
   it('does not take a missing file, plain text or no error for an absent database', () => {
     const missingFile = Object.assign(new Error('no such file'), {

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { NotedAct } from '#domain/audit/noted-act.js';
-import { isDatabaseAway, reasonOf } from '#platform/database/statements/faults.js';
+import { isOutage, reasonOf } from '#platform/database/statements/faults.js';
 import type { DataSource } from '#platform/database/statements/typeorm.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 import { claimLost, findLost, listSecret } from './lost-acts.repository.js';
@@ -54,7 +54,7 @@ export async function redo(dataSource: DataSource, ends: readonly RecentEnd[]): 
         return changed;
       });
     } catch (error) {
-      if (isDatabaseAway(error)) throw error;
+      if (isOutage(error)) throw error;
       const kinds = acts.map(({ kind }) => kind);
       security.error({ auditId, kinds }, `a lost act was not done again: ${reasonOf(error)}`);
     }
