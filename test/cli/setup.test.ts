@@ -155,6 +155,77 @@ describe('svc setup aws', () => {
   });
 });
 
+describe('a file that a variable of the tool names', () => {
+  let home: SvcHome;
+  beforeEach(async () => {
+    home = await SvcHome.create();
+    home.useServer(APP);
+  });
+  afterEach(() => home.remove());
+
+  const TOOLS = [
+    [
+      'aws',
+      ['--role', 'arn:aws:iam::123456789012:role/a'],
+      'AWS_CONFIG_FILE',
+      'own.ini',
+      '.aws/config',
+    ],
+    ['git', ['--sign'], 'GIT_CONFIG_GLOBAL', 'own.git', '.gitconfig'],
+    [
+      'docker',
+      ['--registry', 'public.ecr.aws', '--role', 'arn:aws:iam::123456789012:role/a'],
+      'DOCKER_CONFIG',
+      'own',
+      '.docker',
+    ],
+  ] as const;
+
+  it.each(TOOLS)(
+    '%s: --remove undoes the setup of a file that the variable names no more, and says so',
+    async (tool, options, variable, own, usual) => {
+      const config = home.config;
+      const noted = (): unknown => JSON.parse(readFileSync(config, 'utf8'));
+      const before = noted();
+      const env = { [variable]: join(home.path, own) };
+      const setUp = ['setup', tool, ...options, '--yes'];
+      expect(await home.run(setUp, { env })).toMatchObject({ status: 0 });
+      expect(await home.run(setUp)).toMatchObject({ status: 0 });
+      for (const name of [own, usual]) expect(existsSync(join(home.path, name))).toBe(true);
+      const end = await home.run(['setup', tool, '--remove', '--yes']);
+      expect(end).toMatchObject({ status: 0 });
+      expect(end.stdout).toMatch(new RegExp(`^${tool}: .*/${own}\\b.*${variable}`, 'm'));
+      for (const name of [own, usual]) expect(existsSync(join(home.path, name))).toBe(false);
+      expect(noted()).toEqual(before);
+    },
+  );
+
+  it('is changed once, also if the usual one is a link to it', async () => {
+    const own = join(home.path, 'dotfiles');
+    writeFileSync(own, '[default]\n');
+    mkdirSync(join(home.path, '.aws'));
+    symlinkSync(own, join(home.path, '.aws/config'));
+    const env = { AWS_CONFIG_FILE: own };
+    const setUp = ['setup', 'aws', ...TOOLS[0][1], '--yes'];
+    expect(await home.run(setUp, { env })).toMatchObject({ status: 0 });
+    const end = await home.run(['setup', 'aws', '--remove', '--yes'], { env });
+    expect(end.stdout.match(/>>> svc aws/g)).toHaveLength(1);
+    expect(readFileSync(own, 'utf8')).toBe('[default]\n');
+  });
+
+  it.each(TOOLS)(
+    '%s: --remove undoes the setup of the usual file while the variable names another',
+    async (tool, options, variable, own, usual) => {
+      await home.run(['setup', tool, ...options, '--yes']);
+      expect(existsSync(join(home.path, usual))).toBe(true);
+      const env = { [variable]: join(home.path, own) };
+      const end = await home.run(['setup', tool, '--remove', '--yes'], { env });
+      expect(end.stdout).toMatch(new RegExp(`^${tool}: .*/${usual}\\b.*${variable}`, 'm'));
+      expect(existsSync(join(home.path, usual))).toBe(false);
+    },
+  );
+});
+
 requires('git').describe('svc setup git --sign', () => {
   let home: SvcHome;
   beforeEach(async () => {

@@ -4,6 +4,7 @@ import { blockChange, blockRemoval, stepChange, type Change } from '../changes/c
 import { withoutBlock } from '../changes/marked-block.js';
 import { noteChange, setupNote } from '../changes/setup-note.js';
 import type { SetupPart, SetupPlan, SetupRequest } from '../changes/setup-part.js';
+import { fileNoteChange, fileRemovals, toolFile, type ToolFile } from '../changes/tool-file.js';
 import { readTextFile } from '../changes/text-file.js';
 import type { CommandContext } from '../command/command-context.js';
 import { folderOf } from '../files/places.js';
@@ -47,7 +48,8 @@ async function install({
   program,
 }: SetupRequest): Promise<SetupPlan> {
   const before = awsNote(context);
-  const path = configFile(home);
+  const file = configFile(home);
+  const path = file.present;
   const isAsked = options.value('role') !== undefined;
   const asked = isAsked ? withProfile(context, options, before) : before;
   const after = reach
@@ -67,7 +69,11 @@ async function install({
     : blockChange(path, profilesBlock(program, after));
   for (const name of Object.keys(after)) assertFree(path, name);
   return {
-    changes: [...ofFile, ...noteChange(context, AWS_BLOCK, isEmpty ? undefined : after)],
+    changes: [
+      ...ofFile,
+      ...fileNoteChange(context, file),
+      ...noteChange(context, AWS_BLOCK, isEmpty ? undefined : after),
+    ],
     notes: [
       ...Object.keys(after).flatMap((name) => shadowNote(home, name)),
       ...Object.entries(after)
@@ -82,9 +88,13 @@ async function install({
 
 async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {
   const servers = new Set(Object.values(awsNote(context)).map(({ server }) => server));
+  const files = fileRemovals(context, configFile(home), (path) =>
+    blockRemoval(path, AWS_BLOCK, AWS_SECTIONS),
+  );
   return {
+    ...files,
     changes: [
-      ...blockRemoval(configFile(home), AWS_BLOCK, AWS_SECTIONS),
+      ...files.changes,
       ...[...servers].flatMap((server) => cacheRemoval(context, server)),
       ...noteChange(context, AWS_BLOCK, undefined),
     ],
@@ -124,8 +134,10 @@ function awsNote(context: CommandContext): AwsNote {
   return (setupNote(context, AWS_BLOCK) ?? {}) as AwsNote;
 }
 
-function configFile(home: string): string {
-  return fileOf('AWS_CONFIG_FILE', home) ?? join(home, '.aws', 'config');
+function configFile(home: string): ToolFile {
+  const name = 'AWS_CONFIG_FILE';
+  const paths = { named: fileOf(name, home), usual: join(home, '.aws', 'config') };
+  return toolFile(AWS_BLOCK, name, paths);
 }
 
 /**

@@ -2,9 +2,10 @@ import { join } from 'node:path';
 import { difference } from '../changes/difference.js';
 import type { Change } from '../changes/change.js';
 import { fromBytes, readTextFile, toBytes, writeTextFile } from '../changes/text-file.js';
+import { toolFile, type ToolFile } from '../changes/tool-file.js';
 import { parseJson } from '../files/private-folder.js';
 import { variable } from '../program/environment.js';
-import { HELPER } from './docker-note.js';
+import { DOCKER, HELPER } from './docker-note.js';
 
 /** The member of the configuration of Docker that names a credential helper for each registry. */
 const MEMBER = 'credHelpers';
@@ -12,9 +13,12 @@ const MEMBER = 'credHelpers';
 /** The credential helpers in the configuration of Docker, by the hosts of the registries. */
 export type Helpers = Readonly<Record<string, string>>;
 
-/** Returns the path of the configuration of Docker. */
-export function dockerConfigFile(home: string): string {
-  return join(variable('DOCKER_CONFIG') ?? join(home, '.docker'), 'config.json');
+/** Returns the configuration of Docker. Its variable names a folder. */
+export function dockerConfigFile(home: string): ToolFile {
+  const name = 'DOCKER_CONFIG';
+  const folder = variable(name);
+  const named = folder === undefined ? undefined : join(folder, 'config.json');
+  return toolFile(DOCKER, name, { named, usual: join(home, '.docker', 'config.json') });
 }
 
 /**

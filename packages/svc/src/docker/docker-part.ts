@@ -3,6 +3,7 @@ import { accountOf, ownRoles, type OwnRole } from '../aws/own-roles.js';
 import { assertRole } from '../aws/session/role-choices.js';
 import { domainOf } from '../aws/session/sts-endpoint.js';
 import { noteChange } from '../changes/setup-note.js';
+import { fileNoteChange, fileRemovals } from '../changes/tool-file.js';
 import type { SetupPart, SetupPlan, SetupRequest } from '../changes/setup-part.js';
 import { CliFailure, STATUS, usageFailure } from '../program/failure.js';
 import { dockerConfigFile, helpersChange, helpersIn } from './docker-config.js';
@@ -40,7 +41,8 @@ async function install(request: SetupRequest): Promise<SetupPlan> {
     const whatToDo = 'Use: svc aws exec -- aws ecr get-login-password';
     throw new CliFailure('svc setup docker is for Linux and macOS.', whatToDo, STATUS.usage);
   }
-  const path = dockerConfigFile(home);
+  const file = dockerConfigFile(home);
+  const path = file.present;
   const isTaken = (host: string) => ![undefined, HELPER].includes(helpersIn(path)[host]);
   const asked = isNamed ? askedRegistries(request) : {};
   for (const host of Object.keys(asked)) assertFree(path, host, isTaken);
@@ -61,6 +63,7 @@ async function install(request: SetupRequest): Promise<SetupPlan> {
     changes: [
       ...scriptChange(script, program),
       ...helpersChange(path, hosts, isNewFile === true),
+      ...fileNoteChange(context, file),
       ...noteChange(context, DOCKER, note),
     ],
     notes: [
@@ -75,9 +78,13 @@ async function install(request: SetupRequest): Promise<SetupPlan> {
 
 async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {
   const { isNewFile, script } = dockerNote(context);
+  const files = fileRemovals(context, dockerConfigFile(home), (path) =>
+    helpersChange(path, [], isNewFile === true),
+  );
   return {
+    ...files,
     changes: [
-      ...helpersChange(dockerConfigFile(home), [], isNewFile === true),
+      ...files.changes,
       ...scriptRemoval(script),
       ...noteChange(context, DOCKER, undefined),
     ],

@@ -5,6 +5,7 @@ import type { SectionFormat } from '../changes/kept-lines.js';
 import type { MarkedBlock } from '../changes/marked-block.js';
 import { noteChange } from '../changes/setup-note.js';
 import type { SetupPart, SetupPlan, SetupRequest } from '../changes/setup-part.js';
+import { fileNoteChange, fileRemovals, toolFile, type ToolFile } from '../changes/tool-file.js';
 import { folderOf } from '../files/places.js';
 import { variable } from '../program/environment.js';
 import { CliFailure, STATUS } from '../program/failure.js';
@@ -53,6 +54,7 @@ async function install(request: SetupRequest): Promise<SetupPlan> {
   const signing = signingOf(request, server);
   const { url, notes } = await chosenGitHub(request, before[server]?.web_url);
   const after: GitNote = url === undefined ? before : { ...before, [server]: { web_url: url } };
+  const file = configFile(home);
   const lines = [
     ...helperLines(program, after),
     ...(signing?.global === true ? signLines(context, signing) : []),
@@ -60,7 +62,8 @@ async function install(request: SetupRequest): Promise<SetupPlan> {
   return {
     changes: [
       ...(signing ? programChange(context, signing, program) : []),
-      ...(lines.length > 0 ? blockChange(configFile(home), blockOf(lines)) : []),
+      ...(lines.length > 0 ? blockChange(file.present, blockOf(lines)) : []),
+      ...(lines.length > 0 ? fileNoteChange(context, file) : []),
       ...(signing?.repositories ?? []).flatMap((path) =>
         existsSync(path) ? blockChange(path, blockOf(signLines(context, signing as SignNote))) : [],
       ),
@@ -110,9 +113,13 @@ async function chosenGitHub(
 async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {
   const servers = Object.keys(gitNote(context));
   const signing = signNote(context);
+  const files = fileRemovals(context, configFile(home), (path) =>
+    blockRemoval(path, GIT_BLOCK, SECTIONS),
+  );
   return {
+    ...files,
     changes: [
-      ...blockRemoval(configFile(home), GIT_BLOCK, SECTIONS),
+      ...files.changes,
       ...(signing?.repositories ?? []).flatMap((path) => blockRemoval(path, GIT_BLOCK, SECTIONS)),
       ...(signing ? programRemoval(context, signing) : []),
       ...servers.flatMap((server) => tokenRemoval(context.places.state, server)),
@@ -159,6 +166,7 @@ function blockOf(lines: readonly string[]): MarkedBlock {
   return { name: GIT_BLOCK, lines, position: 'bottom', sections: SECTIONS };
 }
 
-function configFile(home: string): string {
-  return variable('GIT_CONFIG_GLOBAL') ?? join(home, '.gitconfig');
+function configFile(home: string): ToolFile {
+  const name = 'GIT_CONFIG_GLOBAL';
+  return toolFile(GIT_BLOCK, name, { named: variable(name), usual: join(home, '.gitconfig') });
 }
