@@ -1,5 +1,6 @@
 import { closeSync, linkSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { statSync, utimesSync, writeSync } from 'node:fs';
+import { hostname, uptime } from 'node:os';
 import { dirname } from 'node:path';
 import { CliFailure, errorCode } from '../program/failure.js';
 import { now, randomId, sleep } from '../program/clock.js';
@@ -13,8 +14,8 @@ const POLL = 25;
  */
 const RENEWAL = 5_000;
 /**
- * The age in milliseconds at which a lock file counts as abandoned: its machine stopped, or its
- * process on another machine ended without removing it.
+ * The age in milliseconds at which the lock file of a process on another machine counts as
+ * abandoned: the machine stopped, or the process ended without removing it.
  */
 const ABANDONED = 30_000;
 /** The largest number of milliseconds for which a process waits for the lock of another process. */
@@ -25,7 +26,7 @@ const LONGEST_WAIT = 120_000;
  * is taken over.
  */
 export async function withLockFile<T>(path: string, act: () => Promise<T>): Promise<T> {
-  const own = `${process.pid} ${randomId()}\n`;
+  const own = `${process.pid} ${randomId()} ${hostname()}\n`;
   await acquire(path, own);
   const renewal = setInterval(() => touch(path), RENEWAL);
   renewal.unref();
@@ -42,9 +43,8 @@ async function acquire(path: string, own: string): Promise<void> {
   while (!create(path, own)) {
     const owner = ownerOf(path);
     if (owner !== undefined && isAbandoned(path, owner)) takeAway(path, owner);
-    else if (now() > deadline) {
-      throw new CliFailure('Another svc process does not finish.', `Remove the lock: rm '${path}'`);
-    } else await sleep(POLL);
+    else if (now() > deadline) throw stillHeld(path, owner);
+    else await sleep(POLL);
   }
 }
 
@@ -68,15 +68,39 @@ function create(path: string, own: string): boolean {
   }
 }
 
+/**
+ * Returns true if the owner of a lock file has ended. An owner on this machine has the lock as long
+ * as its process lives, because it may wait for a touch, or sleep with the machine, without a
+ * renewal. The numbers of processes are given again after a restart of the machine.
+ */
 function isAbandoned(path: string, owner: string): boolean {
-  const pid = Number(owner.split(' ')[0]);
+  const { pid, host } = readOwner(owner);
   try {
-    if (now() - statSync(path).mtimeMs > ABANDONED) return true;
+    const { mtimeMs } = statSync(path);
+    const isOwnHost = host === hostname();
+    if (isOwnHost && mtimeMs < now() - uptime() * 1000) return true;
+    if (!isOwnHost && now() - mtimeMs > ABANDONED) return true;
+    if (host !== undefined && !isOwnHost) return false;
     process.kill(pid, 0);
     return false;
   } catch (error) {
     return errorCode(error) === 'ESRCH';
   }
+}
+
+/** Parses the content of a lock file. Earlier versions of `svc` named no machine. */
+function readOwner(owner: string): { readonly pid: number; readonly host: string | undefined } {
+  const [pid, , host] = owner.trim().split(' ');
+  return { pid: Number(pid), host };
+}
+
+function stillHeld(path: string, owner: string | undefined): CliFailure {
+  const { pid, host } = readOwner(owner ?? '');
+  if (host !== hostname()) {
+    return new CliFailure('Another svc process does not finish.', `Remove the lock: rm '${path}'`);
+  }
+  const message = `The svc process ${pid} does not finish. It may wait for a touch or a PIN.`;
+  return new CliFailure(message, `End it. If it is no svc process, remove the lock: rm '${path}'`);
 }
 
 /**

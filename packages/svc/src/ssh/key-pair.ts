@@ -1,7 +1,8 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, type StdioOptions } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { takeFromAgents } from '../agent/agents.js';
+import { endOf } from '../child/signals.js';
 import type { PrivateFolder } from '../files/private-folder.js';
 import { CliFailure, errorCode, STATUS } from '../program/failure.js';
 import { SSH_FILES } from './certificate-cache.js';
@@ -51,7 +52,7 @@ export async function makeKeyPair(
   mkdirSync(place, { recursive: true, mode: 0o700 });
   const made = mkdtempSync(join(place, 'new-'));
   try {
-    runKeygen([...options, '-q', '-N', '', '-C', 'svc', '-f', join(made, 'id')], made);
+    await runKeygen([...options, '-q', '-N', '', '-C', 'svc', '-f', join(made, 'id')], made);
     await accept(made);
     takeFromAgents(folder);
     const { certificate, earlierCertificate, hostGroups, sets, hosts } = SSH_FILES;
@@ -67,13 +68,23 @@ export async function makeKeyPair(
   }
 }
 
-function runKeygen(args: readonly string[], cwd: string): void {
-  const { status, error } = spawnSync('ssh-keygen', args, { cwd, stdio: ['inherit', 2, 2] });
-  if (status === 0) return;
-  if (errorCode(error) === 'ENOENT') {
-    throw new CliFailure('ssh-keygen is not installed.', 'Install the OpenSSH client.');
-  }
-  const options = error ? { cause: error } : {};
+/**
+ * Runs `ssh-keygen`, which may ask for a PIN and wait for a touch. This process does not block
+ * meanwhile, so that it goes on renewing its lock.
+ */
+async function runKeygen(args: readonly string[], cwd: string): Promise<void> {
+  const options = { cwd, stdio: ['inherit', 2, 2] as StdioOptions };
+  const end = await endOf(() => spawn('ssh-keygen', args, options)).catch((cause: unknown) => {
+    if (errorCode(cause) === 'ENOENT') {
+      throw new CliFailure('ssh-keygen is not installed.', 'Install the OpenSSH client.');
+    }
+    throw noKey(cause);
+  });
+  if (end.status !== 0) throw noKey();
+}
+
+function noKey(cause?: unknown): CliFailure {
   const whatToDo = 'Read the message of ssh-keygen above, and run it again.';
-  throw new CliFailure('ssh-keygen made no key.', whatToDo, STATUS.failed, options);
+  const options = cause === undefined ? {} : { cause };
+  return new CliFailure('ssh-keygen made no key.', whatToDo, STATUS.failed, options);
 }
