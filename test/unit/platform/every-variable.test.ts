@@ -64,6 +64,20 @@ describe('every variable', () => {
     },
   );
 
+  it.each(['oidc', 'saml'] as const)(
+    'of a service with an %s provider says in plain words what is wrong with a blank list',
+    (type) => {
+      const blanks = [' ', ',', ' , ', '\n', '\u0000', ' a, b'];
+      const lines = NAMES.flatMap((name) =>
+        blanks.flatMap((value) => linesOf({ ...working(type), [name]: value })),
+      );
+      expect(lines.length).toBeGreaterThan(NAMES.length);
+      expect(lines.filter((line) => /\b(expected|invalid|too (small|big))\b/i.test(line))).toEqual(
+        [],
+      );
+    },
+  );
+
   it('counts as unset if it is empty', () => {
     for (const type of ['oidc', 'saml'] as const) {
       const missing = NAMES.filter((name) => {

@@ -119,8 +119,9 @@ export const slugs = list
   .pipe(z.array(text(SLUG, 'has a malformed slug')))
   .refine((items) => new Set(items).size === items.length, 'names a slug twice');
 
+const PRINCIPAL_KINDS = 'must be email, username, or both';
 export const principalKinds = list
-  .pipe(z.array(z.enum(['email', 'username'], 'must be email, username, or both')).min(1))
+  .pipe(z.array(z.enum(['email', 'username'], PRINCIPAL_KINDS)).min(1, PRINCIPAL_KINDS))
   .default(['email'])
   .transform((kinds) => new Set(kinds));
 
