@@ -183,6 +183,37 @@ describe('the sealer', () => {
     await seal.seal();
     await expectWhole(sized, 3);
   });
+
+  it('signs the trees of organizations if the tree of the deployment is damaged', async () => {
+    const { org } = await seal.organization(2);
+    const { org: broken } = await seal.organization(2);
+    const findings = async () =>
+      seal.check(await seal.export(DEPLOYMENT), await seal.checkpoints(DEPLOYMENT)).findings;
+    const before = await findings();
+    const [tree] = await rows<{ size: string }>(
+      dataSource,
+      'SELECT size FROM audit_trees WHERE tree = $1',
+      [DEPLOYMENT],
+    );
+    const resize = (size: string) =>
+      dataSource.query('UPDATE audit_trees SET size = $1 WHERE tree = $2', [size, DEPLOYMENT]);
+    await resize('1');
+    await dataSource.query('UPDATE audit_trees SET size = 1 WHERE tree = $1', [broken]);
+    for (const each of [org, broken]) await writeEvent(dataSource, each);
+    await expect(seal.seal()).rejects.toThrow(/^tree [0-9a-f-]{36} is damaged: duplicate key/);
+    await expectWhole(org, 3);
+    expect(await count(dataSource, 'audit_checkpoints WHERE published_at IS NULL')).toBe(0);
+    await dataSource.query('UPDATE audit_trees SET size = signed_size WHERE tree = $1', [broken]);
+    await expect(seal.seal()).rejects.toThrow(`tree ${DEPLOYMENT} is damaged: duplicate key`);
+    await expectWhole(broken, 3);
+    await resize(tree?.size ?? '');
+    await writeEvent(dataSource, org);
+    await seal.seal();
+    await expectWhole(org, 4);
+    expect(await findings()).toEqual(before);
+    const leaves = (await seal.export(DEPLOYMENT)).filter((line) => line.includes(org));
+    expect(leaves.at(-1)).toContain('\\n4\\n');
+  });
 });
 
 describe('a key in KMS', () => {

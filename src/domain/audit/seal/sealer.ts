@@ -1,7 +1,12 @@
 import { Logger } from '@nestjs/common';
 import type { Clock } from '#platform/clock/clock.js';
 import { QueueWorker } from '#platform/database/queues/queue-worker.js';
-import { isOutage, reasonOf, sqlStateOf } from '#platform/database/statements/faults.js';
+import {
+  isLostRace,
+  isOutage,
+  reasonOf,
+  sqlStateOf,
+} from '#platform/database/statements/faults.js';
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { DEPLOYMENT, signCheckpoint, type SealKey } from './checkpoint.js';
 import type { CheckpointStore } from './checkpoint-store.js';
@@ -44,7 +49,8 @@ const LIMITS = { batch: 2_048, round: 500_000, signatures: 20, published: 1_000 
  * If the process is killed during a round, nothing is lost, because each step is a transaction, and
  * the next round goes on after the last committed step. Two rounds at the same time make no second
  * tree, because each transaction locks its tree. A tree whose rows are damaged does not stop the
- * others.
+ * others. If it is the tree of the deployment, that tree lacks the checkpoints which organizations
+ * get meanwhile.
  */
 export class AuditSealer {
   readonly #log = new Logger('audit');
@@ -87,13 +93,14 @@ export class AuditSealer {
    * @throws Error with the first damaged tree, after all other trees were sealed
    */
   async seal(): Promise<void> {
-    const damaged = new Map<string, unknown>();
+    const round: Round = { damaged: new Map(), hasLeaves: true };
+    const { damaged } = round;
     let left: number = LIMITS.round;
     for (const tree of [...(await listUnsealed(this.dataSource.manager)), DEPLOYMENT]) {
       left -= (await orDamaged(damaged, tree, () => this.#sealRows(tree, left))) ?? 0;
     }
-    await this.#sign('organizations', damaged);
-    await this.#sign('deployment', damaged);
+    await this.#sign('organizations', round);
+    await this.#sign('deployment', round);
     await this.#publish();
     for (const [tree, error] of damaged) {
       throw new Error(`tree ${tree} is damaged: ${reasonOf(error)}`, { cause: error });
@@ -136,25 +143,42 @@ export class AuditSealer {
     return published;
   }
 
-  async #sign(which: 'organizations' | 'deployment', damaged: Map<string, unknown>): Promise<void> {
+  async #sign(which: 'organizations' | 'deployment', round: Round): Promise<void> {
     const grown = await listGrown(this.dataSource.manager, which);
     for (let from = 0; from < grown.length; from += LIMITS.signatures) {
       const some = grown.slice(from, from + LIMITS.signatures);
       const signed = await Promise.all(some.map((tree) => this.#checkpoint(tree)));
-      await this.#record(signed, damaged);
+      await this.#record(signed, round);
     }
   }
 
   /** Stores checkpoints together, and each one alone if a damaged tree is among them. */
-  async #record(signed: readonly SignedTree[], damaged: Map<string, unknown>): Promise<void> {
-    const store = (some: readonly SignedTree[]) =>
-      withTransactionRetry(this.dataSource, (tx) => recordAll(tx, some));
+  async #record(signed: readonly SignedTree[], round: Round): Promise<void> {
     try {
-      await store(signed);
+      await this.#store(signed, round.hasLeaves);
     } catch (error) {
       if (!isOfRows(error)) throw error;
-      for (const one of signed) await orDamaged(damaged, one.grown.tree, () => store([one]));
+      for (const one of signed) await this.#recordAlone(one, round);
     }
+  }
+
+  /**
+   * Stores one checkpoint. If the tree of the deployment cannot take it as a leaf, the checkpoint
+   * of an organization is stored without, so that damage to that one tree does not stop the seal of
+   * every organization.
+   */
+  async #recordAlone(signed: SignedTree, round: Round): Promise<void> {
+    const { tree } = signed.grown;
+    const leafFault = await faultOf(() => this.#store([signed], round.hasLeaves));
+    if (leafFault === undefined) return;
+    const fault =
+      tree === DEPLOYMENT ? leafFault : await faultOf(() => this.#store([signed], false));
+    round.damaged.set(fault === undefined ? DEPLOYMENT : tree, fault ?? leafFault);
+    if (fault === undefined) round.hasLeaves = false;
+  }
+
+  #store(signed: readonly SignedTree[], hasLeaves: boolean): Promise<void> {
+    return withTransactionRetry(this.dataSource, (tx) => recordAll(tx, signed, hasLeaves));
   }
 
   async #checkpoint(grown: GrownTree): Promise<SignedTree> {
@@ -192,12 +216,32 @@ interface SignedTree {
   readonly note: string;
 }
 
+/** The state of one round of sealing. */
+interface Round {
+  /** The faults of the damaged trees. */
+  readonly damaged: Map<string, unknown>;
+  /** False after the tree of the deployment did not take a checkpoint as a leaf. */
+  hasLeaves: boolean;
+}
+
 /**
  * Returns true if PostgreSQL refused a statement because of the rows that it found. Returns false
- * if the database cannot be reached, because that concerns every tree.
+ * if the database cannot be reached, or if the transaction lost a race, because both concern every
+ * tree.
  */
 function isOfRows(error: unknown): boolean {
-  return sqlStateOf(error) !== undefined && !isOutage(error);
+  return sqlStateOf(error) !== undefined && !isOutage(error) && !isLostRace(error);
+}
+
+/** Does some work. Returns the fault if it found damaged rows; undefined if it was done. */
+async function faultOf(work: () => Promise<void>): Promise<unknown> {
+  try {
+    await work();
+    return undefined;
+  } catch (error) {
+    if (!isOfRows(error)) throw error;
+    return error;
+  }
 }
 
 /**
@@ -229,19 +273,27 @@ async function sealBatch(tx: EntityManager, tree: string, lost?: string): Promis
   return rows.entries.length / ENTRY_BYTES;
 }
 
-/** Stores checkpoints, and appends those of organizations to the tree of the deployment. */
-async function recordAll(tx: EntityManager, signed: readonly SignedTree[]): Promise<void> {
+/**
+ * Stores checkpoints, and appends those of organizations to the tree of the deployment.
+ *
+ * @param hasLeaves false if the tree of the deployment is left out, because it is damaged
+ */
+async function recordAll(
+  tx: EntityManager,
+  signed: readonly SignedTree[],
+  hasLeaves: boolean,
+): Promise<void> {
   const epoch = await holdEpoch(tx);
   const present = signed.filter(({ grown }) => grown.epoch === epoch);
   if (epoch === undefined || present.length === 0) return;
   // The lock of the tree of the deployment makes two processes store their checkpoints one after
   // the other.
-  const deployment = await openTree(tx, DEPLOYMENT, epoch);
+  const deployment = hasLeaves ? await openTree(tx, DEPLOYMENT, epoch) : undefined;
   const entries: Buffer[] = [];
   for (const { grown, note, at } of present) {
     const isNew = await recordCheckpoint(tx, grown, note, at);
     const isLeaf = isNew && grown.tree !== DEPLOYMENT;
     if (isLeaf) entries.push(checkpointEntry(grown.tree, grown.range.size, note));
   }
-  if (entries.length > 0) await append(tx, deployment, Buffer.concat(entries));
+  if (deployment && entries.length > 0) await append(tx, deployment, Buffer.concat(entries));
 }
