@@ -15,7 +15,7 @@ import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { PAGE_ROUTE } from '../../shell/admission.js';
 import { showToAdmin } from '../../shell/show-page.js';
-import { conditionWords, KIND_WORDS, ruleWords } from './rule-words.js';
+import { conditionWords, KIND_WORDS, kindWords, ruleWords } from './rule-words.js';
 import { targetAddress } from './target-path.js';
 
 /** The number of targets on one page. */
@@ -85,7 +85,7 @@ function listed(target: Target) {
     href: targetAddress(ref),
     id: ref.id,
     name: target.name,
-    kind: target.isCluster ? 'Cluster' : KIND_WORDS[target.kind][0],
+    kind: kindWords(target),
     rule: ruleWords(target),
     isOpen: target.access === 'everyone',
     conditions: conditionWords(target.conditions),

@@ -23,6 +23,11 @@ export const KIND_WORDS: Readonly<Record<TargetKind, readonly [string, string]>>
   github_installation: ['GitHub installation', 'GitHub installations'],
 };
 
+/** Returns in words what a target is. A cluster is an application for the rules alone. */
+export function kindWords({ kind, isCluster }: Pick<Target, 'kind' | 'isCluster'>): string {
+  return isCluster ? 'Cluster' : KIND_WORDS[kind][0];
+}
+
 /**
  * Returns in words the people whom a target with the rule `everyone` admits. An application also
  * admits people of other organizations who approve it.
@@ -121,7 +126,7 @@ export function reachWords(page: ReachPage, userId: string) {
   return page.reached.map(({ target, decision }) => ({
     id: refOf(target).id,
     name: target.name,
-    kind: target.isCluster ? 'Cluster' : KIND_WORDS[target.kind][0],
+    kind: kindWords(target),
     href: targetAddress(refOf(target)),
     why: `${targetAddress(refOf(target))}?user=${userId}#why`,
     because: becauseWords(decision),

@@ -1,5 +1,5 @@
 import type { Target, TargetRef } from '#domain/admin/access-rules/target.js';
-import { conditionWords, everyoneWords, KIND_WORDS, ruleWords } from './rule-words.js';
+import { conditionWords, everyoneWords, kindWords, ruleWords } from './rule-words.js';
 import { targetAddress } from './target-path.js';
 
 /** Prepares a target for the templates of its pages. */
@@ -12,7 +12,7 @@ export function shownTarget(target: Target, ref: TargetRef) {
     api: `/api/v1/org${path.slice('/admin'.length)}`,
     tag: `"${target.version}"`,
     target,
-    kindWords: target.isCluster ? 'Cluster' : KIND_WORDS[ref.kind][0],
+    kindWords: kindWords(target),
     everyoneWords: everyoneWords(target),
     isMade: ref.kind === 'aws_role' || ref.kind === 'host_group',
     rule: ruleWords(target),
