@@ -199,6 +199,15 @@ describe('requests of clients, and their authentication', () => {
       },
     );
 
+    it.each([{ response_type: 'code' }, { redirect_uri: 'https://client.example/callback' }])(
+      'RFC 8725 §3.12 a request object without a type is no client assertion: %j',
+      async (parameters) => {
+        const { clientId } = await client({ ...service, ...keyed, jwks: { keys: [rsa.jwk] } });
+        expect(errorOf(await token(clientId, parameters))).toEqual([401, 'invalid_client']);
+        expect((await token(clientId, {})).status).toBe(200);
+      },
+    );
+
     it('a pushed request of a client without FAPI may be signed for the called endpoint, the token endpoint or the issuer', async () => {
       const web = await client({ ...CODE, ...keyed, jwks: { keys: [rsa.jwk] } });
       const keys = await newClientKeys('ES256');

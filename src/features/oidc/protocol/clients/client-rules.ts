@@ -20,6 +20,8 @@ interface Claims {
   readonly iat?: unknown;
   readonly exp?: unknown;
   readonly nbf?: unknown;
+  readonly response_type?: unknown;
+  readonly redirect_uri?: unknown;
 }
 
 /**
@@ -61,7 +63,9 @@ export interface ClientAssertion {
 }
 
 /**
- * Checks a client assertion, by which a client authenticates. It must be short-lived, and its only
+ * Checks a client assertion, by which a client authenticates. It must not be a request object,
+ * because a JWT of one kind must not pass as another one (RFC 8725 §3.12). Many request objects
+ * state no type, so their parameters tell them. An assertion must be short-lived, and its only
  * audience must be the issuer (FAPI 2.0 Security Profile §5.3.2.1). For a client without the FAPI
  * profile, the audience may also be the token endpoint (RFC 7523 §3). In a pushed request it may be
  * the endpoint of pushed requests (RFC 9126 §2).
@@ -77,6 +81,9 @@ export function checkClientAssertion(
   const { claims, header, issuer, endpoints } = assertion;
   if (!ASSERTION_TYPES.includes(typeIn(header))) {
     throw new errors.InvalidClientAuth('typ must be JWT or client-authentication+jwt, or missing');
+  }
+  if (claims.response_type !== undefined || claims.redirect_uri !== undefined) {
+    throw new errors.InvalidClientAuth('a request object is no client assertion');
   }
   const now = Math.floor(milliseconds / 1000);
   if (isFapi(client) && claims.aud !== issuer) {
