@@ -523,6 +523,34 @@ describe('E35 a removal of members', () => {
     }
   });
 
+  it.each([
+    { value: 5 },
+    {},
+    null,
+    7,
+    { value: ['a'] },
+    { value: 'x'.repeat(600) },
+    { value: '\0' },
+  ])(
+    'by a list is done beside a member that cannot be read, and names what it left out: %j',
+    async (bad) => {
+      const [leaver, stays] = (await newPeople(2)) as [Person, Person];
+      const { id } = await newGroup(leaver.id, stays.id);
+      const remove = (...value: readonly unknown[]) =>
+        tenant.send('PATCH', `/Groups/${id}`, patchOf({ op: 'remove', path: 'members', value }));
+      const alone = await remove(bad);
+      expect([alone.status, (await membersOf(id)).length]).toEqual([400, 2]);
+      const answer = await remove(bad, { value: leaver.id });
+      expect([answer.status, await membersOf(id)]).toEqual([200, [stays.id]]);
+      const [event] = await rows<{ left_out: { name: string }[] }>(
+        app.dataSource,
+        "SELECT details -> 'left_out' AS left_out FROM audit_events WHERE type = 'scim_operation' AND details ->> 'resource_id' = $1 ORDER BY id DESC LIMIT 1",
+        [id],
+      );
+      expect(event?.left_out.map(({ name }) => name)).toEqual(['members']);
+    },
+  );
+
   it('by a PUT without members is done beside a value that cannot be applied, if the group has members', async () => {
     const [leaver] = (await newPeople(1)) as [Person];
     const other = await newGroup();

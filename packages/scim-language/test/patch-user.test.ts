@@ -671,8 +671,17 @@ describe('groups', () => {
       const value = [{ value: 'a' }, group];
       expect(refusedOfGroup({ op, path: 'members', value })).toBe('invalidValue');
     }
-    const nameless = [{ value: 'a' }, { type: 'Group' }];
-    expect(refusedOfGroup({ op: 'remove', path: 'members', value: nameless })).toBe('invalidValue');
+  });
+
+  it('remove of a list with a member that cannot be read removes the others, and names the list', () => {
+    const nameless = { type: 'Group' };
+    const remove = (...value: object[]) => ({ op: 'remove', path: 'members', value });
+    const { members, leftOut } = patchMembers(remove({ value: 'a' }, nameless));
+    expect(members).toEqual([{ kind: 'remove', ids: ['a'] }]);
+    expect(leftOut.map(({ name, error }) => [name, error.scimType])).toEqual([
+      ['members', 'invalidValue'],
+    ]);
+    expect(refusedOfGroup(remove(nameless))).toBe('invalidValue');
   });
 
   it.each([

@@ -1,3 +1,4 @@
+import { ScimError } from '../errors/scim-error.js';
 import { GROUP_ATTRIBUTES } from '../schema/attributes/user-and-group-attributes.js';
 import { asciiLowerCase } from '../text/ascii.js';
 import { invalidValue, isEmpty, isObject, readParts } from '../schema/attribute-value.js';
@@ -12,20 +13,36 @@ const MAX_ID = 512;
  *   skipped, because a skipped member would lose or keep access without notice.
  */
 export function memberIds(raw: unknown): string[] {
-  const members = membersIn(raw);
+  const members = elementsOf(raw).map(namedMember);
   if (members.some(({ isGroup }) => isGroup)) {
     throw invalidValue('members', 'are users: a group cannot be in a group');
   }
   return idsOf(members);
 }
 
+/** The ids in a list of members to remove, and the fault of the first one that has none. */
+export interface RemovedIds {
+  readonly ids: readonly string[];
+  readonly fault: ScimError | undefined;
+}
+
 /**
  * Reads the ids in a list of group members to remove, without duplicates. Groups in the list are
  * left out, because no group is a member, and the others must lose their membership all the same.
- * @throws ScimError `invalidValue` for a member without an id
+ * So must they beside a member that cannot be read.
  */
-export function removedIds(raw: unknown): string[] {
-  return idsOf(membersIn(raw).filter(({ isGroup }) => !isGroup));
+export function removedIds(raw: unknown): RemovedIds {
+  const faults: ScimError[] = [];
+  const members = elementsOf(raw).flatMap((each) => {
+    try {
+      return namedMember(each);
+    } catch (error) {
+      if (!(error instanceof ScimError)) throw error;
+      faults.push(error);
+      return [];
+    }
+  });
+  return { ids: idsOf(members.filter(({ isGroup }) => !isGroup)), fault: faults[0] };
 }
 
 /** An element of a list of members: an id, and whether the client calls it that of a group. */
@@ -34,10 +51,9 @@ interface NamedMember {
   readonly isGroup: boolean;
 }
 
-function membersIn(raw: unknown): NamedMember[] {
+function elementsOf(raw: unknown): readonly unknown[] {
   if (isEmpty(raw)) return [];
-  const each: readonly unknown[] = Array.isArray(raw) ? raw : [raw];
-  return each.map(namedMember);
+  return Array.isArray(raw) ? raw : [raw];
 }
 
 const idsOf = (members: readonly NamedMember[]): string[] => [

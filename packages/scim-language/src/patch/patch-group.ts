@@ -52,7 +52,7 @@ export function patchGroup(operations: readonly PatchOperation[], taken?: ScimEr
       set.displayName = newName(change);
     } else if (path === 'externalId') set.externalId = newText(change) ?? null;
     else {
-      members.push(...memberChanges(change));
+      members.push(...memberChanges(change, refuse));
       hasMembers = true;
     }
   };
@@ -87,11 +87,10 @@ function newText({ op, path: { target }, value }: AttributeChange): string | und
   return groupText(target.path, text);
 }
 
-function memberChanges({
-  op,
-  path: { target, filter },
-  value: raw,
-}: AttributeChange): MemberChange[] {
+function memberChanges(
+  { op, path: { target, filter }, value: raw }: AttributeChange,
+  refuse: Refuse,
+): MemberChange[] {
   if (target.sub || (filter && op !== 'remove')) {
     throw new ScimError(
       'invalidPath',
@@ -106,7 +105,9 @@ function memberChanges({
   // Without a value all members are removed (RFC 7644 §3.5.2.2); with an empty list, no member is.
   if (value === undefined || value === null) return [{ kind: 'clear' }];
   if (value === '') throw invalidValue('members', 'must be a list of {"value": id}');
-  return listed('remove', removedIds(value));
+  const { ids, fault } = removedIds(value);
+  if (fault) refuse(refusedPart(target, fault));
+  return listed('remove', ids);
 }
 
 function listed(kind: 'add' | 'replace' | 'remove', ids: readonly string[]): MemberChange[] {
