@@ -15,8 +15,8 @@ export abstract class Clock {
   abstract monotonic(): number;
 
   /**
-   * Waits for a number of milliseconds. The wait rejects with an `AbortError` if the signal is
-   * aborted before its end.
+   * Waits for a number of milliseconds. Rejects with an `AbortError` if the signal is aborted
+   * meanwhile.
    */
   abstract sleep(milliseconds: number, options?: { readonly signal?: AbortSignal }): Promise<void>;
 

@@ -50,9 +50,9 @@ export function nonceBytes(length: number): Buffer {
 
 /**
  * Makes a function that returns UUIDv7 (RFC 9562 §5.7). Each id consists of the time, a counter,
- * and the random bits of a UUID of version 4. The ids of one such function ascend, even if its
- * clock is set back. The twelve bits behind the milliseconds are the counter (§6.2, method 1),
- * which numbers the ids of one millisecond.
+ * and random bits, which are those of a UUID of version 4. The ids of one such function ascend,
+ * even if its clock is set back. The twelve bits behind the milliseconds are the counter (§6.2,
+ * method 1), which numbers the ids of one millisecond.
  *
  * @param clock returns milliseconds since 1970
  */

@@ -73,8 +73,8 @@ export class LiveConfiguration {
   }
 
   /**
-   * Reads the document and applies it. It remembers the entity tag of this read and not that of the
-   * earlier HEAD request, because the document may have changed between the two.
+   * Reads the document and applies it. It remembers the entity tag of this read, and not that of
+   * the HEAD request that showed a change, because the document may have changed between the two.
    */
   async #examine(effects: LiveEffects, signal?: AbortSignal): Promise<void> {
     const object = await withVariable(() => this.reader.read(signal));

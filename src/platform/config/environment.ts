@@ -4,7 +4,7 @@ import type { Environment } from './table/variable.js';
 
 export type { Environment };
 
-/** Returns the variables of the process, and the others of `.env`. Empty strings count as unset. */
+/** Returns the variables of the process and those that only `.env` sets, without empty strings. */
 export function readEnvironment(): Environment {
   return withoutEmpty({ ...readDotEnv(), ...readProcessEnvironment() });
 }

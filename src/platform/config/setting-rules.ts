@@ -16,7 +16,7 @@ const TOGETHER = [
   rowsOf(TABLE.github).filter(({ name }) => !/_(?:API|WEB)_URL$/.test(name)),
 ].map((rows) => rows.map(({ name }) => name));
 
-/** Patterns of variables without effect if another is unset: its name, and its text in warnings. */
+/** Patterns of variables, the name of the variable that they need, and its text in warnings. */
 const NEEDS = [
   [/^SVC_MTLS_/, 'SVC_TLS_CERT', 'SVC_TLS_CERT and SVC_TLS_KEY'],
   [/^SVC_CERTIFICATION_HOST$/, 'SVC_CERTIFICATION_TEST_TOKEN'],
@@ -38,14 +38,14 @@ const RULES: readonly ((environment: Environment) => Iterable<string>)[] = [
   privateSigningKeys,
 ];
 
-/** Lists the problems between variables. The table finds the problems of a single variable. */
+/** Lists the problems of variables that do not fit together. Other checks find all others. */
 export function problemsOf(environment: Environment): string[] {
   return RULES.flatMap((rule) => [...rule(environment)]);
 }
 
 /**
- * Sets the default of SVC_BASE_URL to `https://` and SVC_RP_ID if the service itself terminates
- * TLS. SVC_LISTEN_ADDR is then ignored, because the service listens on the ports 443 and 80.
+ * Sets the default of SVC_BASE_URL to `https://{SVC_RP_ID}` if the service itself terminates TLS.
+ * SVC_LISTEN_ADDR is then ignored, because the service listens on the ports 443 and 80.
  */
 export function withTlsOrigin(environment: Environment): Environment {
   const { SVC_TLS_CERT: cert, SVC_TLS_KEY: key, SVC_RP_ID: rpId } = environment;

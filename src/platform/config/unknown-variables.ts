@@ -4,7 +4,7 @@ import { providerVariable, slugsOf } from './provider-settings.js';
 import { PROVIDER_VARIABLES } from './table/providers.js';
 import { VARIABLES } from './table/settings.js';
 
-/** Every name that an operator may set. `SVC_HOME` is the folder of the command `svc`. */
+/** All variables except those of providers. `SVC_HOME` is the folder of the `svc` command. */
 const KNOWN = [...VARIABLES.keys(), 'SVC_HOME'];
 const OF_PROVIDERS = [...PROVIDER_VARIABLES.keys()];
 
@@ -29,8 +29,8 @@ interface Finding {
 }
 
 /**
- * Finds the `SVC_` variables that are no setting. A name within two letters of a known name is
- * fatal, because a mistyped `SVC_ALLOWED_DOMAIN` would open enrollment to every domain.
+ * Finds the `SVC_` variables that are no setting. A name at most two letters away from a known one
+ * is fatal, because a mistyped `SVC_ALLOWED_DOMAIN` would open enrollment to every domain.
  */
 export function unknownNames(environment: Environment) {
   const prefixes = slugsOf(environment).map((slug) => providerVariable(slug, ''));

@@ -5,16 +5,16 @@ import { openMigrationConnection, type DatabaseAddress } from './connection.js';
 import { migrateInBackground } from './migrations.js';
 
 /**
- * The pauses between two attempts to build the indexes, in milliseconds: the first pause, and the
- * longest. Each pause is twice as long as the one before.
+ * The pauses between two attempts to run the background migrations, in milliseconds: the first
+ * pause, and the longest. Each pause is twice as long as the one before.
  */
 const FIRST_PAUSE = 60_000;
 const LONGEST_PAUSE = 3_600_000;
 
 /**
- * Builds the indexes of this version while the process already serves, until all of them exist. A
- * failure is logged and tried again later, because the service works without an index and is only
- * slower.
+ * Runs the background migrations of this version (indexes, and moves of rows) while the process
+ * already serves, until all are complete. A failure is logged and tried again later, because the
+ * service works without them, though it may be slower.
  *
  * @returns a function that ends the work. PostgreSQL may still complete the index that it is
  *   building; if it does not, a later process builds the index.
@@ -49,10 +49,10 @@ async function repeat(address: DatabaseAddress, log: Logger, signal: AbortSignal
 }
 
 /**
- * Builds the indexes of this version on a connection of its own, which is closed if the signal is
- * aborted.
+ * Runs the background migrations of this version on a connection of its own, which is closed if the
+ * signal is aborted.
  *
- * @throws Error if an index cannot be built, or the signal ends the work
+ * @throws Error if a migration fails, or the signal ends the work
  */
 export async function completeMigrations(
   address: DatabaseAddress,

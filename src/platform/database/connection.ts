@@ -22,8 +22,8 @@ export const TIMEOUTS = {
   lock_timeout: 5_000,
   statement_timeout: 10_000,
   /**
-   * After this time the client itself ends the wait. It is longer than the limits of the server, so
-   * that it only ends the wait for a server that has frozen.
+   * After this time the driver in this process ends the wait for an answer. It is longer than the
+   * limits of the server, so that it only ends the wait for a server that has frozen.
    */
   query_timeout: 12_000,
   idle_in_transaction_session_timeout: 15_000,
@@ -53,7 +53,7 @@ export interface PoolOptions {
    */
   readonly gate?: ConfirmationGate | undefined;
   /**
-   * True if a pooler in transaction mode is at the address. No settings are then sent for the
+   * True if the address is that of a pooler in transaction mode. No settings are then sent for the
    * session, because the pooler hands one session to several clients. The database role has the
    * settings instead.
    */
@@ -154,7 +154,7 @@ function connect(address: DatabaseAddress, log: Logger, pool: PoolSettings): Pro
     installExtensions: false,
     applicationName: 'svc-server',
     poolErrorHandler: (error: Error) => {
-      // A connection that ends because its pool closes is not lost.
+      // If the pool is being closed, its connections end on purpose, and none is lost.
       if (poolOf(dataSource)?.ending === false)
         log.warn(`Lost an idle connection: ${error.message}`);
     },

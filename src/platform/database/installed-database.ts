@@ -41,7 +41,7 @@ export interface InstalledDatabase {
   close(): Promise<void>;
 }
 
-/** How an operator's command opens the database. */
+/** The choices of an operator's command about how the database is opened. */
 interface CommandOptions {
   readonly isGated: boolean;
   /** The milliseconds for which a statement waits for its answer; by default as in the service. */

@@ -33,14 +33,14 @@ const BACKGROUND: Turn = {
 /**
  * Applies the missing migrations that a start waits for, in the order of their names. No migration
  * is ever undone. An advisory lock keeps replicas that start together from migrating at the same
- * time. It also switches off the compilation of statements (JIT). Migrations that the database has
- * and this version lacks are ignored: during a rolling deployment, a replica of a newer version may
- * migrate first.
+ * time. The function also switches off the compilation of statements (JIT). Migrations that the
+ * database has and this version lacks are ignored: during a rolling deployment, a replica of a
+ * newer version may migrate first.
  *
  * @param dataSource a data source without a client-side query timeout, because a migration may take
  *   long
- * @returns true if indexes are missing, which {@link migrateInBackground} builds; false for a new
- *   database, whose indexes are already built
+ * @returns true if background migrations are missing, which {@link migrateInBackground} runs; false
+ *   for a new database, in which this function runs them too
  * @throws Error when an applied file was changed, or a file fails; earlier files stay applied
  */
 export async function migrate(
@@ -62,10 +62,11 @@ export async function migrate(
 }
 
 /**
- * Builds the indexes that are built while the service already runs. One process builds them, and
- * the others wait until no index is missing.
+ * Runs the background migrations, for which no start waits: they build indexes or move the rows of
+ * a table while the service already runs. One process runs them. The others wait until it has
+ * ended, and then run those that are still missing.
  *
- * @throws Error if a file fails; the indexes of earlier files stay
+ * @throws Error if a file fails; earlier files stay applied
  */
 export async function migrateInBackground(
   dataSource: DataSource,
@@ -92,7 +93,8 @@ function missingInBackground(
 /** The differences between the migrations of a database and those of this version. */
 export interface MigrationDifference {
   /**
-   * The migrations that the database lacks, apart from indexes that are built in the background.
+   * The migrations that the database lacks, apart from background migrations, for which no start
+   * waits.
    */
   readonly missing: readonly string[];
   /** The migrations that this version lacks, because a later version has migrated the database. */
@@ -123,8 +125,9 @@ export async function compareMigrations(
 }
 
 /**
- * Returns the migrations that the database has run. It creates their table only if it is missing,
- * so that a role without the right to create tables can start.
+ * Returns the SHA-256 of each migration that the database has run, by the name of its file. It
+ * creates the table of these migrations only if it is missing, so that a role without the right to
+ * create tables can start.
  */
 async function appliedMigrations(manager: EntityManager): Promise<Map<string, string>> {
   const [table] = await sql<{ known: boolean }>(manager)`

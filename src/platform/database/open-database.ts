@@ -34,9 +34,9 @@ const PATIENCE = 30_000;
 const RETRY_EVERY = 1_000;
 
 /**
- * The connections that bypass a pooler in transaction mode, for the advisory locks of two tasks:
- * the clean-up, and the checks of domains. Such a lock belongs to a session, which the pooler does
- * not keep.
+ * The number of connections that bypass a pooler in transaction mode. They are for the advisory
+ * locks of two tasks: the clean-up, and the checks of domains. Such a lock belongs to a session,
+ * which the pooler does not keep.
  */
 const DIRECT_CONNECTIONS = 2;
 
@@ -69,8 +69,8 @@ interface Pools {
   readonly main: DataSource;
   readonly costly: DataSource;
   /**
-   * The pool of sessions of PostgreSQL itself; undefined if no pooler in transaction mode serves
-   * the main pool, because the main pool then has such sessions.
+   * The pool that bypasses a pooler in transaction mode; undefined if the main pool uses no such
+   * pooler, because its connections are then sessions of PostgreSQL itself.
    */
   readonly direct?: DataSource;
   readonly tenantWork: TenantWork;
@@ -146,7 +146,7 @@ export interface PreparedDatabase {
 
 /**
  * Locates the database for the workers of this process, or starts the embedded one, and migrates
- * it. It builds missing indexes in the background.
+ * it. Missing background migrations go on after the function has returned.
  *
  * @returns the database as every worker but the first gets it (`isFirst` is false), and the
  *   function that stops it
@@ -248,9 +248,9 @@ export function uncheckedDatabase(
 
 /**
  * Migrates the configured database, or the embedded one, and records or checks that it belongs to
- * this composition. Unlike a start of the service, it also waits until the indexes are built.
+ * this composition. Unlike a start of the service, it also waits for the background migrations.
  *
- * @throws Error in the cases of {@link openDatabase}, and if an index cannot be built
+ * @throws Error in the cases of {@link openDatabase}, and if a background migration fails
  */
 export async function migrateDatabase(
   config: Config['database'],
@@ -321,7 +321,7 @@ export async function locateServer(
  * the database may start later than this process, and a standby may soon be promoted. Other errors
  * are final.
  *
- * @returns true if the database lacks indexes that are built in the background
+ * @returns true if the database lacks background migrations
  */
 async function preparePatiently(...parts: Parameters<typeof prepare>): Promise<boolean> {
   const [, , , log] = parts;

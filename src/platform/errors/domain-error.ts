@@ -31,8 +31,9 @@ export interface DomainErrorOptions {
 }
 
 /**
- * The only error that services and the domain throw. `detail` is for the client: it states the
- * problem and the remedy, and contains no secret and nothing internal. `cause` is only logged.
+ * The error by which services and the domain refuse a request. `detail` is for the client: it
+ * states the problem and the remedy, and contains no secret and nothing internal. `cause` is only
+ * logged.
  */
 export class DomainError extends Error {
   override readonly name = 'DomainError';

@@ -1,6 +1,8 @@
 import { GRACE, longestDebt, type Rate, type Decision } from './gcra.js';
 
-/** An unused booking expires so many intervals of the rate after the booked moment. */
+/**
+ * The number of intervals of the rate, from the booked moment on, until an unused booking expires.
+ */
 export const LAPSE_INTERVALS = 2;
 
 /**
@@ -125,9 +127,9 @@ export interface BookedDecision extends Decision, Bucket {}
  * bookings of other clients. A request that goes first may use the capacity that other bookings do
  * not need.
  *
- * Therefore no booking moves after the client learned of it. With `due = max(slot, now)` this holds
- * for the i-th booking by its slot, before and after each decision: `max(tat, due) + i × interval ≤
- * due + burst × interval`.
+ * Because each decision leaves capacity for the bookings, no booking moves after the client learned
+ * of it. With `due = max(slot, now)` this holds for the i-th booking by its slot, before and after
+ * each decision: `max(tat, due) + i × interval ≤ due + burst × interval`.
  *
  * @param now in milliseconds of the clock of `tat` and the slots
  */

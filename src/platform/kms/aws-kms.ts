@@ -31,7 +31,7 @@ export interface DataKey {
 
 /** The settings of the connections to KMS. */
 export interface KmsConnection {
-  /** The address of KMS; undefined for the address of AWS in the region. */
+  /** The URL of KMS; undefined for the URL of AWS in the region. */
   readonly endpoint: string | undefined;
   /** PEM certificates of authorities that are trusted in addition to those of Node.js. */
   readonly extraCaCerts: readonly string[];

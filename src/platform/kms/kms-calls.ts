@@ -9,8 +9,8 @@ export type KmsAttempt<T> = (signal: AbortSignal) => Promise<T>;
 
 /**
  * Runs calls to AWS KMS. A call has a time limit and is repeated with random pauses. Each key has a
- * circuit breaker, which refuses calls after many failures, so that a KMS that fails gets no
- * further load.
+ * circuit breaker, which refuses calls after several calls in a row have failed, so that a KMS that
+ * fails gets little further load.
  */
 export class KmsCalls {
   readonly #circuits = new Map<string, Circuit>();

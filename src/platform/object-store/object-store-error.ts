@@ -48,8 +48,8 @@ export function asObjectStoreError(error: unknown): ObjectStoreError {
   const status = $metadata?.httpStatusCode;
   const as = (fault: ObjectStoreFault, message: string) =>
     new ObjectStoreError(fault, message, { cause: error });
-  // The SDK also names a lost connection a time-out. It keeps the error code of Node.js, by which a
-  // lost connection is recognized here.
+  // The SDK also names a lost connection a time-out. Unlike the end of a wait, such an error has a
+  // text from Node.js as its `code`.
   if (ABORTED.has(name) && typeof code !== 'string')
     return as('slow', 'the object store took too long to answer');
   if (name === 'CredentialsProviderError') {

@@ -8,9 +8,7 @@ import { asObjectStoreError, ObjectStoreError } from './object-store-error.js';
 export interface S3Server {
   /** The region; undefined if the AWS SDK takes it from its own settings. */
   readonly region: string | undefined;
-  /**
-   * The address of a store other than AWS, whose paths begin with the bucket; undefined for AWS.
-   */
+  /** The URL of a store other than AWS, whose paths begin with the bucket; undefined for AWS. */
   readonly endpoint: string | undefined;
   /** PEM certificates of authorities that are trusted in addition to those of Node.js. */
   readonly extraCaCerts: readonly string[];
@@ -20,10 +18,10 @@ export interface S3Server {
 export const TIME_LIMIT = 10_000;
 
 /**
- * Makes a client of the AWS SDK for a server. The SDK is loaded here and in the functions that make
- * its commands, so that a server without an object store never loads it. It finds the credentials:
- * in variables, by web identity (IRSA), from a container or from EC2. Plain http is refused, except
- * to a loopback host.
+ * Makes a client of the AWS SDK for a server. This function and those that make commands of the SDK
+ * load it at their call, so that a service without an object store never loads it. The SDK finds
+ * the credentials: in variables, by web identity (IRSA), from a container or from EC2. Plain http
+ * is refused, except to a loopback host.
  */
 export async function openClient({ region, endpoint, extraCaCerts }: S3Server): Promise<S3Client> {
   const { S3Client: Client } = await import('@aws-sdk/client-s3');

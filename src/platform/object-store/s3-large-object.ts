@@ -4,7 +4,7 @@ import type { S3Client } from '@aws-sdk/client-s3';
 import { ObjectStoreError } from './object-store-error.js';
 import { openClient, TIME_LIMIT, withinLimit, type S3Server } from './s3-client.js';
 
-/** The place of an object in an object store. */
+/** The server, the bucket and the key of an object in an object store. */
 export interface LargeObjectLocation extends S3Server {
   readonly bucket: string;
   readonly key: string;
@@ -142,7 +142,7 @@ async function putPart(
   });
 }
 
-/** Finds the upload of the object that was interrupted, or begins one. */
+/** Finds an interrupted upload of the object and its parts, or begins an upload. */
 async function openUpload(
   client: S3Client,
   object: { readonly Bucket: string; readonly Key: string },

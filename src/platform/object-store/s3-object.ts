@@ -3,13 +3,13 @@ import type { Readable } from 'node:stream';
 import { ObjectStoreError } from './object-store-error.js';
 import { openClient, TIME_LIMIT, withinLimit, type S3Server } from './s3-client.js';
 
-/** The place of an object in an object store. */
+/** The server, the bucket and the key of an object in an object store. */
 export interface ObjectLocation extends S3Server {
   readonly bucket: string;
   readonly key: string;
 }
 
-/** The place of a folder in an object store. */
+/** The server, the bucket and the name of a folder in an object store. */
 export interface LockedLocation extends S3Server {
   readonly bucket: string;
   readonly folder: string;

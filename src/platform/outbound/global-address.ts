@@ -46,8 +46,8 @@ const NOT_GLOBAL = blockList(SPECIAL_IPV4, SPECIAL_IPV6);
 const GLOBAL_UNICAST = blockList([], [['2000::', 3]]);
 
 /**
- * Returns true if an address is on the public internet: not of this machine, a private network or a
- * cloud's metadata service.
+ * Returns true if an IP address is on the public internet: not of this machine, a private network
+ * or a cloud's metadata service.
  *
  * @param address IPv4 or IPv6; an IPv6 address with a zone, such as `%eth0`, is not public
  */
@@ -63,8 +63,8 @@ export function isGlobalAddress(address: string): boolean {
 }
 
 /**
- * Returns true if an address is in 127.0.0.0/8 or is ::1. It returns false for an IPv4 address that
- * is written as IPv6, such as ::ffff:127.0.0.1.
+ * Returns true if an IP address is in 127.0.0.0/8 or is ::1. It returns false for an IPv4 address
+ * that is written as IPv6, such as ::ffff:127.0.0.1.
  */
 export function isLoopbackAddress(address: string): boolean {
   const family = isIP(address);

@@ -7,12 +7,12 @@ import { resolveAddresses } from './resolve-addresses.js';
 import { Agent, request } from './undici.js';
 
 /**
- * The default time in milliseconds for a whole fetch, from the look-up of the name to the last
+ * The default time in milliseconds for a whole fetch, from the look-up of the host name to the last
  * byte.
  */
 const DEADLINE = 2500;
 
-/** A request to an address that a client chose. */
+/** A request to a URL that a client chose. */
 export interface OutboundRequest {
   readonly method?: string | undefined;
   readonly headers?: ConstructorParameters<typeof Headers>[0];
@@ -24,11 +24,11 @@ export interface OutboundRequest {
 
 /** Options that only tests set. */
 export interface OutboundOptions {
-  /** Resolves a name to its addresses; the default asks the DNS. */
+  /** Resolves a host name to its IP addresses; the default asks the DNS. */
   readonly resolve?: (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
   /**
    * The trusted certificate authorities (PEM) in place of those of Node. Authorities of
-   * SVC_EXTRA_CA_CERTS are not trusted for addresses that clients choose.
+   * SVC_EXTRA_CA_CERTS are not trusted for URLs that clients choose.
    */
   readonly ca?: readonly string[];
 }
@@ -37,16 +37,16 @@ export interface OutboundOptions {
 export const OUTBOUND_OPTIONS = Symbol('OutboundOptions');
 
 /**
- * The error for an address that must not be fetched. The reason is only in the log, so that a
- * client learns nothing about internal networks.
+ * The error for a URL that must not be fetched. The reason is only in the log, so that a client
+ * learns nothing about internal networks.
  */
 export class OutboundRefused extends Error {
   override readonly name = 'OutboundRefused';
 }
 
 /**
- * The error for an allowed address that gave no usable response. The cause is only in the log, so
- * that a client learns nothing about internal networks.
+ * The error for an allowed URL that gave no usable response. The cause is only in the log, so that
+ * a client learns nothing about internal networks.
  */
 export class OutboundFailed extends Error {
   override readonly name = 'OutboundFailed';
@@ -68,10 +68,11 @@ export class OutboundFailed extends Error {
 const MOST_BYTES = 64 * 1024;
 
 /**
- * Fetches addresses that clients choose (`jwks_uri`, `request_uri`, `backchannel_logout_uri`),
- * which must not lead into internal networks. It fetches only over https, only from public
- * addresses, and connects to exactly the addresses that were checked. It follows no redirect, and
- * limits time and size.
+ * Fetches URLs that clients choose (`jwks_uri`, `request_uri`, `backchannel_logout_uri`), which
+ * must not lead into internal networks. It fetches only over https, only from public IP addresses,
+ * and connects to exactly the addresses that were checked. A service whose own base URL is on
+ * loopback may also fetch from loopback, by http too. It follows no redirect, and limits time and
+ * size.
  */
 @Injectable()
 export class OutboundHttp {
@@ -89,20 +90,20 @@ export class OutboundHttp {
   }
 
   /**
-   * Checks that an address may be fetched. It resolves the name, and does not connect.
+   * Checks that a URL may be fetched. It resolves the host name, and does not connect.
    *
-   * @throws OutboundRefused if the address may not be fetched, or OutboundFailed if the name could
-   *   not be resolved within 2.5 s
+   * @throws OutboundRefused if the URL may not be fetched, or OutboundFailed if the name could not
+   *   be resolved within 2.5 s
    */
   async assertAllowed(address: string): Promise<void> {
     await this.#check(address, AbortSignal.timeout(DEADLINE));
   }
 
   /**
-   * Fetches an address and reads the body.
+   * Fetches a URL and reads the body.
    *
-   * @throws OutboundRefused if the address may not be fetched, or OutboundFailed after a failed
-   *   look-up or connection, a redirect, the deadline, or a response of more than 64 KiB
+   * @throws OutboundRefused if the URL may not be fetched, or OutboundFailed after a failed look-up
+   *   or connection, a redirect, the deadline, or a response of more than 64 KiB
    */
   async fetch(
     address: string,
@@ -143,7 +144,7 @@ export class OutboundHttp {
   }
 
   /**
-   * Creates an agent for one request, which connects only to the checked addresses and ends with
+   * Creates an agent for one request, which connects only to the checked IP addresses and ends with
    * the signal.
    */
   #agentTo(checked: readonly string[], signal: AbortSignal): Agent {
@@ -196,7 +197,7 @@ export class OutboundHttp {
 
 /**
  * Returns true for a status without a body. Some servers send a body with 205 all the same (RFC
- * 9110 §15.3.6), of which `Response` would make an error.
+ * 9110 §15.3.6), with which the constructor of `Response` would throw.
  */
 function hasNoBody(status: number): boolean {
   return status === 204 || status === 205;
@@ -221,8 +222,8 @@ function reasonOf(error: unknown): OutboundFailed['reason'] {
 }
 
 /**
- * Makes a look-up function that returns the checked addresses for every name. The connection asks
- * no second time, because a second DNS response could name an internal address (DNS rebinding).
+ * Makes a look-up function that returns the checked IP addresses for every name. So the connection
+ * asks the DNS no second time: a second response could name an internal address (DNS rebinding).
  */
 function pinnedLookup(checked: readonly string[]): LookupFunction {
   const answers = checked.map((address) => ({ address, family: isIP(address) }));

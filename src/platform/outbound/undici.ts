@@ -10,7 +10,7 @@ import requestBy from 'undici/lib/api/api-request.js';
 
 export { Agent };
 
-/** The options of a request without the origin and the path, which come from its address. */
+/** The options of a request without the origin and the path, which come from its URL. */
 type RequestOptions = Omit<Dispatcher.RequestOptions, 'origin' | 'path'>;
 
 /** Sends a request through a dispatcher, as the function `request` of undici's entry does. */

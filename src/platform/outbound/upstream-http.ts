@@ -4,24 +4,24 @@ import { Agent, request } from './undici.js';
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 const WITHOUT_BODY = new Set([204, 205, 304]);
 
-/** The methods that can be sent. Any other method is sent as GET. */
+/** The methods other than GET that can be sent. Any other method is sent as GET. */
 const METHODS: ReadonlySet<string> = new Set(['POST', 'DELETE']);
 
-/** A request to a configured address, in the shape that openid-client gives to its `fetch`. */
+/** A request to a configured URL, in the shape that openid-client gives to its `fetch`. */
 export interface UpstreamRequest {
   readonly method?: string | undefined;
   readonly headers?: Record<string, string>;
   readonly body?: ConstructorParameters<typeof Response>[0];
   readonly signal?: AbortSignal | null | undefined;
   /**
-   * A member that openid-client sets in its requests. It has no effect here, because no redirect is
-   * followed.
+   * A member that openid-client sets in its requests. {@link UpstreamHttp} ignores it, because it
+   * follows no redirect in any case.
    */
   readonly redirect?: string;
 }
 
 /**
- * Sends HTTP requests to addresses that the operator configured: those of identity providers and of
+ * Sends HTTP requests to URLs that the operator configured: those of identity providers and of
  * GitHub. It trusts the certificate authorities of Node.js and of SVC_EXTRA_CA_CERTS, and reads at
  * most 1 MiB. Unlike `fetch`, it follows no redirect and decompresses nothing, so that the limit
  * also bounds the memory.
@@ -89,9 +89,7 @@ function trustOf(extraCaCerts: readonly string[]): SecureContext {
   return made;
 }
 
-/**
- * Describes a failed request for the operator. The text does not contain the configured address.
- */
+/** Describes a failed request for the operator. The text does not contain the configured URL. */
 export function fetchFault(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown error';
   if (error.name === 'TimeoutError') return 'it did not answer in time';

@@ -6,8 +6,8 @@ import type { TierName } from '#platform/http/routing/route-policy.js';
 import { TIERS } from './buckets/tiers.js';
 
 /**
- * Returns the bucket and rate for a client's request, by the client's address. An IPv6 client is a
- * /64 network, which one subscriber has. Clients that have disconnected, so that their address is
+ * Returns the bucket and rate for a client's request, by the client's IP address. An IPv6 client is
+ * a /64 network, which one subscriber has. Clients that have disconnected, so that their address is
  * unknown, share one bucket.
  *
  * @param holder returns the text of the request as the holder of a booking, see {@link holderOf}
@@ -37,7 +37,7 @@ export interface BookingRequest {
 /**
  * Returns the holder of a booking as text: hashes of the credential, and of the method and the
  * path. All requests without a credential are one holder. Otherwise one program could take all
- * bookings of its address by requests for many paths.
+ * bookings of its IP address by requests for many paths.
  */
 export function holderOf({ credential, method, path, goesFirst }: BookingRequest): string {
   if (credential === undefined) return holderText(NO_CREDENTIAL, '', false);

@@ -50,7 +50,7 @@ export class LimitHeaders {
 
   /**
    * Returns the headers of a response to bytes that are not a request.
-   * @param address the address of the client at the other end of the connection
+   * @param address the IP address at the other end of the connection
    */
   lines(address: string | undefined): readonly HeaderLine[] {
     const { tier, remaining } = this.#general(address);

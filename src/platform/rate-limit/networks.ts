@@ -10,7 +10,7 @@ import { TIERS } from './buckets/tiers.js';
  */
 const SITE_PREFIX = 48;
 
-/** The factor of a site's limit: it is as large as the limits of 64 single clients together. */
+/** The limit of a site is as large as the limits of this many single clients together. */
 const FACTOR = 64;
 
 /** The rate of failed requests of a site, which is an IPv6 /48, and of its anonymous rows. */
@@ -40,9 +40,9 @@ export class Networks {
   ) {}
 
   /**
-   * Returns the milliseconds until the /48 of an address may send a further request of the kind
-   * that is limited; 0 if it may do so now. For IPv4 the result is always 0, because the limit of
-   * the single address is enough.
+   * Returns the milliseconds until the /48 of an IPv6 address may send a further request of the
+   * kind that is limited; 0 if it may do so now. For IPv4 the result is always 0, because the limit
+   * of the single address is enough.
    */
   wait(address: string): number {
     if (!isIPv6(address)) return 0;
@@ -71,7 +71,7 @@ export class Networks {
   }
 }
 
-/** Returns the bucket and rate of the address's /48 for one kind of outcomes. */
+/** Returns the bucket and rate of an IPv6 address's /48 network for one kind of outcomes. */
 export function siteOf(address: string, counted: SiteCount): Hit {
   return {
     bucket: `${counted} ${normalizeIp(address, SITE_PREFIX)}`,

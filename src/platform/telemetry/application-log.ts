@@ -60,7 +60,7 @@ export function applicationLog(logger: Logger, addressOf: ClientAddressResolver)
   const root = new PinoLogger(params);
   const requestLog: EdgeStep = (request, response, next) => {
     const start = systemClock.monotonic();
-    // The address is read now, because it is unknown after the connection was closed.
+    // The IP address is read now, because it is unknown after the connection was closed.
     const client = addressOf(request);
     response.once('close', () => {
       const ms = Math.round(systemClock.monotonic() - start);

@@ -52,8 +52,8 @@ const METRICS_INTERVAL_MS = 60_000;
 const LAST_DELIVERY_MS = 3000;
 
 /**
- * The running tracing. Nest calls `onApplicationShutdown` when the application stops, so that the
- * last spans are delivered.
+ * The tracing of this process. Nest calls `onApplicationShutdown` when the application stops, so
+ * that the last spans are delivered.
  */
 export interface Tracing {
   /**
@@ -114,8 +114,8 @@ export function traceTo({ endpoint, serviceName }: TracingConfig, worker?: numbe
   diag.disable(); // with OTEL_LOG_LEVEL it would print data, queries included
   sdk.start();
   const gauges = exportGauges(address, resourceOf(serviceName, worker));
-  // OpenTelemetry changes only modules that are loaded by `require`, so these two are loaded by it
-  // once.
+  // OpenTelemetry changes a module at the moment when `require` loads it. The service itself
+  // imports these two modules, so they are loaded by `require` once.
   const require = createRequire(import.meta.url);
   for (const name of ['node:http', 'node:https']) require(name);
   return {
@@ -148,9 +148,10 @@ function exportGauges(address: string, resource: Resource): MeterProvider {
 }
 
 /**
- * Says to which process the gauges belong. OTEL_RESOURCE_ATTRIBUTES names for example the pod,
- * because an autoscaler asks for the value of each pod. Workers share these variables, so each
- * worker gets an instance of its own. Otherwise one worker's gauges would replace another's.
+ * Returns the resource that says to which process the gauges belong. OTEL_RESOURCE_ATTRIBUTES names
+ * for example the pod, because an autoscaler asks for the value of each pod. Workers share these
+ * variables, so each worker gets an instance of its own. Otherwise one worker's gauges would
+ * replace another's.
  */
 function resourceOf(serviceName: string, worker: number | undefined): Resource {
   const detected = detectResources({ detectors: [envDetector] });

@@ -40,7 +40,7 @@ export const EMAIL_ADDRESSES = 'must be e-mail addresses such as ada@corp.exampl
 const EMAIL = z.string().regex(z.regexes.html5Email);
 
 /**
- * Converts domains of e-mail addresses to ASCII (Punycode) and lower case, as stored addresses have
+ * Converts domains of e-mail addresses to ASCII (Punycode) and lower case, as the database stores
  * them. A domain may have a single label, such as `localhost`.
  *
  * @returns undefined for an empty list, and if an item is malformed
@@ -50,7 +50,7 @@ export function asEmailDomains(items: readonly string[]): ReadonlySet<string> | 
 }
 
 /**
- * Converts e-mail addresses to ASCII lower case, as stored addresses have it.
+ * Converts e-mail addresses to ASCII lower case, as the database stores them.
  * @returns undefined for an empty list, and if an item is malformed
  */
 export function asEmailAddresses(items: readonly string[]): ReadonlySet<string> | undefined {
@@ -63,8 +63,8 @@ function setOf(items: readonly string[], read: (item: string) => string | undefi
 }
 
 /**
- * Parses an address and a port, such as `[::]:3000`. Without an address, the result means every
- * address of the machine. Returns undefined for a malformed text.
+ * Parses an IP address or `localhost` and a port, such as `[::]:3000`. Without an address, the
+ * result means every IP address of the machine. Returns undefined for a malformed text.
  */
 export function asListenAddress(value: string) {
   const match = /^(?:\[([^\]]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(value);

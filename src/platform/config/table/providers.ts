@@ -16,7 +16,7 @@ const COMMON = {
     .whenUnset('every domain'),
 };
 
-/** The variables of an identity provider, by its type. Names follow `SVC_IDP_<SLUG>_`. */
+/** The variables of an identity provider, by its type, without their prefix `SVC_IDP_<SLUG>_`. */
 export const PROVIDERS = {
   oidc: {
     ...COMMON,

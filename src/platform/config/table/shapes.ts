@@ -63,7 +63,7 @@ export const flag = z
   .default('false')
   .transform((value) => value === 'true');
 
-/** The domains of e-mail addresses, and whole addresses, as stored addresses have them. */
+/** Domains of e-mail addresses, and e-mail addresses, each spelled as the database stores them. */
 export const emailDomains = readBy(list, addresses.asEmailDomains, addresses.EMAIL_DOMAINS);
 export const emailAddresses = readBy(list, addresses.asEmailAddresses, addresses.EMAIL_ADDRESSES);
 
@@ -74,7 +74,7 @@ export const domainName = readBy(
   'must be a domain such as corp.example',
 );
 
-/** A list of domains with commas. `*.corp.example` means every subdomain of `corp.example`. */
+/** A comma-separated list of domains. `*.corp.example` means every subdomain of `corp.example`. */
 export const domainPatterns = readBy(
   list,
   addresses.asDomainPatterns,
@@ -89,7 +89,7 @@ export const corsOrigins = list
   })
   .pipe(z.array(origin));
 
-/** An address and a port. Without an address, the service listens on every address. */
+/** An IP address or `localhost`, and a port. Without the address: every address of the machine. */
 export const listenAddress = readBy(
   z.string(),
   addresses.asListenAddress,

@@ -20,7 +20,8 @@ const OVERFLOW_UID = 65534;
 const OWN_UIDS = { first: 61_700, last: 61_799 } as const;
 
 /**
- * The operating system's account under which PostgreSQL runs, because it refuses to run as root.
+ * The account of the operating system under which PostgreSQL runs. PostgreSQL refuses to run as
+ * root.
  */
 export interface Account {
   /** A command, such as `unshare`, that is put before the program; empty if none is needed. */
@@ -38,8 +39,8 @@ export const CHILD_ENVIRONMENT = { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL:
 const CURRENT_USER: Account = { prefix: [], credentials: {} };
 
 /**
- * Runs a program in a user namespace in which root appears as the user id 65534. It is for
- * directories that only root can reach.
+ * The account by which a process of root runs a program in a user namespace, in which root appears
+ * as the user id 65534. It is for directories that only root can reach.
  */
 const ROOT_IN_NAMESPACE: Account = {
   prefix: ['unshare', '--user', `--map-user=${OVERFLOW_UID}`, `--map-group=${OVERFLOW_UID}`, '--'],

@@ -10,10 +10,10 @@ import { CLUSTER_USER, type Cluster } from './cluster.js';
 const MAP = 'svc';
 
 /**
- * Writes the users that may connect to the server of a cluster: this process's user and root, by
- * `peer` authentication. No other process may connect, not even one with the server's own user id.
- * The files are written before every start, because a cluster of an earlier version trusted every
- * connection.
+ * Writes the files that say which users may connect to the server of a cluster: this process's user
+ * and root, by `peer` authentication. No other process may connect, not even one with the server's
+ * own user id. The files are written before every start, because a cluster of an earlier version
+ * trusted every connection.
  *
  * @throws Error when this process's user has no name on this system
  */

@@ -19,8 +19,8 @@ export async function makeSocketDirectory(account: Account): Promise<string> {
 }
 
 /**
- * Makes the directory again if it is missing: the watchdog removes it when a server is stopped, and
- * so may a clean-up of temporary files.
+ * Makes the socket's directory again if it is missing: the watchdog removes it when a server is
+ * stopped, and so may a clean-up of temporary files.
  *
  * @throws Error when another user made a directory of that name: that user could replace the socket
  */

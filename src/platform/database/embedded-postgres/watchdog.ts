@@ -6,9 +6,9 @@ import { CHILD_ENVIRONMENT, type Account } from './account.js';
  * A shell script that runs the given command, and stops it if this process ends, also by `kill -9`.
  * The end of this process closes the standard input of the script. A background process of the
  * script waits for that, and sends the command SIGINT (a fast shutdown). If the command does not
- * end within the grace, it gets SIGQUIT (an immediate shutdown, after which the write-ahead log
- * recovers the data). If the background process ends with status 0, the stop was requested, and the
- * directory of the socket is removed. The exit status is that of the command.
+ * end within `grace` seconds, it gets SIGQUIT (an immediate shutdown, after which the write-ahead
+ * log recovers the data). If the background process ends with status 0, the stop was requested, and
+ * the directory of the socket is removed. The exit status is that of the command.
  */
 const WATCHDOG = `
 trap '' INT TERM HUP
@@ -44,7 +44,7 @@ export interface WatchedServer {
   isRunning(): boolean;
   /**
    * Starts a fast shutdown, and an immediate one if the fast one takes too long. `ended` resolves
-   * at the end.
+   * when the server has ended.
    */
   stop(): void;
 }

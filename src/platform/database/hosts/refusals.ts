@@ -124,7 +124,7 @@ export function databaseProblem(what: string, cause: unknown): Error {
 /**
  * Returns the error of a start that fails after it has connected. Some faults show only then: a
  * pooler that loses statements, a standby, or a server that is not the expected one. The server may
- * also become read-only, or go away, during the start.
+ * also become read-only, or go away, during the start. Any other cause is returned as it is.
  *
  * @param url the setting SVC_DATABASE_URL; undefined for the embedded server, whose faults have
  *   another remedy

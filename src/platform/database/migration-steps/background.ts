@@ -26,9 +26,10 @@ const DROP = /^DROP INDEX CONCURRENTLY IF EXISTS [a-z0-9_]+$/;
 const VALIDATE = /^ALTER TABLE [a-z0-9_]+ VALIDATE CONSTRAINT [a-z0-9_]+$/;
 
 /**
- * Runs the statements of a migration file outside of a transaction. PostgreSQL allows CREATE INDEX
- * CONCURRENTLY, during which other statements can write, only there. The file can be run again
- * after a crash: an index that exists is not built again, and the other statements can be repeated.
+ * Runs the statements of a migration file outside of a transaction, because PostgreSQL refuses
+ * CREATE INDEX CONCURRENTLY, during which other statements can write, inside of one. The file can
+ * be run again after a crash: an index that exists is not built again, and the other statements can
+ * be repeated.
  *
  * @throws Error for a statement that is none of CREATE INDEX CONCURRENTLY, DROP INDEX CONCURRENTLY
  *   IF EXISTS and VALIDATE CONSTRAINT

@@ -5,9 +5,9 @@ import type { Batches, Migration } from './migration-files.js';
 import { withShortLocks } from './short-locks.js';
 
 /**
- * The number of rows in one batch of a migration. A COMMIT of any request waits until all that was
- * written before it is on the disk. So that no request waits long, a batch is small, and a pause as
- * long as the batch follows it.
+ * The number of rows in one batch of a migration. A COMMIT of any request waits until everything
+ * that other transactions wrote to the log of PostgreSQL before it is on the disk. So that no
+ * request waits long, a batch is small, and a pause as long as the batch follows it.
  */
 const ROWS = 250;
 
@@ -23,7 +23,7 @@ const LOG_EVERY = 10_000;
  * settings `migration.first` and `migration.last`, as text. They must do nothing to rows that they
  * have changed before, because a migration that was killed begins again with the first batch.
  *
- * @param behind the key after which the batches begin; with the first row by default
+ * @param behind the key after which the batches begin; by default they begin with the first row
  */
 export async function runInBatches(
   manager: EntityManager,

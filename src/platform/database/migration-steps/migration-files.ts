@@ -38,8 +38,8 @@ export interface Migration {
   readonly text: string;
   readonly sha256: string;
   /**
-   * True for a file of indexes that are built outside of a transaction, while the service already
-   * runs.
+   * True for a background migration: a file that runs while the service already runs, and that no
+   * start waits for. It builds indexes or moves rows.
    */
   readonly isBackground: boolean;
   /**
@@ -53,8 +53,8 @@ export interface Migration {
 
 /**
  * The SHA-256 of earlier texts of a migration file that was changed after its release, by its name.
- * A database may have run such a text; its record keeps the SHA-256. The later migrations lead from
- * each text to the same schema, which a test compares.
+ * A database that ran such a text has recorded its SHA-256. The later migrations lead from each
+ * text to the same schema, which a test compares.
  */
 const EARLIER_TEXTS: Readonly<Record<string, readonly string[]>> = {
   // The earlier text locked the rows of all users in one transaction. With 100,000 users that took
@@ -62,8 +62,8 @@ const EARLIER_TEXTS: Readonly<Record<string, readonly string[]>> = {
   '1763790010100-addresses-of-records.sql': [
     '67f41ec5ad665325ada189839b79cfe36dbd69aaa5a663e4746b28ef3b012f67',
   ],
-  // Twins are members who signed in with an address of a SCIM user. The earlier text locked the
-  // rows of all twins in one transaction. None of 20,000 twins got a credential for 2.6 s.
+  // Twins are members who signed in with an e-mail address of a SCIM user. The earlier text locked
+  // the rows of all twins in one transaction. None of 20,000 twins got a credential for 2.6 s.
   '1763790010200-twins.sql': ['f4f50be0062cb430d93b9ff0415ed4e33bb9b5522bf9e8fec2c4d36433efdc38'],
   // While the earlier text ran, no statement could read `sessions`: for 3.5 s, with 100,000
   // sessions and 300,000 tokens.
@@ -88,7 +88,10 @@ export async function readMigrations(directory: URL): Promise<Migration[]> {
   );
 }
 
-/** Parses a migration file: its first line says if it runs in batches or in the background. */
+/**
+ * Parses a migration file. Its first line says if it runs in batches or in the background. The
+ * second line of a file in the background says if the file moves rows.
+ */
 export function migrationOf(name: string, text: string): Migration {
   const [first = '', second = ''] = text.split('\n', 2);
   const isBackground = first === '-- background';

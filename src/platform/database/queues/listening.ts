@@ -30,7 +30,7 @@ export function listenTo(
   act: () => void,
   clock: Clock = systemClock,
 ): Listening {
-  poolOf(dataSource); // throws here, because later it would count as a lost connection
+  poolOf(dataSource); // throws now: in the loop, the error would count as a lost connection
   const connection = connections.get(dataSource) ?? new ListeningConnection(dataSource, clock);
   connections.set(dataSource, connection);
   connection.add(channel, act);
@@ -118,9 +118,9 @@ function poolOf({ driver }: DataSource): Pool {
 }
 
 /**
- * Makes a client that connects as the connections of the pool do, also to an address with several
- * hosts. It bypasses a pooler in transaction mode, because a LISTEN belongs to a session, which
- * such a pooler does not keep.
+ * Makes a client that connects as the connections of the pool do, also if the URL of the database
+ * names several hosts. It bypasses a pooler in transaction mode, because a LISTEN belongs to a
+ * session, which such a pooler does not keep.
  */
 function newClient(dataSource: DataSource): Client {
   const { options } = poolOf(directPoolOf(dataSource));

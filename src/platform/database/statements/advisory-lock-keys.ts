@@ -16,8 +16,7 @@ export const ADVISORY_LOCKS = {
    */
   domainChecks: 7_301_005,
   /**
-   * The process that builds indexes in the background has this lock; other processes try again
-   * later.
+   * The process that runs the background migrations has this lock; other processes try again later.
    */
   backgroundMigrations: 7_301_008,
   /**

@@ -1,8 +1,8 @@
 import type { DataSource, EntityManager, QueryRunner } from './typeorm.js';
 
 /**
- * A function that waits for the commit of a transaction, and the number of open savepoints when it
- * was added.
+ * A function that waits for the commit of a transaction, and the depth of the transaction or
+ * savepoint in which it was added, as {@link depthOf} counts it.
  */
 interface WaitingAct {
   readonly act: () => void;

@@ -175,7 +175,8 @@ export function isUnstorable(error: unknown): boolean {
 
 /**
  * Returns true if the JSON parser of PostgreSQL reported an error. The name of the function in the
- * error tells that in every language of the server, and differs between its versions.
+ * error shows that in every language of the server. Versions of PostgreSQL use different names, so
+ * only their beginning is compared.
  */
 function isOfJson(error: unknown): boolean {
   const fault = reportedBy(error);
@@ -212,7 +213,7 @@ export function violatedConstraint(error: unknown): string | undefined {
 }
 
 /**
- * Returns the reason of an error in one line for an operator. For a failed connection to several
+ * Returns the reason of an error in one line for an operator. For a failed connection to several IP
  * addresses, Node gives a code and no message, so the code is the reason.
  */
 export function reasonOf(error: unknown): string {

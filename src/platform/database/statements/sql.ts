@@ -8,8 +8,8 @@ import { takeRecorded, type RecordedColumn } from './recorded-ids.js';
 import { repeatingLostRaces } from './transaction-retry.js';
 
 /**
- * A statement: its text with `$n` in the places of the values, and a digest of the text, which is
- * the name of the prepared statement.
+ * A statement: its text with `$n` in the places of the values, and a digest of the text. The name
+ * of the prepared statement begins with the digest.
  */
 interface Statement {
   readonly digest: string;
@@ -199,7 +199,8 @@ export function fixedSql<Row extends object>(
  * Runs one statement whose text depends on the request, such as a search with several conditions.
  * It is not prepared, because clients determine how many different texts there are.
  *
- * @param values the values of `$1`, `$2` …; values of a client are only here and never in the text
+ * @param values the values of `$1`, `$2` …; what a client sent is only in these values, never in
+ *   the text
  * @throws QueryFailedError as PostgreSQL reports it
  */
 export async function composedSql<Row extends object>(

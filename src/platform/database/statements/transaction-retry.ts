@@ -5,15 +5,16 @@ import { isLostRace } from './faults.js';
 /**
  * The largest number of attempts, and the longest pause between two of them in milliseconds. Twenty
  * transactions that all change one row, at the isolation level SERIALIZABLE, need about ten
- * attempts.
+ * attempts, so that sixteen are enough.
  */
 const MOST_RUNS = 16;
 const LONGEST_WAIT = 50;
 
 /**
  * Runs a transaction, and repeats it after a deadlock or a serialization failure, which rolled it
- * back (manual of PostgreSQL, section 13.5). Every transaction of the service runs by this
- * function. If `work` also has effects outside of the transaction, each attempt repeats them.
+ * back (manual of PostgreSQL, section 13.5). Every transaction of the service except those of
+ * migrations runs by this function. If `work` also has effects outside of the transaction, each
+ * attempt repeats them.
  *
  * @param parent the data source or its manager. If it is the manager of an open transaction, `work`
  *   runs only once, in a savepoint, because only the whole transaction can be repeated

@@ -87,8 +87,8 @@ export class TenantWork {
   }
 
   /**
-   * Runs costly work, such as a search. The work keeps a connection while it runs, so it must not
-   * wait for a client meanwhile.
+   * Runs costly work, such as a search. The work keeps a connection of the database while it runs,
+   * so it must not wait for the HTTP client meanwhile.
    *
    * @param patience how long the work waits for a connection, in milliseconds
    * @throws DomainError too_many if a statement takes too long; rate_limited or unavailable if no
@@ -113,7 +113,7 @@ export class TenantWork {
 
   /**
    * Runs short work, which reads or changes a few rows by their keys. An organization gets only a
-   * share of the connections for it, so that the others are not kept waiting.
+   * share of the connections for it, so that other organizations are not kept waiting.
    *
    * @throws DomainError rate_limited if the share of the organization stays in use for 10 s;
    *   unavailable if the connections for bounded work of all organizations do

@@ -11,7 +11,7 @@ const TARGETS = ['any', 'read-write', 'primary'] as const;
 
 export type TargetSession = (typeof TARGETS)[number];
 
-/** A host of the database: a name, an address, or the folder of a Unix socket. */
+/** A host of the database: a name, an IP address, or the folder of a Unix socket. */
 export interface DatabaseHost {
   readonly host: string;
   readonly port: number;
@@ -39,7 +39,7 @@ const PARTS =
   /^postgres(?:ql)?:\/\/(?<login>(?:[^/?#]*@)?)(?<hosts>[^/?#@]*)(?<path>\/[^?#]*)?(?:\?(?<query>[^#]*))?(?:#.*)?$/;
 const HOST = /^(?:\[(?<bracketed>[\da-f:.%]+)\]|(?<name>[^:[\]\s]*))(?::(?<port>\d{0,5}))?$/i;
 
-/** The URL of a database, with one host or several. */
+/** The schema of a setting with the URL of a database, which names one host or several. */
 export const databaseUrl = z.string().superRefine((text, context) => {
   const problem = problemOf(text);
   if (problem !== undefined)

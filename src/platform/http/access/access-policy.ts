@@ -18,7 +18,7 @@ export interface PresentedToken {
    * without a certificate.
    */
   readonly certificate: string | undefined;
-  /** The address of the client; undefined after the client has disconnected. */
+  /** The IP address of the client; undefined after the client has disconnected. */
   readonly address: string | undefined;
 }
 
@@ -51,7 +51,9 @@ export interface VerifiedRequest {
    * another login took place in this browser since.
    */
   readonly pageSession: string | undefined;
-  /** Returns the id of the request, the client address and the user agent, for an audit row. */
+  /**
+   * Returns the id of the request, the client's IP address and the user agent, for an audit row.
+   */
   readonly origin: () => ReturnType<typeof originOf>;
 }
 

@@ -7,7 +7,8 @@ type Noted = IncomingMessage & { [ROW]?: true; [CLIENT]?: true };
 
 /**
  * Records that a request inserts a row into the database, or begins a sign-in that inserts a row at
- * its end. The rate limit counts such requests if they are anonymous.
+ * its end. The rate limit counts such requests if they are anonymous, because their clients could
+ * otherwise fill the database.
  */
 export function noteRow(request: Noted): void {
   request[ROW] = true;

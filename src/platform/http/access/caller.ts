@@ -11,8 +11,9 @@ export interface AdmittedRequest extends Request {
 }
 
 /**
- * Gives a handler the caller of the request: the session that was found, or the identity provider
- * of a SCIM token. The caller is undefined only if the rule makes a session optional.
+ * Gives a handler the caller of the request: its session, or the identity provider, OAuth client or
+ * program whose token was accepted. The caller is undefined if the rule requires no session and the
+ * request has none.
  */
 export const Caller = createParamDecorator(
   (_: unknown, context: ExecutionContext) =>

@@ -18,8 +18,8 @@ export function bearerSecret({ headers }: Pick<IncomingMessage, 'headers'>): str
 }
 
 /**
- * Returns the access token of a request. The session cookie is ignored if the rule of the route
- * excludes it; undefined if there is no token.
+ * Returns the access token of a request; undefined if there is none. The session cookie is ignored
+ * if the rule of the route excludes it.
  *
  * @throws DomainError unauthenticated for an Authorization header without a Bearer or DPoP token
  */

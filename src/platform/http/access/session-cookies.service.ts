@@ -43,8 +43,8 @@ const SIGN_IN = 'svc_sign_in_';
 const BROWSER_SECRET = /^[\w-]{43}$/; // 256 bits, base64url
 
 /**
- * Sets and reads the cookies of the service: HttpOnly, SameSite=Lax, Path=/, and Secure if the base
- * URL is https.
+ * Sets and reads the cookies of the service: HttpOnly, SameSite=Lax, Secure if the base URL is
+ * https, and Path=/ except for the cookies of a hint and of a sign-in at an identity provider.
  *
  * Under https a session has two cookies of the same value. Another host of the same domain can
  * plant `svc_session`, but not `__Host-svc_session`; if the request has `__Host-svc_session`, that

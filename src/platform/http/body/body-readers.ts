@@ -164,7 +164,7 @@ function fieldsOf(text: string): URLSearchParams {
 }
 
 /**
- * Returns true if a database can store all characters of a JSON text: it cannot store U+0000, or
+ * Returns true if PostgreSQL can store all characters of a JSON text: it cannot store U+0000, or
  * one half of a surrogate pair.
  *
  * @param json a text that JSON.stringify wrote, because that writes such characters only as escapes

@@ -15,7 +15,8 @@ const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
 const UTF8 = new Set(['utf-8', '"utf-8"', 'utf8', '"utf8"']);
 
 /**
- * Refuses a body whose `Content-Length` exceeds the limit of its route, before any look-up.
+ * Refuses a body whose `Content-Length` exceeds the limit of its route, before the caller is looked
+ * up.
  *
  * @throws DomainError body_too_large
  */

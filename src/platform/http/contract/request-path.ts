@@ -16,10 +16,11 @@ export function targetAuthority(url: string): string | undefined {
 
 /**
  * Returns the path of a request target without its query, as the client wrote it: `/a/../b` is not
- * resolved to `/b`, because the router does not do that either. A target without a path becomes
- * `*`.
+ * resolved to `/b`, because the router does not do that either. A target that is neither a path nor
+ * an http URL becomes `*`.
  *
- * @param bases base addresses behind which a second slash is dropped, see {@link originForm}
+ * @param bases base paths, such as `/scim/v2/`, behind which a second slash is dropped, see {@link
+ *   originForm}
  */
 export function requestPath(
   { url = '' }: Pick<IncomingMessage, 'url'>,
@@ -31,12 +32,12 @@ export function requestPath(
 }
 
 /**
- * Reduces a target to a path and its query. A target that is neither a path nor an http address
- * becomes `*`.
+ * Reduces a target to a path and its query. A target that is neither a path nor an http URL becomes
+ * `*`.
  *
- * @param bases base addresses that end with a slash, in lower case. A second slash behind one of
- *   them is dropped, since clients append paths to a base address that an administrator entered
- *   with a slash. No other slash is dropped.
+ * @param bases base paths in lower case. A second slash behind one of them is dropped, since some
+ *   clients append paths to a base URL that an administrator entered with a slash at its end. No
+ *   other slash is dropped.
  */
 export function originForm(url: string, bases: readonly string[] = []): string {
   if (url.startsWith('/')) return withoutSecondSlash(url, bases);

@@ -44,7 +44,8 @@ const RESPONSE_HEADERS = [
  * Sets the CORS headers by the audience of the route. Scripts of every origin may read the API,
  * without cookies. Scripts of the given origins may read the routes of the UI, with cookies. No
  * script of another origin may read the routes to which a browser navigates (RFC 9700 §2.6).
- * Preflights are answered here, before any rate limit, since a browser sends them by itself.
+ * Preflights are answered by this step, before any rate limit, since a browser sends them by
+ * itself.
  *
  * @param origins the origins that SVC_CORS_ORIGINS names
  */

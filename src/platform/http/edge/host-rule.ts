@@ -61,9 +61,9 @@ export interface HostRuleOptions {
 
 /**
  * Refuses a request for another host with 421 (RFC 9110 §7.4), and logs it under `security`: an
- * attacker may have made a name of theirs resolve to our address (DNS rebinding). The response
- * names the configured address. A request without a `Host`, with two or with a malformed one gets
- * 400 (RFC 9112 §3.2).
+ * attacker may have made a name of theirs resolve to our IP address (DNS rebinding). The response
+ * names the base URL. A request without a `Host`, with two or with a malformed one gets 400 (RFC
+ * 9112 §3.2).
  *
  * A tenant is an organization with a host of its own. At such a host, only the routes with
  * `tenantHosts` exist.

@@ -11,7 +11,7 @@ const MOST_DISCARDED = 1024 * 1024;
 /**
  * Ends a connection whose client may still be sending (RFC 9112 §9.6). An immediate close would
  * reset the connection, and the client would lose the response. This function closes our side,
- * drops incoming bytes up to a bound, and cuts the connection after some time.
+ * drops incoming bytes up to a limit, and cuts the connection after some time.
  *
  * @param ms the milliseconds that the client has to read the response and close its side
  * @param request the request that is still arriving; undefined if it could not be read

@@ -6,8 +6,8 @@ import { requestPath } from '#platform/http/contract/request-path.js';
 
 /**
  * Refuses request targets that the router cannot read and would answer by itself (RFC 9112 §3.2):
- * targets that are neither a path nor an http address, that have a fragment, or that have a
- * malformed percent-encoding.
+ * targets that are neither a path nor an http URL, that have a fragment, or that have a malformed
+ * percent-encoding.
  */
 export function requestTarget(errorRenderer: ErrorRenderer): EdgeStep {
   return (request, response, next) => {

@@ -6,7 +6,7 @@ import { readable } from './error-formats.js';
  * Returns the value of the header `WWW-Authenticate` for an error (RFC 6750 §3, RFC 9449 §7.1). A
  * client that presented no token gets only the scheme, without an error code.
  *
- * @param metadata the address of the metadata of a protected resource (RFC 9728 §5.1); undefined if
+ * @param metadata the URL of the metadata of a protected resource (RFC 9728 §5.1); undefined if
  *   OAuth does not protect the route
  */
 export function challengeOf(error: DomainError, metadata: string | undefined): string {

@@ -8,8 +8,7 @@ export interface ErrorBody {
 }
 
 /**
- * Renders a problem document (RFC 9457). Its type is the address of the page that explains the
- * code.
+ * Renders a problem document (RFC 9457). Its type is the URL of the page that explains the code.
  */
 export function problemJson(error: DomainError, baseUrl: string): ErrorBody {
   const { title } = CATALOGUE[error.code];

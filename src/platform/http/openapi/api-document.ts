@@ -13,7 +13,7 @@ import { RESPONSE_HEADERS } from './responses.js';
  *
  * @param examples a recorded request with its response for each operation, by the name of the
  *   operation
- * @param baseUrl the address of the service
+ * @param baseUrl the base URL of the service
  */
 export function apiDocument(
   { routes }: Pick<RoutePolicies, 'routes'>,
@@ -62,8 +62,8 @@ export function apiDocument(
 }
 
 /**
- * Describes the server of the document. A service on a loopback host has a relative address
- * (OpenAPI 3.1 §4.8.5), because its absolute address means nothing on another machine.
+ * Describes the server of the document. A service on a loopback host has a relative URL (OpenAPI
+ * 3.1 §4.8.5), because its absolute URL means nothing on another machine.
  */
 function serverAt(baseUrl: string): OpenApiDocument['servers'][number] {
   return { url: isLoopbackHost(new URL(baseUrl).hostname) ? '/' : baseUrl };

@@ -15,7 +15,7 @@ export interface ParameterObject {
   readonly schema: JsonSchema;
   /** The value in the example of the operation. */
   readonly example?: unknown;
-  /** The value in a further request, if the example of the operation lacks the parameter. */
+  /** The value in another recorded request, if the request of the example lacks the parameter. */
   readonly examples?: NamedExamples;
 }
 
@@ -57,7 +57,8 @@ export interface OperationObject {
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   /**
    * The scope that a token needs. It is a field of our own, because OpenAPI defines scopes only for
-   * the types `oauth2` and `openIdConnect` (§4.8.30), which no scheme here has.
+   * security schemes of the types `oauth2` and `openIdConnect` (§4.8.30), and the document has none
+   * of these types.
    */
   readonly 'x-scope'?: string;
   readonly parameters?: readonly ParameterObject[];

@@ -9,8 +9,8 @@ type OpenSchema = Record<string, unknown>;
  * keywords that repeat the type, and joins a type with null. The schema is changed in place.
  */
 export function plainSchema(schema: OpenSchema, io: Direction): void {
-  // Zod writes `readOnly` for values that our code must not change. For clients of the API that
-  // word has another meaning.
+  // Zod writes `readOnly` for values that our code must not change. In OpenAPI the word means that
+  // clients should not send the value.
   delete schema['readOnly'];
   // A response may gain members within a version of the API, so clients must accept unknown
   // members.

@@ -4,22 +4,22 @@ import proxyAddr from 'proxy-addr';
 
 /**
  * The largest number of entries in the cache of trusted proxies. Its keys are peers, which are the
- * addresses at the other end of connections.
+ * IP addresses at the other end of connections.
  */
 const MOST_PEERS = 1000;
 
 /**
- * The key under which the address is stored on its request. A WeakMap of all requests would cost
- * time in the garbage collector.
+ * The key under which the client's IP address is stored on its request. A WeakMap of all requests
+ * would cost time in the garbage collector.
  */
 const ADDRESS = Symbol('client address');
 type Resolved = IncomingMessage & { [ADDRESS]?: string };
 
-/** Returns the address of the client of a request; undefined after the client has disconnected. */
+/** Returns the IP address of a request's client; undefined after the client has disconnected. */
 export type ClientAddressResolver = (request: IncomingMessage) => string | undefined;
 
 /**
- * Makes the function that finds the client's address, for a list of trusted proxies
+ * Makes the function that finds the client's IP address, for a list of trusted proxies
  * (SVC_TRUSTED_PROXIES). It reads X-Forwarded-For from the right to the first address that is no
  * trusted proxy. If there is none, or if an entry is malformed, the result is the address at the
  * other end of the connection. So a client cannot claim another client's address. IPv4-mapped
@@ -29,9 +29,9 @@ export function clientAddressResolver(trustedProxies: readonly string[]): Client
   const trusted = proxyAddr.compile([...trustedProxies]);
   const trustedPeers = new Map<string, boolean>();
   /**
-   * Returns true if an address is that of a trusted proxy. Index 0 is the address at the other end
-   * of the connection, whose result is cached: there are few such addresses, and each sends many
-   * requests.
+   * Returns true if an IP address is that of a trusted proxy. Index 0 is the address at the other
+   * end of the connection, whose result is cached: there are few such addresses, and each sends
+   * many requests.
    */
   const isTrusted = (address: string, index: number): boolean => {
     if (index > 0) return trusted(address, index);
@@ -57,8 +57,8 @@ export function clientAddressResolver(trustedProxies: readonly string[]): Client
 }
 
 /**
- * Returns the address at the other end of a connection, in one spelling; undefined after the peer
- * has disconnected.
+ * Returns the IP address at the other end of a connection, in one spelling; undefined after the
+ * peer has disconnected.
  */
 export function peerAddressOf({
   remoteAddress,
@@ -67,8 +67,8 @@ export function peerAddressOf({
 }
 
 /**
- * Normalizes an address: an IPv4-mapped address becomes an IPv4 address, and a link-local address
- * loses its zone.
+ * Normalizes an IP address: an IPv4-mapped address becomes an IPv4 address, and a link-local
+ * address loses its zone.
  */
 function plain(address: string): string {
   const v4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];

@@ -9,18 +9,21 @@ import { interactionIdOf } from './interaction-id.js';
  */
 export const CLIENT_ADDRESS = 'svc client address resolver';
 
-/** Returns the address of a request's client; undefined after the client has disconnected. */
+/** Returns the IP address of a request's client; undefined after the client has disconnected. */
 export function clientAddressOf(request: Request): string | undefined {
   const resolve = request.app.get(CLIENT_ADDRESS) as ClientAddressResolver;
   return resolve(request);
 }
 
-/** Gives a handler the id, the client address and the user agent of its request, for audit rows. */
+/**
+ * Gives a handler the id, the client's IP address and the user agent of its request, for audit
+ * rows.
+ */
 export const ClientOrigin = createParamDecorator((_: unknown, context: ExecutionContext) =>
   originOf(context.switchToHttp().getRequest<Request>()),
 );
 
-/** Returns the id, the client address and the user agent of a request, for audit rows. */
+/** Returns the id, the client's IP address and the user agent of a request, for audit rows. */
 export function originOf(request: Request) {
   return {
     requestId: interactionIdOf(request),

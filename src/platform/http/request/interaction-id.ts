@@ -36,7 +36,7 @@ function sentId({ headers }: IncomingMessage): string | undefined {
   return typeof sent === 'string' && OWN_CHOICE.test(sent) ? sent : undefined;
 }
 
-/** Returns the interaction id of a request to its client, in a header. */
+/** Sends the interaction id of a request to its client, in a header of the response. */
 export const interactionId: EdgeStep = (request, response, next) => {
   keepHeader(response, INTERACTION_ID, interactionIdOf(request));
   next();

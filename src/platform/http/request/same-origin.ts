@@ -1,15 +1,15 @@
 /**
- * The largest number of characters of an address that a request may name, because it has to fit
- * into queries and headers.
+ * The largest number of characters of the URL to which a browser goes after a login, because the
+ * URL has to fit into queries and headers.
  */
 const LONGEST = 2048;
 
 /**
- * Returns the address that a browser goes to after a login: the requested address, if it leads to
- * our own origin, or else the start page. The result is absolute, since a browser takes a path such
- * as `//evil` for another origin.
+ * Returns the URL that a browser goes to after a login: the requested URL, if it leads to our own
+ * origin, or else the start page. The result is absolute, since a browser takes a path such as
+ * `//evil` for another origin.
  *
- * @param target the path or address that the client requested; it is not trusted
+ * @param target the path or URL that the client requested; it is not trusted
  * @param baseUrl our own origin
  */
 export function sameOriginTarget(target: string | undefined, baseUrl: string): string {
@@ -18,14 +18,14 @@ export function sameOriginTarget(target: string | undefined, baseUrl: string): s
     return home;
   }
   const { origin, href, username, password } = new URL(target, home);
-  // A `blob:` address has our origin and is still none of our pages, so the start of the address is
-  // checked as well.
+  // A `blob:` URL has our origin and is still none of our pages, so the start of the URL is checked
+  // as well.
   const isOurs = origin === baseUrl && href.startsWith(home);
   return isOurs && username === '' && password === '' && href.length <= LONGEST ? href : home;
 }
 
 /**
- * Returns true for a text with control characters. Browsers drop some of them from addresses, and
+ * Returns true for a text with control characters. Browsers drop some of them from URLs, and
  * parsers differ on the others.
  */
 function hasControlCharacter(text: string): boolean {

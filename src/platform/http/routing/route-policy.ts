@@ -114,8 +114,8 @@ export interface AskedParts {
 export const PUBLIC = { session: 'none', origin: 'any' } as const satisfies AuthRule;
 
 /**
- * The name of a tier of the rate limit, which a route belongs to. `platform/rate-limit` has the
- * rate of each tier.
+ * The name of a tier of the rate limit. A route belongs to one tier; `platform/rate-limit` has the
+ * rate of each.
  */
 export type TierName = 'authentication' | 'issuance' | 'general';
 
@@ -134,7 +134,7 @@ export interface RoutePolicy {
   readonly auth: AuthRule;
   /**
    * The hosts at which the route answers. `any`: every host, since health probes know the service
-   * by its address alone.
+   * by its IP address alone.
    */
   readonly hosts: 'own' | 'any';
   /** True if the route also answers at the hosts of tenants, which serve no other route. */

@@ -38,7 +38,7 @@ export type UnmatchedRules = Readonly<
 interface SlashRule {
   /**
    * True if a second slash right behind this path is dropped, because some clients append `/path`
-   * to a base address that already ends with a slash.
+   * to a base URL that already ends with a slash.
    */
   readonly dropsSecondSlash?: boolean;
 }

@@ -58,7 +58,7 @@ export function edgeServer(
     connectionsCheckingInterval: CHECK_EVERY,
     maxHeaderSize: MOST_HEADERS,
     insecureHTTPParser: false, // NODE_OPTIONS must not change this
-    requireHostHeader: false, // the host rule refuses such requests, with our headers
+    requireHostHeader: false, // the host rule refuses requests without a host, with our headers
   };
   const server = tls
     ? createTlsServer({ ...http, ...tls, handshakeTimeout: timeouts.handshake })

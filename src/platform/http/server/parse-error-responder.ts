@@ -28,7 +28,7 @@ const FAULTS: Readonly<Record<string, readonly [ErrorCode, string]>> = {
 /** The settings and functions for responding to bytes that are no request. */
 export interface ParseErrorOptions {
   readonly headersOf: EdgeHeaders;
-  /** Returns the headers about the rate limit of a client, by the client's address. */
+  /** Returns the headers about the rate limit of a client, by the client's IP address. */
   readonly limitsOf: (address: string | undefined) => readonly HeaderLine[];
   readonly errorRenderer: ErrorRenderer;
   /** Writes the log lines of the target `http`. */

@@ -16,8 +16,8 @@ const LAST_CALL_MS = 500;
 const POLL_MS = 20;
 
 /**
- * Stops servers without losing an accepted request: every response closes its connection, the
- * listeners close, the requests in flight end, and all other connections are cut off.
+ * Stops servers so that accepted requests can end: every response closes its connection, the
+ * listeners close, the service waits for the requests in flight, and then cuts off all connections.
  *
  * @param drain true to go on listening until no more requests arrive, for at most ten seconds
  * @param limit the time after which requests in flight are cut off, in milliseconds from now

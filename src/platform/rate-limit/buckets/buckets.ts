@@ -6,7 +6,7 @@ import { hitRecord, type HitRecord, type ThrottlerStorage } from './throttler.js
  * tier.
  */
 export interface Hit {
-  /** The key of the bucket: the tier and the client's address. */
+  /** The key of the bucket: the tier, and the IP address or network of the client. */
   readonly bucket: string;
   readonly tier: string;
   readonly rate: Rate;
@@ -47,8 +47,9 @@ export abstract class Buckets implements ThrottlerStorage {
   abstract peek(hit: Hit): Decision;
 
   /**
-   * Counts a request that was allowed without a decision of this bucket. The debt of a bucket is
-   * the time until it is equal to an unused one; it never exceeds what the burst allows.
+   * Counts a request that was allowed without a decision of this bucket, such as a failed attempt
+   * in the bucket of its network. The debt of a bucket is the time until it is equal to an unused
+   * one; it never exceeds what the burst allows.
    */
   abstract charge(hit: Hit): void;
 

@@ -11,8 +11,8 @@ import { DenialCache } from './denial-cache.js';
 import { KeyedSemaphore } from './keyed-semaphore.js';
 
 /**
- * The milliseconds that the database may take for a decision (`PATIENCE`). While it cannot be
- * reached, it is asked again every `ASK_AGAIN_AFTER` milliseconds.
+ * The milliseconds that the database may take for a decision (`PATIENCE`). While the database
+ * cannot be reached, it is asked again every `ASK_AGAIN_AFTER` milliseconds.
  */
 const PATIENCE = 2000;
 const ASK_AGAIN_AFTER = 1000;
@@ -28,8 +28,8 @@ const CLEAR_AT_ONCE = 10_000;
  * The buckets of the rate limits that all replicas share in the database, with the bookings of
  * refused clients.
  *
- * A flood of requests must cost the database nothing. So a denial is cached until it is over, and
- * the number of concurrent statements for one bucket is at most its burst. While the database
+ * A flood of refused requests must not load the database. So a denial is cached until it is over,
+ * and the number of concurrent statements for one bucket is at most its burst. While the database
  * cannot be reached, buckets in the memory of this process decide, so that a limit is never off.
  * They begin with the last states that the database returned.
  */
@@ -113,8 +113,8 @@ export class DatabaseBuckets extends Buckets {
   }
 
   /**
-   * Runs a query of the database, unless the database cannot be reached.
-   * @returns undefined if the database could not answer, or may not be asked now
+   * Runs a query of the database, unless the database could not be reached a moment ago.
+   * @returns undefined if the query was not run, failed, or had no result in time
    */
   async #ask<T>(question: () => Promise<T>): Promise<T | undefined> {
     const now = this.clock.monotonic();

@@ -42,9 +42,9 @@ interface Refusal extends DeniedBucket {
  * taken, it is cached for all other clients as well.
  *
  * The exact moment of the decision is unknown: it is between the question to the database and its
- * answer. The end of a denial is counted from the question, so that a client that waited as long as
- * it was told is not refused here. The wait in a response is counted from the answer, so that it is
- * long enough.
+ * answer. The end of a denial is counted from the question, so that the cache does not refuse a
+ * client that waited as long as it was told. The wait in a response is counted from the answer, so
+ * that it is long enough.
  */
 export class DenialCache {
   readonly #known = new GenerationalMap(LONGEST_STATE, () => new Map<string, Refusal>());

@@ -48,8 +48,8 @@ export class LocalBuckets extends Buckets {
     () => new Map<number, readonly Booking[]>(),
   );
   /**
-   * A random value in the hash of a client's address, so that a client cannot compute which clients
-   * share an overflow bucket.
+   * A random value in the hash of a client's IP address, so that a client cannot compute which
+   * clients share an overflow bucket.
    */
   readonly #salt = systemRandom.bytes(16).toString('hex');
 

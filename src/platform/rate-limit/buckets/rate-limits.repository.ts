@@ -90,8 +90,8 @@ export class RateLimitsRepository {
   }
 
   /**
-   * Counts a request that was allowed without a decision of this bucket. The debt never exceeds
-   * what the burst allows.
+   * Counts a request that was allowed without a decision of this bucket, such as a failed attempt
+   * in the bucket of its network. The debt never exceeds what the burst allows.
    *
    * @returns the debt of the bucket after the request, in milliseconds
    */

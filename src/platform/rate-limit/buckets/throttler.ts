@@ -3,9 +3,9 @@ import type { Decision, Rate } from '#platform/gcra/gcra.js';
 
 /**
  * This file alone imports `@nestjs/throttler`. The service uses its module (options and storage),
- * its guard as the base class of TierGuard, and its normalization of addresses. The library would
- * count a request in every tier, with fixed windows. Here only the tier of the route limits a
- * request, by GCRA; so TierGuard overrides `canActivate`, and Buckets decide.
+ * its guard as the base class of TierGuard, and its normalization of IP addresses. The library
+ * would count a request in every tier, with fixed windows. The service limits a request only in the
+ * tier of its route, by GCRA; so TierGuard overrides `canActivate`, and Buckets decide.
  */
 export {
   InjectThrottlerOptions,

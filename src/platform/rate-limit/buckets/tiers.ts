@@ -4,9 +4,8 @@ import { longestDebt, type Rate } from '#platform/gcra/gcra.js';
 
 /**
  * The rate of each tier: `burst` requests at once, then one every `interval` milliseconds. A route
- * belongs to one tier, which the `@Route` of its controller names. Each client has one bucket for
- * each tier. Failed attempts of an IPv6 /48
- * have a limit of their own, in `networks.ts`.
+ * belongs to one tier, which the `@Route` of its handler or controller names. Each client has one
+ * bucket for each tier. Failed attempts of an IPv6 /48 have a limit of their own, in `networks.ts`.
  */
 export const TIERS = {
   authentication: { burst: 8, interval: 2000 },

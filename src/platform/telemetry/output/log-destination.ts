@@ -8,7 +8,7 @@ const BLOCK = 16 * 1024;
 /** The milliseconds between two attempts to write to a reader that takes nothing yet. */
 const RETRY_MS = 100;
 
-/** The milliseconds for which the end of the process waits for such a reader. */
+/** The milliseconds for which the end of the process waits for a reader that takes nothing yet. */
 const PATIENCE_MS = 2_000;
 
 /** The milliseconds between two notices that log lines are lost. */
