@@ -8,8 +8,8 @@ import { isLoopbackHost } from '#platform/text/loopback.js';
  * Builds the demo's configuration from the environment, as {@link demoVariables} completes it. No
  * variable is required, and no `.env` is read. The parameters are those of that function.
  *
- * @throws ConfigProblems with every problem at once, or with one line for an origin that is not
- *   loopback
+ * @throws ConfigProblems with every problem at once, or with one line for a setting that the demo
+ *   refuses
  */
 export function demoConfiguration(
   environment: Environment,
@@ -26,8 +26,9 @@ export function demoConfiguration(
 }
 
 /**
- * Refuses an origin that is not on this machine, before any other check. The demo accepts software
- * keys, which any program can make, so it must not be public, even behind a proxy.
+ * Refuses a public origin or a listen address that is not on this machine, before any other check.
+ * The demo accepts software keys, which any program can make, so it must not be public, even behind
+ * a proxy. A configuration in an object store is refused too.
  *
  * @throws ConfigProblems with one line
  */

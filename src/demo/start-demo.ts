@@ -3,8 +3,9 @@ import { readArguments, USAGE, type DemoArguments } from '@svc/demo/arguments';
 import { runOrExit } from '../start.js';
 
 /**
- * Starts the demo (`npm run demo`), runs the scenario, prints the results, and serves until a
- * signal ends it. The exit status is 0 only if every step succeeded, also after a signal.
+ * Starts the demo (`npm run demo`), runs the scenario and prints the results. Without `--exit` it
+ * then serves until a signal ends it. The exit status is 0 only if every step succeeded, also after
+ * a signal.
  *
  * A wrong argument or environment is refused before the application is loaded, because loading
  * takes a second.
