@@ -23,7 +23,9 @@ export interface DemoArguments {
   readonly help: boolean;
   /** The port to listen on: 0 for a free port; undefined for the port of the environment. */
   readonly port: number | undefined;
-  /** The PEM file of an additional root certificate whose keys the demo accepts. */
+  /**
+   * The PEM file of an additional attestation root: the demo then accepts the keys below it too.
+   */
   readonly attestationRoot: string | undefined;
 }
 

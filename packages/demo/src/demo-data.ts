@@ -9,8 +9,8 @@ const DEMO_DATA = z.object({
   /** The value of SVC_JWT_SECRET, unless the environment sets it. */
   rootSecret: z.string(),
   /**
-   * The port of the identity provider. It must stay the same, because it is a part of the issuer,
-   * to which the users and organizations of earlier runs belong.
+   * The port of the identity provider. It stays the same if possible, because it is a part of the
+   * issuer, to which the users and organizations of earlier runs belong.
    */
   identityProviderPort: z.int(),
   softwareKey: z.object({
@@ -36,7 +36,8 @@ const DEMO_DATA = z.object({
 });
 
 /**
- * The data that the demo stores in a file beside its database, so that the next run can continue.
+ * The data that the demo stores in a file beside its database, so that the next run has the same
+ * secrets, ports and keys.
  */
 export interface DemoData extends Omit<z.output<typeof DEMO_DATA>, 'softwareKey'> {
   readonly softwareKey: SoftwareKeyState;
@@ -45,8 +46,8 @@ export interface DemoData extends Omit<z.output<typeof DEMO_DATA>, 'softwareKey'
 const FIRST_RUN = { identityProviderPort: 3001, softwareKey: { signCount: 0, credentials: [] } };
 
 /**
- * Reads the data of an earlier run. In the first run the root secret is made at random, because no
- * secret has a default.
+ * Reads the data of an earlier run. In the first run the root secret is made at random, because the
+ * service has no default for a secret.
  *
  * @throws Error if the file exists and cannot be read
  */
@@ -63,8 +64,8 @@ function readDemoData(dataDir: string): DemoData {
 }
 
 /**
- * Writes the data to a file that only its owner can read. The file is replaced by one rename, so
- * that it is never incomplete.
+ * Writes the data to a file that only the user who runs the demo can read. The file is replaced by
+ * one rename, so that it is never incomplete.
  */
 function writeDemoData(dataDir: string, data: DemoData): void {
   const file = fileIn(dataDir);

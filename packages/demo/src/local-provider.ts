@@ -5,8 +5,8 @@ import type { DemoData } from './demo-data.js';
 import { READY_PEOPLE } from './people/people.js';
 
 /**
- * The demo's own identity provider, and the service's registration at it. Both end with the
- * process.
+ * The demo's own identity provider, and the service's registration at it. Both exist only while the
+ * process runs.
  */
 export interface LocalProvider {
   readonly port: number;
@@ -16,8 +16,9 @@ export interface LocalProvider {
 }
 
 /**
- * Chooses the address of the identity provider before it starts. It is that of earlier runs if its
- * port is free, since users and organizations belong to the issuer, which contains the port.
+ * Chooses the port of the identity provider before it starts: the port of earlier runs if it is
+ * free, and otherwise any free port. The port is a part of the issuer, to which users and
+ * organizations belong.
  */
 export async function chooseLocalProvider({
   identityProviderPort,

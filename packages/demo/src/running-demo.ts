@@ -4,8 +4,8 @@ import { runSteps } from './scenario/run-steps.js';
 import { newScenario, STEPS } from './scenario/scenario.js';
 
 /**
- * A running service that takes part in the demo, as the program that started it describes it. It
- * must trust the attestation root of `vendor`.
+ * A running service with which the demo works. The program that started the service makes this
+ * object. The service must trust the attestation root of `vendor`.
  */
 export interface RunningDemo {
   readonly baseUrl: string;
@@ -20,7 +20,10 @@ export interface RunningDemo {
    */
   readonly provider: string | undefined;
   /**
-   * Prepares the tour of the pages. @returns the reason why the tour is not available, or undefined
+   * Prepares the tour of the pages.
+   *
+   * @returns the reason why this failed; undefined if it succeeded, and if the environment names
+   *   other providers, with which there is no tour
    */
   prepareTour(): Promise<string | undefined>;
   close(): Promise<void>;
@@ -35,7 +38,10 @@ export async function runScenario(demo: RunningDemo, output: ConsoleOutput): Pro
   return outcomes.every(({ ok }) => ok);
 }
 
-/** Prepares the tour, and prints how a visitor takes it, or why there is none. */
+/**
+ * Prepares the tour, and prints the reason if that fails. Then prints the instructions for a
+ * visitor.
+ */
 export async function inviteVisitors(demo: RunningDemo, output: ConsoleOutput): Promise<void> {
   const problem = await demo.prepareTour();
   if (problem !== undefined) process.stderr.write(`${problem}\n`);

@@ -42,8 +42,9 @@ function portIn(address: string | undefined): number | undefined {
 }
 
 /**
- * Returns the variables by which the service is configured. Each setting has a value of the demo,
- * and a variable of the environment replaces it. It checks nothing: the service does.
+ * Returns the environment variables that configure the service: the given environment, and the
+ * demo's values of variables that it does not set. SVC_LISTEN_ADDR always gets the given port. The
+ * variables are not checked, because the service does that.
  *
  * @param port the port of {@link portOf}
  * @param provider the demo's own identity provider; not used if the environment names others

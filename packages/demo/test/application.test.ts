@@ -23,7 +23,7 @@ afterAll(async () => {
   await provider.close();
 });
 
-/** Begins a sign-in, and returns the address at the provider, with a hint who signs in. */
+/** Begins a sign-in, and returns the provider's URL to which it leads, with Ada as `login_hint`. */
 async function beginSignIn(browser: HttpClient): Promise<URL> {
   const address = await browser.getUntil('/sign-in', provider.issuer);
   if (!(address instanceof URL)) throw new Error(`/sign-in answered ${address.status}`);

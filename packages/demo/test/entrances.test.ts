@@ -5,7 +5,7 @@ import type { ReadyTour } from '../src/tour/tour.js';
 
 const COMMANDS = { logIn: 'svc login', status: '', ssh: 'ssh demo', metrics: 'curl' };
 
-/** Returns a prepared tour, as far as its pages read it. */
+/** Returns a prepared tour with only those members that the functions under test read. */
 function tourWithout(missingPrograms: readonly string[]): ReadyTour {
   const facts = { provider: 'demo', applicationUrl: 'http://127.0.0.1:1', commands: COMMANDS };
   return { ...facts, missingPrograms } as unknown as ReadyTour;

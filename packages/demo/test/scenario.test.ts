@@ -35,7 +35,7 @@ describe('the steps of the scenario', () => {
 });
 
 describe('the HTTP client of the demo', () => {
-  /** Runs a test with its own server. */
+  /** Runs a test with a client of a new server, which is stopped at the end of the test. */
   async function withServer(
     requests: RequestListener,
     test: (client: HttpClient) => Promise<void>,

@@ -13,15 +13,18 @@ import {
 } from './relying-party.js';
 
 /**
- * The largest number of browsers whose sign-ins the application remembers; the oldest one is
- * forgotten.
+ * The largest number of browsers whose sign-ins the application remembers. If one more browser
+ * comes, the oldest one is forgotten.
  */
 const MOST_BROWSERS = 100;
 
 /** The path to which the service sends logout tokens. */
 const LOGOUT_PATH = '/backchannel-logout';
 
-/** The largest number of bytes of a request that the application reads. A logout token is small. */
+/**
+ * The largest size of a request body. A logout token, the only body that the application reads, is
+ * smaller.
+ */
 const MOST_BYTES = 16_384;
 
 /** The session of a user that the application itself keeps, independently of the service. */
@@ -31,7 +34,10 @@ interface OwnSession {
   endedAt?: number;
 }
 
-/** The sign-in of one browser at the application. */
+/**
+ * The state of one browser at the application: a sign-in that has begun, a session, both or
+ * neither.
+ */
 interface BrowserState {
   pending?: PendingSignIn;
   session?: OwnSession | undefined;

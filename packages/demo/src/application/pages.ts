@@ -27,8 +27,8 @@ export function signedOutPage(problem = ''): PlainPage {
 }
 
 /**
- * Builds the page of a signed-in user, with the claims of the ID token. Its script watches for the
- * end of the access.
+ * Builds the page of a signed-in user, with the claims of the ID token. Its script reloads the page
+ * when the session has ended.
  */
 export function signedInPage(claims: Readonly<Record<string, unknown>>): PlainPage {
   const rows = Object.entries(claims).map(
@@ -62,7 +62,10 @@ function nameOf({ email, sub }: Readonly<Record<string, unknown>>): string {
   return String(email ?? sub);
 }
 
-/** The script of {@link signedInPage}. It reloads the page when the access has ended. */
+/**
+ * The script of {@link signedInPage}. Every two seconds it asks the application for the state of
+ * the session, and reloads the page if the user is no longer signed in.
+ */
 export const WATCH_SCRIPT = `
 setInterval(async () => {
   const answer = await fetch('/state').catch(() => undefined);

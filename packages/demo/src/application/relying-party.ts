@@ -10,7 +10,9 @@ export interface RegisteredClient {
   readonly redirectUri: string;
 }
 
-/** The values of a sign-in that the response must match. */
+/**
+ * The random values with which the application begins a sign-in, and later verifies its response.
+ */
 export interface PendingSignIn {
   readonly state: string;
   readonly nonce: string;
@@ -29,8 +31,9 @@ export interface EndedSession {
 const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout';
 
 /**
- * The client address of the requests of the application (an address for documentation, RFC 5737).
- * It differs from that of the visitor's browser, so that the two have separate rate limits.
+ * The IP address that the application's requests state in X-Forwarded-For (an address for
+ * documentation, RFC 5737). It differs from that of the visitor's browser, so that the two have
+ * separate rate limits.
  */
 const ADDRESS = '192.0.2.11';
 
@@ -40,8 +43,8 @@ const ADDRESS = '192.0.2.11';
  */
 export class RelyingParty {
   /**
-   * The ids (`jti`) of received logout tokens, so that none is accepted twice. Each has the end of
-   * its validity in seconds since 1970.
+   * The ids (`jti`) of received logout tokens, so that none is accepted twice, each with the time
+   * at which the token expires, in seconds since 1970.
    */
   readonly #seen = new Map<string, number>();
 

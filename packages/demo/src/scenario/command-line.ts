@@ -11,7 +11,7 @@ const CERTIFICATE = z.object({ serial: z.string(), principals: z.array(z.string(
 const STATUS = z.object({ user: z.object({ email: z.string() }), expires_at: z.string() });
 
 /**
- * Logs the `svc` command in with a device code, which it approves with a touch of the key, and gets
+ * Logs the `svc` command in with a device code, approves the code with a touch of the key, and gets
  * an SSH certificate by the command.
  */
 export async function approveCommandLine(context: ScenarioContext): Promise<StepResult> {

@@ -13,8 +13,8 @@ export interface HttpResponse {
 interface Cookie {
   readonly value: string;
   /**
-   * The expiry of the cookie in milliseconds since 1970; infinite for a cookie that ends with the
-   * browser.
+   * The expiry of the cookie in milliseconds since 1970; infinite for a cookie that a browser keeps
+   * until it is closed.
    */
   readonly expires: number;
 }
@@ -37,8 +37,8 @@ export class HttpClient {
   readonly #cookies = new Map<string, Map<string, Cookie>>();
 
   /**
-   * @param address the client address, which is sent in X-Forwarded-For, because the demo trusts
-   *   this machine as a proxy. Each address has its own rate limits.
+   * @param address the IP address of the client, which is sent in X-Forwarded-For, because the demo
+   *   trusts this machine as a proxy. Each address has its own rate limits.
    */
   constructor(
     readonly baseUrl: string,
@@ -86,7 +86,9 @@ export class HttpClient {
     return read(await this.#send('POST', new URL(path, this.baseUrl), form, FORM), schema);
   }
 
-  /** Reads JSON with an access token in the header `Authorization`. */
+  /**
+   * Gets JSON with an access token in the header `Authorization`, and reads it as the given schema.
+   */
   async getWithToken<Schema extends z.ZodType>(token: string, path: string, schema: Schema) {
     return read(await this.sendWithToken(token, 'GET', path), schema);
   }

@@ -108,8 +108,8 @@ async function signedInApplication(
 }
 
 /**
- * Signs the colleague in with a browser of their own, and enrolls the same software key for the new
- * account.
+ * Signs the colleague in with an HTTP client of their own, and enrolls the same software key for
+ * the new account.
  */
 async function enrolledClient(context: ScenarioContext, email: string): Promise<HttpClient> {
   const { client, key, provider = '' } = context;

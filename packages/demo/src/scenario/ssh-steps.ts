@@ -45,7 +45,7 @@ export async function getSshCertificate(context: ScenarioContext): Promise<StepR
 }
 
 /**
- * Checks the certificate of the step before: the published key of the authority must have signed
+ * Checks the certificate of the previous step: the published key of the authority must have signed
  * it, it must be for the user alone, and it must not outlast the session.
  */
 export async function checkSshCertificate(context: ScenarioContext): Promise<StepResult> {

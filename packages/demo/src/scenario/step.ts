@@ -32,8 +32,8 @@ export interface SshCredential {
 }
 
 /**
- * A second user, created by the identity provider by SCIM, with a browser and a certificate of
- * their own.
+ * A second user, created by SCIM as an identity provider does it, with an HTTP client and a
+ * certificate of their own.
  */
 export interface Colleague {
   readonly id: string;

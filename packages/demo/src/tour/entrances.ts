@@ -47,7 +47,7 @@ export const ENTRANCES = [
   },
 ] as const;
 
-/** Returns a tour; undefined if no tour has the name. */
+/** Returns the tour with a slug; undefined if no tour has it. */
 export function entrance(slug: string, tour: ReadyTour): Entrance | undefined {
   const found = ENTRANCES.find((one) => one.slug === slug);
   if (!found) return undefined;

@@ -22,7 +22,7 @@ export interface OrganizationParts {
   readonly baseUrl: string;
   /** The slug of the demo's identity provider. */
   readonly provider: string;
-  /** The software key of the pages, which stores each use. */
+  /** The software key of the pages, which stores its state after each use. */
   readonly key: PluggedInKey;
   readonly data: () => OrganizationData;
   readonly write: (data: OrganizationData) => void;
@@ -71,7 +71,7 @@ export interface TourEvent {
 }
 
 /**
- * The client addresses of the demo's own requests. They differ from the client address of the
+ * The client IP addresses of the demo's own requests. They differ from the IP address of the
  * visitor, so that the demo's requests and the visitor's have separate rate limits.
  */
 const ADDRESSES = { admin: '192.0.2.20', scim: '192.0.2.21' };
@@ -165,7 +165,7 @@ export class TourOrganization {
 
   /**
    * Returns true if the application is registered with its present URL for logout tokens. A
-   * registration without this URL, as the demo made it formerly, does not count.
+   * registration by an earlier version of the demo, which sent no such URL, does not count.
    */
   async #isRegistered(
     { clientId }: StoredApplication,

@@ -19,8 +19,8 @@ const run = promisify(execFile);
 const REFRESH_INTERVAL = 2000;
 
 /**
- * The client address of the requests for the list of revoked certificates. It differs from the
- * client address of the visitor's browser, so that the two have separate rate limits.
+ * The client IP address of the requests for the list of revoked certificates. It differs from that
+ * of the visitor's browser, so that the two have separate rate limits.
  */
 const ADDRESS = '192.0.2.23';
 
@@ -57,8 +57,8 @@ export class TourSshd {
   }
 
   /**
-   * The login name for every login. It is the user who runs the demo, because an sshd that root did
-   * not start can log in only this user.
+   * The Unix account for every login. It is the account that runs the demo, because an sshd that
+   * root did not start can log in only its own account.
    */
   get user(): string {
     return userInfo().username;
@@ -83,7 +83,7 @@ export class TourSshd {
     await writeFile(this.#file(`${name}-cert.pub`), `${certificate}\n`);
   }
 
-  /** Tries a login with a generated key pair and its certificate. */
+  /** Returns true if a login with a generated key pair and its certificate succeeds. */
   async accepts(name: string): Promise<boolean> {
     const certificate = this.#file(`${name}-cert.pub`);
     const login = sshArguments({ port: this.port, identity: this.#file(name), certificate });
@@ -114,10 +114,7 @@ export class TourSshd {
     this.#refreshing = this.#keepRefreshing();
   }
 
-  /**
-   * Fetches the list of revoked certificates repeatedly. If the service does not answer, the old
-   * list stays.
-   */
+  /** Fetches the list of revoked certificates repeatedly. If a fetch fails, the old list stays. */
   async #keepRefreshing(): Promise<void> {
     const { signal } = this.#ending;
     while (!signal.aborted) {

@@ -15,7 +15,10 @@ export interface TourParts extends Omit<OrganizationParts, 'provider'> {
   /** The path of the `svc` command, a file that Node runs. */
   readonly command: string;
   readonly metricsToken: string | undefined;
-  /** The port of the demo application in the last run. */
+  /**
+   * The port that the demo application gets if it is free: that of the last run, or a default in
+   * the first run.
+   */
   readonly applicationPort: number;
 }
 
@@ -32,7 +35,7 @@ export interface ReadyTour {
   readonly organization: TourOrganization;
 }
 
-/** The present state that the page on which a person leaves the company shows. */
+/** The state that the page shows on which a person leaves the company. */
 export interface LiveReport {
   readonly workday: WorkdayReport;
   readonly events: readonly TourEvent[];
@@ -46,7 +49,8 @@ const OTHER_PROVIDER =
   'The tour needs the identity provider of the demo, and SVC_IDPS names others. Start the demo without SVC_IDPS.';
 
 /**
- * The tour of the demo. It prepares people, an application and sshd, and stops them with the demo.
+ * The tour of the demo. It prepares people, starts an application and sshd, and stops these two
+ * with the demo.
  */
 export class Tour {
   #ready: ReadyTour | undefined;
@@ -63,7 +67,8 @@ export class Tour {
   /**
    * Prepares the people, the application, sshd and the files for the visitor's commands.
    *
-   * @returns the reason why the tour is not available, or undefined
+   * @returns the reason why this failed; undefined if it succeeded, and if the environment names
+   *   other providers, with which there is no tour
    */
   async prepare(): Promise<string | undefined> {
     const { provider } = this.parts;

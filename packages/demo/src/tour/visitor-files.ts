@@ -63,8 +63,8 @@ SVC_HOME=${quoted(home)} exec ${quoted(process.execPath)} ${quoted(command)} "$@
 }
 
 /**
- * Returns a configuration of `ssh`: the lines that `svc setup ssh` writes, and the address of the
- * demo's sshd.
+ * Returns a configuration of `ssh`: the lines that `svc setup ssh` writes, and the host and port of
+ * the demo's sshd. The text is empty if this machine has no sshd.
  */
 function sshConfiguration(folder: string, svc: string, { baseUrl, sshd }: VisitorFacts): string {
   if (!sshd) return '';

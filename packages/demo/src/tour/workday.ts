@@ -63,8 +63,8 @@ const FRESH = 1500;
  */
 const WATCH = { interval: 300, longest: 30_000 };
 /**
- * The client address of requests without a login. It differs from the client address of the
- * visitor, so that the two have separate rate limits.
+ * The client IP address of requests without a login. It differs from that of the visitor, so that
+ * the two have separate rate limits.
  */
 const ADDRESS = '192.0.2.24';
 
@@ -96,8 +96,8 @@ export class Workday {
   }
 
   /**
-   * Begins a day of the leaving person: gives a key, a session, a certificate and a sign-in at the
-   * application. If the person was deleted before, the person is created again.
+   * Begins a day of the leaving person, who gets a key, a session, a certificate and a sign-in at
+   * the application. If the person was deleted before, the person is created again.
    */
   async begin(): Promise<void> {
     const { organization, applicationUrl, sshd } = this.parts;
@@ -186,7 +186,9 @@ export class Workday {
     await Promise.all(ACCESS_KINDS.map(look));
   }
 
-  /** Returns the time in milliseconds at which an access ended; undefined if it still works. */
+  /**
+   * Returns the time, in milliseconds since 1970, at which an access ended; undefined if it works.
+   */
   async #endOf(day: Day, kind: AccessKind): Promise<number | undefined> {
     if (kind === 'application') {
       const page = await day.client.get(`${this.parts.applicationUrl}/state`);

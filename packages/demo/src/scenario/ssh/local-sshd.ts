@@ -28,7 +28,7 @@ export interface LocalSshd {
    * host.
    */
   refresh(revoked: Uint8Array): Promise<void>;
-  /** Tries a login with the certificate. */
+  /** Returns true if a login by `ssh` with the certificate succeeds. */
   acceptsLogin(): Promise<boolean>;
   stop(): Promise<void>;
 }
