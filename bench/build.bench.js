@@ -19,8 +19,8 @@ const TIMES = 3;
 const PATIENCE = 120_000;
 
 /**
- * The milliseconds without any work before each change, so that the work after one change does not
- * slow down the next.
+ * The milliseconds without any work before each change that `npm run dev` is to notice. Otherwise
+ * the work after one change, such as the type check, would slow down the next restart.
  */
 const QUIET = 6_000;
 

@@ -160,8 +160,8 @@ async function provision({ scim, database }, number) {
 }
 
 /**
- * Measures how soon all receivers of a person get their notices, counted from the answer to the
- * SCIM DELETE.
+ * Deletes people by SCIM, and measures how soon the applications to which each had signed in get
+ * their notices, counted from the answer to the DELETE.
  */
 async function measureTelling(ground, { arrivals }, what) {
   const ids = await provision(ground, LEAVERS);

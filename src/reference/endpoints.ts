@@ -12,8 +12,8 @@ interface Part {
 }
 
 /**
- * The pages in order. A route is on the first page that lists its path; the last page lists every
- * path.
+ * The pages in order. A route is on the first page of which `paths` has a prefix of its path. The
+ * last page has the prefix `/`, so that it gets the routes that are on no page before it.
  */
 const PARTS: readonly Part[] = [
   {

@@ -13,10 +13,13 @@ import { publicKeyOf, storedPublicKey } from './key-pair.js';
 import { SSH_BLOCK } from './config-block.js';
 import { recordIssued, storeCertificate, storedCertificate } from './stored-certificate.js';
 
-/** The record of `svc setup ssh` in `config.json`: the user's choices for each server. */
+/** The record of `svc setup ssh` in `config.json`, for each server of this service. */
 export type SshNote = Readonly<Record<string, SshChoices>>;
 
-/** The choices of the user for the hosts of one server. */
+/**
+ * What `svc setup ssh` recorded for one server of this service: the choices of the user, and the
+ * patterns of hosts that the server listed.
+ */
 export interface SshChoices {
   /** The patterns that the user gave. */
   readonly hosts: readonly string[];

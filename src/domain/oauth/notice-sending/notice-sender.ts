@@ -140,7 +140,7 @@ export interface SenderParts {
   readonly random: Random;
 }
 
-/** The clients for which a lane is read: all, or some by their ids. */
+/** The clients for which a lane (a part of the queue) is read: all, or some by their ids. */
 type Clients = 'all' | Set<string>;
 
 /** One attempt to send a row. The times are those of {@link Clock.monotonic}. */

@@ -17,7 +17,7 @@ const ORGANIZATIONS = /\/organizations(?=\/v2\.0$)/;
  * users.
  */
 const PERSONAL_ACCOUNTS = '9188040d-6c67-4c5b-b112-36a304b66dad';
-/** The names in a Microsoft issuer that stand for many tenants. */
+/** The names that a Microsoft issuer can have in place of the id of a tenant. */
 const NO_TENANT = /^(?:common|organizations|consumers)$/i;
 const PLACEHOLDER = /(?:\{|%7B)tenantid(?:\}|%7D)/i;
 
@@ -60,7 +60,7 @@ export function issuedByOwnTenant(template: string, iss: unknown, tid: unknown):
   return isTenant && iss === template.replace('{tenantid}', tid);
 }
 
-/** Returns true for a `tid` that names many tenants, such as `organizations`. */
+/** Returns true for a `tid` that is no id of a tenant, but a name such as `organizations`. */
 export function isNoTenant(tid: unknown): boolean {
   return typeof tid === 'string' && NO_TENANT.test(tid);
 }

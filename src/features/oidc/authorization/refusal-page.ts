@@ -16,8 +16,8 @@ export interface RefusalPage {
    */
   readonly demand: string | undefined;
   /**
-   * The way back to the application; undefined for a device, because its browser did not come from
-   * an application.
+   * The way back to the application; undefined in the device flow (RFC 8628), in which the user
+   * typed a code here and no application sent the browser.
    */
   readonly back:
     { readonly uid: string; readonly host: string; readonly loginPage: string } | undefined;

@@ -214,7 +214,7 @@ export type MemberRecordJson = z.output<typeof MEMBER_RECORD_JSON>;
 
 type Shown = Omit<Member, 'revision'>;
 
-/** Renders a member, without sessions and keys, as JSON. */
+/** Renders a member as JSON, with the number of the security keys, and without a list of them. */
 export function memberJson(member: Shown): MemberJson {
   return {
     id: member.id,
