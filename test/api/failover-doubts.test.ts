@@ -242,7 +242,7 @@ describe('a confirmation during which the server changes', () => {
         database: { isEmbedded: false, open },
         setting: undefined,
         sessionHours: 12,
-        limits: { ...FAILOVER_LIMITS, poll: 10, patience },
+        limits: { ...FAILOVER_LIMITS, poll: 10, retry: 10, patience },
         clock,
         security: new RecordingLog(),
         endEverything: endEverything ?? (() => Promise.resolve({})),

@@ -23,6 +23,7 @@ import { PUBLIC_KEY } from './ssh-issuance.js';
 const FAST: Partial<FailoverLimits> = {
   heartbeat: 20,
   poll: 10,
+  retry: 10,
   remembered: 30,
   patience: 3_600_000,
 };

@@ -72,7 +72,7 @@ async function patiently(
     } catch (error) {
       if (clock.monotonic() >= deadline || !isPassing(error)) throw error;
       log.warn(`PostgreSQL is not confirmed yet (${reasonOf(error)}): trying again`);
-      await clock.sleep(limits.poll);
+      await clock.sleep(limits.retry);
     }
   }
 }

@@ -127,7 +127,7 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   }
 
   #pauseAfter(isFine: boolean): number {
-    return isFine ? this.limits.heartbeat : this.limits.poll;
+    return isFine ? this.limits.heartbeat : this.limits.retry;
   }
 
   /**

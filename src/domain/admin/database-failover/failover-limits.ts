@@ -15,10 +15,15 @@ export interface FailoverLimits {
    */
   readonly patience: number;
   /**
-   * The interval at which a process checks if the database server is confirmed for use, and the
-   * pause before another try after a fault.
+   * The interval at which a process that has reported checks if the database server is confirmed
+   * for use. It is short, because requests get 503 until then.
    */
   readonly poll: number;
+  /**
+   * The pause before another try after a fault. It is longer than `poll`, because each try makes a
+   * connection to a server that may just be starting.
+   */
+  readonly retry: number;
   /**
    * The time for which a process remembers all of its commits, to compare them with a new database
    * server.
@@ -31,6 +36,7 @@ export const FAILOVER_LIMITS: FailoverLimits = {
   heartbeat: 500,
   recent: 30_000,
   patience: 30_000,
-  poll: 250,
+  poll: 100,
+  retry: 250,
   remembered: 60_000,
 };
