@@ -20,6 +20,8 @@ export type Fault =
 export interface SeenRequest {
   /** The header `x-amz-target`, which names the operation of KMS; empty for other services. */
   readonly target: string;
+  /** The method and the path, such as `PUT /bucket/key`, without the query. */
+  readonly line: string;
   readonly body: string;
 }
 
@@ -46,7 +48,8 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
     incoming.on('end', () => {
       const operation = String(incoming.headers['x-amz-target'] ?? '');
-      seen.push({ target: operation, body: Buffer.concat(chunks).toString() });
+      const line = `${incoming.method} ${incoming.url?.split('?')[0]}`;
+      seen.push({ target: operation, line, body: Buffer.concat(chunks).toString() });
     });
     const { fault } = proxy;
     if (fault === 'none') forward(target, incoming, outgoing);
