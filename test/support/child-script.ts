@@ -16,6 +16,8 @@ export interface ChildScript<Answer> {
    * Returns the signal that ended the process; null while it runs, or if it has ended by itself.
    */
   readonly signal: () => NodeJS.Signals | null;
+  /** Returns how the process has ended, and its error output; undefined while it runs. */
+  readonly end: () => string | undefined;
   /** Ends the standard input, which tells the script to finish, and waits for its end. */
   finish(): Promise<void>;
   /** Kills the process with SIGKILL, and waits for its end. */
@@ -63,12 +65,19 @@ export function runScript<Answer>(
       ...(uid === undefined ? {} : { uid, gid: uid }),
     },
   );
+  let errorOutput = '';
+  child.stderr?.on('data', (chunk) => (errorOutput += String(chunk)));
+  const end = () => {
+    if (child.signalCode !== null) return `${child.signalCode}: ${errorOutput}`;
+    return child.exitCode === null ? undefined : `exit status ${child.exitCode}: ${errorOutput}`;
+  };
   const gone = once(child, 'exit').then(() => undefined);
   return {
     pid: child.pid ?? Number.NaN,
-    answer: firstLine(child),
+    answer: firstLine(child, end),
     gone,
     signal: () => child.signalCode,
+    end,
     finish: async () => {
       child.stdin.end();
       await gone;
@@ -84,13 +93,11 @@ function file(path: string): string {
   return fileURLToPath(new URL(path, import.meta.url));
 }
 
-function firstLine<Answer>(child: ChildProcess): Promise<Answer> {
+function firstLine<Answer>(child: ChildProcess, end: () => string | undefined): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    let errorOutput = '';
-    child.stderr?.on('data', (chunk) => (errorOutput += String(chunk)));
     if (child.stdout)
       createInterface({ input: child.stdout }).once('line', (line) => resolve(JSON.parse(line)));
     child.once('error', reject);
-    child.once('close', (code) => reject(new Error(`exit status ${code}: ${errorOutput}`)));
+    child.once('close', () => reject(new Error(end())));
   });
 }

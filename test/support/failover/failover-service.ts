@@ -53,6 +53,8 @@ export class FailoverService {
   /** True while the proxy sends all requests to the oldest replica. */
   #isAlone = false;
   #started = 0;
+  /** Texts about replicas that this service has ended, for {@link troubles}. */
+  readonly #past: string[] = [];
 
   private constructor(
     readonly baseUrl: string,
@@ -158,18 +160,14 @@ export class FailoverService {
    */
   async replaceReplica(): Promise<void> {
     await this.startReplica();
-    const replica = this.#running.shift();
-    if (!replica) throw new Error('no replica is running');
-    replica.health?.stop();
+    const replica = this.#retire();
     await idle(replica);
     await replica.process.finish();
   }
 
   /** Kills the oldest replica with SIGKILL, and returns its number. */
   async killReplica(): Promise<number> {
-    const replica = this.#running.shift();
-    if (!replica) throw new Error('no replica is running');
-    replica.health?.stop();
+    const replica = this.#retire();
     await replica.process.kill();
     return replica.number;
   }
@@ -202,15 +200,35 @@ export class FailoverService {
     return ready.every(Boolean);
   }
 
+  /**
+   * Returns texts that explain requests without an answer: the times at which the proxy took a
+   * replica for dead, and the end of each replica that has ended by itself, with its last lines.
+   */
+  troubles(): readonly string[] {
+    return this.#past.concat(this.#running.flatMap(troublesOf));
+  }
+
+  /** Takes the oldest replica from those that serve, and returns it. */
+  #retire(): Replica {
+    const replica = this.#running.shift();
+    if (!replica) throw new Error('no replica is running');
+    replica.health?.stop();
+    this.#past.push(...troublesOf(replica));
+    return replica;
+  }
+
   /** Returns the lines of the logs of all running replicas. Each line is a JSON object. */
   log(): string[] {
     return this.#running.flatMap(({ logFile }) => readFileSync(logFile, 'utf8').split('\n'));
   }
 
+  /** Returns the replicas that are ready, or else those that are alive, or else all. */
   #serving(): readonly Replica[] {
     const running = this.#isAlone ? this.#running.slice(0, 1) : this.#running;
-    const healthy = running.filter(({ health }) => health?.isHealthy !== false);
-    return healthy.length > 0 ? healthy : running;
+    const ready = running.filter(({ health }) => health?.isHealthy !== false);
+    if (ready.length > 0) return ready;
+    const alive = running.filter(({ down }) => down?.aborted !== true);
+    return alive.length > 0 ? alive : running;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -220,4 +238,15 @@ export class FailoverService {
     await this.idp.close();
     await removeDirectory(this.folder);
   }
+}
+
+/** The number of lines of the log of a replica that are told if it has ended by itself. */
+const LAST_LINES = 10;
+
+function troublesOf({ number, process, logFile, health }: Replica): string[] {
+  const deaths = (health?.deaths ?? []).map((text) => `replica ${number}: ${text}`);
+  const end = process.end();
+  if (end === undefined) return deaths;
+  const lines = readFileSync(logFile, 'utf8').trim().split('\n').slice(-LAST_LINES);
+  return [...deaths, `replica ${number} has ended by itself (${end})\n${lines.join('\n')}`];
 }

@@ -2,7 +2,10 @@
  * The milliseconds between two checks, and the milliseconds after which a check without an answer
  * fails.
  */
-const TIMES = { every: 1000, answer: 2000 } as const;
+const TIMES = { every: 1000, answer: 2000 };
+
+/** The parts of the time of a check, of which each counts once however long it took. */
+const PARTS = 20;
 
 /**
  * The number of failed checks in a row after which a replica gets no more requests, or is taken for
@@ -14,11 +17,19 @@ const FALL = 2;
 export class HealthCheck {
   #failures = { alive: 0, ready: 0 };
   #ending = new AbortController();
+  /** A text about each time at which the replica was taken for dead. */
+  readonly deaths: string[] = [];
   readonly #timer: NodeJS.Timeout;
 
-  /** @param port the port of the replica */
-  constructor(private readonly port: number) {
-    this.#timer = setInterval(() => void this.#ask(), TIMES.every).unref();
+  /**
+   * @param port the port of the replica
+   * @param times replaces the times of the checks
+   */
+  constructor(
+    private readonly port: number,
+    private readonly times: typeof TIMES = TIMES,
+  ) {
+    this.#timer = setInterval(() => void this.#ask(), times.every).unref();
   }
 
   /**
@@ -38,21 +49,50 @@ export class HealthCheck {
   }
 
   async #ask(): Promise<void> {
-    const [isAlive, isReady] = await Promise.all([this.#is('/health'), this.#is('/health/ready')]);
+    const [aliveFault, readyFault] = await Promise.all([
+      this.#faultOf('/health'),
+      this.#faultOf('/health/ready'),
+    ]);
+    const isAlive = aliveFault === undefined;
+    const isReady = readyFault === undefined;
     const { alive, ready } = this.#failures;
     this.#failures = { alive: isAlive ? 0 : alive + 1, ready: isReady ? 0 : ready + 1 };
-    if (this.#failures.alive >= FALL) this.#ending.abort();
+    if (this.#failures.alive >= FALL) this.#end(aliveFault ?? '');
     else if (isAlive && this.#ending.signal.aborted) this.#ending = new AbortController();
   }
 
-  #is(path: string): Promise<boolean> {
-    const signal = AbortSignal.timeout(TIMES.answer);
-    return fetch(`http://localhost:${this.port}${path}`, { signal }).then(
-      async (answer) => {
-        await answer.arrayBuffer();
-        return answer.ok;
-      },
-      () => false,
-    );
+  #end(fault: string): void {
+    if (!this.#ending.signal.aborted)
+      this.deaths.push(`${new Date().toISOString()} the replica was taken for dead: ${fault}`);
+    this.#ending.abort();
   }
+
+  /** Asks the replica, and returns why the check has failed; undefined if it has not. */
+  async #faultOf(path: string): Promise<string | undefined> {
+    const ending = new AbortController();
+    const limit = afterRunning(this.times.answer, () => ending.abort(new Error('no answer')));
+    try {
+      const { signal } = ending;
+      const answer = await fetch(`http://localhost:${this.port}${path}`, { signal });
+      await answer.arrayBuffer();
+      return answer.ok ? undefined : `status ${answer.status}`;
+    } catch (error) {
+      return `${path}: ${String(error)}`;
+    } finally {
+      clearInterval(limit);
+    }
+  }
+}
+
+/**
+ * Calls a function after some milliseconds in which this process has run. On a busy machine it may
+ * stand still for seconds, and would then see the end of a time limit before it reads the answer
+ * that has arrived meanwhile.
+ */
+function afterRunning(milliseconds: number, act: () => void): NodeJS.Timeout {
+  let parts = 0;
+  return setInterval(() => {
+    parts += 1;
+    if (parts >= PARTS) act();
+  }, milliseconds / PARTS);
 }
