@@ -30,6 +30,7 @@ const REASONS: Readonly<Record<string, string>> = {
   'test/api/oauth/batched-queries.test.ts: delay(turn % 10)': 'at most 9 ms',
   'test/support/load.ts: delay(pause)':
     'the pace of a load, so that it leaves the machine to others',
+  'test/support/high-availability/fault-suite.ts: delay(SETTLES)': 'rounds of a real Patroni',
   'test/support/high-availability/fault-suite.ts: delay(fault.lasts)':
     'the length of a fault, in which Patroni, etcd and HAProxy act by their own timeouts',
   'test/support/high-availability/mixed-load.ts: delay(PAUSE)': 'the pace of a load, 40 ms',

@@ -2,6 +2,12 @@ import { once } from 'node:events';
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
 import { freePort } from '../free-port.js';
 
+/** The address and the port from which a client has connected. */
+export interface RelayClient {
+  readonly address: string;
+  readonly port: number;
+}
+
 /**
  * A TCP relay on loopback. A test can change its target, and can hold back the bytes from the
  * target. It takes the place of HAProxy in front of a database, and of the network between two
@@ -16,12 +22,10 @@ export class TcpRelay {
    * held back.
    */
   #held: { readonly to: Socket; readonly bytes: Buffer }[] | undefined;
-  #target: number | undefined;
-  /**
-   * Returns true if a connection, given by the port of its client, is cut off; undefined if none
-   * is.
-   */
-  #isCutOff: ((clientPort: number) => boolean) | undefined;
+  /** Returns the port of the target for the connection of a client. */
+  #targetOf: (client: RelayClient) => number | undefined = () => undefined;
+  /** Returns true if the connection of a client is cut off; undefined if none is. */
+  #isCutOff: ((client: RelayClient) => boolean) | undefined;
 
   private constructor(
     readonly port: number,
@@ -48,7 +52,12 @@ export class TcpRelay {
    * Ends every connection. New connections lead to this port, or end at once if it is undefined.
    */
   point(target: number | undefined): void {
-    this.#target = target;
+    this.pointBy(() => target);
+  }
+
+  /** Ends every connection. The target of a new connection depends on its client. */
+  pointBy(targetOf: (client: RelayClient) => number | undefined): void {
+    this.#targetOf = targetOf;
     this.cut();
   }
 
@@ -74,9 +83,9 @@ export class TcpRelay {
    * Simulates a network that drops every packet: forwards no more bytes in either direction, and
    * ends no connection. New connections stay without an answer.
    *
-   * @param isCutOff returns true for the port of a client that is cut off; by default all are
+   * @param isCutOff returns true for a client that is cut off; by default all are
    */
-  partition(isCutOff: (clientPort: number) => boolean = () => true): void {
+  partition(isCutOff: (client: RelayClient) => boolean = () => true): void {
     this.#isCutOff = isCutOff;
     for (const [socket, onward] of this.#pairs) this.#pauseIfCutOff(socket, onward);
   }
@@ -94,11 +103,12 @@ export class TcpRelay {
   }
 
   #relay(socket: Socket): void {
-    if (this.#target === undefined) {
+    const target = this.#targetOf(clientOf(socket));
+    if (target === undefined) {
       socket.on('error', () => undefined).destroy();
       return;
     }
-    const onward = createConnection(this.#target, '127.0.0.1');
+    const onward = createConnection(target, '127.0.0.1');
     socket.on('data', (bytes) => onward.write(bytes));
     onward.on('data', (bytes) => {
       if (this.#held) this.#held.push({ to: socket, bytes });
@@ -122,8 +132,13 @@ export class TcpRelay {
   }
 
   #pauseIfCutOff(socket: Socket, onward: Socket): void {
-    if (this.#isCutOff?.(socket.remotePort ?? 0) !== true) return;
+    if (this.#isCutOff?.(clientOf(socket)) !== true) return;
     socket.pause();
     onward.pause();
   }
 }
+
+const clientOf = ({ remoteAddress = '', remotePort = 0 }: Socket): RelayClient => ({
+  address: remoteAddress,
+  port: remotePort,
+});

@@ -89,7 +89,13 @@ export class EtcdMember {
   partition(others: readonly EtcdMember[]): void {
     this.relay.partition();
     const pids = this.program.processes();
-    for (const { relay } of others) relay.partition((port) => portsOf(pids).has(port));
+    let ports: Set<number> | undefined;
+    /** Looks the ports up once for all connections that are there, since it takes long. */
+    const lookUp = () => {
+      setImmediate(() => (ports = undefined));
+      return (ports ??= portsOf(pids));
+    };
+    for (const { relay } of others) relay.partition(({ port }) => lookUp().has(port));
   }
 
   async close(): Promise<void> {

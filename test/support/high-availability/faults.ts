@@ -18,6 +18,8 @@ export interface Fault {
   readonly endsReplica?: boolean;
   /** True if another node becomes the leader. */
   readonly movesLeader?: boolean;
+  /** The seconds by which the fault may make an outage longer than another fault does. */
+  readonly mayAdd?: number;
   /** True if the fault needs a small file system at each node. */
   readonly needsSmallDisks?: boolean;
 }
@@ -36,7 +38,7 @@ export const LEADER: readonly Fault[] = [
     movesLeader: true,
     begin: async ({ cluster }) => {
       const leader = await cluster.leader();
-      await leader.program.kill();
+      await leader.kill();
       return () => leader.start();
     },
   },
@@ -46,8 +48,8 @@ export const LEADER: readonly Fault[] = [
     movesLeader: true,
     begin: async ({ cluster }) => {
       const leader = await cluster.leader();
-      leader.program.freeze();
-      return () => leader.program.thaw();
+      leader.freeze();
+      return () => leader.thaw();
     },
   },
   {
@@ -74,7 +76,7 @@ export const STANDBY: readonly Fault[] = [
     lasts: 10_000,
     begin: async ({ cluster }) => {
       const standby = await cluster.candidate();
-      await standby.program.kill();
+      await standby.kill();
       return () => standby.start();
     },
   },
@@ -83,14 +85,41 @@ export const STANDBY: readonly Fault[] = [
     lasts: 15_000,
     begin: async ({ cluster }) => {
       const standby = await cluster.candidate();
-      standby.program.freeze();
-      return () => standby.program.thaw();
+      standby.freeze();
+      return () => standby.thaw();
     },
   },
   {
     name: 'synchronous standby: cut off',
     lasts: 15_000,
     begin: async ({ cluster }) => cutOff(cluster.nodes, await cluster.candidate()),
+  },
+];
+
+/**
+ * The faults of the HAProxy on each node, through which Patroni asks the others. If it does not
+ * answer, Patroni waits for its own time limit of 2 seconds.
+ */
+export const MEMBERS: readonly Fault[] = [
+  {
+    name: 'HAProxy of the nodes: frozen',
+    lasts: 8000,
+    begin: async ({ cluster }) => freezeMemberProxies(cluster.nodes),
+  },
+  {
+    name: 'HAProxy of the nodes and the leader: frozen',
+    lasts: TAKE_OVER,
+    movesLeader: true,
+    mayAdd: 2,
+    begin: async ({ cluster }) => {
+      const leader = await cluster.leader();
+      const thaw = freezeMemberProxies(cluster.nodes);
+      leader.freeze();
+      return () => {
+        leader.thaw();
+        thaw();
+      };
+    },
   },
 ];
 
@@ -281,6 +310,7 @@ export const CLOCK: readonly Fault[] = [
 export const ALL_FAULTS: readonly Fault[] = [
   ...LEADER,
   ...STANDBY,
+  ...MEMBERS,
   ...ETCD,
   ...HAPROXY,
   ...REPLICA,
@@ -308,6 +338,13 @@ function cutOff(nodes: readonly PatroniNode[], node: PatroniNode): () => void {
   node.partition(nodes.filter((other) => other !== node));
   return () => {
     for (const each of nodes) each.heal();
+  };
+}
+
+function freezeMemberProxies(nodes: readonly PatroniNode[]): () => void {
+  for (const { haproxy } of nodes) haproxy.program.freeze();
+  return () => {
+    for (const { haproxy } of nodes) haproxy.program.thaw();
   };
 }
 

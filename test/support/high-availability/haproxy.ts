@@ -2,7 +2,6 @@ import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { freePort } from '../free-port.js';
 import { findProgram } from '../programs.js';
 import { RunningProgram } from './running-program.js';
 
@@ -16,24 +15,42 @@ export interface Backend {
   readonly checkPort: number;
 }
 
-/**
- * An HAProxy that forwards every connection to the leader, configured as the documentation of
- * Patroni says.
- */
+/** The interface of Patroni on one node, which the other nodes reach through HAProxy. */
+export interface Member {
+  readonly name: string;
+  /** The port at which HAProxy listens for this member. */
+  readonly bindPort: number;
+  /** The port of the interface itself. */
+  readonly port: number;
+}
+
+/** An HAProxy with the configuration that the guide for operators recommends. */
 export class Haproxy {
   #program: RunningProgram | undefined;
   /** The processes that {@link reload} replaced. They still forward their open connections. */
   readonly #old: RunningProgram[] = [];
+  readonly #configuration: string;
 
-  private constructor(
-    readonly port: number,
+  /**
+   * Writes the configuration into a folder.
+   *
+   * @param name the name of the files of this HAProxy
+   * @param source the address of loopback from which it connects, so that a relay knows it
+   * @param port a port at which it listens
+   * @param sections the `listen` sections of the configuration
+   */
+  constructor(
     private readonly folder: string,
-  ) {}
-
-  static async create(folder: string, backends: readonly Backend[]): Promise<Haproxy> {
-    const haproxy = new Haproxy(await freePort(), folder);
-    writeFileSync(join(folder, 'haproxy.cfg'), configuration(haproxy.port, backends));
-    return haproxy;
+    private readonly name: string,
+    readonly port: number,
+    source: string,
+    sections: string,
+  ) {
+    this.#configuration = join(folder, `${name}.cfg`);
+    writeFileSync(
+      this.#configuration,
+      `global\n  maxconn 500\n${DEFAULTS}  source ${source}\n${sections}`,
+    );
   }
 
   get program(): RunningProgram {
@@ -41,13 +58,30 @@ export class Haproxy {
     return this.#program;
   }
 
+  /** The program, if it was started. */
+  get started(): RunningProgram | undefined {
+    return this.#program;
+  }
+
   /** Starts HAProxy, and returns when it listens. */
   async start(): Promise<void> {
-    const program = this.#begin();
+    const program = this.begin();
     while (!(await listens(this.port))) {
       if (!program.isRunning) throw new Error('HAProxy ended');
       await delay(20);
     }
+  }
+
+  /** Starts HAProxy, and does not wait until it listens. */
+  begin(more: readonly string[] = []): RunningProgram {
+    const program = new RunningProgram({
+      file: findProgram('haproxy') ?? 'haproxy',
+      args: ['-db', '-f', this.#configuration, ...more],
+      folder: this.folder,
+      logFile: join(this.folder, `${this.name}.log`),
+    });
+    this.#program = program;
+    return program;
   }
 
   /**
@@ -57,53 +91,61 @@ export class Haproxy {
   reload(): void {
     const old = this.program;
     this.#old.push(old);
-    this.#begin(['-sf', String(old.pid)]);
+    this.begin(['-sf', String(old.pid)]);
   }
 
   async close(): Promise<void> {
     for (const old of this.#old) await old.kill();
     await this.#program?.kill();
   }
-
-  #begin(more: readonly string[] = []): RunningProgram {
-    const program = new RunningProgram({
-      file: findProgram('haproxy') ?? 'haproxy',
-      args: ['-db', '-f', join(this.folder, 'haproxy.cfg'), ...more],
-      folder: this.folder,
-      logFile: join(this.folder, 'haproxy.log'),
-    });
-    this.#program = program;
-    return program;
-  }
 }
 
 /**
- * Returns the text of the configuration. HAProxy closes the connections to a server that is no
- * longer the leader, because clients would otherwise wait for its answers.
+ * Returns the section that forwards every connection to the leader, as the documentation of Patroni
+ * says. HAProxy closes the connections to a server that is no longer the leader, because clients
+ * would otherwise wait for its answers.
  */
-function configuration(port: number, backends: readonly Backend[]): string {
+export function leaderSection(port: number, backends: readonly Backend[]): string {
   const servers = backends.map(
     ({ name, port: own, checkPort }) =>
-      `  server ${name} 127.0.0.1:${own} maxconn 100 check port ${checkPort}`,
+      `  server ${name} 127.0.0.1:${own} maxconn 100 check port ${checkPort}\n`,
   );
-  return `global
-  maxconn 500
-defaults
+  return `listen leader
+  bind 127.0.0.1:${port}
+  option httpchk OPTIONS /primary
+  http-check expect status 200
+  option clitcpka
+  default-server inter 1s fastinter 250ms downinter 250ms fall 2 rise 1 on-marked-down shutdown-sessions
+${servers.join('')}`;
+}
+
+/**
+ * Returns the sections through which the nodes reach each other's Patroni. HAProxy closes a
+ * connection to a member that answers no health check at once, so that Patroni does not wait for
+ * that member. Every answer counts as healthy, because it is Patroni that judges the answer.
+ */
+export function memberSections(members: readonly Member[]): string {
+  const sections = members.map(
+    ({ name, bindPort, port }) => `listen patroni-${name}
+  bind 127.0.0.1:${bindPort}
+  option httpchk OPTIONS /patroni
+  http-check expect rstatus .
+  default-server inter 1s fastinter 250ms downinter 500ms fall 2 rise 1 on-marked-down shutdown-sessions
+  server ${name} 127.0.0.1:${port} check
+`,
+  );
+  return sections.join('');
+}
+
+/** The settings of all sections. */
+export const DEFAULTS = `defaults
   mode tcp
   retries 2
   timeout connect 2s
   timeout client 30m
   timeout server 30m
   timeout check 2s
-listen leader
-  bind 127.0.0.1:${port}
-  option httpchk OPTIONS /primary
-  http-check expect status 200
-  option clitcpka
-  default-server inter 1s fastinter 250ms downinter 500ms fall 2 rise 1 on-marked-down shutdown-sessions
-${servers.join('\n')}
 `;
-}
 
 function listens(port: number): Promise<boolean> {
   return new Promise((resolve) => {

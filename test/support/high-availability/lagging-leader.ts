@@ -66,7 +66,7 @@ const LAGGING_LEADER: Scenario<PatroniCluster> = {
     const old = await cluster.leader();
     const { replication } = old.relays;
     replication.point(undefined); // the bytes that were held back are lost
-    await old.program.kill();
+    await old.kill();
     replication.release();
     replication.point(old.port);
     while ((await cluster.leader()) === old) await delay(50);

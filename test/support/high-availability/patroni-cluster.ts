@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { makeTemporaryDirectory, removeDirectory } from '../temporary-directory.js';
 import { EtcdMember } from './etcd-member.js';
-import { Haproxy } from './haproxy.js';
+import { freePort } from '../free-port.js';
+import { Haproxy, leaderSection } from './haproxy.js';
+import { withOwnAddress } from './own-address.js';
 import { PatroniNode } from './patroni-node.js';
 
 const NODES = ['a', 'b', 'c'] as const;
@@ -52,22 +54,36 @@ export class PatroniCluster {
     const etcd = await Promise.all(MEMBERS.map((name) => EtcdMember.create(folder, name)));
     const etcdPorts = etcd.map(({ clientPort }) => clientPort);
     const nodes: PatroniNode[] = [];
-    for (const name of NODES) {
+    for (const [index, name] of NODES.entries()) {
       const own = join(folder, name);
       options.prepare?.(own);
-      const environment = options.environment?.(name) ?? {};
+      const address = `127.0.0.${11 + index}`;
+      const environment = withOwnAddress(folder, address, options.environment?.(name) ?? {});
       const { isSynchronous } = options;
       nodes.push(
-        await PatroniNode.create({ name, folder: own, isSynchronous, etcdPorts, environment }),
+        await PatroniNode.create({
+          name,
+          address,
+          folder: own,
+          isSynchronous,
+          etcdPorts,
+          environment,
+        }),
       );
     }
-    const haproxy = await Haproxy.create(
+    for (const node of nodes) await node.join(nodes);
+    const port = await freePort();
+    const backends = nodes.map(({ name, relays }) => ({
+      name,
+      port: relays.clients.port,
+      checkPort: relays.checks.port,
+    }));
+    const haproxy = new Haproxy(
       folder,
-      nodes.map(({ name, relays }) => ({
-        name,
-        port: relays.clients.port,
-        checkPort: relays.checks.port,
-      })),
+      'haproxy',
+      port,
+      '127.0.0.10',
+      leaderSection(port, backends),
     );
     const cluster = new PatroniCluster(
       options.isSynchronous,

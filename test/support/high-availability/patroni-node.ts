@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { chownSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { debianPostgres } from '../debian-postgres.js';
@@ -6,7 +7,7 @@ import { freePort } from '../free-port.js';
 import { runStatement } from '../one-statement.js';
 import { isAlive } from '../processes.js';
 import { findProgram } from '../programs.js';
-import { portsOf } from './client-ports.js';
+import { Haproxy, memberSections } from './haproxy.js';
 import { RunningProgram } from './running-program.js';
 
 /**
@@ -24,6 +25,8 @@ export const DATABASE_USER = process.getuid?.() === 0 ? 65_534 : undefined;
 /** The options of a node of the cluster. */
 export interface PatroniNodeOptions {
   readonly name: string;
+  /** The address of loopback from which the programs of this node connect. */
+  readonly address: string;
   /** The folder of its configuration, data and log. */
   readonly folder: string;
   readonly isSynchronous: boolean;
@@ -41,15 +44,27 @@ interface Relays {
   readonly clients: TcpRelay;
   /** For the other nodes: replication, copies and `pg_rewind`. */
   readonly replication: TcpRelay;
-  /** For the HTTP interface of Patroni, which HAProxy checks. */
+  /** For the HTTP interface of Patroni, which each HAProxy checks. */
   readonly checks: TcpRelay;
+  /**
+   * For the address of that interface which Patroni on the other nodes knows. It stands for an
+   * address on loopback that is the same on each machine: the relay forwards each connection to the
+   * HAProxy of the machine from which the connection comes.
+   */
+  readonly members: TcpRelay;
   /** From Patroni to each member of etcd. */
   readonly etcd: readonly TcpRelay[];
 }
 
-/** One machine of the cluster: Patroni, and the PostgreSQL that it starts. */
+/**
+ * One machine of the cluster: Patroni, the PostgreSQL that it starts, and an HAProxy through which
+ * this Patroni reaches the others.
+ */
 export class PatroniNode {
   #program: RunningProgram | undefined;
+  #haproxy: Haproxy | undefined;
+  /** The port at which the HAProxy of this machine listens for each node, by its name. */
+  readonly #memberPorts = new Map<string, number>();
 
   private constructor(
     readonly name: string,
@@ -71,6 +86,7 @@ export class PatroniNode {
       clients: await start(port),
       replication: await start(port),
       checks: await start(restPort),
+      members: await TcpRelay.start(),
       etcd: await Promise.all(options.etcdPorts.map(start)),
     };
     const node = new PatroniNode(options.name, port, restPort, relays, options);
@@ -80,9 +96,53 @@ export class PatroniNode {
     return node;
   }
 
-  get program(): RunningProgram {
-    if (!this.#program) throw new Error(`${this.name} was not started`);
-    return this.#program;
+  /** Lets this node and the nodes of its cluster reach each other's Patroni through HAProxy. */
+  async join(all: readonly PatroniNode[]): Promise<void> {
+    const members = [];
+    for (const { name, relays } of all) {
+      const bindPort = await freePort();
+      this.#memberPorts.set(name, bindPort);
+      members.push({ name, bindPort, port: relays.checks.port });
+    }
+    const port = this.#memberPorts.get(this.name) ?? Number.NaN;
+    this.#haproxy = new Haproxy(
+      this.options.folder,
+      'haproxy',
+      port,
+      this.options.address,
+      memberSections(members),
+    );
+    this.relays.members.pointBy(({ address }) => {
+      const from = all.find((node) => node.options.address === address);
+      return from && from.#memberPorts.get(this.name);
+    });
+  }
+
+  /** The HAProxy through which this Patroni reaches the others. */
+  get haproxy(): Haproxy {
+    if (!this.#haproxy) throw new Error(`${this.name} has not joined a cluster`);
+    return this.#haproxy;
+  }
+
+  /** Returns the process ids of all programs of this machine. */
+  processes(): number[] {
+    return this.#programs().flatMap((program) => program.processes());
+  }
+
+  /** Freezes the machine, which its programs cannot notice. */
+  freeze(): void {
+    for (const program of this.#programs()) program.freeze();
+  }
+
+  /** Lets the frozen machine run on. */
+  thaw(): void {
+    for (const program of this.#programs()) program.thaw();
+  }
+
+  /** Ends all programs of the machine, as a power cut does. */
+  async kill(): Promise<void> {
+    this.freeze(); // so that no program sees the end of another one
+    await Promise.all(this.#programs().map((program) => program.kill()));
   }
 
   /** The folder of the data of PostgreSQL. */
@@ -95,6 +155,7 @@ export class PatroniNode {
   }
 
   start(): void {
+    this.haproxy.begin();
     this.#program = new RunningProgram({
       file: findProgram('patroni') ?? 'patroni',
       // JSON is also YAML, which is what Patroni reads
@@ -133,7 +194,7 @@ export class PatroniNode {
 
   /** Asks Patroni for a planned switchover from this node to another. */
   async switchTo(other: PatroniNode): Promise<void> {
-    const answer = await fetch(`http://127.0.0.1:${this.restPort}/switchover`, {
+    const answer = await fetch(`http://127.0.0.1:${this.haproxy.port}/switchover`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ leader: this.name, candidate: other.name }),
@@ -145,10 +206,10 @@ export class PatroniNode {
   partition(others: readonly PatroniNode[]): void {
     const { clients, replication, checks, etcd } = this.relays;
     for (const relay of [clients, replication, checks, ...etcd]) relay.partition();
-    const pids = this.program.processes();
+    const own = this.options.address;
     for (const { relays } of others)
       for (const relay of [relays.replication, relays.checks])
-        relay.partition((port) => portsOf(pids).has(port));
+        relay.partition(({ address }) => address === own);
   }
 
   /** Ends every partition at the relays of this machine. */
@@ -157,8 +218,8 @@ export class PatroniNode {
   }
 
   async close(): Promise<void> {
-    this.#program?.thaw();
-    await this.#program?.kill();
+    this.thaw();
+    await this.kill();
     for (const relay of this.#allRelays()) await relay.close();
   }
 
@@ -176,9 +237,15 @@ export class PatroniNode {
     }
   }
 
+  /** The programs of this machine that have started. */
+  #programs(): RunningProgram[] {
+    const programs = [this.#program, this.#haproxy?.started];
+    return programs.filter((program) => program !== undefined);
+  }
+
   #allRelays(): TcpRelay[] {
-    const { clients, replication, checks, etcd } = this.relays;
-    return [clients, replication, checks, ...etcd];
+    const { clients, replication, checks, members, etcd } = this.relays;
+    return [clients, replication, checks, members, ...etcd];
   }
 
   #configuration(): object {
@@ -189,12 +256,12 @@ export class PatroniNode {
       name,
       restapi: {
         listen: address(this.restPort),
-        connect_address: address(this.relays.checks.port),
+        connect_address: address(this.relays.members.port),
       },
-      // This is the older interface of etcd. With the newer one (`etcd3`), Patroni 3.0 writes the
-      // lease of the leader without a comparison. A leader that was frozen would then take the
-      // lease back from its successor.
-      etcd: {
+      // With the newer interface of etcd (`etcd3`), Patroni 3.0 writes the lease of the leader
+      // without a comparison. A leader that was frozen would then take the lease back from its
+      // successor. Patroni 4 compares.
+      [isVersion4() ? 'etcd3' : 'etcd']: {
         hosts: this.relays.etcd.map(({ port }) => address(port)),
         use_proxies: true, // so that Patroni reaches etcd through the relays alone
       },
@@ -214,7 +281,7 @@ export class PatroniNode {
         data_dir: this.data,
         bin_dir: debianPostgres(),
         pgpass: join(folder, 'pgpass'),
-        pg_hba: ['host all all 127.0.0.1/32 trust', 'host replication all 127.0.0.1/32 trust'],
+        pg_hba: ['host all all 127.0.0.0/8 trust', 'host replication all 127.0.0.0/8 trust'],
         basebackup: [{ checkpoint: 'fast' }, 'no-sync'],
         authentication: {
           superuser: { username: 'postgres', password: 'postgres' },
@@ -227,12 +294,20 @@ export class PatroniNode {
   }
 }
 
+/** Returns true if the installed Patroni is of version 4 or later. */
+function isVersion4(): boolean {
+  const text = execFileSync(findProgram('patroni') ?? 'patroni', ['--version'], {
+    encoding: 'utf8',
+  });
+  return Number(/(\d+)\./.exec(text)?.[1]) >= 4;
+}
+
 /**
  * The settings of PostgreSQL that Patroni manages. Short timeouts shorten the wait of commits for a
  * standby that vanished without closing its connection. The short interval lets a standby find a
  * new leader soon, for which the commits of the new leader wait.
  */
-const PARAMETERS = {
+export const PARAMETERS = {
   wal_retrieve_retry_interval: '500ms',
   max_connections: 60,
   shared_buffers: '32MB',

@@ -1,0 +1,55 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { DEFAULTS, leaderSection, memberSections } from '../support/high-availability/haproxy.js';
+import { PARAMETERS, PATRONI_TIMES } from '../support/high-availability/patroni-node.js';
+
+const PAGE = new URL('../../docs/operations/high-availability.md', import.meta.url);
+const blocks = [...readFileSync(PAGE, 'utf8').matchAll(/^```\w*\n(.*?)^```/gms)].map(
+  ([, text]) => text ?? '',
+);
+const blockWith = (text: string) => blocks.find((block) => block.includes(text)) ?? '';
+
+/** The nodes of the page, whose addresses the measured cluster replaces by ports of loopback. */
+const NODES = ['a', 'b', 'c'].map((name, index) => ({ name, host: `10.0.0.${index + 1}` }));
+
+/** Replaces the addresses on loopback by those of the page, in the order of the nodes. */
+function onPage(section: string, port: number): string {
+  return NODES.reduce(
+    (text, { host }, index) => text.replaceAll(`127.0.0.1:${1000 + index}`, `${host}:${port}`),
+    section,
+  );
+}
+
+describe('the page about high availability', () => {
+  it('has the HAProxy before PostgreSQL with which the faults are measured', () => {
+    const backends = NODES.map(({ name }, index) => ({
+      name,
+      port: 1000 + index,
+      checkPort: 8008,
+    }));
+    const measured = onPage(leaderSection(5000, backends), 5432);
+    expect(blockWith('listen leader')).toBe(`${DEFAULTS}${measured}`);
+  });
+
+  it('has the HAProxy between the nodes with which the faults are measured', () => {
+    const members = NODES.map(({ name }, index) => ({
+      name,
+      bindPort: 8101 + index,
+      port: 1000 + index,
+    }));
+    expect(blockWith('listen patroni-a')).toBe(onPage(memberSections(members), 8008));
+  });
+
+  it('has the settings of Patroni and PostgreSQL with which the faults are measured', () => {
+    const lines = blockWith('bootstrap:')
+      .split('\n')
+      .map((line) => line.trim());
+    for (const [name, value] of Object.entries(PATRONI_TIMES))
+      expect(lines).toContain(`${name}: ${value}`);
+    const timeouts = Object.entries(PARAMETERS).filter(([name]) =>
+      /^wal_(retrieve|sender|receiver)/.test(name),
+    );
+    expect(timeouts).toHaveLength(3);
+    for (const [name, value] of timeouts) expect(lines).toContain(`${name}: ${value}`);
+  });
+});
