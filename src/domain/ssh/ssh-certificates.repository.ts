@@ -7,7 +7,7 @@ import {
 } from '#domain/access/issuance/audit-of-user.repository.js';
 import { ISSUED } from '#domain/access/issuance/issuance-statement.repository.js';
 import { IssuanceKind, type OutcomeRow } from '#domain/access/issuance/issuance.repository.js';
-import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
+import { fragment, joined, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { VALID_AFTER, validBefore } from './certificate-validity.repository.js';
 import type { KeyAttestation } from './hardware-keys/attested-keys.repository.js';
@@ -102,12 +102,12 @@ interface SshIssuanceRow extends OutcomeRow {
   readonly serial: string;
   readonly is_local: boolean;
   /** The principals of groups of hosts; null if the certificate has none. */
-  readonly of_groups: readonly string[] | null;
-  readonly host_groups: readonly ReachedHostGroup[] | null;
+  readonly of_groups?: readonly string[] | null;
+  readonly host_groups?: readonly ReachedHostGroup[] | null;
   /** The beginning of the validity, in seconds since 1970. */
   readonly valid_after: number;
   readonly valid_before: number;
-  readonly attestation: AttestationColumns | null;
+  readonly attestation?: AttestationColumns | null;
 }
 
 /** An attestation with the names of its columns, which the details of the audit event also have. */
@@ -119,27 +119,45 @@ interface AttestationColumns {
 
 /**
  * The parts of the issuing statement that are costly and that most requests do not need. Most
- * requests use a statement with simpler parts, because PostgreSQL plans every part of a statement
- * for each request.
+ * requests use a statement with fewer parts and columns, because PostgreSQL prepares every part of
+ * a statement for each run.
  */
-interface CertificateSql {
-  /** The attestation of the key, as jsonb; NULL if there is none. */
-  readonly attestation: SqlFragment;
+interface KeySql {
+  /** The columns of a request that only these parts read. */
+  readonly columns: Readonly<Record<string, string>>;
+  /** The column `attestation` of the decided request: the attestation of the key, as jsonb. */
+  readonly attestation?: SqlFragment;
   /** The principals that the certificate gets besides those of groups of hosts. */
   readonly given: SqlFragment;
+  /** The condition that the key may be certified. */
+  readonly isAttested: SqlFragment;
+  /** The values of the columns `attested`, `verify_required` and `aaguid` of the certificate. */
+  readonly recorded: SqlFragment;
+  /** Further details of the audit event, as jsonb. */
+  readonly audited?: SqlFragment;
 }
 
-const FOR_EVERY_KEY: CertificateSql = {
+const FOR_EVERY_KEY: KeySql = {
+  columns: {
+    is_security_key: 'boolean',
+    new_attestation: 'jsonb',
+    principals_elsewhere: 'text[]',
+    principals_domain: 'text',
+  },
   attestation: fragment`
     CASE WHEN k.is_security_key THEN coalesce(k.new_attestation, (
       SELECT jsonb_build_object('aaguid', h.aaguid, 'model', h.model, 'verify_required', h.verify_required)
-      FROM ssh_attested_keys h WHERE h.user_id = a.id AND h.public_key = k.public_key)) END`,
+      FROM ssh_attested_keys h WHERE h.user_id = a.id AND h.public_key = k.public_key)) END AS attestation`,
   given: fragment`
     CASE WHEN a.org_id IS NOT NULL AND CASE WHEN k.principals_domain IS NULL
         THEN (SELECT count(*) = 1 FROM (SELECT FROM organizations LIMIT 2) AS first_two)
         ELSE EXISTS (SELECT FROM organization_domains d
                      WHERE d.org_id = a.org_id AND d.domain = k.principals_domain AND d.verified_at IS NOT NULL) END
       THEN k.principals ELSE k.principals_elsewhere END`,
+  isAttested: fragment`(i.attestation IS NOT NULL OR NOT i.attestation_required)`,
+  recorded: fragment`i.attestation IS NOT NULL, coalesce((i.attestation->>'verify_required')::boolean, false),
+    (i.attestation->>'aaguid')::uuid`,
+  audited: fragment`coalesce(jsonb_build_object('attested', true) || i.attestation, '{}')`,
 };
 
 /**
@@ -147,9 +165,11 @@ const FOR_EVERY_KEY: CertificateSql = {
  * `principals` and `principals_elsewhere` are equal. The statement is then shorter, because such a
  * key has no attestation, and the organization of the user makes no difference to the principals.
  */
-const FOR_PLAIN_KEY: CertificateSql = {
-  attestation: fragment`NULL::jsonb`,
+const FOR_PLAIN_KEY: KeySql = {
+  columns: {},
   given: fragment`k.principals`,
+  isAttested: fragment`NOT i.attestation_required`,
+  recorded: fragment`false, false, NULL`,
 };
 
 /**
@@ -166,31 +186,45 @@ const MOST = fragment`256`;
 /** The parts of the statement that are about groups of hosts. */
 interface HostsSql {
   readonly requires: { readonly reach?: 'hosts' };
+  /** The columns of a request that only these parts read. */
+  readonly columns: Readonly<Record<string, string>>;
   readonly denials: SqlFragment;
   /**
    * The columns `of_groups`, `host_groups`, `carried` and `carried_names`: the principals and
    * groups that the certificate may get.
    */
-  readonly computed: SqlFragment;
+  readonly computed?: SqlFragment;
+  /** The condition that the certificate gets principals, and those that the request names. */
+  readonly isNamed: SqlFragment;
+  /** All principals of the certificate. */
+  readonly principals: SqlFragment;
   /**
    * The time at which a touch of the security key becomes too old for one of the groups of hosts in
    * the certificate. The certificate expires then at the latest.
    */
   readonly ends: SqlFragment;
   readonly alsoWritten?: SqlFragment;
+  /** Further details of the audit event, as jsonb. */
+  readonly audited?: SqlFragment;
+  readonly returned?: SqlFragment;
 }
 
-const withHosts = ({ given }: CertificateSql): HostsSql => ({
+const withHosts = ({ given }: KeySql): HostsSql => ({
   requires: { reach: 'hosts' },
+  columns: { names: 'text[]', host: 'text' },
   denials: fragment`
     WHEN cardinality(r.principals) > ${MOST} - cardinality(k.principals)
       AND cardinality(r.principals) > ${MOST} - cardinality(${given}) THEN 'too_many_principals'`,
   computed: fragment`r.principals AS of_groups, r.listed AS host_groups, r.carried, r.carried_names`,
+  isNamed: IS_NAMED,
+  principals: fragment`i.given || i.of_groups`,
   ends: fragment`r.ends`,
   alsoWritten: fragment`
     INSERT INTO ssh_certificate_groups (target_id, serial, user_id, session_id, principals, valid_before)
     SELECT c.target_id, i.serial, i.user_id, i.session_id, c.principals, i.valid_before
     FROM decided i CROSS JOIN LATERAL unnest(i.carried) c WHERE i.is_issued`,
+  audited: fragment`CASE WHEN i.carried_names IS NULL THEN '{}' ELSE jsonb_build_object('host_groups', i.carried_names) END`,
+  returned: fragment`nullif(i.of_groups, '{}') AS of_groups, CASE WHEN i.host IS NULL THEN i.host_groups END AS host_groups`,
 });
 
 /**
@@ -200,11 +234,27 @@ const withHosts = ({ given }: CertificateSql): HostsSql => ({
  */
 const WITHOUT_HOSTS: HostsSql = {
   requires: {},
+  columns: {},
   denials: fragment`
     WHEN EXISTS (SELECT FROM access_targets h WHERE h.kind = 'host_group' AND h.org_id = a.org_id) THEN 'changed'`,
-  computed: fragment`'{}'::text[] AS of_groups, NULL::jsonb AS host_groups, NULL::text[] AS carried_names`,
+  isNamed: fragment`cardinality(i.given) > 0`,
+  principals: fragment`i.given`,
   ends: fragment`NULL::timestamptz`,
 };
+
+/** The columns of a request that every statement reads. */
+const COLUMNS = {
+  user_id: 'uuid',
+  session_id: 'uuid',
+  email: 'text',
+  key_id: 'text',
+  public_key: 'text',
+  ca_fingerprint: 'text',
+  attestation_required: 'boolean',
+  principals: 'text[]',
+  ttl: 'int',
+  ...AUDIT_COLUMNS,
+} as const;
 
 /**
  * Returns the statement that issues SSH user certificates. A certificate needs a session that a
@@ -212,7 +262,7 @@ const WITHOUT_HOSTS: HostsSql = {
  * transaction that ends the access of the user and commits later finds the certificate and revokes
  * it. If it commits earlier, the session is gone and no certificate is issued.
  */
-const certificateKind = ({ attestation, given }: CertificateSql, hosts: HostsSql) =>
+const certificateKind = (key: KeySql, hosts: HostsSql) =>
   new IssuanceKind<SshCertificateRequest, RecordedCertificate, SshIssuanceRow>(
     {
       requires: {
@@ -220,38 +270,49 @@ const certificateKind = ({ attestation, given }: CertificateSql, hosts: HostsSql
         session: { of: 'request', where: fragment`s.level = 'verified'` },
         ...hosts.requires,
       },
-      columns: fragment`email text, key_id text, public_key text, ca_fingerprint text, is_security_key boolean,
-      attestation_required boolean, new_attestation jsonb, principals text[], principals_elsewhere text[], principals_domain text, names text[], host text, ttl int, ${AUDIT_COLUMNS}`,
+      columns: { ...COLUMNS, ...key.columns, ...hosts.columns },
       goneIf: fragment`a.email IS DISTINCT FROM k.email`,
       denials: hosts.denials,
-      computed: fragment`
-      ${attestation} AS attestation, ${given} AS given, ${hosts.computed},
-      ${VALID_AFTER} AS valid_after, ${validBefore(hosts.ends)} AS valid_before`,
-      issuedIf: () =>
-        fragment`${IS_NAMED} AND (i.attestation IS NOT NULL OR NOT i.attestation_required)`,
+      computed: list([
+        fragment`${key.given} AS given, ${VALID_AFTER} AS valid_after, ${validBefore(hosts.ends)} AS valid_before`,
+        key.attestation,
+        hosts.computed,
+      ]),
+      issuedIf: () => fragment`${hosts.isNamed} AND ${key.isAttested}`,
       drawn: { value: fragment`nextval('ssh_certificate_serial')`, column: fragment`serial` },
       written: fragment`
       INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, authenticator_id, key_id, principals, public_key,
                                     ca_fingerprint, valid_after, valid_before, attested, verify_required, aaguid)
-      SELECT i.serial, i.user_id, i.org_id, i.session_id, i.session_key, i.key_id, i.given || i.of_groups, i.public_key,
-             i.ca_fingerprint, i.valid_after, i.valid_before, i.attestation IS NOT NULL,
-             coalesce((i.attestation->>'verify_required')::boolean, false), (i.attestation->>'aaguid')::uuid
+      SELECT i.serial, i.user_id, i.org_id, i.session_id, i.session_key, i.key_id, ${hosts.principals}, i.public_key,
+             i.ca_fingerprint, i.valid_after, i.valid_before, ${key.recorded}
       ${ISSUED}`,
       ...(hosts.alsoWritten && { alsoWritten: hosts.alsoWritten }),
-      audited: auditOfUser(
-        fragment`'ssh_credential'`,
-        fragment`jsonb_build_object('serial', i.serial::text, 'key_id', i.key_id, 'principals', i.given || i.of_groups,
-          'public_key', i.public_key, 'valid_before', i.valid_before)
-          || jsonb_strip_nulls(jsonb_build_object('host_groups', i.carried_names))
-          || coalesce(jsonb_build_object('attested', true) || i.attestation, '{}')`,
-      ),
-      returned: fragment`i.serial, i.given = i.principals AS is_local, extract(epoch FROM i.valid_after)::float8 AS valid_after,
-      extract(epoch FROM i.valid_before)::float8 AS valid_before, i.attestation,
-      nullif(i.of_groups, '{}') AS of_groups, CASE WHEN i.host IS NULL THEN i.host_groups END AS host_groups`,
+      audited: auditOfUser(fragment`'ssh_credential'`, detailsOf(key, hosts)),
+      returned: list([
+        fragment`i.serial, i.given = i.principals AS is_local, extract(epoch FROM i.valid_after)::float8 AS valid_after,
+        extract(epoch FROM i.valid_before)::float8 AS valid_before`,
+        key.attestation && fragment`i.attestation`,
+        hosts.returned,
+      ]),
     },
     askedOf,
     certificateOf,
   );
+
+/** Returns the details of the audit event of a certificate, as jsonb. */
+function detailsOf(key: KeySql, hosts: HostsSql): SqlFragment {
+  const ofAll = fragment`jsonb_build_object('serial', i.serial::text, 'key_id', i.key_id, 'principals', ${hosts.principals},
+    'public_key', i.public_key, 'valid_before', i.valid_before)`;
+  return list([ofAll, hosts.audited, key.audited], ' || ');
+}
+
+/** Joins the SQL of those parts that are there. */
+function list(parts: readonly (SqlFragment | undefined)[], between = ', '): SqlFragment {
+  return joined(
+    parts.filter((part) => part !== undefined),
+    between,
+  );
+}
 
 const SSH_CERTIFICATE = certificateKind(FOR_EVERY_KEY, withHosts(FOR_EVERY_KEY));
 const SSH_CERTIFICATE_FOR_PLAIN_KEY = certificateKind(FOR_PLAIN_KEY, withHosts(FOR_PLAIN_KEY));
@@ -295,9 +356,9 @@ function askedOf(request: SshCertificateRequest): object {
     new_attestation: request.attestation && columnsOf(request.attestation),
     principals: request.principals,
     principals_elsewhere: request.principalsElsewhere,
-    principals_domain: request.principalsDomain ?? null,
-    names: request.groupPrincipals ?? null,
-    host: request.host ?? null,
+    principals_domain: request.principalsDomain,
+    names: request.groupPrincipals,
+    host: request.host,
     ttl: request.ttlSeconds,
     ...auditValues(request),
   };
@@ -313,7 +374,7 @@ function certificateOf(
     hostGroups: row.host_groups ?? undefined,
     validAfter: new Date(row.valid_after * 1000),
     validBefore: new Date(row.valid_before * 1000),
-    attestation: row.attestation === null ? undefined : attestationOf(row.attestation),
+    attestation: row.attestation ? attestationOf(row.attestation) : undefined,
   };
 }
 

@@ -41,6 +41,7 @@ const MANY = 20;
 interface Plan {
   readonly 'Node Type': string;
   readonly 'Relation Name'?: string;
+  readonly 'Parent Relationship'?: string;
   readonly 'Actual Rows': number;
   readonly 'Actual Loops': number;
   readonly 'Rows Removed by Filter'?: number;
@@ -197,6 +198,37 @@ describe('the plans of statements that decide a reach', () => {
     }
   }
 
+  /** Returns the tables whose rows the statements of an act lock, in the order of the plan. */
+  async function lockedBy(act: (tx: EntityManager) => Promise<unknown>): Promise<string[]> {
+    const tables: string[] = [];
+    const visit = (node: Plan, isLocked: boolean): void => {
+      const table = node['Relation Name'];
+      if (isLocked && table !== undefined) tables.push(table);
+      for (const child of node.Plans ?? []) {
+        const isPart = child['Parent Relationship'] !== 'SubPlan';
+        visit(child, isPart && (isLocked || node['Node Type'] === 'LockRows'));
+      }
+    };
+    for (const { text, values } of await statementsOf(act)) {
+      visit(await planOf(text, values), false);
+    }
+    return tables;
+  }
+
+  /** Returns the generic plan of a statement, which does not run. */
+  async function planOf(text: string, values: readonly unknown[]): Promise<Plan> {
+    const name = `p${randomUUID().replaceAll('-', '')}`;
+    const args = values.length === 0 ? '' : `(${values.map(literal).join(', ')})`;
+    return rolledBack(async (tx) => {
+      await tx.query('SET LOCAL plan_cache_mode = force_generic_plan');
+      await tx.query(`PREPARE ${name} AS ${text}`);
+      const [row] = (await tx.query(`EXPLAIN (FORMAT JSON) EXECUTE ${name}${args}`)) as {
+        'QUERY PLAN': { Plan: Plan }[];
+      }[];
+      return row?.['QUERY PLAN'][0]?.Plan as Plan;
+    });
+  }
+
   const grantId = async () =>
     (
       await rows<{ id: Buffer }>(
@@ -292,6 +324,21 @@ describe('the plans of statements that decide a reach', () => {
     ],
   };
 
+  /** The tables whose rows the statement of each kind locks, in the one order of the service. */
+  const LOCKED: Readonly<Record<keyof typeof KINDS, readonly string[]>> = {
+    'a grant': ['users', 'oauth_clients', 'sessions', 'oauth_grants', 'access_versions'],
+    'a token': ['users', 'oauth_clients', 'sessions', 'oauth_grants', 'access_versions'],
+    'a certificate with groups of hosts': ['users', 'sessions', 'access_versions'],
+    'a token for AWS': ['users', 'sessions', 'access_versions'],
+    'a token for GitHub': [
+      'users',
+      'sessions',
+      'github_installations',
+      'organizations',
+      'access_versions',
+    ],
+  };
+
   const ENDINGS: Readonly<Record<string, readonly [ReachEnding, () => Partial<Ending>]>> = {
     'a grant and a token': [
       GRANT_ENDING,
@@ -319,6 +366,13 @@ describe('the plans of statements that decide a reach', () => {
   describe.each(STATISTICS)('while the tables are %s', (_, prepare) => {
     beforeAll(async () => {
       await prepare();
+    });
+
+    it.each(Object.keys(KINDS))('locks the rows of %s in the one order', async (name) => {
+      const [kind, request] = KINDS[name] as (typeof KINDS)[string];
+      const asked = await request();
+      const issuing = kind as IssuanceKind<unknown, unknown>;
+      expect(await lockedBy((tx) => issuing.issue(tx, asked))).toEqual(LOCKED[name]);
     });
 
     it.each(Object.keys(KINDS))('reads a few rows of the rules for %s', async (name) => {

@@ -13,7 +13,12 @@ export interface RequestOfUser {
 }
 
 /** The names and PostgreSQL types of the columns that {@link auditValues} fills. */
-export const AUDIT_COLUMNS = fragment`audit_id uuid, request_id text, ip inet, user_agent text`;
+export const AUDIT_COLUMNS = {
+  audit_id: 'uuid',
+  request_id: 'text',
+  ip: 'inet',
+  user_agent: 'text',
+} as const;
 
 /** Returns the values of the {@link AUDIT_COLUMNS} for one request for a credential. */
 export function auditValues({ auditId, origin }: RequestOfUser) {

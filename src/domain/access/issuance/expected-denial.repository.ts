@@ -3,7 +3,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { Conditions } from '../reach/decision.js';
 import {
   admits,
-  CONDITIONS_OF_REACHED,
+  conditionsOf,
   fittingTouchSql,
   hasConditionsSql,
   isMetBy,
@@ -27,7 +27,7 @@ export async function expectedDenial(
   const [row] = await sql<{ is_admitted: boolean; is_met: boolean; conditions: Conditions }>(tx)`
     SELECT coalesce(${admits(TARGET, fragment`s.user_id`)}, false) AS is_admitted,
            coalesce(NOT (${hasConditionsSql(TARGET)}) OR ${isMetBy(TARGET, touch)}, false) AS is_met,
-           ${CONDITIONS_OF_REACHED} AS conditions
+           ${conditionsOf(TARGET)} AS conditions
     FROM oauth_clients c JOIN sessions s ON s.id = ${sessionId}
     LEFT JOIN access_targets r ON r.client_id = c.id
     WHERE c.id = ${clientId} AND c.kind IN ('application', 'kubernetes') AND c.org_id IS NOT NULL`;

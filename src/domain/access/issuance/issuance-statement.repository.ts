@@ -1,13 +1,18 @@
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import { fragment, joined, type SqlFragment } from '#platform/database/statements/sql.js';
 import {
-  CONDITIONS_OF_REACHED,
+  conditionsOf,
   denialOfChange,
   DENIALS_OF_REACH,
   joinReached,
+  rowOfReach,
+  type Reach,
 } from '../reach/reach.repository.js';
 import {
+  columnsOfLocked,
   lockInOrder,
+  nameOf,
+  namesOfLocked,
   rowsBehind,
   type Requirements,
   type RowBehind,
@@ -36,19 +41,19 @@ export type Denial =
  * constants, so that no value of a request can become SQL.
  *
  * The SQL uses these aliases: `k` is a request with its columns, `a` its user, `s` its session, `g`
- * its grant. `i` is a request after the decision, with its columns and with `of_user` (the id of
- * its user), `org_id` and `user_email`. If `requires` names the client, the session or the grant,
- * `i` also has its columns: `client_name`, `client_org_id`, `of_session`, `session_ends`,
- * `session_key` (the security key that opened the session) and `grant_ends`. For a kind with a
- * `reach`, `r` is the target.
+ * its grant. `i` is a request after the decision, with its columns, `org_id` and `user_email`. If
+ * `requires` names the client, the session or the grant, `i` also has its columns:
+ * `client_name`, `client_org_id`, `session_ends`, `session_key` (the security key that opened the
+ * session) and `grant_ends`. For a kind with a `reach`, `r` is the target.
  */
 export interface IssuanceSql {
   readonly requires: Requirements;
   /**
-   * The columns of a request, with their PostgreSQL types. `user_id`, `client_id`, `session_id` and
-   * `grant_id` are always among them.
+   * The columns of a request, each with its PostgreSQL type. `user_id` is always among them, and
+   * `client_id`, `session_id` and `grant_id` are if `requires` names the client, the session or the
+   * grant.
    */
-  readonly columns: SqlFragment;
+  readonly columns: Readonly<Record<string, string>>;
   /**
    * A condition on the request `k`, its user `a`, its session `s` and its grant `g`. If the
    * condition holds, the request is denied with `gone`.
@@ -98,9 +103,10 @@ const NOTHING = fragment``;
  * each column is computed only once.
  */
 export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragment {
-  const { requires, columns, computed, drawn, written, alsoWritten, audited, returned } = kind;
-  const behind = rowsBehind(requires);
+  const { requires, drawn, written, alsoWritten, audited, returned } = kind;
   const { reach } = requires;
+  const behind = rowsBehind(requires);
+  const { locked, from } = lockedRows(behind, reach, locks);
   const condition = kind.issuedIf?.(locks);
   // If the condition is NULL, nothing is issued. The column must then be false and not NULL,
   // because the column is a part of the result.
@@ -108,35 +114,65 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
     ? fragment`i.denial IS NULL AND coalesce((${condition}), false)`
     : fragment`i.denial IS NULL`;
   return fragment`
-    WITH asked AS MATERIALIZED (
-      SELECT k.*, ${userOf(requires)} AS of_user, ${sessionOf(requires)} AS of_session
-      FROM jsonb_to_recordset($1::jsonb) AS k (
-        n int, user_id uuid, client_id text, session_id uuid, grant_id bytea, ${columns})
-      ${ownerJoin(requires)}
-      WHERE ${CONFIRMED}
-    ), ${lockInOrder(behind, reach, locks)}, decided AS MATERIALIZED (
+    WITH asked AS ${askedRows(kind)} ${locked}, decided AS MATERIALIZED (
       SELECT i.*, ${isIssued} AS is_issued
         ${drawn ? fragment`, CASE WHEN ${isIssued} THEN ${drawn.value} END AS ${drawn.column}` : NOTHING}
-      FROM (
-        SELECT k.*, ${joined(
-          behind.map((row) => row.columns),
-          ', ',
-        )} ${columnList(computed)}, ${denialOf(kind, behind)} AS denial
-          ${reach ? fragment`, ${CONDITIONS_OF_REACHED} AS conditions` : NOTHING}
-        FROM asked k ${joined(
-          behind.map(({ join }) => join),
-          ' ',
-        )} ${reach ? joinReached(reach) : NOTHING} OFFSET 0
-      ) i
+      FROM (SELECT ${decidedColumns(kind, behind)} FROM ${from} OFFSET 0) i
     ), written AS (${written})
     ${alsoWritten ? fragment`, also_written AS (${alsoWritten})` : NOTHING}
     ${audited ? fragment`, audited AS (${audited})` : NOTHING}
     SELECT i.n, CASE WHEN NOT i.is_issued THEN coalesce(i.denial, 'withheld') END AS denial
-      ${reach ? fragment`, CASE WHEN i.denial = 'condition_unmet' THEN i.conditions END AS conditions` : NOTHING}
+      ${reach ? fragment`, CASE WHEN i.denial = 'condition_unmet' THEN ${conditionsOf(fragment`i`)} END AS conditions` : NOTHING}
       ${columnList(returned)}
     FROM decided i`;
 }
 
+/**
+ * Returns the requests as a subquery. PostgreSQL merges it into the query that reads it, unless it
+ * computes a column.
+ */
+function askedRows({ requires, columns }: IssuanceSql): SqlFragment {
+  const typed = Object.entries(columns).map(([name, type]) => nameOf(`${name} ${type}`));
+  const { user, session } = requires;
+  const ofOwner = user === 'owner of the client';
+  const ofGrant = session?.of === 'grant';
+  return fragment`${ofOwner || ofGrant ? fragment`MATERIALIZED` : NOTHING} (
+      SELECT k.* ${ofOwner ? fragment`, o.owner_id AS of_user` : NOTHING}
+        ${ofGrant ? fragment`, (SELECT g.session_id FROM oauth_grants g WHERE g.id = k.grant_id) AS of_session` : NOTHING}
+      FROM jsonb_to_recordset($1::jsonb) AS k (n int, ${joined(typed, ', ')})
+      ${ofOwner ? fragment`LEFT JOIN oauth_clients o ON o.id = k.client_id` : NOTHING})`;
+}
+
+/**
+ * Returns the source of the decisions: each request `k` with its locked rows and its target. For
+ * groups of hosts, one subquery `locked` first collects the rows of all requests.
+ */
+function lockedRows(
+  behind: readonly RowBehind[],
+  reach: Reach | undefined,
+  locks: RowLocks,
+): { readonly locked: SqlFragment; readonly from: SqlFragment } {
+  const rows = [...behind, ...(reach ? [rowOfReach(reach)] : [])];
+  const source = fragment`asked k ${lockInOrder(rows, locks)}`;
+  const target = reach ? joinReached(reach) : NOTHING;
+  if (reach !== 'hosts') {
+    return { locked: NOTHING, from: fragment`${source} ${target} WHERE ${CONFIRMED}` };
+  }
+  return {
+    locked: fragment`, locked AS MATERIALIZED (
+      SELECT k.*, ${columnsOfLocked(rows)} FROM ${source} WHERE ${CONFIRMED})`,
+    from: fragment`locked k ${namesOfLocked(rows)} ${target}`,
+  };
+}
+
+/** Returns the columns of the decision about a request, the row `i`. */
+function decidedColumns(kind: IssuanceSql, behind: readonly RowBehind[]): SqlFragment {
+  const asked = ['n', ...Object.keys(kind.columns)].map((name) => fragment`k.${nameOf(name)}`);
+  const ofRows = behind.map((row) => row.columns);
+  const conditions = fragment`r.touch_within_seconds, r.models, r.user_verification`;
+  return fragment`${joined([...asked, ...ofRows], ', ')} ${columnList(kind.computed)},
+    ${denialOf(kind, behind)} AS denial ${kind.requires.reach ? fragment`, ${conditions}` : NOTHING}`;
+}
 /**
  * Returns the SQL of the reason of a denial; NULL if the request is allowed. This one expression
  * checks, for every kind of credential, the same rules: the user is active; the organization owns
@@ -168,22 +204,6 @@ function isOwn({ session }: Requirements): SqlFragment {
  * statement allows. Each is a row of `decided`, under the alias `i`.
  */
 export const ISSUED = fragment`FROM decided i WHERE i.is_issued`;
-
-function userOf({ user }: Requirements): SqlFragment {
-  return user === 'of the request' ? fragment`k.user_id` : fragment`o.owner_id`;
-}
-
-function ownerJoin({ user }: Requirements): SqlFragment {
-  return user === 'of the request'
-    ? NOTHING
-    : fragment`LEFT JOIN oauth_clients o ON o.id = k.client_id`;
-}
-
-function sessionOf({ session }: Requirements): SqlFragment {
-  return session?.of === 'grant'
-    ? fragment`(SELECT g.session_id FROM oauth_grants g WHERE g.id = k.grant_id)`
-    : fragment`k.session_id`;
-}
 
 function columnList(columns: SqlFragment | undefined): SqlFragment {
   return columns ? fragment`, ${columns}` : NOTHING;

@@ -1,5 +1,5 @@
-import { fragment, joined, sql, type SqlFragment } from '#platform/database/statements/sql.js';
-import { rowOfReach, type LockedRow, type Reach } from '../reach/reach.repository.js';
+import { fragment, joined, sql, SqlFragment } from '#platform/database/statements/sql.js';
+import type { LockedRow, Reach } from '../reach/reach.repository.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
@@ -24,11 +24,8 @@ export interface Requirements {
    * organization of the user.
    */
   readonly cluster?: boolean;
-  /**
-   * The session that the credential depends on: the session that the request names, or the session
-   * of the grant. `where` is a further condition on `s`, the row of the session.
-   */
-  readonly session?: { readonly of: 'request' | 'grant'; readonly where: SqlFragment };
+  /** The session that the credential depends on. */
+  readonly session?: SessionRequirement;
   /**
    * The grant. `required`: the credential depends on this grant. `parent`: the credential is itself
    * a new grant, and this is its parent, if it has one.
@@ -48,6 +45,15 @@ export interface Requirements {
   readonly reach?: Reach;
 }
 
+/**
+ * The session that a credential depends on: the session that the request names, or the session of
+ * the grant. `where` is a further condition on the row `s`.
+ */
+export interface SessionRequirement {
+  readonly of: 'request' | 'grant';
+  readonly where: SqlFragment;
+}
+
 const NOTHING = fragment``;
 
 /**
@@ -56,68 +62,85 @@ const NOTHING = fragment``;
  */
 export interface RowBehind extends LockedRow {
   readonly columns: SqlFragment;
-  readonly join: SqlFragment;
   readonly isGone: SqlFragment;
 }
 
 /**
  * Returns the rows that a request depends on, in the one order in which this service locks rows.
- * The order is user, client, cluster, session, grant, keys of the owner, installation, and
- * organization (for its rule about GitHub tokens for all repositories). The version of the access
- * rules ({@link rowOfReach}) is locked after them. A transaction that ends an account locks in the
- * same order (`domain/access-revocation`), so that no two transactions wait for each other.
+ * The order is user, client, cluster, session, grant, keys of the owner, installation, and the rule
+ * of its organization. The version of the access rules (`rowOfReach`) is locked after them. A
+ * transaction that ends an account locks in the same order (`domain/access-revocation`), so that no
+ * two transactions wait for each other.
  */
 export function rowsBehind(requires: Requirements): RowBehind[] {
   const { user, client, cluster, session, grant, installation } = requires;
   return [
-    {
-      name: fragment`account`,
-      // If the organization loses its e-mail domain, the sessions of its users are deleted, so a
-      // request with a session notices the loss. A request without a session must read the owner of
-      // the domain instead, after the lock on the user.
-      selected: session
-        ? fragment`u.id, u.org_id, u.email, u.active, o.is_own`
-        : fragment`u.id, u.org_id, u.email, u.active`,
-      from: session
-        ? fragment`users u CROSS JOIN LATERAL address_ownership(u.org_id, u.email) o`
-        : fragment`users u`,
-      where: fragment`u.id = ANY (ARRAY(SELECT of_user FROM asked))`,
-      lock: fragment`FOR SHARE OF u`,
-      columns: fragment`a.org_id, a.email AS user_email`,
-      join: fragment`LEFT JOIN account a ON a.id = k.of_user`,
-      isGone:
-        user === 'of the request'
-          ? fragment`a.id IS NULL`
-          : fragment`(k.of_user IS NOT NULL AND a.id IS NULL)`,
-    },
+    accountBehind(requires),
     ...(client ? [CLIENT] : []),
     ...(cluster ? [CLUSTER] : []),
-    ...(session ? [sessionBehind(session.where, requires.reach !== undefined)] : []),
+    ...(session ? [sessionBehind(session, requires)] : []),
     ...(grant ? [grantBehind(grant === 'parent')] : []),
     ...(user === 'owner of the client' ? [KEY_OF_OWNER] : []),
     ...(installation ? [INSTALLATION, REPOSITORY_RULE] : []),
   ];
 }
 
+/** Returns the SQL of the id of the user who gets the credential of a request. */
+function userOf(user: Requirements['user']): SqlFragment {
+  return user === 'of the request' ? fragment`k.user_id` : fragment`k.of_user`;
+}
+
+/**
+ * Returns the SQL that finds and locks the user. If the organization loses its e-mail domain, the
+ * sessions of its users are deleted, so a request with a session notices the loss. A request
+ * without a session must read the owner of the domain instead, after the lock on the user.
+ */
+function accountBehind({ user, session }: Requirements): RowBehind {
+  const id = userOf(user);
+  const account = {
+    id: fragment`u.id`,
+    org_id: fragment`u.org_id`,
+    email: fragment`u.email`,
+    active: fragment`u.active`,
+  };
+  return {
+    alias: fragment`a`,
+    selected: session ? { ...account, is_own: fragment`o.is_own` } : account,
+    from: session
+      ? fragment`users u CROSS JOIN LATERAL address_ownership(u.org_id, u.email) o`
+      : fragment`users u`,
+    where: fragment`u.id = ${id}`,
+    lock: fragment`FOR SHARE OF u`,
+    columns: fragment`a.org_id, a.email AS user_email`,
+    isGone:
+      user === 'of the request'
+        ? fragment`a.id IS NULL`
+        : fragment`(${id} IS NOT NULL AND a.id IS NULL)`,
+  };
+}
+
 const CLIENT: RowBehind = {
-  name: fragment`client`,
-  selected: fragment`c.id, c.kind, c.org_id, c.metadata ->> 'client_name' AS name`,
+  alias: fragment`c`,
+  selected: {
+    id: fragment`c.id`,
+    kind: fragment`c.kind`,
+    org_id: fragment`c.org_id`,
+    name: fragment`c.metadata ->> 'client_name'`,
+  },
   from: fragment`oauth_clients c`,
-  where: fragment`c.id = ANY (ARRAY(SELECT client_id FROM asked))`,
+  where: fragment`c.id = k.client_id`,
   lock: fragment`FOR KEY SHARE OF c`,
   columns: fragment`c.name AS client_name, c.org_id AS client_org_id`,
-  join: fragment`LEFT JOIN client c ON c.id = k.client_id`,
   isGone: fragment`c.id IS NULL`,
 };
 
 const CLUSTER: RowBehind = {
-  name: fragment`cluster`,
-  selected: fragment`t.id, t.org_id`,
+  alias: fragment`t`,
+  selected: { id: fragment`t.id` },
   from: fragment`oauth_clients t`,
-  where: fragment`t.id = ANY (ARRAY(SELECT application_id FROM asked)) AND t.kind = 'kubernetes'`,
+  where: fragment`t.id = k.application_id AND t.org_id = a.org_id AND t.kind = 'kubernetes'`,
   lock: fragment`FOR KEY SHARE OF t`,
   columns: fragment`t.id AS cluster_id`,
-  join: fragment`LEFT JOIN cluster t ON t.id = k.application_id AND t.org_id = a.org_id`,
   isGone: fragment`t.id IS NULL`,
 };
 
@@ -128,14 +151,14 @@ const CLUSTER: RowBehind = {
  * skips the key.
  */
 const KEY_OF_OWNER: RowBehind = {
-  name: fragment`owner_key`,
-  selected: fragment`h.user_id`,
+  alias: fragment`h`,
+  selected: { user_id: fragment`h.user_id` },
   from: fragment`authenticators h`,
-  where: fragment`h.user_id = ANY (ARRAY(SELECT of_user FROM asked))`,
+  where: fragment`h.user_id = k.of_user`,
   lock: fragment`FOR KEY SHARE OF h`,
   columns: fragment`h.user_id AS key_owner`,
-  join: fragment`LEFT JOIN (SELECT DISTINCT user_id FROM owner_key) h ON h.user_id = k.of_user`,
   isGone: fragment`(k.of_user IS NOT NULL AND h.user_id IS NULL)`,
+  isOneOfMany: true,
 };
 
 /**
@@ -143,13 +166,12 @@ const KEY_OF_OWNER: RowBehind = {
  * is issued: the denial is `withheld`.
  */
 const INSTALLATION: RowBehind = {
-  name: fragment`installation`,
-  selected: fragment`b.id, b.org_id`,
+  alias: fragment`b`,
+  selected: { id: fragment`b.id` },
   from: fragment`github_installations b`,
-  where: fragment`b.id = ANY (ARRAY(SELECT installation_id FROM asked)) AND b.suspended_at IS NULL`,
+  where: fragment`b.id = k.installation_id AND b.org_id = a.org_id AND b.suspended_at IS NULL`,
   lock: fragment`FOR SHARE OF b`,
   columns: fragment`b.id IS NOT NULL AS is_installed`,
-  join: fragment`LEFT JOIN installation b ON b.id = k.installation_id AND b.org_id = a.org_id`,
   isGone: fragment`false`,
 };
 
@@ -158,31 +180,38 @@ const INSTALLATION: RowBehind = {
  * row is read only if a request is for all repositories.
  */
 const REPOSITORY_RULE: RowBehind = {
-  name: fragment`repository_rule`,
-  selected: fragment`q.id, q.github_all_repositories`,
+  alias: fragment`q`,
+  selected: { id: fragment`q.id`, github_all_repositories: fragment`q.github_all_repositories` },
   from: fragment`organizations q`,
-  where: fragment`q.id = ANY (ARRAY(SELECT org_id FROM account)) AND EXISTS (SELECT FROM asked WHERE repositories IS NULL)`,
+  where: fragment`q.id = a.org_id AND k.repositories IS NULL`,
   lock: fragment`FOR SHARE OF q`,
   columns: fragment`coalesce(q.github_all_repositories, false) AS gives_all_repositories`,
-  join: fragment`LEFT JOIN repository_rule q ON q.id = a.org_id`,
   isGone: fragment`false`,
 };
 
 /**
- * Returns the SQL that finds and locks the session that a request depends on.
- *
- * @param withTouches true to read the touches of security keys in the session, too, because the
- *   conditions of targets are about them
+ * Returns the SQL that finds and locks the session that a request depends on. The conditions of
+ * targets are about the touches of security keys in it, and a client gets logout notices about its
+ * `sid`.
  */
-function sessionBehind(where: SqlFragment, withTouches: boolean): RowBehind {
+function sessionBehind(
+  { of, where }: SessionRequirement,
+  { client, reach }: Requirements,
+): RowBehind {
+  const id = of === 'request' ? fragment`k.session_id` : fragment`k.of_session`;
   return {
-    name: fragment`session`,
-    selected: fragment`s.id, s.user_id, s.authenticator_id, s.expires_at, s.sid ${withTouches ? fragment`, s.touches` : NOTHING}`,
+    alias: fragment`s`,
+    selected: {
+      id: fragment`s.id`,
+      authenticator_id: fragment`s.authenticator_id`,
+      expires_at: fragment`s.expires_at`,
+      ...(client && { sid: fragment`s.sid` }),
+      ...(reach && { touches: fragment`s.touches` }),
+    },
     from: fragment`sessions s`,
-    where: fragment`s.id = ANY (ARRAY(SELECT of_session FROM asked)) AND ${where} AND s.expires_at > now()`,
+    where: fragment`s.id = ${id} AND s.user_id = a.id AND ${where} AND s.expires_at > now()`,
     lock: fragment`FOR SHARE OF s`,
     columns: fragment`s.expires_at AS session_ends, s.authenticator_id AS session_key`,
-    join: fragment`LEFT JOIN session s ON s.id = k.of_session AND s.user_id = a.id`,
     isGone: fragment`s.id IS NULL`,
   };
 }
@@ -196,41 +225,76 @@ function sessionBehind(where: SqlFragment, withTouches: boolean): RowBehind {
  */
 function grantBehind(isParent: boolean): RowBehind {
   return {
-    name: fragment`granted`,
-    selected: fragment`g.id, g.user_id, g.session_id, g.expires_at`,
+    alias: fragment`g`,
+    selected: { id: fragment`g.id`, expires_at: fragment`g.expires_at` },
     from: fragment`oauth_grants g`,
-    where: fragment`g.id = ANY (ARRAY(SELECT grant_id FROM asked)) ${isParent ? fragment`AND g.expires_at > now()` : NOTHING}`,
+    where: fragment`g.id = k.grant_id AND g.user_id = a.id AND g.session_id = s.id ${isParent ? fragment`AND g.expires_at > now()` : NOTHING}`,
     lock: isParent ? fragment`FOR SHARE OF g` : fragment`FOR KEY SHARE OF g`,
     columns: fragment`g.expires_at AS grant_ends`,
-    join: fragment`LEFT JOIN granted g ON g.id = k.grant_id AND g.user_id = a.id AND g.session_id = s.id`,
     isGone: isParent ? fragment`(k.grant_id IS NOT NULL AND g.id IS NULL)` : fragment`g.id IS NULL`,
   };
 }
 
 /**
- * Returns the SQL that locks the rows of the requests and reads their present values. The
+ * Returns the joins that lock the rows of a request `k` and read their present values. The
  * transactions that end an account or a client lock rows in the same order, so that no two
  * transactions wait for each other. The second of two transactions then sees what the first did.
  *
- * Each subquery counts the rows of the subquery before it, so that PostgreSQL runs and locks them
- * in this order. Only the statement of a single request waits for locks, so that batches never wait
- * for each other in a circle.
+ * Each subquery also reads a column of the row before it, so that PostgreSQL locks the rows of a
+ * request in this order. Only the statement of a single request waits for locks, so that batches
+ * never wait for each other in a circle.
  */
-export function lockInOrder(
-  behind: readonly RowBehind[],
-  reach: Reach | undefined,
-  locks: RowLocks,
-): SqlFragment {
-  const rows: readonly LockedRow[] = [...behind, ...(reach ? [rowOfReach(reach)] : [])];
+export function lockInOrder(rows: readonly LockedRow[], locks: RowLocks): SqlFragment {
   const skip = locks === 'skip' ? fragment`SKIP LOCKED` : NOTHING;
   return joined(
-    rows.map(({ name, selected, from, where, lock }, index) => {
-      const before = rows[index - 1]?.name;
-      const after = before ? fragment`(SELECT count(*) FROM ${before}) before CROSS JOIN` : NOTHING;
-      return fragment`${name} AS MATERIALIZED (SELECT ${selected} FROM ${after} ${from} WHERE ${where} ${lock} ${skip})`;
+    rows.map((row, index) => {
+      const { alias, selected, from, where, lock, isOneOfMany } = row;
+      const before = rows[index - 1];
+      const after = before ? fragment`, ${before.alias}.${firstOf(before)} AS row_before` : NOTHING;
+      const columns = Object.entries(selected).map(
+        ([name, value]) => fragment`${value} AS ${nameOf(name)}`,
+      );
+      const found = fragment`SELECT ${joined(columns, ', ')} ${after} FROM ${from} WHERE ${where} ${lock} ${skip}`;
+      const one = isOneOfMany ? fragment`SELECT DISTINCT f.* FROM (${found}) f` : found;
+      return fragment`LEFT JOIN LATERAL (${one}) ${alias} ON true`;
     }),
-    ', ',
+    ' ',
   );
+}
+
+/**
+ * Returns the columns of locked rows as columns of one row, such as `a_org_id` for `a.org_id`.
+ */
+export function columnsOfLocked(rows: readonly LockedRow[]): SqlFragment {
+  const columns = rows.flatMap(({ alias, selected }) =>
+    Object.keys(selected).map(
+      (name) => fragment`${alias}.${nameOf(name)} AS ${alias}_${nameOf(name)}`,
+    ),
+  );
+  return joined(columns, ', ');
+}
+
+/**
+ * Returns the joins that give the columns of {@link columnsOfLocked} their names back, such as
+ * `a.org_id` for `k.a_org_id`. PostgreSQL replaces the names when it plans, so they cost nothing.
+ */
+export function namesOfLocked(rows: readonly LockedRow[]): SqlFragment {
+  const joins = rows.map(({ alias, selected }) => {
+    const columns = Object.keys(selected).map(
+      (name) => fragment`k.${alias}_${nameOf(name)} AS ${nameOf(name)}`,
+    );
+    return fragment`CROSS JOIN LATERAL (SELECT ${joined(columns, ', ')}) ${alias}`;
+  });
+  return joined(joins, ' ');
+}
+
+function firstOf({ selected }: LockedRow): SqlFragment {
+  return nameOf(Object.keys(selected)[0] ?? '');
+}
+
+/** Returns a name as SQL. All names are constants of this product. */
+export function nameOf(name: string): SqlFragment {
+  return new SqlFragment([name], []);
 }
 
 /**

@@ -18,13 +18,20 @@ import { fragment, type SqlFragment } from '#platform/database/statements/sql.js
  */
 export type Reach = 'client' | 'cluster' | 'role' | 'installation' | 'hosts';
 
-/** A row that a statement locks, with the SQL that selects it. */
+/**
+ * A row that a statement locks, with the SQL that selects it for one request `k`. The SQL may also
+ * read the rows that are locked before it.
+ */
 export interface LockedRow {
-  readonly name: SqlFragment;
-  readonly selected: SqlFragment;
+  /** The name of the row in the statement, such as `a`. */
+  readonly alias: SqlFragment;
+  /** The columns that the statement reads, each with its SQL. The first one is never NULL. */
+  readonly selected: Readonly<Record<string, SqlFragment>>;
   readonly from: SqlFragment;
   readonly where: SqlFragment;
   readonly lock: SqlFragment;
+  /** True if a request may find several such rows. All are locked, and one is enough. */
+  readonly isOneOfMany?: boolean;
 }
 
 /**
@@ -52,34 +59,33 @@ const IS_OF: Readonly<Record<OneTarget, SqlFragment>> = {
  * the row after all other rows, so that no rule can change between this lock and the decision.
  */
 export function rowOfReach(reach: Reach): LockedRow {
-  const organizations = reach === 'client' ? fragment`client` : fragment`account`;
   return {
-    name: fragment`access_version`,
-    selected: fragment`n.org_id, n.version`,
+    alias: fragment`w`,
+    selected: { version: fragment`n.version` },
     from: fragment`access_versions n`,
-    where: fragment`n.org_id = ANY (ARRAY(SELECT org_id FROM ${organizations}))`,
+    where: fragment`n.org_id = ${organizationOf(reach)}`,
     lock: fragment`FOR SHARE OF n`,
   };
 }
 
 /**
- * Returns the SQL that joins a request `k` with its target `r` and with the locked version `w` of
- * the access rules. A request for groups of hosts has many targets, so its `r` is one row that sums
- * them up (SQL function `reach_of_hosts`). `OFFSET 0` makes PostgreSQL look each target up in an
- * index.
+ * Returns the SQL that joins a request `k` with its target `r`. A request for groups of hosts has
+ * many targets, so its `r` is one row that sums them up (SQL function `reach_of_hosts`). All
+ * requests of a statement share one call of this function, so it reads the rows `locked`, in which
+ * the statement collects all requests with their locked rows. `OFFSET 0` makes PostgreSQL look each
+ * target up in an index.
  */
 export function joinReached(reach: Reach): SqlFragment {
-  const version = fragment`LEFT JOIN access_version w ON w.org_id = ${organizationOf(reach)}`;
   if (reach === 'hosts') {
     return fragment`LEFT JOIN reach_of_hosts(ARRAY(
-      SELECT (k.n, a.id, a.org_id, s.touches, k.names, k.host)::asked_hosts
-      FROM asked k JOIN account a ON a.id = k.of_user JOIN session s ON s.id = k.of_session AND s.user_id = a.id)) r ON r.n = k.n ${version}`;
+      SELECT (k.n, k.a_id, k.a_org_id, k.s_touches, k.names, k.host)::asked_hosts
+      FROM locked k WHERE k.a_id IS NOT NULL AND k.s_id IS NOT NULL)) r ON r.n = k.n`;
   }
   const organization =
     reach === 'role' ? fragment`LEFT JOIN organizations o ON o.id = a.org_id` : fragment``;
   return fragment`LEFT JOIN LATERAL (
     SELECT t.id, t.org_id, t.access, t.touch_within_seconds, t.models, t.user_verification
-    FROM access_targets t WHERE a.id IS NOT NULL AND ${IS_OF[reach]} OFFSET 0) r ON true ${organization} ${version}`;
+    FROM access_targets t WHERE a.id IS NOT NULL AND ${IS_OF[reach]} OFFSET 0) r ON true ${organization}`;
 }
 
 /**
@@ -98,7 +104,7 @@ function organizationOf(reach: Reach): SqlFragment {
  */
 export function denialOfChange(reach: Reach): SqlFragment {
   const org = organizationOf(reach);
-  return fragment`WHEN ${org} IS NOT NULL AND (w.org_id IS NULL OR w.version <> (
+  return fragment`WHEN ${org} IS NOT NULL AND (w.version IS NULL OR w.version <> (
     SELECT n.version FROM access_versions n WHERE n.org_id = ${org})) THEN 'changed'`;
 }
 
@@ -127,11 +133,13 @@ export const DENIALS_OF_REACH: Readonly<Record<Reach, SqlFragment>> = {
 };
 
 /**
- * The conditions of the target `r` as JSON. If a request does not meet them, the error for the
- * client names them.
+ * Returns the conditions of a target as JSON, so that the error for a request that does not meet
+ * them can name them.
  */
-export const CONDITIONS_OF_REACHED = fragment`jsonb_build_object(
-  'touchWithinSeconds', r.touch_within_seconds, 'models', r.models, 'userVerification', r.user_verification)`;
+export function conditionsOf(target: SqlFragment): SqlFragment {
+  return fragment`jsonb_build_object('touchWithinSeconds', ${target}.touch_within_seconds,
+    'models', ${target}.models, 'userVerification', ${target}.user_verification)`;
+}
 
 /** Returns the SQL condition that a target has a condition for the touch of a security key. */
 export function hasConditionsSql(target: SqlFragment): SqlFragment {

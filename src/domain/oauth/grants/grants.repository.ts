@@ -61,7 +61,15 @@ export const GRANT = new IssuanceKind<GrantRequest, true>(
       grant: 'parent',
       reach: 'client',
     },
-    columns: fragment`id bytea, payload jsonb, expires_in int`,
+    columns: {
+      id: 'bytea',
+      client_id: 'text',
+      user_id: 'uuid',
+      session_id: 'uuid',
+      grant_id: 'bytea',
+      payload: 'jsonb',
+      expires_in: 'int',
+    },
     computed: fragment`least(g.expires_at, now() + make_interval(secs => k.expires_in)) AS ends, s.sid`,
     // A batch writes only new grants, because a change of an existing grant may have to wait for
     // its lock.

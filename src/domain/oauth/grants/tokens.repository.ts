@@ -32,8 +32,23 @@ export interface ClusterTokenRequest extends TokenRequest {
   readonly applicationId: string;
 }
 
-const COLUMNS = fragment`model text, id bytea, payload jsonb, expires_in int, audit_id uuid, request_id text, ip inet,
-  user_agent text, details jsonb, exchange_id uuid, exchange_details jsonb, audience_key text`;
+const COLUMNS = {
+  model: 'text',
+  id: 'bytea',
+  payload: 'jsonb',
+  grant_id: 'bytea',
+  client_id: 'text',
+  user_id: 'uuid',
+  expires_in: 'int',
+  audit_id: 'uuid',
+  request_id: 'text',
+  ip: 'inet',
+  user_agent: 'text',
+  details: 'jsonb',
+  exchange_id: 'uuid',
+  exchange_details: 'jsonb',
+  audience_key: 'text',
+} as const;
 
 function columnsOf({ token, audit }: TokenRequest): object {
   const { auditId, origin, details, exchange } = audit;
@@ -127,7 +142,7 @@ export const CLUSTER_TOKEN = new IssuanceKind<ClusterTokenRequest, true>(
       session: { of: 'grant', where: fragment`s.level = 'verified'` },
       reach: 'cluster',
     },
-    columns: fragment`${COLUMNS}, application_id text`,
+    columns: { ...COLUMNS, application_id: 'text' },
     written: fragment`
       INSERT INTO oauth_artifacts (model, id, payload, grant_id, client_id, user_id, application_id, expires_at)
       SELECT i.model, i.id, i.payload, i.grant_id, i.client_id, i.user_id, i.application_id,

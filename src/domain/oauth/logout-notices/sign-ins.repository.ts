@@ -13,7 +13,7 @@ export const SIGN_IN_DAYS = 400;
  */
 export const RECORDED_SIGN_IN = fragment`
   INSERT INTO client_sign_ins AS r (sid, client_id, user_id, session_key)
-  SELECT DISTINCT i.sid, i.client_id, i.of_user, i.session_key
+  SELECT DISTINCT i.sid, i.client_id, i.user_id, i.session_key
   FROM decided i
   WHERE i.is_issued AND i.sid IS NOT NULL AND NOT EXISTS (
     SELECT FROM client_sign_ins x
