@@ -17,8 +17,8 @@ import { recordIssued, storeCertificate, storedCertificate } from './stored-cert
 export type SshNote = Readonly<Record<string, SshChoices>>;
 
 /**
- * What `svc setup ssh` recorded for one server of this service: the choices of the user, and the
- * patterns of hosts that the server listed.
+ * The part of that record for one server of this service: the choices of the user, and the patterns
+ * of hosts that the server listed.
  */
 export interface SshChoices {
   /** The patterns that the user gave. */
