@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { parseCookie } from 'cookie';
-import { systemClock } from '@svc/stand-ins/clock';
-import { systemRandom } from '@svc/stand-ins/clock';
+import { systemClock, systemRandom } from '@svc/stand-ins/clock';
 import { listenOnLoopback, stopServer } from '@svc/stand-ins/loopback-server';
 import { sendPlainPage } from '@svc/stand-ins/plain-page';
 import { endedPage, signedInPage, signedOutPage, WATCH_SCRIPT, type AccessState } from './pages.js';
