@@ -1,11 +1,13 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
-import { hostname, tmpdir, uptime } from 'node:os';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { statSync, utimesSync, writeFileSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { withLockFile } from '../src/files/lock-file.js';
 
-const MINUTE = 60_000;
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
 
 let folder: string;
 let lock: string;
@@ -40,17 +42,26 @@ async function askFor(milliseconds: number): Promise<unknown> {
 const living = `${process.pid} x ${hostname()}\n`;
 const dead = () => `${spawnSync(process.execPath, ['-e', '']).pid} x ${hostname()}\n`;
 
-it('is not taken from a process that lives, also if that does not renew it', async () => {
-  hold(living, 10 * MINUTE);
-  expect(await askFor(100)).toBe('waits');
+/** Renews the lock of another process every 5 seconds, until the function that it returns. */
+function renewing(owner: string): () => void {
+  hold(owner);
+  const renewal = setInterval(() => hold(owner), 5 * SECOND);
+  return () => clearInterval(renewal);
+}
+
+it('is not taken from a process that lives and renews it', async () => {
+  const stop = renewing(living);
+  expect(await askFor(MINUTE)).toBe('waits');
   expect(readFileSync(lock, 'utf8')).toBe(living);
+  stop();
   rmSync(lock);
   await vi.advanceTimersByTimeAsync(100);
 });
 
 it('names the process that lives if the wait ends', async () => {
-  hold(living);
+  const stop = renewing(living);
   const end = await askFor(2 * MINUTE + 100);
+  stop();
   expect(end).toMatchObject({ message: expect.stringContaining(`process ${process.pid} `) });
   expect(existsSync(lock)).toBe(true);
 });
@@ -60,19 +71,23 @@ it('is taken over from a process that died, also if that has just renewed it', a
   expect(await askFor(100)).toBe('owns');
 });
 
-it('is taken over after a restart of the machine, which gives numbers of processes again', async () => {
-  hold(living, uptime() * 1000 + MINUTE);
-  expect(await askFor(100)).toBe('owns');
-});
-
 it.each([
+  ['a process whose number another one has now', () => living],
   ['another machine', () => `${process.pid} x another-host\n`],
   ['an earlier version, which named no machine', () => `${process.pid} x\n`],
-])('is taken over from %s after half a minute without a renewal', async (_, owner) => {
-  hold(owner(), MINUTE);
-  expect(await askFor(100)).toBe('owns');
-  hold(owner(), MINUTE / 6);
-  expect(await askFor(100)).toBe('waits');
+])('is taken over from %s after a wait of half a minute without a renewal', async (_, owner) => {
+  hold(owner(), 10 * MINUTE);
+  expect(await askFor(29 * SECOND)).toBe('waits');
+  expect(readFileSync(lock, 'utf8')).toBe(owner());
+  await vi.advanceTimersByTimeAsync(2 * SECOND);
+  expect(existsSync(lock)).toBe(false);
+});
+
+it('is not taken over because the clock of the machine was set', async () => {
+  hold(living);
+  const end = askFor(100);
+  vi.setSystemTime(Date.now() + 60 * MINUTE);
+  expect(await end).toBe('waits');
   rmSync(lock);
   await vi.advanceTimersByTimeAsync(100);
 });
@@ -88,14 +103,29 @@ it('is renewed while its owner works', async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   const work = withLockFile(lock, () => promise);
   await vi.advanceTimersByTimeAsync(10);
-  const [, , host] = readFileSync(lock, 'utf8').trim().split(' ');
-  expect(host).toBe(hostname());
-  hold(readFileSync(lock, 'utf8'), MINUTE);
-  await vi.advanceTimersByTimeAsync(6_000);
-  const other = askFor(100);
-  expect(await other).toBe('waits');
+  const own = readFileSync(lock, 'utf8');
+  expect(own.trim().split(' ')[2]).toBe(hostname());
+  hold(own, MINUTE);
+  const before = statSync(lock).mtimeMs;
+  await vi.advanceTimersByTimeAsync(6 * SECOND);
+  expect(statSync(lock).mtimeMs).toBeGreaterThan(before);
+  expect(await askFor(MINUTE)).toBe('waits');
+  expect(readFileSync(lock, 'utf8')).toBe(own);
   resolve();
   await work;
   await vi.advanceTimersByTimeAsync(100);
   expect(existsSync(lock)).toBe(false);
+});
+
+it('is not renewed by an owner that lost it', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const work = withLockFile(lock, () => promise);
+  await vi.advanceTimersByTimeAsync(10);
+  hold(living, MINUTE);
+  const before = statSync(lock).mtimeMs;
+  await vi.advanceTimersByTimeAsync(6 * SECOND);
+  expect(statSync(lock).mtimeMs).toBe(before);
+  resolve();
+  await work;
+  expect(readFileSync(lock, 'utf8')).toBe(living);
 });

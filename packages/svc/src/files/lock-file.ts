@@ -1,6 +1,6 @@
 import { closeSync, linkSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { statSync, utimesSync, writeSync } from 'node:fs';
-import { hostname, uptime } from 'node:os';
+import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { CliFailure, errorCode } from '../program/failure.js';
 import { now, randomId, sleep } from '../program/clock.js';
@@ -14,21 +14,26 @@ const POLL = 25;
  */
 const RENEWAL = 5_000;
 /**
- * The age in milliseconds at which the lock file of a process on another machine counts as
- * abandoned: the machine stopped, or the process ended without removing it.
+ * The milliseconds without a renewal after which a process that waits for a lock takes it over. It
+ * counts its own waits and reads no clock, because the clocks of two machines can differ, and a
+ * machine can sleep with both processes.
  */
 const ABANDONED = 30_000;
-/** The largest number of milliseconds for which a process waits for the lock of another process. */
+/** The number of milliseconds for which a process waits for the lock of another process. */
 const LONGEST_WAIT = 120_000;
 
 /**
  * Runs a function while this process owns a lock file. If the owner of the lock has died, its lock
  * is taken over.
+ *
+ * An owner that renews nothing for 30 seconds also loses its lock, because its number can belong to
+ * another process by now, for example after a restart of a container. So an owner that the user
+ * stopped (Ctrl-Z) loses its lock, and so does one that blocks its event loop for so long.
  */
 export async function withLockFile<T>(path: string, act: () => Promise<T>): Promise<T> {
   const own = `${process.pid} ${randomId()} ${hostname()}\n`;
   await acquire(path, own);
-  const renewal = setInterval(() => touch(path), RENEWAL);
+  const renewal = setInterval(() => renew(path, own), RENEWAL);
   renewal.unref();
   try {
     return await act();
@@ -39,11 +44,15 @@ export async function withLockFile<T>(path: string, act: () => Promise<T>): Prom
 }
 
 async function acquire(path: string, own: string): Promise<void> {
-  const deadline = now() + LONGEST_WAIT;
-  while (!create(path, own)) {
+  let last: string | undefined;
+  let unchanged = 0;
+  for (let waited = 0; !create(path, own); waited += POLL) {
     const owner = ownerOf(path);
-    if (owner !== undefined && isAbandoned(path, owner)) takeAway(path, owner);
-    else if (now() > deadline) throw stillHeld(path, owner);
+    const state = `${owner ?? ''} ${renewedAt(path) ?? ''}`;
+    unchanged = state === last ? unchanged + POLL : 0;
+    last = state;
+    if (owner !== undefined && (hasDied(owner) || unchanged >= ABANDONED)) takeAway(path, owner);
+    else if (waited >= LONGEST_WAIT) throw stillHeld(path, owner);
     else await sleep(POLL);
   }
 }
@@ -69,22 +78,26 @@ function create(path: string, own: string): boolean {
 }
 
 /**
- * Returns true if the owner of a lock file has ended. An owner on this machine has the lock as long
- * as its process lives, because it may wait for a touch, or sleep with the machine, without a
- * renewal. The numbers of processes are given again after a restart of the machine.
+ * Returns true if the owner of a lock file was a process on this machine and has ended. It is false
+ * if another process has the number of the owner now.
  */
-function isAbandoned(path: string, owner: string): boolean {
+function hasDied(owner: string): boolean {
   const { pid, host } = readOwner(owner);
+  if (host !== undefined && host !== hostname()) return false;
   try {
-    const { mtimeMs } = statSync(path);
-    const isOwnHost = host === hostname();
-    if (isOwnHost && mtimeMs < now() - uptime() * 1000) return true;
-    if (!isOwnHost && now() - mtimeMs > ABANDONED) return true;
-    if (host !== undefined && !isOwnHost) return false;
     process.kill(pid, 0);
     return false;
   } catch (error) {
     return errorCode(error) === 'ESRCH';
+  }
+}
+
+/** Returns the time of the last renewal of a lock file; undefined if it has just been removed. */
+function renewedAt(path: string): number | undefined {
+  try {
+    return statSync(path).mtimeMs;
+  } catch {
+    return undefined;
   }
 }
 
@@ -100,7 +113,7 @@ function stillHeld(path: string, owner: string | undefined): CliFailure {
     return new CliFailure('Another svc process does not finish.', `Remove the lock: rm '${path}'`);
   }
   const message = `The svc process ${pid} does not finish. It may wait for a touch or a PIN.`;
-  return new CliFailure(message, `End it. If it is no svc process, remove the lock: rm '${path}'`);
+  return new CliFailure(message, 'End it, or run this again when it has ended.');
 }
 
 /**
@@ -127,9 +140,10 @@ function ownerOf(path: string): string | undefined {
   }
 }
 
-function touch(path: string): void {
+/** Sets the time of the lock file, unless another process has taken the lock over. */
+function renew(path: string, own: string): void {
   try {
-    utimesSync(path, now() / 1000, now() / 1000);
+    if (ownerOf(path) === own) utimesSync(path, now() / 1000, now() / 1000);
   } catch {
     // The lock file was removed by hand. The function ends normally all the same.
   }
