@@ -4,7 +4,8 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { issueAttestationLeaf } from '@svc/stand-ins/attestation-authority';
-import { makeHostGroup } from '../support/access-rows.js';
+import { makeHostGroup, type RuleValues } from '../support/access-rows.js';
+import { ageTouches } from '../support/access-targets.js';
 import type { EnrolledUser } from '../support/app.js';
 import { guideBlock, runToSuccess } from '../support/guide.js';
 import { HARDWARE_SSH_NEEDS, startHardwareSsh, type HardwareSsh } from '../support/hardware-ssh.js';
@@ -127,22 +128,28 @@ requires(...HARDWARE_SSH_NEEDS).describe('svc setup ssh --sk', () => {
   });
 
   describe('for a user with more names than one certificate carries', () => {
-    let groups: string[] = [];
+    const groups: string[] = [];
     beforeEach(async () => {
-      const [{ id } = { id: '' }] = await rows<{ id: string }>(
-        world.app.dataSource,
-        "SELECT org_id AS id FROM users WHERE email = 'ada@sk.example'",
-      );
-      const logins = Array.from({ length: 200 }, (_, n) => `u${n}`);
-      groups = [
-        await makeHostGroup(world.app.dataSource, id, 'many', logins),
-        await makeHostGroup(world.app.dataSource, id, 'more', logins),
-        await makeHostGroup(world.app.dataSource, id, 'closed', ['root'], { access: 'assigned' }),
-      ];
+      await addGroup('many', 200);
+      await addGroup('more', 200);
+      await addGroup('closed', 1, { access: 'assigned' });
       await setHosts(['{*.many.example}', '{target}', '{*}']);
     });
+
+    async function addGroup(name: string, size: number, rule: RuleValues = {}): Promise<void> {
+      const { dataSource } = world.app;
+      const [{ id } = { id: '' }] = await rows<{ id: string }>(
+        dataSource,
+        'SELECT org_id AS id FROM users WHERE email = $1',
+        [PRINCIPAL],
+      );
+      const logins = Array.from({ length: size }, (_, n) => `u${n}`);
+      groups.push(await makeHostGroup(dataSource, id, name, logins, rule));
+    }
     afterEach(() =>
-      world.app.dataSource.query('DELETE FROM access_targets WHERE id = ANY ($1)', [groups]),
+      world.app.dataSource.query('DELETE FROM access_targets WHERE id = ANY ($1)', [
+        groups.splice(0),
+      ]),
     );
 
     const setHosts = (hosts: readonly string[]) =>
@@ -159,11 +166,28 @@ requires(...HARDWARE_SSH_NEEDS).describe('svc setup ssh --sk', () => {
       expect((await home.run(['ssh', 'cert'])).stderr).toContain('svc ssh cert HOST');
     });
 
+    it.each([
+      ['for all hosts, because those of the group do not count', 40],
+      ['for a host of another group', 200],
+    ])('makes a key %s, if the login is too old for the smallest group', async (_, size) => {
+      await world.app.dataSource.query('DELETE FROM access_targets WHERE id = ANY ($1)', [
+        groups.splice(1),
+      ]);
+      await addGroup('other', size);
+      await addGroup('prod', 30, { touchWithin: 300 });
+      await setHosts(['{target}', '{*.other.example}', '{*.prod.example}']);
+      await ageTouches(world.app, PRINCIPAL, 600);
+      expect(await setUp()).toMatchObject({ status: 0 });
+      expect(existsSync(home.state(world.app, 'ssh/id-cert.pub'))).toBe(size === 40);
+      expect(await ssh()).toMatchObject({ status: 0, stdout: 'in\n' });
+    });
+
     it('says what to do if every host has too many', async () => {
       await setHosts(['{*}', '{*}', '{*}']);
       const end = await setUp();
       expect(end.status).toBe(4);
       expect(end.stderr).toMatch(/^svc: .*\n.*svc setup ssh --sk --principal NAME/m);
+      expect(end.stderr).not.toContain('touch it');
       expect(existsSync(home.state(world.app, 'ssh/id'))).toBe(false);
     });
   });

@@ -1,19 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CommandContext } from '../command/command-context.js';
-import { CliFailure, STATUS } from '../program/failure.js';
 import type { ListedHosts } from '../reach/own-reach.js';
 import { ServerRefusal } from '../server/server-client.js';
-import { hostName } from './certificate-cache.js';
+import { hostOfFirstRequest, tooManyNames, trialOf } from './first-request.js';
 import { makeKeyPair, storedPublicKey } from './key-pair.js';
-import { storeAnswer, TOO_MANY_NAMES, type CertificateAnswer, type SshChoices } from './renewal.js';
+import { storeAnswer, type CertificateAnswer, type SshChoices } from './renewal.js';
 import { recordIssued } from './stored-certificate.js';
-
-/**
- * The most names of groups of hosts that surely fit into one certificate: OpenSSH reads 256 names,
- * of which two can be the address and the user name.
- */
-const MOST_NAMES = 254;
 
 /** Returns true if an SSH public key belongs to a private key inside a security key. */
 export function isSecurityKey(publicKey: string | undefined): boolean {
@@ -25,9 +18,9 @@ export function isSecurityKey(publicKey: string | undefined): boolean {
  * attestation for a challenge of the server, and the server answers the attestation with the first
  * certificate.
  *
- * The server accepts a challenge once, so a refusal costs another touch. If the names of all groups
- * do not fit into one certificate, the first one is therefore for a host of one group. It is not
- * stored: `svc ssh check` gets one for each host.
+ * The server accepts a challenge once, so a refusal costs another touch. It is therefore asked
+ * before the touch if the names of all groups fit into one certificate. If not, the first one is
+ * for a host of one group. It is not stored: `svc ssh check` gets one for each host.
  *
  * @param groups the groups of hosts that the server lists for the user
  */
@@ -37,11 +30,13 @@ export async function makeSecurityKey(
   { principals }: SshChoices,
   groups: readonly ListedHosts[],
 ): Promise<void> {
-  const host = principals ? undefined : hostOfSmallest(groups);
   const folder = context.folder(server);
   const client = await context.client();
   await folder.withLock('ssh', async () => {
     if (isSecurityKey(storedPublicKey(folder))) return;
+    const host = principals
+      ? undefined
+      : await hostOfFirstRequest(groups, await trialOf(context, folder));
     const { challenge, state } = await client.post<{ challenge: string; state: string }>(
       '/v1/credentials/ssh/challenge',
     );
@@ -76,23 +71,8 @@ export async function makeSecurityKey(
   });
 }
 
-/**
- * Returns the name of a host that belongs to the group with the fewest logins; undefined if the
- * names of all groups fit into one certificate. The host need not exist.
- */
-function hostOfSmallest(groups: readonly ListedHosts[]): string | undefined {
-  const names = groups.reduce((sum, { logins }) => sum + logins.length, 0);
-  if (names <= MOST_NAMES) return undefined;
-  return groups
-    .toSorted((a, b) => a.logins.length - b.logins.length)
-    .flatMap(({ hosts }) => hosts.filter((pattern) => !pattern.startsWith('!')))
-    .map((pattern) => hostName(pattern.replaceAll(/[*?]/g, 'x')))
-    .find((name) => name !== undefined);
-}
-
 /** Throws a failure again, with what the user can do if a certificate would have too many names. */
 function explain(error: unknown): never {
   if (!(error instanceof ServerRefusal) || error.code !== 'too_many_principals') throw error;
-  const whatToDo = 'Choose the names that you log in by: svc setup ssh --sk --principal NAME';
-  throw new CliFailure(TOO_MANY_NAMES, whatToDo, STATUS.refused, { cause: error });
+  throw tooManyNames(error);
 }
