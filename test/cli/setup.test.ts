@@ -200,6 +200,54 @@ describe('a file that a variable of the tool names', () => {
     },
   );
 
+  /** Returns the path of the file in the place that a variable names. Docker's names a folder. */
+  const fileAt = (tool: string, name: string) =>
+    join(home.path, name, ...(tool === 'docker' ? ['config.json'] : []));
+
+  it.each(TOOLS)(
+    '%s: --remove leaves a usual file that it cannot read, and says so',
+    async (tool, options, variable, own, usual) => {
+      const noted = (): unknown => JSON.parse(readFileSync(home.config, 'utf8'));
+      const before = noted();
+      const env = { [variable]: join(home.path, own) };
+      expect(await home.run(['setup', tool, ...options, '--yes'], { env })).toMatchObject({
+        status: 0,
+      });
+      mkdirSync(fileAt(tool, usual), { recursive: true });
+      const end = await home.run(['setup', tool, '--remove', '--yes'], { env });
+      expect(end).toMatchObject({ status: 0 });
+      expect(end.stdout).toContain(`${tool}: ${fileAt(tool, usual)} could not be looked at: `);
+      expect(existsSync(join(home.path, own))).toBe(false);
+      expect(noted()).toEqual(before);
+    },
+  );
+
+  it.each(TOOLS)(
+    '%s: --remove keeps the record of a file that it cannot read, for the next one',
+    async (tool, options, variable, own, usual) => {
+      const setups = (): unknown => JSON.parse(readFileSync(home.config, 'utf8')).setup;
+      const before = setups();
+      const env = { [variable]: join(home.path, own) };
+      await home.run(['setup', tool, ...options, '--yes'], { env });
+      await home.run(['setup', tool, ...options, '--yes']);
+      const written = readFileSync(fileAt(tool, own));
+      rmSync(fileAt(tool, own));
+      mkdirSync(fileAt(tool, own));
+      const end = await home.run(['setup', tool, '--remove', '--yes']);
+      expect(end).toMatchObject({ status: 0 });
+      expect(end.stdout).toContain(`${tool}: ${fileAt(tool, own)} could not be looked at: `);
+      expect(existsSync(join(home.path, usual))).toBe(false);
+      expect(setups()).toMatchObject({ [`${tool}-files`]: [fileAt(tool, own)] });
+
+      rmSync(fileAt(tool, own), { recursive: true });
+      writeFileSync(fileAt(tool, own), written);
+      expect(await home.run(['setup', tool, '--remove', '--yes'])).toMatchObject({ status: 0 });
+      const left = existsSync(fileAt(tool, own)) ? readFileSync(fileAt(tool, own), 'utf8') : '';
+      expect(left).not.toMatch(/svc/);
+      expect(setups()).toEqual(before);
+    },
+  );
+
   it('is changed once, also if the usual one is a link to it', async () => {
     const own = join(home.path, 'dotfiles');
     writeFileSync(own, '[default]\n');

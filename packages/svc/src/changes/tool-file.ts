@@ -1,6 +1,7 @@
 import { realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { CommandContext } from '../command/command-context.js';
+import { CliFailure } from '../program/failure.js';
 import type { Change } from './change.js';
 import { noteChange, setupNote } from './setup-note.js';
 import type { SetupPlan } from './setup-part.js';
@@ -39,38 +40,63 @@ export function fileNoteChange(context: CommandContext, file: ToolFile): Change[
 
 /**
  * Returns the changes that undo a setup in every file of a tool into which it wrote, and a line
- * about each file that is not the present one.
+ * about each file that is not the present one. If such a file cannot be read, the line says so, and
+ * a recorded one stays in the record for the next removal.
  *
  * @param undo returns the changes of one file; none if the setup did not write into it
+ * @throws CliFailure if the present file cannot be read
  */
 export function fileRemovals(
   context: CommandContext,
   { part, present, usual, variable }: ToolFile,
   undo: (path: string) => readonly Change[],
 ): SetupPlan {
+  const noted = notedFiles(context, part);
   // Two paths can lead to one file by a symbolic link, and each file is changed once.
   const paths = new Map(
-    [present, usual, ...notedFiles(context, part)]
-      .toReversed()
-      .map((path) => [realPath(path), path]),
+    [present, usual, ...noted].toReversed().map((path) => [realPath(path), path]),
   );
-  const removals = [...paths.values()].map((path) => ({ path, changes: undo(path) }));
-  const notes = removals
-    .filter(({ path, changes }) => path !== present && changes.length > 0)
-    .map(
-      ({ path }) =>
-        `${part}: the setup also wrote ${path}, which is not the file of ${variable} now`,
-    );
+  const removals: readonly FileRemoval[] = [...paths.values()].map((path) =>
+    path === present ? { path, changes: undo(path) } : { path, ...attempt(() => undo(path)) },
+  );
+  const unread = removals.filter(({ problem }) => problem !== undefined);
+  const unreadFiles = new Set(unread.map(({ path }) => realPath(path)));
+  const kept = noted.filter((path) => unreadFiles.has(realPath(path)));
   return {
     changes: [
       ...removals.flatMap(({ changes }) => changes),
-      ...noteChange(context, noteName(part), undefined),
+      ...noteChange(context, noteName(part), kept.length === 0 ? undefined : kept),
     ],
-    notes,
+    notes: [
+      ...removals
+        .filter(({ path, changes }) => path !== present && changes.length > 0)
+        .map(
+          ({ path }) =>
+            `${part}: the setup also wrote ${path}, which is not the file of ${variable} now`,
+        ),
+      ...unread.map(({ path, problem }) => `${part}: ${path} could not be looked at: ${problem}`),
+    ],
   };
 }
 
-function realPath(path: string): string {
+/** The changes that undo a setup in one file, or else the problem by which it cannot be read. */
+interface FileRemoval {
+  readonly path: string;
+  readonly changes: readonly Change[];
+  readonly problem?: string;
+}
+
+function attempt(undo: () => readonly Change[]): Omit<FileRemoval, 'path'> {
+  try {
+    return { changes: undo() };
+  } catch (error) {
+    if (!(error instanceof CliFailure)) throw error;
+    return { changes: [], problem: error.message };
+  }
+}
+
+/** Returns the path of a file after its symbolic links; the path itself if the file is missing. */
+export function realPath(path: string): string {
   try {
     return realpathSync(path);
   } catch {
