@@ -94,6 +94,19 @@ requires('script').describe('svc setup with the list of the server', () => {
     expect(file('.aws/config')).not.toContain('Engineer');
   });
 
+  it('takes the last role out of every file that a setup wrote, and records none of them', async () => {
+    const env = { AWS_CONFIG_FILE: join(home.path, 'own.ini') };
+    const setups = () => JSON.parse(file('.config/svc/config.json')).setup;
+    expect(await home.run(['setup', 'aws', '--yes'], { env })).toMatchObject({ status: 0 });
+    expect(await setup('aws')).toMatchObject({ status: 0 });
+    answer({ ...LIST, aws: [], changed_at: '2026-11-25T21:00:00.000Z' });
+    const other = { AWS_CONFIG_FILE: join(home.path, 'other.ini') };
+    const end = await home.run(['setup', 'aws', '--yes'], { env: other });
+    expect(end).toMatchObject({ status: 0, stderr: '' });
+    expect([file('own.ini'), file('.aws/config'), file('other.ini')]).toEqual(['', '', '']);
+    expect(Object.keys(setups() ?? {}).filter((name) => name.startsWith('aws'))).toEqual([]);
+  });
+
   it('leaves hosts out of one group or of the own patterns alone, and checks each host once', async () => {
     const groups = [
       { name: 'web', hosts: ['*.example.com', '!db.prod.example.com'], logins: ['deploy'] },

@@ -63,16 +63,17 @@ async function install({
       return { changes: [], notes: [`aws was left out: no role is known. Run: ${USAGE}`] };
     throw new CliFailure('svc setup aws needs a role.', `Run: ${USAGE}`, STATUS.usage);
   }
-  const isEmpty = Object.keys(after).length === 0;
-  const ofFile = isEmpty
-    ? blockRemoval(path, AWS_BLOCK)
-    : blockChange(path, profilesBlock(program, after));
+  // The server listed every role that the profiles had, and lists none of them any more.
+  if (Object.keys(after).length === 0) {
+    const files = profileRemovals(context, home);
+    return { ...files, changes: [...files.changes, ...noteChange(context, AWS_BLOCK, undefined)] };
+  }
   for (const name of Object.keys(after)) assertFree(path, name);
   return {
     changes: [
-      ...ofFile,
+      ...blockChange(path, profilesBlock(program, after)),
       ...fileNoteChange(context, file),
-      ...noteChange(context, AWS_BLOCK, isEmpty ? undefined : after),
+      ...noteChange(context, AWS_BLOCK, after),
     ],
     notes: [
       ...Object.keys(after).flatMap((name) => shadowNote(home, name)),
@@ -88,9 +89,7 @@ async function install({
 
 async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {
   const servers = new Set(Object.values(awsNote(context)).map(({ server }) => server));
-  const files = fileRemovals(context, configFile(home), (path) =>
-    blockRemoval(path, AWS_BLOCK, AWS_SECTIONS),
-  );
+  const files = profileRemovals(context, home);
   return {
     ...files,
     changes: [
@@ -99,6 +98,13 @@ async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {
       ...noteChange(context, AWS_BLOCK, undefined),
     ],
   };
+}
+
+/** Returns the changes that remove the profiles from every file into which the setup wrote them. */
+function profileRemovals(context: CommandContext, home: string): SetupPlan {
+  return fileRemovals(context, configFile(home), (path) =>
+    blockRemoval(path, AWS_BLOCK, AWS_SECTIONS),
+  );
 }
 
 /** Adds the profile that the options describe, or replaces the profile of the same name. */
