@@ -248,6 +248,23 @@ describe('a file that a variable of the tool names', () => {
     },
   );
 
+  it.each(['own', '.docker'])(
+    'docker: --remove leaves a file of the user, if it made another: %s',
+    async (ofUser) => {
+      const [, options] = TOOLS[2];
+      const env = { DOCKER_CONFIG: join(home.path, 'own') };
+      mkdirSync(join(home.path, ofUser));
+      writeFileSync(fileAt('docker', ofUser), '{}\n');
+      const setUp = ['setup', 'docker', ...options, '--yes'];
+      expect(await home.run(setUp, { env })).toMatchObject({ status: 0 });
+      expect(await home.run(setUp)).toMatchObject({ status: 0 });
+      await home.run(['setup', 'docker', '--remove', '--yes']);
+      expect(readFileSync(fileAt('docker', ofUser), 'utf8')).toBe('{}\n');
+      const made = ofUser === 'own' ? '.docker' : 'own';
+      expect(existsSync(join(home.path, made))).toBe(false);
+    },
+  );
+
   it('is changed once, also if the usual one is a link to it', async () => {
     const own = join(home.path, 'dotfiles');
     writeFileSync(own, '[default]\n');

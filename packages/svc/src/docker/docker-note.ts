@@ -20,8 +20,8 @@ export interface NotedRegistry {
 export interface DockerNote {
   /** The registries by their hosts. */
   readonly registries: Readonly<Record<string, NotedRegistry>>;
-  /** True if the setup made the configuration of Docker. */
-  readonly isNewFile?: true;
+  /** The paths of the configurations of Docker that the setup made. */
+  readonly newFiles?: readonly string[];
   /** The path of the script `docker-credential-svc`. */
   readonly script?: string;
 }

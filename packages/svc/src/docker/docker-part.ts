@@ -3,7 +3,7 @@ import { accountOf, ownRoles, type OwnRole } from '../aws/own-roles.js';
 import { assertRole } from '../aws/session/role-choices.js';
 import { domainOf } from '../aws/session/sts-endpoint.js';
 import { noteChange } from '../changes/setup-note.js';
-import { fileNoteChange, fileRemovals } from '../changes/tool-file.js';
+import { fileNoteChange, fileRemovals, realPath } from '../changes/tool-file.js';
 import type { SetupPart, SetupPlan, SetupRequest } from '../changes/setup-part.js';
 import { CliFailure, STATUS, usageFailure } from '../program/failure.js';
 import { dockerConfigFile, helpersChange, helpersIn } from './docker-config.js';
@@ -56,13 +56,13 @@ async function install(request: SetupRequest): Promise<SetupPlan> {
     const message = 'No role has a region, so no registry is known.';
     throw new CliFailure(message, `Run: ${USAGE}`, STATUS.usage);
   }
-  const isNewFile = before.isNewFile ?? (existsSync(path) ? undefined : true);
+  const newFiles = [...new Set([...(before.newFiles ?? []), ...(existsSync(path) ? [] : [path])])];
   const script = before.script ?? scriptPath(program, home);
-  const note = { registries, ...(isNewFile && { isNewFile }), script };
+  const note = { registries, ...(newFiles.length > 0 && { newFiles }), script };
   return {
     changes: [
       ...scriptChange(script, program),
-      ...helpersChange(path, hosts, isNewFile === true),
+      ...helpersChange(path, hosts, isIn(newFiles, path)),
       ...fileNoteChange(context, file),
       ...noteChange(context, DOCKER, note),
     ],
@@ -77,9 +77,9 @@ async function install(request: SetupRequest): Promise<SetupPlan> {
 }
 
 async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {
-  const { isNewFile, script } = dockerNote(context);
+  const { newFiles = [], script } = dockerNote(context);
   const files = fileRemovals(context, dockerConfigFile(home), (path) =>
-    helpersChange(path, [], isNewFile === true),
+    helpersChange(path, [], isIn(newFiles, path)),
   );
   return {
     ...files,
@@ -89,6 +89,11 @@ async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {
       ...noteChange(context, DOCKER, undefined),
     ],
   };
+}
+
+/** Returns true if one of the paths leads to the same file as another path. */
+function isIn(paths: readonly string[], other: string): boolean {
+  return paths.some((path) => realPath(path) === realPath(other));
 }
 
 /**
