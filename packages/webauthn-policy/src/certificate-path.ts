@@ -109,10 +109,29 @@ function findIntermediate(
   const issuer =
     namesakes.find((intermediate) => x509.verify(intermediate.x509.publicKey)) ?? namesakes[0];
   if (issuer) return issuer;
-  const name = x509.issuer.replaceAll(/[^\x20-\x7e]+/g, ', ').slice(0, 120);
+  const name = nameInError(x509.issuer);
   throw new Refusal(
     `This service does not have the certificate of the issuer "${name}", and so cannot tell who made this key. Ask the operator to add the vendor's intermediate certificate, or use a key of another batch.`,
   );
+}
+
+/** The longest name of an issuer in an error, in characters. */
+const LONGEST_NAME = 120;
+
+/**
+ * Matches the characters of a name that an error leaves out: control and format characters, single
+ * halves of surrogate pairs, and separators of lines. They are invisible, or change the direction
+ * of the text around them.
+ */
+const NOT_SHOWN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+
+/**
+ * Renders the name of an issuer on one line, cut to {@link LONGEST_NAME} characters. Node writes
+ * the attributes of a name on lines of their own.
+ */
+function nameInError(issuer: string): string {
+  const line = issuer.replaceAll('\n', ', ').replaceAll(NOT_SHOWN, '');
+  return Array.from(line).slice(0, LONGEST_NAME).join('');
 }
 
 /**

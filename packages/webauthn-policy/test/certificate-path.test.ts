@@ -240,17 +240,40 @@ describe('completeChain', () => {
     expect(complete(leaf, [namesake])).toEqual([leaf.der, namesake.der]);
   });
 
-  it('refuses a leaf whose issuer is not known, and names the issuer on one line', () => {
-    const subject: Name = [
-      ['O', 'VendörÄÖ'],
-      ['CN', `Unknown ${'x'.repeat(200)}`],
-    ];
+  const ofUnknown = (...subject: Name) => {
     const leaf = leafOf(authorityOf('', ROOT, { subject }));
-    const name = `O=Vend, r, CN=Unknown ${'x'.repeat(200)}`.slice(0, 120);
-    expect(() => complete(leaf, [authorityOf('Other')])).toThrow(
-      `the certificate of the issuer "${name}", and so cannot tell who made this key.`,
-    );
+    return () => complete(leaf, [authorityOf('Other')]);
+  };
+  const unknown = (name: string) =>
+    `the certificate of the issuer "${name}", and so cannot tell who made this key.`;
+
+  it('refuses a leaf whose issuer is not known, and names the issuer on one line', () => {
+    const refused = ofUnknown(['O', 'VendörÄÖ 鍵'], ['CN', 'Unknown']);
+    expect(refused).toThrow(unknown('O=VendörÄÖ 鍵, CN=Unknown'));
   });
+
+  it('cuts a long name of an unknown issuer behind a whole character', () => {
+    const refused = ofUnknown(['CN', `${'x'.repeat(116)}🔑🔑`]);
+    expect(refused).toThrow(unknown(`CN=${'x'.repeat(116)}🔑`));
+  });
+
+  it.each([
+    ['a change of direction', '\u202e'],
+    ['an isolate', '\u2066'],
+    ['a character of no width', '\u200b'],
+    ['a separator of lines', '\u2028'],
+    ['a separator of paragraphs', '\u2029'],
+    ['an invisible tag', '\u{e0041}'],
+  ])('leaves %s out of the name of an unknown issuer', (_, hidden) => {
+    expect(ofUnknown(['CN', `Un${hidden}known`])).toThrow(unknown('CN=Unknown'));
+  });
+
+  it.each(['\n', '\r', '\u001b', '\u0085'])(
+    'shows no control character of an unknown issuer: %j',
+    (control) => {
+      expect(ofUnknown(['CN', `Un${control}known`])).toThrow(/"CN=Un(?:\\[0-9A-F]{2})*known"/);
+    },
+  );
 
   it('ends after so many authorities that the path is refused', () => {
     const known = authorities(8);
