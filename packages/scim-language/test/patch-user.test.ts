@@ -684,6 +684,29 @@ describe('groups', () => {
     expect(refusedOfGroup(remove(nameless))).toBe('invalidValue');
   });
 
+  it.each([7, [[]], {}, { value: 7 }, 'x'.repeat(600), '\ud800', { value: ['a', 'b'] }])(
+    'remove of a long list of members that cannot be read makes a few errors only: %j',
+    (unreadable) => {
+      const value = [...Array.from({ length: 2_000 }, () => unreadable), { value: 'a' }];
+      const operations = readOperations(body({ op: 'remove', path: 'members', value }));
+      const parent = Object.getPrototypeOf(ScimError) as ErrorConstructor;
+      let made = 0;
+      const Counted = class extends Error {
+        constructor(message?: string, options?: ErrorOptions) {
+          super(message, options);
+          made += 1;
+        }
+      };
+      Object.setPrototypeOf(ScimError, Counted);
+      try {
+        expect(patchGroup(operations).members).toEqual([{ kind: 'remove', ids: ['a'] }]);
+      } finally {
+        Object.setPrototypeOf(ScimError, parent);
+      }
+      expect(made).toBeLessThan(3);
+    },
+  );
+
   it.each([
     { op: 'add', path: 'members', value: [{ $ref: 'https://example.com/Users/a' }] },
     { op: 'add', path: 'members', value: [5] },

@@ -1,7 +1,14 @@
-import { ScimError } from '../errors/scim-error.js';
+import type { ScimError } from '../errors/scim-error.js';
 import { GROUP_ATTRIBUTES } from '../schema/attributes/user-and-group-attributes.js';
 import { asciiLowerCase } from '../text/ascii.js';
-import { invalidValue, isEmpty, isObject, readParts } from '../schema/attribute-value.js';
+import {
+  invalidValue,
+  isEmpty,
+  isFault,
+  isObject,
+  partsOrFault,
+  type ValueFault,
+} from '../schema/attribute-value.js';
 
 const MEMBERS = GROUP_ATTRIBUTES.find(({ name }) => name === 'members');
 const MAX_ID = 512;
@@ -13,7 +20,11 @@ const MAX_ID = 512;
  *   skipped, because a skipped member would lose or keep access without notice.
  */
 export function memberIds(raw: unknown): string[] {
-  const members = elementsOf(raw).map(namedMember);
+  const members = elementsOf(raw).map((each) => {
+    const member = namedMember(each);
+    if (isFault(member)) throw member();
+    return member;
+  });
   if (members.some(({ isGroup }) => isGroup)) {
     throw invalidValue('members', 'are users: a group cannot be in a group');
   }
@@ -32,17 +43,9 @@ export interface RemovedIds {
  * So must they beside a member that cannot be read.
  */
 export function removedIds(raw: unknown): RemovedIds {
-  const faults: ScimError[] = [];
-  const members = elementsOf(raw).flatMap((each) => {
-    try {
-      return namedMember(each);
-    } catch (error) {
-      if (!(error instanceof ScimError)) throw error;
-      faults.push(error);
-      return [];
-    }
-  });
-  return { ids: idsOf(members.filter(({ isGroup }) => !isGroup)), fault: faults[0] };
+  const read = elementsOf(raw).map(namedMember);
+  const members = read.filter((each): each is NamedMember => !isFault(each));
+  return { ids: idsOf(members.filter(({ isGroup }) => !isGroup)), fault: read.find(isFault)?.() };
 }
 
 /** An element of a list of members: an id, and whether the client calls it that of a group. */
@@ -60,21 +63,25 @@ const idsOf = (members: readonly NamedMember[]): string[] => [
   ...new Set(members.map(({ id }) => id)),
 ];
 
-function namedMember(raw: unknown): NamedMember {
+function namedMember(raw: unknown): NamedMember | ValueFault {
   // A number is no id, although a number is accepted for other texts.
   const isNumbered =
     isObject(raw) &&
     Object.entries(raw).some(
       ([name, part]) => asciiLowerCase(name) === 'value' && typeof part === 'number',
     );
-  const parts = MEMBERS && !Array.isArray(raw) && !isNumbered ? readParts(MEMBERS, raw) : [];
+  const parts = MEMBERS && !Array.isArray(raw) && !isNumbered ? partsOrFault(MEMBERS, raw) : [];
+  if (isFault(parts)) return parts;
   const [id, type] = ['value', 'type'].map(
     (wanted) => parts.find(([{ name }]) => name === wanted)?.[1],
   );
-  if (typeof id !== 'string') throw invalidValue('members', 'must be a list of {"value": id}');
-  if (id.length > MAX_ID) throw invalidValue('members', 'has an id that is too long');
+  if (typeof id !== 'string') return NO_ID;
+  if (id.length > MAX_ID) return TOO_LONG;
   return { id, isGroup: typeof type === 'string' && asciiLowerCase(type) === 'group' };
 }
+
+const NO_ID: ValueFault = () => invalidValue('members', 'must be a list of {"value": id}');
+const TOO_LONG: ValueFault = () => invalidValue('members', 'has an id that is too long');
 
 /**
  * Returns the list of members in the value of an operation with the path `members`. Some clients

@@ -59,25 +59,47 @@ export class TooLarge extends ScimError {
 }
 
 /**
+ * Makes the error for a value that cannot be read. The readers return this function in place of the
+ * error, because an error records the stack, which is slow for each of thousands of elements.
+ */
+export type ValueFault = () => ScimError;
+
+/** Returns true if a reader returned a fault, and not a value. */
+export function isFault(read: unknown): read is ValueFault {
+  return typeof read === 'function';
+}
+
+const faultAt =
+  (path: string, problem: string): ValueFault =>
+  () =>
+    invalidValue(path, problem);
+
+/**
  * Reads a value of an attribute without sub-attributes. Some clients send `"True"` for a boolean,
  * or a number for a text. Both are converted; nothing else is.
  * @returns undefined for an empty value
  * @throws ScimError `invalidValue` for a value of another type, or one that is too long
  */
 export function readSimple(of: Attribute, raw: unknown, path = of.name): SimpleValue | undefined {
+  const value = simpleOrFault(of, raw, path);
+  if (isFault(value)) throw value();
+  return value;
+}
+
+function simpleOrFault(
+  of: Attribute,
+  raw: unknown,
+  path: string,
+): SimpleValue | undefined | ValueFault {
   if (isEmpty(raw)) return undefined;
-  if (of.type === 'boolean') {
-    const value = booleanOf(raw);
-    if (value === undefined) throw invalidValue(path, 'must be true or false');
-    return value;
-  }
+  if (of.type === 'boolean') return booleanOf(raw) ?? faultAt(path, 'must be true or false');
   const text = of.type === 'string' ? (textOfNumber(raw) ?? raw) : raw;
-  if (typeof text !== 'string') throw invalidValue(path, 'must be a string');
+  if (typeof text !== 'string') return faultAt(path, 'must be a string');
   if (text.length > MAX_TEXT) {
-    throw new TooLarge(path, `must not be longer than ${MAX_TEXT} characters`);
+    return () => new TooLarge(path, `must not be longer than ${MAX_TEXT} characters`);
   }
-  if (!isStorable(text)) throw invalidValue(path, 'contains a character that cannot be stored');
-  if (of.type === 'binary' && !isBase64(text)) throw invalidValue(path, 'must be base64');
+  if (!isStorable(text)) return faultAt(path, 'contains a character that cannot be stored');
+  if (of.type === 'binary' && !isBase64(text)) return faultAt(path, 'must be base64');
   return text;
 }
 
@@ -109,20 +131,31 @@ export type Part = readonly [sub: Attribute, value: SimpleValue | undefined];
  * @throws ScimError `invalidValue` for several elements, and for a value that does not fit
  */
 export function readParts(of: Attribute, raw: unknown): Part[] {
+  const parts = partsOrFault(of, raw);
+  if (isFault(parts)) throw parts();
+  return parts;
+}
+
+/** Does the same as {@link readParts}, but returns a fault where that function throws an error. */
+export function partsOrFault(of: Attribute, raw: unknown): Part[] | ValueFault {
   if (isEmpty(raw)) return [];
   if (Array.isArray(raw)) {
-    if (raw.length > 1 || Array.isArray(raw[0]))
-      throw invalidValue(of.name, 'must have one value only');
-    return readParts(of, raw[0]);
+    if (raw.length > 1 || Array.isArray(raw[0])) {
+      return faultAt(of.name, 'must have one value only');
+    }
+    return partsOrFault(of, raw[0]);
   }
-  if (typeof raw === 'string' && subAttribute(of, 'value')) return readParts(of, { value: raw });
-  if (!isObject(raw)) throw invalidValue(of.name, 'must be an object');
+  if (typeof raw === 'string' && subAttribute(of, 'value')) return partsOrFault(of, { value: raw });
+  if (!isObject(raw)) return faultAt(of.name, 'must be an object');
   const parts = new Map<Attribute, SimpleValue | undefined>();
   for (const [key, part] of Object.entries(raw)) {
     const sub = subAttribute(of, key);
     if (!sub || sub.mutability === 'readOnly') continue;
-    if (parts.has(sub)) throw invalidValue(`${of.name}.${sub.name}`, 'occurs twice');
-    parts.set(sub, readSimple(sub, part, `${of.name}.${sub.name}`));
+    const path = `${of.name}.${sub.name}`;
+    if (parts.has(sub)) return faultAt(path, 'occurs twice');
+    const value = simpleOrFault(sub, part, path);
+    if (isFault(value)) return value;
+    parts.set(sub, value);
   }
   return [...parts];
 }
