@@ -44,6 +44,7 @@ describe('CORS with an origin in SVC_CORS_ORIGINS', () => {
           'x-ratelimit-remaining',
           'dpop-nonce',
           'www-authenticate',
+          'link',
         ]),
       );
     }

@@ -31,6 +31,7 @@ const REQUEST_HEADERS = [
 const RESPONSE_HEADERS = [
   'DPoP-Nonce',
   'ETag',
+  'Link',
   'Location',
   'Retry-After',
   'WWW-Authenticate',
