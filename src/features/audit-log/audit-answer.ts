@@ -89,7 +89,7 @@ async function answerFeed(
     const { events, next } = await auditEvents.feed(reader, query);
     return { events: events.map(feedJson), next };
   }
-  const { batches, next } = await auditEvents.feedLines(reader, query);
+  const { batches, next } = await auditEvents.feedLines(reader, query, closed(response));
   if (next !== undefined) response.links({ next: withAfter(request, next) });
   const render = format === 'ocsf' ? feedOcsf : feedJson;
   return fileOf('ndjson', FILE, linesOf(batches, render));
@@ -97,6 +97,15 @@ async function answerFeed(
 
 async function* sealedLines(parts: AsyncIterable<readonly string[]>): AsyncGenerator<string> {
   for await (const lines of parts) yield lines.map((line) => `${line}\n`).join('');
+}
+
+/** Returns a signal that is aborted if the connection of a response is closed. */
+function closed(response: Response): AbortSignal {
+  const closing = new AbortController();
+  response.once('close', () => {
+    closing.abort();
+  });
+  return closing.signal;
 }
 
 /** Returns the path and the query of a request, with another cursor. */

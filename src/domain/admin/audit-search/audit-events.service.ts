@@ -248,16 +248,18 @@ export class AuditEvents {
    * for the time that a response may take. Each batch is read after the client has taken the
    * previous one, and the first wanted event is found before the function returns.
    *
+   * @param signal ends the reading, because the client has closed the connection
    * @throws DomainError admin_required, feed_restarted
    */
   async feedLines(
     reader: Reader,
     { after, limit = Number.POSITIVE_INFINITY, types }: FeedQuery,
+    signal?: AbortSignal,
   ): Promise<FeedLines> {
     const start = await this.#placeOf(reader, after);
-    const read = (place: FeedPlace, most: number, patience?: number) =>
+    const read = (place: FeedPlace, most: number, patience: number) =>
       this.#feedAfter(reader, place, most, patience);
-    return readFeedLines(this.clock, read, { start, limit, types });
+    return readFeedLines(this.clock, read, { start, limit, types, signal });
   }
 
   /**

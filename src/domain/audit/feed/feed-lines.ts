@@ -1,5 +1,8 @@
 import type { Clock } from '#platform/clock/clock.js';
-import { PATIENCE_DURING_RESPONSE } from '#platform/database/tenants/tenant-work.js';
+import { isOutage } from '#platform/database/statements/faults.js';
+import { PATIENCE, PATIENCE_DURING_RESPONSE } from '#platform/database/tenants/tenant-work.js';
+import type { ErrorCode } from '#platform/errors/catalogue.js';
+import { DomainError } from '#platform/errors/domain-error.js';
 import type { FeedPlace, FeedRow } from './audit-feed.repository.js';
 import { writeFeedCursor } from './feed-cursor.js';
 
@@ -18,9 +21,9 @@ export const READ_TIME = 20_000;
 
 /**
  * Reads the events of the feed after a position, and waits at most `patience` milliseconds for a
- * connection, if set.
+ * connection.
  */
-type ReadFeed = (after: FeedPlace, limit: number, patience?: number) => Promise<readonly FeedRow[]>;
+type ReadFeed = (after: FeedPlace, limit: number, patience: number) => Promise<readonly FeedRow[]>;
 
 /** The part of the feed that a response with one event on each line has. */
 export interface FeedLinesQuery {
@@ -29,6 +32,8 @@ export interface FeedLinesQuery {
   readonly limit: number;
   /** The types of the events to return; undefined for all. */
   readonly types: readonly string[] | undefined;
+  /** Ends the reading, because the client has closed the connection. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** The events for the lines of a response, in batches that are read one after another. */
@@ -50,9 +55,14 @@ export function ofTypes(
 }
 
 /**
- * Reads the feed for a response with one event on each line: up to its present end, for at most
- * {@link READ_TIME} milliseconds. The first wanted event is found before the function returns, so
- * that a response without a line can name the position to which the feed was read.
+ * Reads the feed for a response with one event on each line, up to its present end. After {@link
+ * READ_TIME} milliseconds it begins no further batch. The first wanted event is found before the
+ * function returns, so that a response without a line can name the position to which the feed was
+ * read.
+ *
+ * If a later batch of that search fails because the service is busy, the search ends at the
+ * position it has reached. An error would have no position, so that the reader would begin again at
+ * the same place.
  */
 export async function readFeedLines(
   clock: Clock,
@@ -60,13 +70,35 @@ export async function readFeedLines(
   query: FeedLinesQuery,
 ): Promise<FeedLines> {
   const batches = new FeedBatches(clock, read, query);
-  let batch = await batches.next();
-  while (ofTypes(batch, query.types).length === 0) {
-    if (batches.isEnd) return { batches: none(), next: writeFeedCursor(batches.place) };
-    batch = await batches.next();
+  let batch: readonly FeedRow[] | undefined = await batches.next(PATIENCE);
+  while (batch && ofTypes(batch, query.types).length === 0) {
+    batch = batches.isEnd ? undefined : await nextUnlessBusy(batches);
   }
-  return { batches: wanted(batch, batches, query.types), next: undefined };
+  return batch
+    ? { batches: wanted(batch, batches, query.types), next: undefined }
+    : { batches: none(), next: writeFeedCursor(batches.place) };
 }
+
+/** Reads the next batch. Returns undefined if the service is too busy now. */
+async function nextUnlessBusy(batches: FeedBatches): Promise<readonly FeedRow[] | undefined> {
+  try {
+    return await batches.next(PATIENCE);
+  } catch (error) {
+    if (!isPassing(error)) throw error;
+    return undefined;
+  }
+}
+
+/** Returns true for a fault after which the same read may succeed later. */
+function isPassing(error: unknown): boolean {
+  return error instanceof DomainError ? PASSING.has(error.code) : isOutage(error);
+}
+
+const PASSING: ReadonlySet<string> = new Set<ErrorCode>([
+  'rate_limited',
+  'unavailable',
+  'too_many',
+]);
 
 async function* wanted(
   first: readonly FeedRow[],
@@ -74,7 +106,23 @@ async function* wanted(
   types: FeedLinesQuery['types'],
 ): AsyncGenerator<readonly FeedRow[]> {
   yield ofTypes(first, types);
-  while (!batches.isEnd) yield ofTypes(await batches.next(PATIENCE_DURING_RESPONSE), types);
+  while (!batches.isEnd) {
+    const batch = await nextInTime(batches);
+    yield ofTypes(batch, types);
+  }
+}
+
+/**
+ * Reads the next batch of a response that has begun. If the time of the response ended while the
+ * batch waited, the batch is empty, so that the response ends behind a whole line.
+ */
+async function nextInTime(batches: FeedBatches): Promise<readonly FeedRow[]> {
+  try {
+    return await batches.next(PATIENCE_DURING_RESPONSE);
+  } catch (error) {
+    if (!batches.isEnd || !isPassing(error)) throw error;
+    return [];
+  }
 }
 
 async function* none(): AsyncGenerator<readonly FeedRow[]> {
@@ -87,25 +135,37 @@ class FeedBatches {
   #left: number;
   #isLast = false;
   readonly #ends: number;
+  readonly #signal: AbortSignal | undefined;
 
   constructor(
     private readonly clock: Clock,
     private readonly read: ReadFeed,
-    { start, limit }: FeedLinesQuery,
+    { start, limit, signal }: FeedLinesQuery,
   ) {
     this.place = start;
     this.#left = limit;
+    this.#signal = signal;
     this.#ends = clock.monotonic() + READ_TIME;
   }
 
   /** Returns true if the response has no further batch. */
   get isEnd(): boolean {
-    return this.#isLast || this.#left <= 0 || this.clock.monotonic() >= this.#ends;
+    const isCancelled = this.#signal?.aborted === true;
+    return this.#isLast || this.#left <= 0 || isCancelled || this.#timeLeft <= 0;
   }
 
-  /** Reads the next batch, which is empty at the end of the feed. */
-  async next(patience?: number): Promise<readonly FeedRow[]> {
-    const batch = await this.read(this.place, Math.min(BATCH, this.#left), patience);
+  get #timeLeft(): number {
+    return this.#ends - this.clock.monotonic();
+  }
+
+  /**
+   * Reads the next batch, which is empty at the end of the feed. It waits for a connection at most
+   * `patience` milliseconds, and not longer than the time of the response lasts.
+   */
+  async next(patience: number): Promise<readonly FeedRow[]> {
+    // A timer of Node may end up to one millisecond early.
+    const wait = Math.min(patience, Math.ceil(this.#timeLeft) + 1);
+    const batch = await this.read(this.place, Math.min(BATCH, this.#left), wait);
     this.place = batch.at(-1)?.feedPlace ?? this.place;
     this.#left -= batch.length;
     this.#isLast = batch.length < BATCH;

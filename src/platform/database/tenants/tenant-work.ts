@@ -5,7 +5,7 @@ import { TenantShares } from './tenant-shares.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /** The longest wait of a piece of work for a free connection, in milliseconds. */
-const PATIENCE = 10_000;
+export const PATIENCE = 10_000;
 
 /**
  * The longest wait for the next part of a response that has begun, in milliseconds. It equals the
