@@ -214,6 +214,73 @@ describe('the sealer', () => {
     const leaves = (await seal.export(DEPLOYMENT)).filter((line) => line.includes(org));
     expect(leaves.at(-1)).toContain('\\n4\\n');
   });
+
+  it.each(['9007199254740993', '9223372036854775807', '-1'])(
+    'signs the other trees beside a tree of the impossible size %s',
+    async (size) => {
+      const { org } = await seal.organization(1);
+      const { org: broken } = await seal.organization(1);
+      for (const tree of [DEPLOYMENT, broken]) {
+        const [{ size: before } = { size: '' }] = await rows<{ size: string }>(
+          dataSource,
+          'SELECT size FROM audit_trees WHERE tree = $1',
+          [tree],
+        );
+        const resize = (to: string) =>
+          dataSource.query('UPDATE audit_trees SET size = $1 WHERE tree = $2', [to, tree]);
+        await resize(size);
+        for (const each of [org, broken]) await writeEvent(dataSource, each);
+        await expect(seal.seal()).rejects.toThrow(`tree ${tree} is damaged: its size`);
+        expect(await count(dataSource, 'audit_checkpoints WHERE published_at IS NULL')).toBe(0);
+        await resize(before);
+      }
+      await seal.seal();
+      await expectWhole(org, 3);
+      await expectWhole(broken, 3);
+    },
+  );
+
+  /** Seals while a trigger runs `body` at each change of a column of a tree. */
+  const sealWith = async (body: string, tree: string, column: string) => {
+    await dataSource.query(
+      `CREATE FUNCTION of_test() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${body}; END $$;
+       CREATE TRIGGER of_test BEFORE UPDATE ON audit_trees FOR EACH ROW
+       WHEN (NEW.tree = '${tree}' AND NEW.${column} <> OLD.${column}) EXECUTE FUNCTION of_test()`,
+    );
+    try {
+      await seal.seal();
+    } finally {
+      await dataSource.query('DROP FUNCTION of_test CASCADE');
+    }
+  };
+
+  it('signs the other trees if the tree of the deployment cannot be written', async () => {
+    const { org } = await seal.organization(1);
+    await writeEvent(dataSource, org);
+    await expect(sealWith('RETURN NULL', DEPLOYMENT, 'size')).rejects.toThrow(
+      `tree ${DEPLOYMENT} is damaged`,
+    );
+    await expectWhole(org, 2);
+  });
+
+  it.each(['size', 'signed_size'])(
+    'seals the other trees if one loses every race for its %s, and this one later',
+    async (column) => {
+      const { org } = await seal.organization(1);
+      const { org: late } = await seal.organization(1);
+      for (const each of [org, late]) await writeEvent(dataSource, each);
+      const lostRace = "RAISE EXCEPTION 'a lost race' USING ERRCODE = '40001'";
+      await expect(sealWith(lostRace, late, column)).rejects.toThrow(
+        `tree ${late} is sealed later: a lost race`,
+      );
+      expect(await count(dataSource, 'audit_checkpoints WHERE published_at IS NULL')).toBe(0);
+      await expectWhole(org, 2);
+      await seal.seal();
+      await expectWhole(late, 2);
+      const leaves = (await seal.export(DEPLOYMENT)).filter((line) => line.includes(late));
+      expect(leaves).toHaveLength(2);
+    },
+  );
 });
 
 describe('a key in KMS', () => {

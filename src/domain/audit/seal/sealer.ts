@@ -22,7 +22,7 @@ import {
 } from './checkpoints.repository.js';
 import { checkpointEntry, ENTRY_BYTES } from './leaf-entry.js';
 import { listUnsealed, readEntries } from './sealed-rows.repository.js';
-import { append, holdEpoch, openTree } from './trees.repository.js';
+import { append, checkSize, DamagedTree, holdEpoch, openTree } from './trees.repository.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /** Milliseconds between two rounds of sealing. */
@@ -50,7 +50,7 @@ const LIMITS = { batch: 2_048, round: 500_000, signatures: 20, published: 1_000 
  * the next round goes on after the last committed step. Two rounds at the same time make no second
  * tree, because each transaction locks its tree. A tree whose rows are damaged does not stop the
  * others. If it is the tree of the deployment, that tree lacks the checkpoints which organizations
- * get meanwhile.
+ * get meanwhile. If a transaction lost every race with others, the next round seals its tree.
  */
 export class AuditSealer {
   readonly #log = new Logger('audit');
@@ -90,20 +90,23 @@ export class AuditSealer {
   /**
    * Seals the new events, signs the trees that have grown, and publishes the checkpoints.
    *
-   * @throws Error with the first damaged tree, after all other trees were sealed
+   * @throws Error with the first damaged tree, or else with the first tree that lost a race, after
+   *   all other trees were sealed
    */
   async seal(): Promise<void> {
-    const round: Round = { damaged: new Map(), hasLeaves: true };
-    const { damaged } = round;
+    const round: Round = { damaged: new Map(), late: new Map(), hasLeaves: true };
     let left: number = LIMITS.round;
     for (const tree of [...(await listUnsealed(this.dataSource.manager)), DEPLOYMENT]) {
-      left -= (await orDamaged(damaged, tree, () => this.#sealRows(tree, left))) ?? 0;
+      left -= (await unlessFaulty(round, tree, () => this.#sealRows(tree, left))) ?? 0;
     }
     await this.#sign('organizations', round);
     await this.#sign('deployment', round);
     await this.#publish();
-    for (const [tree, error] of damaged) {
+    for (const [tree, error] of round.damaged) {
       throw new Error(`tree ${tree} is damaged: ${reasonOf(error)}`, { cause: error });
+    }
+    for (const [tree, error] of round.late) {
+      throw new Error(`tree ${tree} is sealed later: ${reasonOf(error)}`, { cause: error });
     }
   }
 
@@ -147,17 +150,20 @@ export class AuditSealer {
     const grown = await listGrown(this.dataSource.manager, which);
     for (let from = 0; from < grown.length; from += LIMITS.signatures) {
       const some = grown.slice(from, from + LIMITS.signatures);
-      const signed = await Promise.all(some.map((tree) => this.#checkpoint(tree)));
+      const made = await Promise.all(
+        some.map((one) => unlessFaulty(round, one.tree, () => this.#checkpoint(one))),
+      );
+      const signed = made.filter((one) => one !== undefined);
       await this.#record(signed, round);
     }
   }
 
-  /** Stores checkpoints together, and each one alone if a damaged tree is among them. */
+  /** Stores checkpoints together, and each one alone if one of them cannot be stored. */
   async #record(signed: readonly SignedTree[], round: Round): Promise<void> {
     try {
       await this.#store(signed, round.hasLeaves);
     } catch (error) {
-      if (!isOfRows(error)) throw error;
+      if (!isOfTree(error)) throw error;
       for (const one of signed) await this.#recordAlone(one, round);
     }
   }
@@ -171,9 +177,9 @@ export class AuditSealer {
     const { tree } = signed.grown;
     const leafFault = await faultOf(() => this.#store([signed], round.hasLeaves));
     if (leafFault === undefined) return;
-    const fault =
-      tree === DEPLOYMENT ? leafFault : await faultOf(() => this.#store([signed], false));
-    round.damaged.set(fault === undefined ? DEPLOYMENT : tree, fault ?? leafFault);
+    const isFinal = tree === DEPLOYMENT || isLostRace(leafFault);
+    const fault = isFinal ? leafFault : await faultOf(() => this.#store([signed], false));
+    noteFault(round, fault === undefined ? DEPLOYMENT : tree, fault ?? leafFault);
     if (fault === undefined) round.hasLeaves = false;
   }
 
@@ -183,6 +189,7 @@ export class AuditSealer {
 
   async #checkpoint(grown: GrownTree): Promise<SignedTree> {
     const { tree, epoch, range, signedAt } = grown;
+    checkSize(range);
     const at = new Date(Math.max(this.clock.milliseconds(), signedAt?.getTime() ?? 0));
     const head = { tree, epoch, size: range.size, root: range.root(), at };
     return { grown, at, note: await signCheckpoint(this.key, head) };
@@ -220,44 +227,49 @@ interface SignedTree {
 interface Round {
   /** The faults of the damaged trees. */
   readonly damaged: Map<string, unknown>;
+  /** The faults of the trees whose transactions lost a race. The next round seals these trees. */
+  readonly late: Map<string, unknown>;
   /** False after the tree of the deployment did not take a checkpoint as a leaf. */
   hasLeaves: boolean;
 }
 
 /**
- * Returns true if PostgreSQL refused a statement because of the rows that it found. Returns false
- * if the database cannot be reached, or if the transaction lost a race, because both concern every
- * tree.
+ * Returns true if a fault concerns one tree: its rows are damaged, or a transaction on it lost a
+ * race. Returns false if the database cannot be used, because that concerns every tree.
  */
-function isOfRows(error: unknown): boolean {
-  return sqlStateOf(error) !== undefined && !isOutage(error) && !isLostRace(error);
+function isOfTree(error: unknown): boolean {
+  if (error instanceof DamagedTree || isLostRace(error)) return true;
+  return sqlStateOf(error) !== undefined && !isOutage(error);
 }
 
-/** Does some work. Returns the fault if it found damaged rows; undefined if it was done. */
+/** Does some work. Returns the fault if it concerns one tree; undefined if the work was done. */
 async function faultOf(work: () => Promise<void>): Promise<unknown> {
   try {
     await work();
     return undefined;
   } catch (error) {
-    if (!isOfRows(error)) throw error;
+    if (!isOfTree(error)) throw error;
     return error;
   }
 }
 
+function noteFault({ damaged, late }: Round, tree: string, error: unknown): void {
+  (isLostRace(error) ? late : damaged).set(tree, error);
+}
+
 /**
- * Does the work of one tree. If the rows of the tree are damaged, the error is put into `damaged`
- * and not thrown.
+ * Does the work of one tree. A fault that concerns this tree is noted in the round and not thrown.
  */
-async function orDamaged<Result>(
-  damaged: Map<string, unknown>,
+async function unlessFaulty<Result>(
+  round: Round,
   tree: string,
   work: () => Promise<Result>,
 ): Promise<Result | undefined> {
   try {
     return await work();
   } catch (error) {
-    if (!isOfRows(error)) throw error;
-    damaged.set(tree, error);
+    if (!isOfTree(error)) throw error;
+    noteFault(round, tree, error);
     return undefined;
   }
 }

@@ -28,6 +28,11 @@ export interface OpenTree {
   readonly last: FeedPlace;
 }
 
+/** The error for a row of `audit_trees` that the service did not write like this. */
+export class DamagedTree extends Error {
+  override readonly name = 'DamagedTree';
+}
+
 /**
  * Returns the present epoch of the feed, and keeps it from ending before the end of the
  * transaction. Returns undefined if the database server is not confirmed after its start.
@@ -45,6 +50,7 @@ export async function holdEpoch(tx: EntityManager): Promise<string | undefined> 
  * names that checkpoint.
  *
  * @param published the last checkpoint that was published, if the database has lost it
+ * @throws DamagedTree if the size of the tree is no number of leaves
  */
 export async function openTree(
   tx: EntityManager,
@@ -92,7 +98,19 @@ async function lockTree(
     WHERE tree = ${tree} AND epoch = ${epoch} FOR UPDATE`;
   if (!row) return undefined;
   const last = { epoch: row.last_epoch, xid: row.last_xid, id: row.last_id };
-  return { tree, epoch, range: new MerkleRange(Number(row.size), row.range), last };
+  const range = new MerkleRange(Number(row.size), row.range);
+  checkSize(range);
+  return { tree, epoch, range, last };
+}
+
+/**
+ * Checks that the size of a tree is a number of leaves. JavaScript represents a larger one by
+ * another number.
+ *
+ * @throws DamagedTree
+ */
+export function checkSize({ size }: MerkleRange): void {
+  if (!Number.isSafeInteger(size) || size < 0) throw new DamagedTree('its size is not possible');
 }
 
 /**
@@ -101,7 +119,7 @@ async function lockTree(
  * @param entries the entries of the leaves, one after another
  * @param last the position in the feed of the last event among the leaves. Leaves that are
  *   checkpoints have no such position, so by default the one of the tree stays
- * @throws Error if the tree has grown meanwhile
+ * @throws DamagedTree if the row of the tree does not have the size of the open tree
  */
 export async function append(
   tx: EntityManager,
@@ -133,7 +151,7 @@ export async function append(
       FROM grown g, unnest(${nodes.map(({ level }) => level)}::smallint[], ${nodes.map(({ n }) => n)}::bigint[],
         ${nodes.map((node) => byteaText(node.hash))}::bytea[]) n (level, n, hash)
     ) SELECT count(*)::int AS n FROM grown`;
-  if (row?.n !== 1) throw new Error('the tree of the audit log has grown meanwhile');
+  if (row?.n !== 1) throw new DamagedTree('the tree of the audit log has grown meanwhile');
   return { tree, epoch, range, last };
 }
 
