@@ -138,7 +138,7 @@ const CLUSTER: RowBehind = {
   alias: fragment`t`,
   selected: { id: fragment`t.id` },
   from: fragment`oauth_clients t`,
-  where: fragment`t.id = k.application_id AND t.org_id = a.org_id AND t.kind = 'kubernetes'`,
+  where: fragment`t.id = k.application_id AND (t.org_id = a.org_id) IS TRUE AND t.kind = 'kubernetes'`,
   lock: fragment`FOR KEY SHARE OF t`,
   columns: fragment`t.id AS cluster_id`,
   isGone: fragment`t.id IS NULL`,
@@ -169,7 +169,7 @@ const INSTALLATION: RowBehind = {
   alias: fragment`b`,
   selected: { id: fragment`b.id` },
   from: fragment`github_installations b`,
-  where: fragment`b.id = k.installation_id AND b.org_id = a.org_id AND b.suspended_at IS NULL`,
+  where: fragment`b.id = k.installation_id AND (b.org_id = a.org_id) IS TRUE AND b.suspended_at IS NULL`,
   lock: fragment`FOR SHARE OF b`,
   columns: fragment`b.id IS NOT NULL AS is_installed`,
   isGone: fragment`false`,
@@ -209,7 +209,7 @@ function sessionBehind(
       ...(reach && { touches: fragment`s.touches` }),
     },
     from: fragment`sessions s`,
-    where: fragment`s.id = ${id} AND s.user_id = a.id AND ${where} AND s.expires_at > now()`,
+    where: fragment`s.id = ${id} AND (s.user_id = a.id) IS TRUE AND ${where} AND s.expires_at > now()`,
     lock: fragment`FOR SHARE OF s`,
     columns: fragment`s.expires_at AS session_ends, s.authenticator_id AS session_key`,
     isGone: fragment`s.id IS NULL`,
@@ -228,7 +228,7 @@ function grantBehind(isParent: boolean): RowBehind {
     alias: fragment`g`,
     selected: { id: fragment`g.id`, expires_at: fragment`g.expires_at` },
     from: fragment`oauth_grants g`,
-    where: fragment`g.id = k.grant_id AND g.user_id = a.id AND g.session_id = s.id ${isParent ? fragment`AND g.expires_at > now()` : NOTHING}`,
+    where: fragment`g.id = k.grant_id AND (g.user_id = a.id AND g.session_id = s.id) IS TRUE ${isParent ? fragment`AND g.expires_at > now()` : NOTHING}`,
     lock: isParent ? fragment`FOR SHARE OF g` : fragment`FOR KEY SHARE OF g`,
     columns: fragment`g.expires_at AS grant_ends`,
     isGone: isParent ? fragment`(k.grant_id IS NOT NULL AND g.id IS NULL)` : fragment`g.id IS NULL`,
@@ -243,6 +243,10 @@ function grantBehind(isParent: boolean): RowBehind {
  * Each subquery also reads a column of the row before it, so that PostgreSQL locks the rows of a
  * request in this order. Only the statement of a single request waits for locks, so that batches
  * never wait for each other in a circle.
+ *
+ * A row is found by its own id. A comparison with the row before it is written with `IS TRUE`, for
+ * which PostgreSQL uses no index. Otherwise it could find a session by the index of users, and read
+ * thousands of sessions of one user.
  */
 export function lockInOrder(rows: readonly LockedRow[], locks: RowLocks): SqlFragment {
   const skip = locks === 'skip' ? fragment`SKIP LOCKED` : NOTHING;
