@@ -38,9 +38,15 @@ function runSet(name) {
     thresholds: { high: 90, low: 85, break: 85 },
     ignorePatterns: [
       '/*',
-      ...['packages', 'src', 'test', 'package.json', 'tsconfig*.json', 'vitest.config.ts'].map(
-        (path) => `!/${path}`,
-      ),
+      ...[
+        'config',
+        'packages',
+        'src',
+        'test',
+        'package.json',
+        'tsconfig*.json',
+        'vitest.config.ts',
+      ].map((path) => `!/${path}`),
       'packages/*/dist',
       'packages/*/node_modules',
     ],

@@ -59,4 +59,28 @@ describe('the scopes of a token exchange', () => {
     expect(outcome(() => narrowedScopes(['orders:read'], bounds))).toBe('invalid_scope');
     expect(outcome(() => narrowedScopes(['email'], bounds))).toBe('invalid_scope');
   });
+
+  it('that were granted elsewhere alone are not given at a server', () => {
+    const scopes = ['openid', 'orders:read'];
+    const elsewhere = { audience: undefined, scopes, grantedAt: () => ['openid'] };
+    expect(narrowedScopes([], { subject: elsewhere, client, server })).toEqual(['openid']);
+    // A token for the server had its scopes limited when it was issued.
+    const issued = { audience: ORDERS, scopes, grantedAt: () => [] };
+    expect(narrowedScopes([], { subject: issued, client, server })).toEqual(scopes);
+  });
+
+  it('of a server are not given without that server', () => {
+    const subject = { audience: undefined, scopes: ['openid', 'orders:read'], grantedAt };
+    expect(narrowedScopes([], { subject, client, server: undefined })).toEqual(['openid']);
+  });
+
+  it('are named in the error if they are too many', () => {
+    const bounds = { subject: opaque, client, server: undefined };
+    expect(() => narrowedScopes(['profile', 'x'], bounds)).toThrow(
+      expect.objectContaining({
+        error_description: 'beyond the subject token or this client',
+        scope: 'profile x',
+      }),
+    );
+  });
 });

@@ -39,17 +39,30 @@ describe('SVC_ALLOWED_AAGUIDS', () => {
     });
   });
 
-  it.each(['fips-only', 'yubikey-5'] as const)('%s refuses a key that names no model', (kind) => {
+  it('names a model that is in no table by its AAGUID when it refuses it', () => {
+    expect(decideModel({ kind: 'fips-only' }, UNKNOWN)).toEqual({
+      allowed: false,
+      reason: `The model ${UNKNOWN} is not accepted here. This service takes FIPS-certified YubiKeys only.`,
+    });
+  });
+
+  it.each([
+    ['fips-only', 'FIPS-certified YubiKeys only'],
+    ['yubikey-5', 'the YubiKey 5 Series only'],
+  ] as const)('%s refuses a key that names no model', (kind, summary) => {
     expect(decideModel({ kind }, null)).toEqual({
       allowed: false,
-      reason: expect.any(String) as string,
+      reason: `Your security key does not name its model. This service takes ${summary}.`,
     });
   });
 });
 
 describe('10.24 allowedModels', () => {
   it('lists no models when the policy allows all', () => {
-    expect(allowedModels({ kind: 'any' }).names).toEqual([]);
+    expect(allowedModels({ kind: 'any' })).toEqual({
+      summary: 'every YubiKey and Security Key made by Yubico',
+      names: [],
+    });
   });
 
   it.each(['fips-only', 'yubikey-5'] as const)('names each model of %s once, sorted', (kind) => {
@@ -63,7 +76,7 @@ describe('10.24 allowedModels', () => {
     const aaguids = new Set([YUBIKEY_5_NFC, UNKNOWN]);
     const { summary, names } = allowedModels({ kind: 'list', aaguids });
     expect(names).toEqual([UNKNOWN, 'YubiKey 5 Series with NFC']);
-    expect(summary).toContain('YubiKey 5 Series with NFC');
+    expect(summary).toBe(`these models: ${UNKNOWN}, YubiKey 5 Series with NFC`);
   });
 });
 
