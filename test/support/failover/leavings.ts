@@ -43,10 +43,12 @@ export const LEAVINGS: readonly Leaving[] = [
       const spare = service.newKey();
       succeeded(await addKey(service, browser, spare), `the second key of ${email}`);
     },
-    async act(_, { browser }) {
-      const options = { address: newAddress() };
-      const { keys } = (await browser.get('/v1/keys', options)).json as { keys: { id: string }[] };
-      return browser.send('DELETE', `/v1/keys/${keys[0]?.id}`, options);
+    act: async (_, person) => {
+      const first = await removeFirstKey(person);
+      if (first.status !== 401) return first;
+      // Some scenarios wait for longer than the minute in which a removal accepts the last touch.
+      succeeded(await person.logIn(), `the second login of ${person.email}`);
+      return removeFirstKey(person);
     },
     isDone: 'SELECT count(*) = 1 AS done FROM authenticators WHERE user_id = $1',
   },
@@ -57,6 +59,12 @@ export const LEAVINGS: readonly Leaving[] = [
     isDone: 'SELECT count(*) = 0 AS done FROM authenticators WHERE user_id = $1',
   },
 ];
+
+async function removeFirstKey({ browser }: Person): Promise<Answer> {
+  const options = { address: newAddress() };
+  const { keys } = (await browser.get('/v1/keys', options)).json as { keys: { id: string }[] };
+  return browser.send('DELETE', `/v1/keys/${keys[0]?.id}`, options);
+}
 
 /**
  * Returns true if the request is in effect for a person on a node of PostgreSQL, which may be a
