@@ -26,6 +26,7 @@ import { KMS_LIMITS, type KmsLimits } from '../../src/platform/kms/call-policy.j
 import { createLogger } from '../../src/platform/telemetry/pino-options.js';
 import type { ListenerPlan } from '../../src/listeners.service.js';
 import { Client } from './client.js';
+import { closing } from './closing.js';
 import { keepDocument } from './traffic/keep-document.js';
 import { createTestDatabase, type TestDatabase } from './database.js';
 import { freePort } from './free-port.js';
@@ -216,9 +217,10 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
       return { client: browser, key };
     },
     async close() {
-      await app.close();
+      await closing('the application', app.close(), () => log.slice(-40));
       openLogs.delete(log);
-      await Promise.all([idp, ...further].map((provider) => provider.close()));
+      const providers = Promise.all([idp, ...further].map((provider) => provider.close()));
+      await closing('the identity providers', providers);
       await ownDatabase?.drop();
       await rm(dataDir, { recursive: true, force: true });
     },

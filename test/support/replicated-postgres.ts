@@ -1,5 +1,6 @@
 import { chown, chmod } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
+import { closing } from './closing.js';
 import { PostgresNode, type NodeStart } from './failover/postgres-node.js';
 import { TcpRelay } from './failover/tcp-relay.js';
 import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.js';
@@ -187,8 +188,10 @@ export class ReplicatedPostgres {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.releaseReplication();
-    await Promise.all(this.members.map(({ node }) => node.kill()));
-    await Promise.all([this.front, ...this.members.map(({ relay }) => relay)].map(closed));
+    const killed = Promise.all(this.members.map(({ node }) => node.kill()));
+    await closing('the PostgreSQL servers', killed);
+    const relays = [this.front, ...this.members.map(({ relay }) => relay)];
+    await closing('the relays', Promise.all(relays.map((relay) => relay.close())));
     await removeDirectory(this.folder);
   }
 
@@ -230,5 +233,3 @@ export class ReplicatedPostgres {
     }
   }
 }
-
-const closed = (relay: TcpRelay) => relay.close();
