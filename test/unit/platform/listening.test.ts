@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { Pool } from 'pg';
 import { expect, it } from 'vitest';
 import { listenTo } from '../../../src/platform/database/queues/listening.js';
 import type { DataSource } from '../../../src/platform/database/statements/typeorm.js';
@@ -7,4 +10,18 @@ it('a listener refuses another driver at once, because that looks like a lost co
     const dataSource = { driver } as unknown as DataSource;
     expect(() => listenTo(dataSource, 'a_channel', () => undefined)).toThrow(TypeError);
   }
+});
+
+it('a listener stops while its connection waits for a server that does not answer', async () => {
+  const silent = createServer((socket) => socket.on('error', () => undefined));
+  silent.listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const { port } = silent.address() as AddressInfo;
+  const pool = new Pool({ host: '127.0.0.1', port, user: 'svc' });
+  const dataSource = { driver: { master: pool } } as unknown as DataSource;
+  const listening = listenTo(dataSource, 'a_channel', () => undefined);
+  const [socket] = (await once(silent, 'connection')) as [Socket];
+  await listening.stop();
+  socket.destroy();
+  await once(silent.close(), 'close');
 });

@@ -72,10 +72,9 @@ class ListeningConnection {
     return this.#acts.size === 0;
   }
 
-  /** Closes the connection for good. */
+  /** Closes the connection for good, without waiting for the server. */
   async close(): Promise<void> {
     this.#stopping.abort();
-    await this.#client?.end().catch(() => undefined);
     await this.#running;
   }
 
@@ -88,21 +87,35 @@ class ListeningConnection {
     }
   }
 
+  /**
+   * Opens the connection and listens, until the connection is lost or closed.
+   *
+   * @throws the error of pg if the connection cannot be opened, or a LISTEN fails
+   */
   async #connect(): Promise<void> {
+    const { signal } = this.#stopping;
     const lost = Promise.withResolvers<void>();
+    const lose = () => lost.resolve();
     const client = newClient(this.dataSource);
     this.#client = client;
-    client.on('error', () => lost.resolve());
-    client.on('end', () => lost.resolve());
+    client.on('error', lose);
+    client.on('end', lose);
     client.on('notification', ({ channel }) => this.#acts.get(channel)?.());
+    signal.addEventListener('abort', lose, { once: true });
     try {
-      await client.connect();
-      this.#isConnected = true;
-      for (const [channel, act] of this.#acts) await this.#listen(channel, act);
-      if (!this.#stopping.signal.aborted) await lost.promise;
+      // The promise of pg's `connect` never settles if the client is ended meanwhile.
+      await Promise.race([this.#begin(client), lost.promise]);
+      await lost.promise;
     } finally {
+      signal.removeEventListener('abort', lose);
       void client.end().catch(() => undefined);
     }
+  }
+
+  async #begin(client: Client): Promise<void> {
+    await client.connect();
+    this.#isConnected = true;
+    for (const [channel, act] of this.#acts) await this.#listen(channel, act);
   }
 
   async #listen(channel: string, act: () => void): Promise<void> {
