@@ -21,7 +21,7 @@ it('a listener stops while its connection waits for a server that does not answe
   const dataSource = { driver: { master: pool } } as unknown as DataSource;
   const listening = listenTo(dataSource, 'a_channel', () => undefined);
   const [socket] = (await once(silent, 'connection')) as [Socket];
-  await listening.stop();
+  await expect(listening.stop()).resolves.toBeUndefined();
   socket.destroy();
   await once(silent.close(), 'close');
 });
