@@ -31,8 +31,9 @@ import { ManagedApplications, type ApplicationChange } from './managed-applicati
 import { registrationOf } from './registration-metadata.js';
 
 /**
- * The permission of an application to receive signals (security events of OpenID Shared Signals),
- * with its stream and the signals that wait to be sent.
+ * The permission of an application to receive signals (security events of OpenID Shared Signals).
+ * It comes with the stream of the application, the dead letters, and the number of signals that are
+ * not sent yet.
  */
 export interface ApplicationSignalsState extends SignalsOfClient {
   /** Undefined for an application that no admin allowed to receive signals. */
@@ -69,7 +70,7 @@ export class ApplicationNotices {
 
   /**
    * Reads the statistics of the notices to the applications of an organization. Each kind of
-   * notice, such as logout notices, has its own entry.
+   * notice, such as logout notices, has one entry, which counts all applications together.
    */
   async figures(orgId: string): Promise<readonly NoticeFigures[]> {
     const figures = await this.managedApplications.read((tx) =>
@@ -79,8 +80,8 @@ export class ApplicationNotices {
   }
 
   /**
-   * Puts a logout notice that could not be sent (a dead letter) back into the queue, so that the
-   * service tries to send it for 24 hours more. @throws DomainError not_found, admin_required
+   * Puts a logout notice that could not be sent (a dead letter) back into the queue. The service
+   * then tries to send it for 24 hours more. @throws DomainError not_found, admin_required
    */
   repeat(manager: ApplicationManager, id: string, noticeId: string, origin: AuditOrigin) {
     return this.#settle(manager, { id, noticeId, origin, act: 'repeated' }, (tx) =>
@@ -144,8 +145,9 @@ export class ApplicationNotices {
   }
 
   /**
-   * Puts a security event that could not be sent back into the queue of the stream, so that the
-   * service tries to send it for another day. @throws DomainError not_found, admin_required
+   * Puts a security event that could not be sent (a dead letter) back into the queue of the stream.
+   * The service then tries to send it for another day. @throws DomainError not_found,
+   * admin_required
    */
   repeatSignal(manager: ApplicationManager, id: string, signalId: string, origin: AuditOrigin) {
     return this.#changeSignals(manager, id, origin, async (tx) => {

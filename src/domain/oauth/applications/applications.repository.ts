@@ -51,8 +51,8 @@ export interface ApplicationFacts {
 }
 
 /**
- * Returns a text that changes with every change of an application, so that a client can notice a
- * change by another user.
+ * Returns a text that changes with every change of an application. A page or program compares it to
+ * notice a change by another user.
  */
 export function applicationVersion({ id, updatedAt, approvedAt }: ClientApplication): string {
   const approval = approvedAt === null ? '' : ` ${approvedAt.toISOString()}`;
@@ -105,7 +105,7 @@ export async function listApplications(
 ): Promise<ClientApplication[]> {
   // An admin sees all applications of the organization. An index on `org_id` and `id` has them in
   // the order of the list, so that no page sorts all of them. A user who is no admin sees only the
-  // own applications, at most 50.
+  // own applications. These are at most 50, so that sorting them costs little.
   const rows =
     isAdmin && orgId !== null
       ? await sql<Row>(tx)`
@@ -148,7 +148,10 @@ export async function listApplicationFacts(
   return new Map(rows.map(({ id, ...facts }) => [id, facts]));
 }
 
-/** Finds an application that a user may manage. */
+/**
+ * Finds an application by its id. Returns undefined for an application that the user may not
+ * manage, such as one of another organization.
+ */
 export async function findApplication(
   tx: EntityManager,
   { userId, orgId, isAdmin }: ApplicationManager,
@@ -164,8 +167,8 @@ export async function findApplication(
 }
 
 /**
- * Finds an application and locks its row against other changes. Tokens can still be issued to the
- * application meanwhile.
+ * Finds an application that a user may manage, and locks its row against other changes. Returns
+ * undefined for any other application. Tokens can still be issued to the application meanwhile.
  */
 export async function lockApplication(
   tx: EntityManager,
@@ -274,9 +277,9 @@ export async function isProvenResource(tx: EntityManager, id: string): Promise<b
 }
 
 /**
- * Deletes the Kubernetes clusters at a domain, or at a host below it, if their organization has not
- * proven the domain to which the host belongs. If several parent domains of the host are proven,
- * the longest one decides.
+ * Deletes the Kubernetes clusters whose host is the given domain or is below it, if their
+ * organization has not proven the domain of the host. If several parent domains of the host are
+ * proven, the longest one decides.
  *
  * @param whose `own` for the clusters of the organization, because it lost the domain; `others` for
  *   those of all other organizations, because the organization has proven the domain
@@ -297,7 +300,10 @@ export async function endUnprovenClusters(
   return ended.map(application);
 }
 
-/** Finds the id of the Kubernetes cluster that an organization registered for a resource. */
+/**
+ * Finds the id of the Kubernetes cluster that an organization registered for a resource; undefined
+ * if it registered none.
+ */
 export async function findCluster(
   tx: EntityManager,
   orgId: string,

@@ -3,7 +3,7 @@ import type { Registration } from './registration.js';
 
 /**
  * The settings that decide how an application authenticates and which tokens it gets. If the owner
- * changes one of them, the approval of an admin ends.
+ * changes one of them, the application loses its approval, which an admin then has to give again.
  */
 const PROOFS = [
   'auth_method',

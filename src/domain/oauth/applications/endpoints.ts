@@ -54,8 +54,8 @@ const CALLED: Readonly<Record<ApplicationType | 'kubernetes', readonly (keyof ty
 };
 
 /**
- * Returns the URLs that an application of a type needs: the issuer, the discovery metadata, from
- * which many applications read all other URLs, and the endpoints.
+ * Returns the URLs that an application of a type needs. These are the issuer, the discovery
+ * metadata, and the endpoints. Many applications read all other URLs from the metadata.
  */
 export function endpointsOf(type: keyof typeof CALLED, issuer: string): Endpoint[] {
   return [

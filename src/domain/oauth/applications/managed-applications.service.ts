@@ -29,10 +29,12 @@ import { withTransactionRetry } from '#platform/database/statements/transaction-
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The number of applications on a page. */
+/** The most applications on one page of the list. */
 const PAGE_SIZE = 100;
 
-/** An application as a list shows it, with additional facts. */
+/**
+ * An application as a list shows it, with the owner's e-mail address and the expiry of its secrets.
+ */
 export interface ListedApplication extends ApplicationFacts {
   readonly application: ClientApplication;
 }
@@ -80,8 +82,9 @@ export class ManagedApplications {
    * Lists a page of the applications that a manager may manage. `next` is the id after which the
    * next page begins; it is null on the last page.
    *
-   * @param program the program that reads in place of the manager; undefined for a user
-   * @throws DomainError unauthenticated for a program whose API token ended meanwhile
+   * @param program the program that reads with an API token in place of the manager; undefined if
+   *   the manager reads
+   * @throws DomainError unauthenticated if the API token of the program has ended meanwhile
    */
   async list(
     manager: ApplicationManager,
@@ -132,7 +135,7 @@ export class ManagedApplications {
     return { ...withFacts(application, facts), secrets, access, isProven };
   }
 
-  /** Finds an application. @throws DomainError not_found if the user may not manage it */
+  /** Finds an application by its id. @throws DomainError not_found if the user may not manage it */
   async find(
     manager: ApplicationManager,
     id: string,
@@ -147,7 +150,9 @@ export class ManagedApplications {
     return query(this.dataSource.manager);
   }
 
-  /** Runs the registration of an application in a transaction. */
+  /**
+   * Runs the registration of an application in a transaction, which is retried after a deadlock.
+   */
   register<Result>(act: (tx: EntityManager) => Promise<Result>): Promise<Result> {
     return withTransactionRetry(this.dataSource, act);
   }
@@ -174,9 +179,9 @@ export class ManagedApplications {
   }
 
   /**
-   * Changes an application under a lock on its row. The act gets the manager with the rights that
-   * the manager still has under the lock, because the role of admin may have been taken away
-   * meanwhile.
+   * Changes an application under a lock on its row. The function `act` gets the manager with the
+   * rights that the manager has under the lock. The role of admin may have been taken away since
+   * the request began.
    *
    * @throws DomainError not_found
    */
@@ -230,7 +235,7 @@ export class ManagedApplications {
 
   /**
    * Limits the approval of an application to the redirect URIs that the approval still covers after
-   * a change.
+   * a change. If `uris` is null, the approval ends.
    */
   async limitApproval(
     tx: EntityManager,

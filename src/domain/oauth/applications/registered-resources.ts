@@ -13,8 +13,9 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { registrationOf } from './registration-metadata.js';
 
 /**
- * The origin of audit events about a lost or gained domain. It names no request, because the
- * organization that reads such an event must not see the request of another organization.
+ * The origin in audit events about clusters that are deleted because an organization lost or proved
+ * a domain. It names no request, because the organization that reads such an event must not see the
+ * request of another organization.
  */
 const NO_REQUEST = { requestId: 'domain-change', ip: undefined, userAgent: undefined };
 
@@ -62,8 +63,8 @@ export class RegisteredResources implements Revocable {
   ): Promise<RevokedCounts> {
     const ended = await endUnprovenClusters(tx, domain, 'others');
     await this.#recorded(tx, ended, cause);
-    // No counts are returned, because the caller records them for the organization that proved the
-    // domain, and that organization must not learn what other organizations had.
+    // No counts are returned, because the caller would record them for the organization that proved
+    // the domain. That organization must not learn what other organizations had.
     return {};
   }
 

@@ -125,7 +125,7 @@ export function registrationOf(kept: Readonly<Record<string, unknown>>): Registr
 
 /**
  * Returns the type of an application from its metadata. The type is not stored, because the
- * metadata alone tells the types apart.
+ * application type, the grant types and the authentication method determine it.
  */
 function typeOf(metadata: Metadata): ApplicationType {
   if (metadata.application_type === 'native') return 'native';

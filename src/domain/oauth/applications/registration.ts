@@ -13,8 +13,8 @@ export const AUTH_METHODS = [
 ] as const;
 
 /**
- * The types of application, each with its protocol settings. The first grant type of a type is its
- * default.
+ * The types of application, each with its protocol settings. The first of the `grantTypes` is the
+ * default of the type.
  */
 export const TYPES = {
   web: {
@@ -31,7 +31,7 @@ export const TYPES = {
   service: { isNative: false, isPublic: false, grantTypes: ['client_credentials'] },
 } as const;
 
-/** A type of application. */
+/** A type of application: `web`, `spa` (single-page application), `native` or `service`. */
 export type ApplicationType = keyof typeof TYPES;
 
 /**

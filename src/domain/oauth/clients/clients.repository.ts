@@ -19,7 +19,10 @@ import { fragment, inOrder, sql, type SqlFragment } from '#platform/database/sta
  */
 export type ClientKind = 'first-party' | 'application' | 'dynamic';
 
-/** A client as the table `oauth_clients` stores it. */
+/**
+ * A row of the table `oauth_clients` for a client. Clusters, which the table also has, are left
+ * out.
+ */
 export interface ClientRow {
   readonly id: string;
   readonly kind: ClientKind;
@@ -86,7 +89,7 @@ const OF_ITSELF = fragment`a.client_id = c.id AND a.model = 'ClientCredentials'`
 
 const IS_VALID_TOKEN = fragment`a.expires_at > now()`;
 
-/** Stores OAuth clients and their secrets. */
+/** Stores OAuth clients and their secrets, and ends the tokens of clients. */
 @Injectable()
 export class ClientsRepository implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.applications;
@@ -248,7 +251,8 @@ export class ClientsRepository implements Revocable {
    * one after another, so that they cannot exceed the limit of applications.
    *
    * @returns the organization of the user and the number of applications; undefined if the user is
-   *   inactive, or not in the organization that owns the domain of the user's e-mail address
+   *   unknown, inactive, or not in the organization that owns the domain of the user's e-mail
+   *   address
    */
   async lockOwner(
     tx: EntityManager,
@@ -265,9 +269,9 @@ export class ClientsRepository implements Revocable {
 
   /**
    * Ends every grant, code and token of a client, and every token for a cluster. The grants end
-   * first, because a transaction that ends the access of a user locks in the same order, so that
-   * the two do not deadlock. A user with grants in several sessions may still cause a deadlock; the
-   * caller then retries its transaction.
+   * first, in the same order of locks as in a transaction that ends the access of a user. So the
+   * two transactions do not deadlock. A user with grants in several sessions may still cause a
+   * deadlock; the caller then retries its transaction.
    *
    * @returns the number of tokens that were valid
    */

@@ -35,8 +35,9 @@ export interface RecordedConsent extends ConsentedAccess {
 }
 
 /**
- * Waits until no other client is registering itself, so that clients at the same time cannot exceed
- * the limits. The lock ends with the transaction.
+ * Waits until no other transaction registers a client, and takes the lock until this transaction
+ * ends. Without the lock, several registrations at the same time could exceed the limits of
+ * clients.
  */
 export async function lockRegistrations(tx: EntityManager): Promise<void> {
   await sql(tx)`SELECT pg_advisory_xact_lock(${ADVISORY_LOCKS.selfRegistration})`;
@@ -90,7 +91,8 @@ export async function trimDynamicClients(tx: EntityManager, limit: number): Prom
  * organization. For any other client nothing is recorded. The row of the user is locked before that
  * of the client, as in all other transactions, so that no two deadlock.
  *
- * @param consent what the user consented to, and on which page
+ * @param consent the accepted scopes and claims, with the redirect URI and the time of the consent
+ *   page
  */
 export async function recordConsent(
   tx: EntityManager,
@@ -98,8 +100,9 @@ export async function recordConsent(
   clientId: string,
   { scopes, claims, redirectUri, shownAt }: Consent = NOTHING_MORE,
 ): Promise<void> {
-  // If the redirect URIs are the same as at an earlier consent, the new consent adds to it. If the
-  // registration was changed after the page was shown, the consent does not cover the new URIs.
+  // If the redirect URIs are the same as at an earlier consent, its scopes and claims stay valid
+  // together with the new ones. If the registration was changed after the page was shown, the
+  // consent does not cover the new URIs.
   await sql(tx)`
     INSERT INTO oauth_consents AS o (user_id, client_id, scopes, claims, redirect_uris)
     SELECT u.id, c.id, ${scopes}::text[], ${claims}::text[],
@@ -119,7 +122,7 @@ export async function recordConsent(
 
 /**
  * Finds the scopes and claims to which a user consented at an application, and the redirect URIs
- * that the application had then.
+ * that the application had then. Returns undefined without a consent.
  */
 export async function findConsent(
   tx: EntityManager,

@@ -36,8 +36,8 @@ const security = new Logger('security');
 export class EventReceiverRevocation implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.eventReceivers;
   /**
-   * Every event except a change of the user's e-mail address, after which the user is still an
-   * admin.
+   * Every revocation event except a change of the user's e-mail address, after which the user is
+   * still an admin.
    */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set([
     'account-deleted',
@@ -68,7 +68,8 @@ export class EventReceiverRevocation implements Revocable {
 
   /**
    * Pauses a batch of the receivers of all organizations, because a failover of the database has
-   * lost commits. One of the lost commits may have removed an admin or changed a URL.
+   * lost commits. One of the lost commits may have removed an admin or changed a URL. The log could
+   * then still be sent to a URL of a former admin.
    */
   async revokeOnRecord(tx: EntityManager, cause: RevocationCause): Promise<EndedBatch> {
     const found = await sql<{ id: string; adminId: string }>(tx)`
@@ -87,9 +88,9 @@ export class EventReceiverRevocation implements Revocable {
   }
 
   /**
-   * Pauses the enabled receivers that meet a condition, and records this in the audit log. A
-   * request that is under way then records no result, because a sender records it only if `lease`
-   * has not changed.
+   * Pauses the enabled receivers that meet a condition, and records this in the audit log. The
+   * result of a request that is under way is then not recorded, because a sender records a result
+   * only if `lease` has not changed.
    * @returns the number of paused receivers
    */
   async #pause(

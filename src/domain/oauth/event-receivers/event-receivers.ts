@@ -62,7 +62,10 @@ export interface WantedReceiver {
   readonly name?: string | undefined;
   readonly kind: ReceiverKind;
   readonly url: string;
-  /** The types, kinds and groups of events that the receiver gets; null for every event. */
+  /**
+   * The audit events that the receiver gets, by type or by a kind or group of types; null for every
+   * event.
+   */
   readonly types: readonly string[] | null;
   readonly header: OwnHeader | null;
   /** The position in the audit log after which the receiver begins. */
@@ -81,7 +84,10 @@ export interface ReceiverChange {
 /** The settings of a receiver that its page shows and admins change. */
 export type SeenSettings = Pick<EventReceiver, 'name' | 'url' | 'types' | 'headerName' | 'status'>;
 
-/** Returns the settings of a receiver, from which entity tags are made. */
+/**
+ * Returns the settings that the page of a receiver shows, without other fields, such as the time of
+ * the last request. The entity tag of the page is made from these settings.
+ */
 export function seenSettings({ name, url, types, headerName, status }: SeenSettings): SeenSettings {
   return { name, url, types, headerName, status };
 }
@@ -102,15 +108,15 @@ export interface ReceiverState {
   readonly waiting: number;
   readonly oldest: Date | null;
   /**
-   * The number of events that the receiver accepted in the last 30 days; `failed` is the number of
-   * its dead letters.
+   * The number of events that the receiver accepted in the last 30 days. `failed` is the number of
+   * events that it did not accept in these days.
    */
   readonly sent: number;
   readonly failed: number;
   readonly letters: readonly UndeliveredEvent[];
 }
 
-/** The parts of the service that the acts on receivers need. */
+/** The dependencies of {@link EventReceivers}. */
 export interface EventReceiverParts {
   readonly dataSource: DataSource;
   readonly members: Pick<Members, 'holdAdmin'>;
@@ -130,8 +136,8 @@ export class EventReceivers {
   constructor(private readonly parts: EventReceiverParts) {}
 
   /**
-   * Encrypts again, at start-up, the secrets of receivers that only the previous root secret
-   * decrypts.
+   * Encrypts the secrets of receivers again, at start-up, if only the previous root secret decrypts
+   * them. The service then does not need the previous one for them any more.
    */
   async onApplicationBootstrap(): Promise<void> {
     await sealAgain(this.parts.dataSource.manager, this.parts.secrets);
@@ -163,7 +169,8 @@ export class EventReceivers {
   }
 
   /**
-   * Creates a receiver. @throws DomainError admin_required, invalid_request, limit_reached,
+   * Creates a receiver, which gets the events after the position `wanted.after`. A webhook gets a
+   * new signing secret. @throws DomainError admin_required, invalid_request, limit_reached,
    * feed_restarted
    */
   async create(admin: Admin, wanted: WantedReceiver, origin: AuditOrigin): Promise<MadeReceiver> {
@@ -190,7 +197,7 @@ export class EventReceivers {
   }
 
   /**
-   * Changes a receiver.
+   * Changes settings of a receiver, such as its URL, or pauses or resumes the receiver.
    *
    * @param check refuses the change by an error if the settings are not as the admin saw them
    * @throws DomainError admin_required, not_found, invalid_request
@@ -385,7 +392,7 @@ export class EventReceivers {
   }
 }
 
-/** @throws DomainError not_found */
+/** Finds a receiver by its id. @throws DomainError not_found if the organization has no such one */
 async function found(tx: EntityManager, orgId: string, id: string): Promise<EventReceiver> {
   const receiver = isUuid(id) ? await findReceiverOf(tx, orgId, id) : undefined;
   if (!receiver) throw noReceiver();
@@ -417,8 +424,9 @@ function assertHeaderStaysHome(
 }
 
 /**
- * @throws DomainError feed_restarted for a cursor whose position this database never had, such as
- *   after the restore of a backup
+ * Returns the position in the audit log after which a new receiver begins. @throws DomainError
+ * feed_restarted for a cursor whose position this database never had, such as after the restore of
+ * a backup
  */
 async function placeOf(
   tx: EntityManager,

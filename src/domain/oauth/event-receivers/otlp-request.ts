@@ -6,7 +6,10 @@ import type { ReceiverRequest } from './webhook-request.js';
 const INFO = { severityNumber: 9, severityText: 'INFO' } as const;
 const WARN = { severityNumber: 13, severityText: 'WARN' } as const;
 
-/** The types of events about something that was refused or that failed. */
+/**
+ * Matches the types of audit events about a refusal or a failure. Their log records have the
+ * severity WARN.
+ */
 const IS_WARNING = /_(?:failed|refused|withheld|dead_lettered)$/;
 
 /**

@@ -18,7 +18,10 @@ export const KIND_OF: Readonly<Record<ReceiverKind, string>> = {
   otlp: 'audit-otlp',
 };
 
-/** The most events of one request: a webhook is one event, and OTLP has batches. */
+/**
+ * The most events of one request, by protocol: a webhook request has one event, an OTLP request up
+ * to 100.
+ */
 const MOST_IN_BATCH: Readonly<Record<ReceiverKind, number>> = { webhook: 1, otlp: 100 };
 
 /** The most waiting events of one receiver that the statistics count. */
@@ -31,8 +34,8 @@ const MOST_COUNTED = 1_000;
 const TRIED_HOURS = 24;
 
 /**
- * If the last try is more than this number of hours ago, the 24 hours of tries begin again. The
- * pauses between tries are shorter than this.
+ * The hours without a try after which the {@link TRIED_HOURS} hours begin again. The pauses between
+ * tries are shorter, so that a longer gap means that no replica was running.
  */
 const RECENT_HOURS = 2;
 
@@ -68,7 +71,9 @@ export function wantedTypes(filters: readonly string[] | null): readonly string[
   return filters?.flatMap((filter) => typesOfFilter(filter as TypeFilter));
 }
 
-/** The queues of events to receivers, from which the statistics count the waiting ones. */
+/**
+ * The queues of events to receivers, one for each protocol. Statistics count the events that wait.
+ */
 export const RECEIVER_QUEUES: readonly NoticeQueue[] = (['webhook', 'otlp'] as const).map(
   (kind) => ({
     kind: KIND_OF[kind],
@@ -103,7 +108,10 @@ export interface TakenEvents extends TakenRow {
    */
   readonly lease: number;
   readonly types: readonly string[] | null;
-  /** The most events of the request. */
+  /**
+   * The most events of the request. The number falls to 1 if the receiver refuses a batch, and
+   * doubles after each accepted request.
+   */
   readonly batch: number;
   readonly place: FeedPlace;
   /** The id of the dead letter that is repeated; null for events of the feed. */
@@ -132,8 +140,8 @@ const IS_VOUCHED = fragment`
           AND is_acting_admin(v.org_id, v.email, v.is_org_admin, v.active))`;
 
 /**
- * The SQL query for the next dead letter of a receiver `r` that an admin has queued again, which
- * sets `dead_at` to NULL. It finds no row if no such dead letter can be sent now.
+ * The SQL query for the next dead letter of a receiver `r` that an admin has queued again, so that
+ * its `dead_at` is NULL. The query finds no row if no such dead letter can be sent now.
  */
 const LETTER = fragment`
   SELECT u.id FROM undelivered_events u
@@ -170,9 +178,9 @@ export function listDueReceivers(tx: EntityManager, ids?: readonly string[]): Pr
 }
 
 /**
- * Reserves receivers until the lease ends. No two senders reserve the same receiver: a sender skips
- * rows that another one has locked, so that a receiver gets one request at a time, in order. A
- * database server that is not yet confirmed after a failover gives no receivers.
+ * Reserves receivers until the lease ends. A sender skips receivers that another sender has locked
+ * or reserved. So a receiver gets one request at a time, and its events in order. A database server
+ * that is not yet confirmed after a failover gives no receivers.
  */
 export async function takeReceivers(
   tx: EntityManager,
@@ -214,7 +222,7 @@ export async function takeReceivers(
  * Returns the SQL of the next value of `give_up_at`, the time after which events that still fail
  * become dead letters. `before` is its present value: it stays if the last try was less than
  * {@link RECENT_HOURS} hours ago. Otherwise, and if it is NULL, the {@link TRIED_HOURS} hours begin
- * again now, so that events are not given up only because no replica was running.
+ * now. So events are not given up only because no replica was running.
  */
 function giveUpOf(before: SqlFragment, lastTriedAt: SqlFragment): SqlFragment {
   const fresh = fragment`now() + make_interval(hours => ${TRIED_HOURS})`;
@@ -386,10 +394,11 @@ export async function postponeEvents(
 }
 
 /**
- * Gives events up as dead letters, and records this in the same statement. The receiver goes on
- * with the later events; if its types have changed meanwhile, it gets these events again. A
- * receiver that has failed for {@link FAILING_DAYS} days, with more than one event, is paused;
- * `isPaused` is then true. Returns undefined if another sender has reserved the receiver.
+ * Gives events up as dead letters, and adds the audit event about them by the same statement. The
+ * receiver goes on with the later events; if its types have changed meanwhile, the given-up events
+ * are sent again. A receiver that has failed for {@link FAILING_DAYS} days, with more than one
+ * event, is paused; `isPaused` is then true. Returns undefined if another sender has reserved the
+ * receiver.
  */
 export async function buryEvents(
   tx: EntityManager,
@@ -427,9 +436,9 @@ export async function buryEvents(
 }
 
 /**
- * Returns the insertion of the audit event about dead letters. It writes at most one event a day
- * for each receiver, because the event is itself sent to the receiver. An event is always written
- * if the receiver is paused.
+ * Returns the SQL that inserts the audit event about dead letters. It writes at most one event a
+ * day for each receiver, because the receiver gets this event too and may not accept it either. If
+ * the receiver is paused, the event is always written.
  */
 function auditOfBurial(taken: TakenEvents, result: string) {
   return auditOf(

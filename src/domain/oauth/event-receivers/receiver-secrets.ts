@@ -20,7 +20,7 @@ export function webhookKey(secret: string): Buffer {
   return Buffer.from(secret.slice(WEBHOOK_PREFIX.length), 'base64');
 }
 
-/** Encrypts a secret of a receiver for storage. */
+/** Encrypts a secret of a receiver under the present root secret, for storage. */
 export function sealOfReceiver(secrets: Config['secrets'], text: string): Promise<string> {
   return sealSecret(secrets, PURPOSE, text);
 }

@@ -49,15 +49,16 @@ const LIMITS: LaneLimits = { ...REGISTERED_LIMITS, ofClient: 1 };
 const SCANNED = 1_000;
 
 /**
- * The fewest milliseconds between two reads of the queue because this process committed events. An
- * idle queue starts to send within 100 ms of a commit, so the wait and the read must take less.
+ * The fewest milliseconds between two reads of the queue that follow commits of this process. An
+ * event must be sent within 100 ms of its commit if the queue is idle, so the wait and the read
+ * together must take less.
  */
 const NEWS = 50;
 
 /** The statuses 200 to 299, by which a receiver accepts events. */
 const TAKING: ReadonlySet<number> = new Set(Array.from({ length: 100 }, (_, n) => 200 + n));
 
-/** The parts of the service that the sender of events needs. */
+/** The dependencies of {@link ReceiverSender}. */
 export interface ReceiverSenderParts extends SenderParts {
   readonly secrets: Config['secrets'];
   /** The URL of this service, to which no event may be sent. */
@@ -73,8 +74,8 @@ export class ReceiverSender {
   readonly #security = new Logger('security');
   readonly #sender: NoticeSender<TakenEvents>;
   /**
-   * For the id of a receiver, the number of events that its next statement goes through, because
-   * the last statement found no wanted event.
+   * The number of events that the next search for a receiver goes through, by the id of the
+   * receiver. A receiver has an entry if its last search found no wanted event.
    */
   readonly #scanned = new Map<string, number>();
   #hasReceivers = false;
@@ -117,15 +118,15 @@ export class ReceiverSender {
     await this.#sender.stop();
   }
 
-  /** Makes the sender look for events at once. */
+  /** Makes the sender read the queue at once, and not only at the next poll. */
   wake(): void {
     this.#sender.wake();
   }
 
   /**
-   * Tells the sender that this process committed events. The sender reads the queue at once, or
-   * {@link NEWS} milliseconds after the last such read, so that a busy service does not read it all
-   * the time. Nothing happens if there are no receivers.
+   * Tells the sender that this process committed events. The sender reads the queue at once, but at
+   * least {@link NEWS} milliseconds after the last such read. So a busy service does not read the
+   * queue all the time. Nothing happens if there are no receivers.
    */
   noteEvents(): void {
     if (this.#hasReceivers) this.#news.note();
@@ -181,8 +182,8 @@ export class ReceiverSender {
   }
 
   /**
-   * Releases a receiver to which nothing was sent. It moves past unwanted events, or the repeated
-   * dead letter is deleted because its event is not in the log any more.
+   * Releases a receiver to which nothing was sent. The receiver moves past unwanted events. A
+   * repeated dead letter is deleted, because its event is not in the log any more.
    */
   #remove(tx: EntityManager, taken: TakenEvents): Promise<void> {
     return taken.letterId === null ? passBy(tx, taken, taken.end) : removeLetter(tx, taken);

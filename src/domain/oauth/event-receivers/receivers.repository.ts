@@ -3,16 +3,18 @@ import type { FeedPlace } from '#domain/audit/feed/audit-feed.repository.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The protocols by which a receiver gets events. */
+/**
+ * The protocols by which a receiver gets events: Standard Webhooks, or OTLP (OpenTelemetry) logs.
+ */
 export const RECEIVER_KINDS = ['webhook', 'otlp'] as const;
-/** A protocol by which a receiver gets events. */
+/** One of the {@link RECEIVER_KINDS}. */
 export type ReceiverKind = (typeof RECEIVER_KINDS)[number];
 
 /**
  * The states of a receiver. A paused receiver gets no events, and keeps its position in the log.
  */
 export const RECEIVER_STATUSES = ['enabled', 'paused'] as const;
-/** A state of a receiver. */
+/** One of the {@link RECEIVER_STATUSES}. */
 export type ReceiverStatus = (typeof RECEIVER_STATUSES)[number];
 
 /** A receiver of the audit log of an organization, without its secrets. */
@@ -22,7 +24,10 @@ export interface EventReceiver {
   readonly kind: ReceiverKind;
   readonly name: string;
   readonly url: string;
-  /** The types, kinds and groups of events that the receiver gets; null if it gets every event. */
+  /**
+   * The audit events that the receiver gets, by type or by a kind or group of types; null for every
+   * event.
+   */
   readonly types: readonly string[] | null;
   /**
    * The name of the additional header that an admin chose for each request; null if there is none.
@@ -58,7 +63,7 @@ export interface StoredSettings {
   readonly status: ReceiverStatus;
 }
 
-/** The values of a new receiver. */
+/** The values of a new receiver, as they are stored. */
 export interface NewReceiver extends Omit<StoredSettings, 'status'> {
   readonly orgId: string;
   readonly kind: ReceiverKind;
@@ -84,7 +89,7 @@ export function listReceivers(tx: EntityManager, orgId: string): Promise<EventRe
     SELECT ${COLUMNS} FROM event_receivers r WHERE r.org_id = ${orgId} ORDER BY r.id DESC`;
 }
 
-/** Finds a receiver of an organization. */
+/** Finds a receiver by its id; undefined if the organization has no such receiver. */
 export async function findReceiverOf(
   tx: EntityManager,
   orgId: string,
@@ -123,7 +128,10 @@ export function listReceiversOfAdmin(
     SELECT id, name FROM event_receivers WHERE address_by = ${userId} AND status = 'enabled' ORDER BY id`;
 }
 
-/** Locks a receiver of an organization, and returns its stored settings. */
+/**
+ * Locks a receiver for a change, and returns its stored settings. Returns undefined if the
+ * organization has no such receiver.
+ */
 export async function lockReceiver(
   tx: EntityManager,
   orgId: string,
@@ -167,7 +175,7 @@ export async function changeReceiver(
 
 /**
  * Removes a receiver with its dead letters. Returns the removed receiver; undefined if there is
- * none, because another request removed it.
+ * none, for example because another request removed it.
  */
 export async function deleteReceiver(
   tx: EntityManager,

@@ -15,7 +15,7 @@ export interface ReceiverRequest {
  *
  * @param secrets the secrets that sign the request: the present one, and for some hours after a
  *   rotation also the old one
- * @param now the seconds since 1970
+ * @param now the present time, in seconds since 1970
  */
 export function webhookRequest(
   event: FeedRow,

@@ -23,7 +23,7 @@ export interface Artifact {
    * a resource.
    */
   readonly audience?: string;
-  /** The lifetime in seconds from now. */
+  /** The lifetime of the artifact, in seconds from the time of the write. */
   readonly expiresIn: number;
 }
 

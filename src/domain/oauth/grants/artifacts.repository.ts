@@ -35,7 +35,8 @@ interface Row extends Partial<OwnedGrantRow> {
 
 /**
  * Finds artifacts, in the order of the given keys, each with its grant and the resource owner;
- * undefined for an artifact that does not exist.
+ * undefined for an artifact that does not exist. A database server that is not yet confirmed after
+ * a failover gives no artifacts.
  */
 export async function findArtifacts(
   tx: EntityManager,

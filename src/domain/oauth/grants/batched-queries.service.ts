@@ -53,17 +53,26 @@ export class BatchedQueries {
     this.#spends = new QueryBatcher((spends) => spendIds(manager, spends));
   }
 
-  /** Finds an artifact with its grant and the resource owner, by {@link findArtifacts}. */
+  /**
+   * Finds an artifact with its grant and the resource owner, by {@link findArtifacts}; undefined if
+   * there is none.
+   */
   findArtifact(key: ArtifactKey): Promise<StoredArtifact | undefined> {
     return this.#artifacts.load(key);
   }
 
-  /** Finds a client that is still allowed to act, by {@link ClientsRepository.findLive}. */
+  /**
+   * Finds a client that is still allowed to act, by {@link ClientsRepository.findLive}; undefined
+   * for any other id.
+   */
   findClient(id: string): Promise<LiveClient | undefined> {
     return this.#clients.load(id);
   }
 
-  /** Finds a grant to whose resource owner tokens may still be issued, by {@link findGrants}. */
+  /**
+   * Finds a grant to whose resource owner tokens may still be issued, by {@link findGrants};
+   * undefined for any other grant.
+   */
   findGrant(id: Buffer): Promise<LiveGrant | undefined> {
     return this.#grants.load(id);
   }
@@ -76,7 +85,10 @@ export class BatchedQueries {
     return this.#resourceOwners.load(tokenHash);
   }
 
-  /** Finds the profile of a user, such as the names, by {@link profilesOf}. */
+  /**
+   * Finds the profile of a user, such as the names, by {@link profilesOf}; undefined if the user
+   * was removed.
+   */
   findProfile(userId: string): Promise<UserProfile | undefined> {
     return this.#profiles.load(userId);
   }

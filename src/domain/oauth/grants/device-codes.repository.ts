@@ -54,7 +54,8 @@ export const DEVICE_GRANT_IS_OFF =
  * too soon. A poll may come one second early, because clients count whole seconds and the delay of
  * a network varies.
  *
- * @param interval the seconds between two polls that the client was told
+ * @param interval the seconds between two polls that the client was told at first; polls that came
+ *   too soon have lengthened the stored interval
  */
 export async function pollDeviceCode(
   tx: EntityManager,

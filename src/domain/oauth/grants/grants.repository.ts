@@ -153,9 +153,10 @@ export async function endOwnSession(tx: EntityManager, id: Buffer): Promise<void
 }
 
 /**
- * Ends the child grants of a grant, which token exchanges made; the grant itself stays. It must run
- * in a transaction. It locks the session and then the grant. A child grant that another transaction
- * writes at this time is then either deleted here or refused by that transaction.
+ * Ends the child grants of a grant, which token exchanges made; the grant itself stays. The
+ * function runs in the transaction of the caller, and locks the session and then the grant. A child
+ * grant that another transaction writes at this time is then either deleted here or refused by that
+ * transaction.
  */
 export async function destroyChildGrants(tx: EntityManager, id: Buffer): Promise<void> {
   await sql(tx)`
@@ -168,8 +169,8 @@ export async function destroyChildGrants(tx: EntityManager, id: Buffer): Promise
  * Ends a grant and its child grants within {@link ENDS_SOON} seconds. The reason is that a code or
  * token of the grant was used twice at the same time. The session that the client opened for the
  * grant ends as well. The first of the two requests still gets its response, and its tokens end
- * with the grant. It must run in a transaction. Each level of grants is updated, and so locked,
- * before the child grants below it are read, so that no new child is missed.
+ * with the grant. The function runs in the transaction of the caller. Each level of grants is
+ * updated, and so locked, before the child grants below it are read. So no new child is missed.
  */
 export async function endGrantSoon(tx: EntityManager, id: Buffer): Promise<void> {
   // The session will end by its expiry, of which only some clients are notified. So the logout

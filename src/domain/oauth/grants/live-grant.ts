@@ -32,7 +32,7 @@ export interface OwnedGrantRow extends ResourceOwnerRow {
   is_over: boolean;
 }
 
-/** Makes a {@link LiveGrant} from a row. */
+/** Makes a {@link LiveGrant} from a row of the grant and its resource owner. */
 export function liveGrant(row: OwnedGrantRow): LiveGrant {
   return { payload: row.payload, resourceOwner: resourceOwner(row), isOver: row.is_over };
 }

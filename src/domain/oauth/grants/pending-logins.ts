@@ -34,13 +34,16 @@ export interface WaitingApplication {
 
 /**
  * Finds the application of a request that waits for a login, for the login page. In certification
- * test mode, it also completes or denies such requests without a page for the user. The OAuth
- * feature implements this class. Each method that completes or denies a request returns the
- * absolute URL to which the browser is redirected, and throws DomainError `not_found` or
- * `invalid_state` if no such request waits.
+ * test mode, it also completes or denies these requests without a page for the user. The OAuth
+ * feature implements this class. The methods `complete` and `deny` return the absolute URL to which
+ * the browser is redirected. They throw DomainError `not_found` or `invalid_state` if the request
+ * does not wait any more.
  */
 export abstract class PendingLogins {
-  /** Finds the application of an interaction, and changes nothing. */
+  /**
+   * Finds the application of an interaction, and changes nothing. Returns undefined if the
+   * interaction does not wait any more.
+   */
   abstract applicationOf(interaction: string): Promise<WaitingApplication | undefined>;
 
   /** Completes a waiting request in the name of the user of a session, without a consent page. */

@@ -23,9 +23,8 @@ interface Row {
 }
 
 /**
- * A prefix in `place`, which names the item after which the next batch begins. With the prefix it
- * is a token; without the prefix it is a grant, by its hexadecimal id. All grants end before the
- * tokens.
+ * The prefix of a `place` that names a token. A `place` is the hexadecimal id of the grant or token
+ * after which the next batch begins; a grant has no prefix. All grants end before the tokens.
  */
 const TOKENS = 'tokens:';
 

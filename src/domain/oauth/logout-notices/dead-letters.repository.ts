@@ -40,8 +40,8 @@ export interface NoticesOfClient {
   /** The time at which the oldest waiting notice was queued; null if none waits. */
   readonly oldest: Date | null;
   /**
-   * The number of notices that the application accepted in the last 30 days; `failed` is the number
-   * of its dead letters.
+   * The number of notices that the application accepted in the last 30 days. `failed` is the number
+   * of notices that became dead letters in these days.
    */
   readonly sent: number;
   readonly failed: number;
@@ -92,8 +92,8 @@ export async function deadLettersOfOwner(
 }
 
 /**
- * Puts a logout notice that could not be delivered (a dead letter) back into the queue, so that the
- * service tries to deliver it for 24 hours more. Returns false if there is no such dead letter.
+ * Puts a logout notice that could not be delivered (a dead letter) back into the queue. The service
+ * then tries to deliver it for 24 hours more. Returns false if there is no such dead letter.
  */
 export async function repeatDeadLetter(
   tx: EntityManager,

@@ -17,8 +17,8 @@ import { SIGN_IN_DAYS } from './sign-ins.repository.js';
 const MOST_SIDS = 20;
 
 /**
- * The most people about which one statement queues notices. It is low because each may have signed
- * in to many applications.
+ * The most people about which one statement queues notices. The number is low, because each person
+ * may have signed in to many applications.
  */
 const BATCH = 50;
 
@@ -26,8 +26,8 @@ const NOTHING: RevokedCounts = {};
 
 /**
  * Queues logout notices to applications if the access of a user ends, or if a security key is
- * removed. It runs before the sessions end, and the end of the sessions then does not queue the
- * same notices again.
+ * removed. This class runs before the sessions end. The database trigger on ended sessions then
+ * skips the notices that the same transaction has queued.
  */
 export class EndedAccounts implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.logoutNotices;
@@ -72,8 +72,8 @@ export class EndedAccounts implements Revocable {
 
 /**
  * Queues notices to the clients that registered a URL for logout tokens. `created_at` is the time
- * of the statement and not of the transaction. The user is locked by then, so that every later
- * sign-in is newer than the notice.
+ * of the statement and not of the transaction, because the user is locked by then. So every later
+ * sign-in is newer than the notice, and the notice does not end its session.
  *
  * @param of a condition on the sign-in `r`
  * @param alone the SQL that adds a notice that names no session; empty if there is none

@@ -86,7 +86,7 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
     await this.#sender.stop();
   }
 
-  /** Makes the sender read the whole queue at once. */
+  /** Makes the sender read the whole queue at once, and not only at the next poll. */
   wake(): void {
     this.#sender.wake();
   }
@@ -120,8 +120,8 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
   async #bury(tx: EntityManager, notice: TakenNotice, failure: Failure): Promise<void> {
     if (!(await buryTaken(tx, notice, failure))) return;
     const { clientId, id, selfRegistered } = notice;
-    // A warning about a client that registered itself goes to another log, because one user can
-    // register many clients, and their warnings must not hide others.
+    // A warning about a client that registered itself goes to another log. One user can register
+    // many clients, and their warnings must not hide others.
     const log = selfRegistered ? this.#log : this.#security;
     log.warn(
       { clientId, noticeId: id, kind: KIND, result: failure.result },

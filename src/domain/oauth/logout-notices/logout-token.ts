@@ -26,8 +26,8 @@ export interface LogoutFacts {
 }
 
 /**
- * Returns the claims of a logout token (Back-Channel Logout §2.4). It has no `nonce`, because the
- * specification forbids it, so that no client takes it for an ID token.
+ * Returns the claims of a logout token (Back-Channel Logout §2.4). The specification forbids the
+ * claim `nonce` in a logout token, so that no client takes the token for an ID token.
  */
 export function logoutClaims(facts: LogoutFacts): Record<string, unknown> {
   const { issuer, clientId, subject, sid, jti, issuedAt } = facts;

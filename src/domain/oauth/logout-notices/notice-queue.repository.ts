@@ -90,9 +90,9 @@ export async function listDueClients(
 
 /**
  * Reserves notices that can be sent now, until the lease ends. No two senders reserve the same
- * notice: a sender skips rows that another one has locked, and a reserved row cannot be sent by
- * others before the end of its lease. A database server that is not yet confirmed after a failover
- * gives no notices, because each becomes a signed logout token.
+ * notice. A sender skips rows that another one has locked, and rows whose lease has not ended. A
+ * database server that is not yet confirmed after a failover gives no notices, because each becomes
+ * a signed logout token.
  */
 export async function takeNotices(
   tx: EntityManager,
@@ -148,10 +148,10 @@ export async function postponeTaken(
 }
 
 /**
- * Gives a notice up as a dead letter, and records this in the same statement. If the person is not
- * in the organization of the application, the audit event names no subject. Its details have only
- * the id of the person, which the application knows anyway. Returns false if another sender has
- * reserved the notice.
+ * Gives a notice up as a dead letter, and records this in the audit log by the same statement. If
+ * the person is not in the organization of the application, the audit event names no subject. Its
+ * details have only the id of the person, which the application knows anyway. Returns false if
+ * another sender has reserved the notice.
  */
 export async function buryTaken(
   tx: EntityManager,

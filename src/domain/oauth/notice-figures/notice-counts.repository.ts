@@ -23,8 +23,8 @@ export function countedNotice(
 }
 
 /**
- * Returns the SQL condition that a client accepted a notice of a kind in the last {@link
- * COUNTED_DAYS} days.
+ * Returns the SQL condition that a client accepted a notice of a kind in the last
+ * {@link COUNTED_DAYS} days. It names no date, because older counts are deleted.
  */
 export function tookNotice(kind: string | SqlFragment, clientId: SqlFragment): SqlFragment {
   return fragment`EXISTS (

@@ -37,7 +37,7 @@ export interface NoticeFigures {
   readonly age: number;
   /**
    * The number of notices that clients accepted in the last {@link COUNTED_DAYS} days; `failed` is
-   * the number of those that were given up (dead letters).
+   * the number of notices that became dead letters in these days.
    */
   readonly sent: number;
   readonly failed: number;

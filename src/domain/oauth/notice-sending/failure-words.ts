@@ -14,8 +14,8 @@ export class GaveWay extends Error {
 }
 
 /**
- * The error of a try that ended before its request because of the service itself, such as a slow
- * read of the database. It says nothing about the receiver.
+ * The error of an attempt that sent no request because of a fault of the service itself, such as a
+ * slow read of the database. The error says nothing about the receiver.
  */
 export class OwnFault extends Error {
   override readonly name = 'OwnFault';

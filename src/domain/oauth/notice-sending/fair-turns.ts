@@ -77,7 +77,7 @@ export const REGISTERED_LIMITS: LaneLimits = {
 /** The most clients for which a sender remembers if they accepted the last notice. */
 const MOST_REMEMBERED = 10_000;
 
-/** Remembers if a client accepted the last notice. If the memory is full, it is emptied first. */
+/** Stores in `took` if a client accepted the last notice. A full map is emptied first. */
 export function rememberAnswer(took: Map<string, boolean>, clientId: string, hasTaken: boolean) {
   if (took.size >= MOST_REMEMBERED) took.clear();
   took.set(clientId, hasTaken);
@@ -88,7 +88,10 @@ export interface Turns<Busy extends BusyRequest> {
   readonly limits: LaneLimits;
   /** The requests that have no response yet, the oldest first. */
   readonly busy: readonly Busy[];
-  /** The tenant that was served last. */
+  /**
+   * The id of the tenant that had the last turn; the next tenant in the order of ids is served
+   * first.
+   */
   readonly last: string;
   /**
    * Returns true if a client accepted the last notice from this sender, and false if it did not.
@@ -144,7 +147,7 @@ export function chooseTurns<Busy extends BusyRequest>(
 
 type Requested = Pick<BusyRequest, 'clientId' | 'tenantId'>;
 
-/** Counts the requests that are sent or chosen, by the name of each limit to which they count. */
+/** Counts the requests that wait for a response or are chosen now, separately for each limit. */
 class Load {
   readonly #counts = new Map<string, number>();
   readonly #hasTaken: ReadonlyMap<string, boolean>;
@@ -221,9 +224,7 @@ class Load {
     return took === true || this.#hasTaken.get(clientId) === true ? 'taking' : 'untried';
   }
 
-  /**
-   * Returns the limits to which a request counts, each with a name under which {@link Load} counts.
-   */
+  /** Returns the limits that apply to a request, each with the name of its count in `#counts`. */
   #limitsOf({ clientId, tenantId }: Requested): [name: string, most: number][] {
     const { limits } = this.turns;
     const standing = this.#standing(clientId);

@@ -70,7 +70,7 @@ export interface Answer {
   readonly isRefusal?: boolean | undefined;
 }
 
-/** A row of a queue after an attempt to send it. */
+/** The counts of attempts in a row of a queue, after an attempt to send the row. */
 export interface TriedRow {
   readonly tries: number;
   /** The number of responses before this attempt that refused the notice, such as status 400. */
@@ -101,7 +101,7 @@ export function afterFailure(answer: Answer, row: TriedRow, left: number, random
  * Reads the header Retry-After (RFC 9110 §10.2.3), and returns the seconds from now; undefined if
  * it is missing or invalid.
  *
- * @param now milliseconds since 1970
+ * @param now the present time, in milliseconds since 1970
  */
 export function retryAfterOf(value: string | null, now: number): number | undefined {
   if (value === null) return undefined;

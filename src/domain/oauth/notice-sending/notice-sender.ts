@@ -52,7 +52,7 @@ export interface TakenRow extends TriedRow {
   readonly left: number;
 }
 
-/** The result of a failed attempt. */
+/** The result of a failed attempt, as the row records it. */
 export interface Failure {
   /**
    * The words that an admin reads: the status of the response, or the reason why there was none.
@@ -62,7 +62,10 @@ export interface Failure {
   readonly refusals: number;
 }
 
-/** A part of a queue that has limits of its own. */
+/**
+ * A part of a queue that has limits of its own, such as the notices to clients that registered
+ * themselves.
+ */
 export interface Lane<Row> {
   readonly limits: LaneLimits;
   /** Lists the clients that have a row which can be sent now. */
@@ -79,7 +82,7 @@ export interface Lane<Row> {
   take(tx: EntityManager, counts: ReadonlyMap<string, number>): Promise<Row[]>;
 }
 
-/** The request by which a row is sent. */
+/** The HTTP request by which a row is sent: a POST with a body and headers to `uri`. */
 export interface NoticeRequest extends Pick<OutboundRequest, 'headers' | 'body'> {
   readonly uri: string;
 }
@@ -126,13 +129,13 @@ export interface NoticeWork<Row extends TakenRow> {
   postpone(tx: EntityManager, row: Row, failure: Failure, pause: number): Promise<void>;
   /** Gives a row up as a dead letter, and logs this for operators. */
   bury(tx: EntityManager, row: Row, failure: Failure): Promise<void>;
-  /** Called if the database announced new rows. */
+  /** Called after a NOTIFY on `channel`, by which the database announces new rows. */
   onNews?(): void;
   /** Called before each read of the queue, for further work on the queue. */
   beforeRead?(): Promise<void>;
 }
 
-/** The parts of the service that a sender needs. */
+/** The dependencies of a {@link NoticeSender}. */
 export interface SenderParts {
   readonly dataSource: DataSource;
   readonly outboundHttp: Pick<OutboundHttp, 'fetch'>;
@@ -155,21 +158,21 @@ interface Try {
   readonly giveWay: AbortController;
 }
 
-/** A row that is being sent. */
+/** A row for which an attempt has begun and has no result yet. */
 interface UnderWay<Row> {
   readonly lane: Lane<Row>;
   readonly attempt: Try;
   /**
-   * True if the client did not accept its last row. Its request is then never ended in favor of
-   * another client.
+   * True if the client did not accept the row before this one. The request is then never ended in
+   * favor of another client.
    */
   readonly isPatient: boolean;
   readonly done: Promise<void>;
 }
 
 /**
- * Sends the rows of a queue to clients. Depending on the response, it deletes a row, releases it
- * for another attempt, or gives it up as a dead letter.
+ * Sends the rows of a queue, which are notices or events, to clients. Depending on the response, it
+ * deletes a row, releases it for another attempt, or gives it up as a dead letter.
  */
 export class NoticeSender<Row extends TakenRow> {
   /** The requests that have no response yet, the oldest first. */
@@ -329,7 +332,7 @@ export class NoticeSender<Row extends TakenRow> {
   /**
    * Starts to send a row.
    *
-   * @param takenAt a time before the lease of the row began
+   * @param takenAt the time just before the statement that reserved the row
    */
   #sent(lane: Lane<Row>, row: Row, takenAt: number): UnderWay<Row> {
     const attempt = { takenAt, askedAt: undefined, giveWay: new AbortController() };

@@ -6,7 +6,10 @@ import type { NoticeQueue } from '../notice-figures/notice-figures.repository.js
 /** The queues of notices that the service sends to applications, each of one kind. */
 export const NOTICE_QUEUES: readonly NoticeQueue[] = [LOGOUT_QUEUE, SIGNAL_QUEUE];
 
-/** The queues of everything that the service sends on its own, which are measured for operators. */
+/**
+ * The queues of notices to applications and of audit events to event receivers. The gauges for
+ * operators are read from them.
+ */
 export const WATCHED_QUEUES: readonly NoticeQueue[] = [...NOTICE_QUEUES, ...RECEIVER_QUEUES];
 
 /** Milliseconds after which a waiting notice is reported to the operator. */

@@ -43,7 +43,7 @@ export interface TakenSignal extends QueuedSignal, TakenRow {
   readonly authorizationSealed: string | null;
   /**
    * The number of the attempt to send the event. An attempt records its result only if the row
-   * still has this number, so that a slow attempt does not overwrite the result of a later one.
+   * still has this number. So a slow attempt does not overwrite the result of a later one.
    */
   readonly lease: number;
 }
@@ -91,10 +91,9 @@ export async function listDueReceivers(tx: EntityManager): Promise<DueClient[]> 
 
 /**
  * Reserves events that can be sent now, until the lease ends. No two senders reserve the same
- * event: a sender skips rows that another one has locked, and a reserved row cannot be sent by
- * others before the end of its lease. Another event about the same subject waits until the first
- * one is finished. A database server that is not yet confirmed after a failover gives no events,
- * because each becomes a signed token.
+ * event. A sender skips rows that another one has locked, and rows whose lease has not ended.
+ * Another event about the same subject waits until the first one is finished. A database server
+ * that is not yet confirmed after a failover gives no events, because each becomes a signed token.
  */
 export async function takeSignals(
   tx: EntityManager,
@@ -149,9 +148,9 @@ export async function postponeTaken(
 }
 
 /**
- * Gives an event up as a dead letter, and records this in the same statement. The next event about
- * the same subject may then be sent at once. Returns false if another sender has reserved the
- * event.
+ * Gives an event up as a dead letter, and records this in the audit log by the same statement. The
+ * next event about the same subject may then be sent at once. Returns false if another sender has
+ * reserved the event.
  */
 export async function buryTaken(
   tx: EntityManager,
@@ -226,7 +225,7 @@ export async function acknowledge(
 
 /**
  * Finds an event that a receiver could not process (RFC 8936 §2.2), in the form that
- * {@link buryTaken} needs.
+ * {@link buryTaken} needs. Returns undefined if it does not wait in this stream.
  */
 export async function findWaiting(
   tx: EntityManager,
@@ -240,7 +239,7 @@ export async function findWaiting(
 }
 
 /**
- * The days for which waiting events are kept. They wait in a paused stream, in a stream that its
+ * The days for which waiting events are kept. Events wait in a paused stream, in a stream that its
  * receiver does not poll, or while the owner of the application is deactivated.
  */
 export const KEPT_DAYS = 7;

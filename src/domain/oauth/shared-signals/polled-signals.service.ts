@@ -50,8 +50,8 @@ type News = 'news' | 'replaced';
 @Injectable()
 export class PolledSignals implements BeforeApplicationShutdown {
   /**
-   * For the id of each stream, the function that ends the waiting of its poll. A second poll of the
-   * same stream ends the first one.
+   * The functions that report {@link News} to waiting polls, by the id of the stream. A second poll
+   * of the same stream ends the first one.
    */
   readonly #waiting = new Map<string, (news: News) => void>();
   #isStopping = false;

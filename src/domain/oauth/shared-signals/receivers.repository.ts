@@ -74,7 +74,7 @@ export async function withdrawReceiver(
   return withdrawn.length === 1;
 }
 
-/** Finds the permission of an application to receive security events. */
+/** Finds the permission of an application to receive security events; undefined without one. */
 export async function findReceiver(
   tx: EntityManager,
   clientId: string,
@@ -95,8 +95,9 @@ export interface ReceiverToken {
 const IS_LIVE = fragment`a.expires_at > now() AND a.consumed_at IS NULL`;
 
 /**
- * Finds an access token by its hash. The token must belong to an application of an organization
- * that may receive security events now. If the application has an owner, the owner must be active.
+ * Finds an access token by its hash; undefined for any token that is not accepted. The token must
+ * belong to an application of an organization that may receive security events now. If the
+ * application has an owner, the owner must be active.
  */
 export async function findReceiverToken(
   tx: EntityManager,

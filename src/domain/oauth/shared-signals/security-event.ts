@@ -27,7 +27,7 @@ const EVENTS_OF_STREAMS = {
   'stream-updated': `${SSF}stream-updated`,
 } as const;
 
-/** A type of event about people. */
+/** The short name of an event type in {@link EVENTS_OF_PEOPLE}. */
 export type PeopleEvent = keyof typeof EVENTS_OF_PEOPLE;
 
 /** A type of event by the name that the queue uses. */

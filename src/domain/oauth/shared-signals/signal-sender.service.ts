@@ -72,14 +72,14 @@ export class SignalSender implements OnApplicationBootstrap, BeforeApplicationSh
     await this.#sender.stop();
   }
 
-  /** Makes the sender read the queue at once. */
+  /** Makes the sender read the queue at once, and not only at the next poll. */
   wake(): void {
     this.#sender.wake();
   }
 
   /**
-   * Deletes the events that have waited in their streams for too long, in batches. Returns the
-   * number of events.
+   * Deletes, in batches of {@link BATCH}, the events that have waited in their streams for 7 days.
+   * Returns the number of events.
    */
   async dropStale(): Promise<number> {
     let total = 0;
@@ -89,10 +89,7 @@ export class SignalSender implements OnApplicationBootstrap, BeforeApplicationSh
     return total;
   }
 
-  /**
-   * Deletes events that have waited for too long. It does so at most once in {@link TRIM}
-   * milliseconds.
-   */
+  /** Calls {@link dropStale}, unless the last call was less than {@link TRIM} milliseconds ago. */
   async #trim(): Promise<void> {
     const now = this.clock.monotonic();
     if (now - this.#trimmedAt < TRIM) return;

@@ -114,7 +114,8 @@ export class SignalStreams {
 
   /**
    * Changes the settings of a stream. If the receiver does not change the delivery, the URL and its
-   * Authorization header stay as they are, even if another request has just changed them.
+   * Authorization header stay as they are. This holds even if another request has just changed
+   * them.
    *
    * @param change a function from the present stream to its new settings; it is called again under
    *   the lock, because the stream may have changed
@@ -176,8 +177,9 @@ export class SignalStreams {
   }
 
   /**
-   * Adds a person to a stream, or removes a person from it. It also succeeds for a person who does
-   * not exist, so that a receiver cannot find out which people exist. @throws DomainError not_found
+   * Adds a person to a stream, or removes a person from it. The call also succeeds for a person who
+   * does not exist, so that a receiver cannot find out which people exist. @throws DomainError
+   * not_found
    */
   setSubject(
     { owner, streamId, origin }: StreamRequest,
@@ -194,7 +196,7 @@ export class SignalStreams {
     });
   }
 
-  /** The issuer that the events name. */
+  /** The issuer (`iss`) of the security event tokens: the URL of this service. */
   get issuer(): string {
     return this.#issuer;
   }

@@ -51,7 +51,10 @@ export class SignalTokens implements OnApplicationBootstrap {
     return sealSecret(this.config.secrets, PURPOSE, header);
   }
 
-  /** Decrypts the Authorization header of a receiver; undefined if there is none. */
+  /**
+   * Decrypts the Authorization header of a receiver; undefined if there is none. @throws Error if
+   * no root secret decrypts it
+   */
   async openHeader(sealed: string | null): Promise<string | undefined> {
     if (sealed === null) return undefined;
     const opened = await openSecret(this.config.secrets, PURPOSE, sealed);

@@ -21,7 +21,7 @@ const LOST =
 /**
  * Queues security events if the access of a user ends, or if a security key is removed. Database
  * triggers queue further events when sessions end. They read the cause and the author of the end,
- * which this class stores in the transaction. So it runs before any kind of access ends.
+ * which this class stores in the transaction. So this class runs before any session ends.
  */
 export class SignalledEnds implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.signals;
@@ -48,8 +48,8 @@ export class SignalledEnds implements Revocable {
   }
 
   /**
-   * Queues an event for each application that got a grant in a session that one security key of a
-   * user opened.
+   * Queues an event for each application that got a grant in a session that was opened with one
+   * security key of a user.
    */
   async revokeOfKey(
     tx: EntityManager,
@@ -73,8 +73,8 @@ export class SignalledEnds implements Revocable {
 }
 
 /**
- * Stores the cause of an end of access for the rest of a transaction, so that the triggers that
- * queue events for ended sessions can read it.
+ * Stores the cause of an end of access for the rest of a transaction. The triggers that queue
+ * events for ended sessions read it.
  */
 export async function noteCause(tx: EntityManager, cause: RevocationCause): Promise<void> {
   await sql(tx)`SELECT end_signals(${causeOf([], cause)}::jsonb, '{}')::text`;

@@ -1,13 +1,13 @@
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** A person as a receiver names the person in a request. */
+/** The id or the e-mail address by which a receiver names a person in a request. */
 export type NamedPerson = { readonly id: string } | { readonly email: string };
 
 /**
  * Removes a person of the organization from a stream, so that the stream gets no more events about
- * the person. Returns the id of the person if the person was in the stream. The id is only for the
- * audit log, because the receiver must not learn which people exist (SSF §9.1).
+ * the person. Returns the id of the person; undefined if the person was not in the stream. The id
+ * is only for the audit log, because the receiver must not learn which people exist (SSF §9.1).
  */
 export async function removeSubject(
   tx: EntityManager,

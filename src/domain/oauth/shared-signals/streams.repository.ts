@@ -6,7 +6,7 @@ import type { PeopleEvent } from './security-event.js';
 /** The states of a stream of security events (SSF §8.1.2). */
 export const STREAM_STATUSES = ['enabled', 'paused', 'disabled'] as const;
 
-/** The name of a state of a stream. */
+/** One of the {@link STREAM_STATUSES}. */
 export type StreamStatus = (typeof STREAM_STATUSES)[number];
 
 /** The settings of a stream that its receiver chooses. */
@@ -30,7 +30,7 @@ export interface StreamOwner {
   readonly orgId: string;
 }
 
-/** A stream of security events for one application. */
+/** The stream of security events for an application, which has at most one. */
 export interface SignalStream extends StreamSettings {
   readonly id: string;
   readonly clientId: string;
@@ -74,7 +74,7 @@ export async function insertStream(
   return row && stream(row);
 }
 
-/** Finds the stream of security events of an application, if it has one. */
+/** Finds the stream of security events of an application; undefined if it has none. */
 export async function findStream(
   tx: EntityManager,
   { clientId, orgId }: StreamOwner,
@@ -84,7 +84,10 @@ export async function findStream(
   return row && stream(row);
 }
 
-/** Locks the row of an application's stream against other changes. */
+/**
+ * Locks the row of an application's stream against other changes, and returns the stream; undefined
+ * if the application has none.
+ */
 export async function lockStream(
   tx: EntityManager,
   { clientId, orgId }: StreamOwner,
@@ -94,7 +97,7 @@ export async function lockStream(
   return row && stream(row);
 }
 
-/** Replaces the settings of a stream. The caller has locked the row of the stream. */
+/** Replaces the settings of a stream, whose row the caller has locked, and returns the stream. */
 export async function updateStream(
   tx: EntityManager,
   id: string,
@@ -110,7 +113,9 @@ export async function updateStream(
   return row && stream(row);
 }
 
-/** Changes the state of a stream. If the stream is disabled, its waiting events are deleted. */
+/**
+ * Changes the state of a stream. If the new state is `disabled`, its waiting events are deleted.
+ */
 export async function setStreamStatus(
   tx: EntityManager,
   id: string,
@@ -133,7 +138,7 @@ export async function deleteStream(tx: EntityManager, id: string): Promise<void>
 /**
  * Queues a verification event (SSF §8.1.4), unless one was queued in the last `seconds`. Returns
  * false if the request came too early. One statement decides, so that one of several requests at
- * the same time succeeds. For a disabled stream nothing is queued.
+ * the same time succeeds. For a disabled stream nothing is queued, although the result is true.
  */
 export async function queueVerification(
   tx: EntityManager,

@@ -10,8 +10,9 @@ import { sql } from '#platform/database/statements/sql.js';
 export type KeyKind = 'ec' | 'rsa';
 
 /**
- * Returns the stored key of a kind, encrypted, for use because no key is configured. It also
- * records that no configured key replaces the stored key. Returns undefined if none is stored.
+ * Returns the encrypted stored key of a kind, which signs because no key is configured. The call
+ * also clears `superseded_at`, because no configured key replaces the stored key any more. Returns
+ * undefined if none is stored.
  */
 export async function currentKey(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
   const [row] = await sql<{ sealed: string }>(tx)`
@@ -31,8 +32,8 @@ export async function peekKey(tx: EntityManager, kind: KeyKind): Promise<string 
 
 /**
  * Records that a configured key has replaced the stored key of a kind. For a day after the first
- * such call, it returns the encrypted stored key, because tokens that the stored key signed must be
- * verifiable until they expire.
+ * such call, it returns the encrypted stored key; otherwise undefined. Tokens that the stored key
+ * signed must be verifiable until they expire.
  */
 export async function supersedeKey(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
   const [row] = await sql<{ sealed: string; is_published: boolean }>(tx)`

@@ -23,7 +23,7 @@ import {
   type TokenKey,
 } from './token-key.js';
 
-/** A JWK Set (RFC 7517 §5). */
+/** A JWK Set (RFC 7517 §5) of public or of private keys. */
 export interface SigningJwks {
   readonly keys: SigningJwk[];
 }
@@ -42,7 +42,7 @@ interface KeyedSigner {
   readonly kid: string;
 }
 
-/** The parts of the service from which the keys come. */
+/** The sources of the keys: the configuration, the database and KMS. */
 interface KeySources {
   readonly config: Pick<Config, 'oidc' | 'secrets'>;
   readonly dataSource: DataSource;
@@ -210,7 +210,7 @@ async function newKey(kind: KeyKind): Promise<string> {
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 }
 
-/** Returns the key that signs by an algorithm. */
+/** Returns the first key that signs by an algorithm. @throws Error if there is none */
 function signerOf(keys: readonly TokenKey[], algorithm: string): KeyedSigner {
   const key = keys.find(({ jwk, signer }) => jwk.alg === algorithm && signer !== undefined);
   if (key?.signer === undefined) throw new Error(`there is no key that signs ${algorithm}`);
