@@ -66,7 +66,7 @@ import {
   type TargetRow,
 } from './targets.repository.js';
 
-/** The most groups that a form suggests for the beginning of a name. */
+/** The most groups that a form suggests to an admin who has typed the beginning of a name. */
 const MOST_GROUPS = 20;
 
 /**
@@ -92,8 +92,8 @@ export interface AdmittedPage {
    */
   readonly count: number;
   /**
-   * The people on the page. Null if the list would show who is in a group, and the admin must touch
-   * the security key again before the list may be shown.
+   * The people on the page. Null if the list would show who is in a group. The admin must then
+   * touch the security key again before the list may be shown.
    */
   readonly people: readonly ListedPerson[] | null;
   readonly next: string | null;
@@ -217,8 +217,8 @@ export class AccessRules {
   }
 
   /**
-   * Returns a preview of a change of the access rule of a target: who would gain the target, who
-   * would lose it, and which credentials would end.
+   * Previews a change of a target's access rule: the people who would gain or lose the target, and
+   * the numbers of credentials that would end.
    *
    * @throws DomainError admin_required, not_found
    */
@@ -229,8 +229,8 @@ export class AccessRules {
     seen: { readonly mayName: true },
   ): Promise<RulePreview>;
   /**
-   * Returns the preview of a change. If the preview could show who is in a group, and the admin may
-   * not see names now, the result only states that it is hidden.
+   * Returns the preview of a change. If `mayName` is false and the preview could show who is in a
+   * group, the result only states that it is hidden.
    */
   preview(
     admin: Admin,
@@ -350,7 +350,7 @@ export class AccessRules {
     return this.#change(act, async (tx) => {
       const before = await this.#locked(tx, act, ref, rule);
       // The new rule is set before the assignments change, because the database trigger on removed
-      // assignments reads the rule: if the target admits everyone, no access ends.
+      // assignments reads it. If the target then admits everyone, no access ends.
       await changeRule(tx, before, rule);
       const changed = await replaceAssignments(tx, before, rule.users, rule.groups);
       const after = await this.#found(tx, act.admin, ref);

@@ -74,7 +74,7 @@ export async function listAssignments(tx: EntityManager, { id }: Target): Promis
  * issuance of a credential by this assignment does not wait.
  *
  * The caller first sets the new rule of the target, because the database trigger on removed
- * assignments reads the rule: if the target admits everyone, no access ends.
+ * assignments reads it. If the target then admits everyone, no access ends.
  */
 export async function replaceAssignments(
   tx: EntityManager,
@@ -104,13 +104,15 @@ function named({ user_id: user, group_id: group, email }: Row): Assigned {
   return user === null ? { ...(group !== null && { group }) } : { user, email };
 }
 
-/** A group that an admin can assign. */
+/** A group of the organization that an admin can assign to a target. */
 export interface FoundGroup {
   readonly id: string;
   readonly name: string;
 }
 
-/** Finds the groups of an organization whose names begin with a text. */
+/**
+ * Finds at most `limit` groups of an organization whose names begin with a text, sorted by name.
+ */
 export function findGroups(
   tx: EntityManager,
   orgId: string,

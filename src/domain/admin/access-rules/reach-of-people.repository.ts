@@ -8,7 +8,7 @@ import { listTargets, type TargetRange, type TargetRow } from './targets.reposit
 /** The most people that are counted. If there are more, the count is this number plus one. */
 export const MOST_COUNTED = 10_000;
 
-/** A person in a list for admins. */
+/** A person as the lists and exports for admins show the person. */
 export interface ListedPerson {
   readonly id: string;
   readonly email: string | null;
@@ -98,7 +98,7 @@ export function listReach(
 
 /**
  * Explains if the rule of a target admits a person. The conditions of the rule, such as the age of
- * the last touch of the security key, are not checked: they are checked when a credential is
+ * the last touch of the security key, are not checked here. They are checked when a credential is
  * issued.
  */
 export function decisionOf(orgId: string, target: Target, facts: PersonFacts): ReachDecision {
@@ -117,8 +117,8 @@ export function decisionOf(orgId: string, target: Target, facts: PersonFacts): R
 
 /**
  * Lists the active people that a target admits, in the order of their ids. The statement reads at
- * most one page of each assigned group, from the last id of the previous page on, so that a large
- * group does not slow it down.
+ * most one page of each assigned group, beginning after the last id of the previous page. So a
+ * large group does not slow it down.
  */
 export async function listAdmitted(
   tx: EntityManager,
@@ -230,7 +230,10 @@ function isOf(rule: PeopleOfRule): SqlFragment {
     SELECT FROM group_members m WHERE m.user_id = u.id AND m.group_id = ANY (${rule.groups}::uuid[]))))`;
 }
 
-/** Returns the names of the people with the given ids, in the order of the ids. */
+/**
+ * Returns the names and e-mail addresses of the people with the given ids, in the order of the ids.
+ * An id that belongs to no user is left out.
+ */
 export function namesOf(tx: EntityManager, ids: readonly string[]): Promise<ListedPerson[]> {
   return sql<ListedPerson>(tx)`
     SELECT id, email, name FROM users WHERE id = ANY (${ids}::uuid[]) ORDER BY id`;

@@ -10,7 +10,7 @@ import { refOf, type Rule, type Target } from './target.js';
  */
 const MOST_NAMED = 100;
 
-/** An act of an admin on the access rule of a target. */
+/** An act of an admin on a target or its access rule, with the origin of the request. */
 export interface RuleAct {
   readonly admin: Admin;
   readonly origin: AuditOrigin;

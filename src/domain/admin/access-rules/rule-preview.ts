@@ -54,9 +54,8 @@ export interface RulePreview {
 
 /**
  * A preview that hides its content, because it could show who is in a group. The admin must first
- * touch a security key. The preview shows no number, and no warning that depends on a number,
- * because otherwise two previews, with and without one person, would show if the person is in a
- * group.
+ * touch a security key. The preview shows no number, and no warning that depends on a number.
+ * Otherwise two previews, with and without one person, would show if the person is in a group.
  */
 export interface HiddenPreview {
   readonly hidden: true;
@@ -70,6 +69,7 @@ export type AskedChange = WantedRule | 'deleted';
 
 /**
  * Compares the people that a target admits now with the people that it would admit after a change.
+ * The preview is hidden if it could show who is in a group, and `mayName` is false.
  *
  * @param mayName true if the admin may see who is in a group, after a recent touch
  */
@@ -144,8 +144,8 @@ async function countEnds(
 
 /**
  * Returns the new conditions of a rule if one of them asks for more than before, because they may
- * then end access; otherwise undefined. The trigger `queue_changed_targets` decides by the same
- * rule.
+ * then end access; otherwise undefined. The trigger `queue_changed_targets` makes the same
+ * comparison.
  */
 function narrower(before: Conditions, after: Conditions): Conditions | undefined {
   const isNarrower =
@@ -155,7 +155,9 @@ function narrower(before: Conditions, after: Conditions): Conditions | undefined
   return isNarrower ? after : undefined;
 }
 
-/** Returns true for two equal sets of conditions. */
+/**
+ * Returns true if two rules have the same conditions: touch age, key models and user verification.
+ */
 export function isSame(one: Conditions, other: Conditions): boolean {
   return (
     one.touchWithinSeconds === other.touchWithinSeconds &&

@@ -3,7 +3,7 @@ import { TARGET_KINDS } from '#domain/access/reach/decision.js';
 import { pageLimit } from '#platform/text/query-number.js';
 import { isSingleLine, isUuid } from '#platform/text/single-line.js';
 
-/** The number of targets or people on a page. */
+/** The number of targets or people on a page: without the parameter `limit`, and at most. */
 const PAGE_SIZE = { usual: 100, most: 200 } as const;
 
 /**

@@ -35,8 +35,8 @@ export const LOGIN_NAME = /^[a-z_][a-z0-9_-]{0,31}$/;
 export type MadeKind = 'aws_role' | 'host_group';
 
 /**
- * A target as a request names it. The `id` of an application is its `client_id`, that of an
- * installation its number at GitHub, and that of a role or a group of hosts the id in the database.
+ * A target as a request names it. The `id` of an application is its `client_id`, and that of an
+ * installation its number at GitHub. A role or a group of hosts has the id of its row.
  */
 export interface TargetRef {
   readonly kind: TargetKind;
@@ -82,7 +82,7 @@ export interface Target extends Rule {
   readonly updatedAt: Date;
   /** The number of people who are assigned by name. */
   readonly assignedUsers: number;
-  /** The number of groups that are assigned. */
+  /** The number of assigned groups, whose members `assignedUsers` does not count. */
   readonly assignedGroups: number;
 }
 
@@ -104,7 +104,7 @@ export function targetKind(text: string): TargetKind | undefined {
 }
 
 /**
- * Returns true if `id` has the form of the ids of targets of this kind. An id without this form
+ * Returns true if `id` has the form that ids have for this kind of target. An id without this form
  * names no target, so the caller need not look it up.
  */
 export function isTargetId({ kind, id }: TargetRef): boolean {

@@ -199,7 +199,7 @@ export async function changeRule(
     WHERE id = ${id}`;
 }
 
-/** Makes a {@link Target} from a row. */
+/** Makes a {@link Target} from a row with {@link TARGET_COLUMNS}. */
 export function target(row: TargetRow): Target {
   return {
     id: row.id,

@@ -92,8 +92,8 @@ export interface AuditPage {
   readonly events: readonly AuditRow[];
   readonly next: string | null;
   /**
-   * The time of the oldest event that the search checked, if it stopped before a page was full and
-   * before the end of the log; otherwise undefined.
+   * The time of the oldest event that the search checked. It is undefined unless the search stopped
+   * before a page was full and before the end of the log.
    */
   readonly searchedTo: Date | undefined;
 }
@@ -111,7 +111,7 @@ export interface DescribedEvent {
 /** The most events of the same HTTP request that the page about one event lists. */
 const OF_ONE_REQUEST = 20;
 
-/** The number of events on a page without `limit`. */
+/** The number of events on a page if the request has no `limit`. */
 const USUAL_PAGE = 100;
 
 /**
@@ -127,7 +127,10 @@ export class AuditEvents {
     @Inject(CONFIG) private readonly config: Config,
   ) {}
 
-  /** Returns one page of the matching events. @throws DomainError admin_required, too_many */
+  /**
+   * Returns one page of the events that match a search, the newest first. @throws DomainError
+   * admin_required, too_many
+   */
   async page(
     reader: Reader,
     { search, after, limit = USUAL_PAGE }: AuditQuery,
@@ -150,7 +153,7 @@ export class AuditEvents {
   }
 
   /**
-   * Counts the newest matching events by kind and time; undefined if no event matches.
+   * Counts the newest events that match a search, by kind and time; undefined if no event matches.
    *
    * @throws DomainError admin_required, too_many
    */
@@ -184,8 +187,8 @@ export class AuditEvents {
   }
 
   /**
-   * Reads all matching events in batches. A batch is read after the client has taken the previous
-   * batch, so that one batch at most is in memory.
+   * Reads all events that match a search, in batches. A batch is read after the client has taken
+   * the previous batch, so that one batch at most is in memory.
    *
    * @returns the batches; the first one is read before the function returns, so that an error can
    *   still become the status code of the response
@@ -244,9 +247,9 @@ export class AuditEvents {
   }
 
   /**
-   * Reads the feed for a response with one event on each line, up to the present end of the feed or
-   * for the time that a response may take. Each batch is read after the client has taken the
-   * previous one, and the first wanted event is found before the function returns.
+   * Reads the feed for a response with one event on each line. It stops at the present end of the
+   * feed, or after the time that a response may take. Each batch is read after the client has taken
+   * the previous one, and the first wanted event is found before the function returns.
    *
    * @param signal ends the reading, because the client has closed the connection
    * @throws DomainError admin_required, feed_restarted
@@ -295,8 +298,8 @@ export class AuditEvents {
   }
 
   /**
-   * Returns the proof that the Merkle tree of an epoch only grew from the first size to the second,
-   * so that no event in the smaller tree changed.
+   * Returns the proof that the Merkle tree of an epoch only grew from the first size to the second.
+   * It shows that no event in the smaller tree changed.
    *
    * @throws DomainError admin_required, not_found
    */

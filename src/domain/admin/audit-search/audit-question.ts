@@ -25,10 +25,10 @@ export const QUESTION_FIELDS = [
   'to',
 ] as const;
 
-/** The name of a field of a search. */
+/** The name of a field by which a search of the audit log filters events. */
 export type QuestionField = (typeof QUESTION_FIELDS)[number];
 
-/** The texts of the fields of a search of the audit log. */
+/** A search of the audit log: the text of each field. A missing field filters nothing. */
 export type AuditQuestion = Readonly<Partial<Record<QuestionField, string | undefined>>>;
 
 /**
@@ -37,7 +37,7 @@ export type AuditQuestion = Readonly<Partial<Record<QuestionField, string | unde
  */
 export type StoredQuestion = AuditQuestion & { readonly period?: Period | undefined };
 
-/** The most characters of a field. */
+/** The most characters of the text in a field. */
 export const LONGEST_FIELD = 254;
 
 /**
@@ -58,12 +58,12 @@ export function problemOf(field: QuestionField, text: string): string | undefine
   return undefined;
 }
 
-/** Returns true if a text is a value that the filter for event types accepts. */
+/** Returns true if a text is an event type, or the name of a kind or group of event types. */
 export function isTypeFilter(text: string): text is TypeFilter {
   return (TYPE_FILTERS as readonly string[]).includes(text);
 }
 
-/** Returns true if a text is the name of a period. */
+/** Returns true if a text is the name of a period relative to today, such as `last_week`. */
 export function isPeriod(text: string): text is Period {
   return Object.hasOwn(PERIODS, text);
 }

@@ -1,6 +1,6 @@
 import type { StoredQuestion } from './audit-question.js';
 
-/** A search of the audit log that has a name. */
+/** A search of the audit log, with the name under which pages offer it. */
 export interface NamedQuestion {
   readonly name: string;
   readonly question: StoredQuestion;

@@ -37,7 +37,7 @@ export async function lockQuestions(tx: EntityManager, orgId: string): Promise<n
   return row?.n ?? 0;
 }
 
-/** Saves a search. */
+/** Saves a search of the audit log, and returns it with the time at which it was saved. */
 export async function insertQuestion(
   tx: EntityManager,
   { id, orgId, name, filters, createdBy }: NewQuestion,

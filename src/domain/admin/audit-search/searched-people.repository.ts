@@ -58,7 +58,9 @@ export async function peopleNamed(
   return found.map(({ id }) => id);
 }
 
-/** Returns those of the given ids that belong to users who are members of an organization today. */
+/**
+ * Returns those of the given ids that belong to users who are members of this organization today.
+ */
 export async function presentMembers(
   tx: EntityManager,
   orgId: string,

@@ -1,7 +1,7 @@
 import type { TimelineCount } from '#domain/audit/audit-events.repository.js';
 import { AUDIT_KINDS, kindOf, type AuditKind } from '#domain/audit/audit-kinds.js';
 
-/** A section of a timeline: the number of audit events of each kind in it. */
+/** A section of a timeline: a span of time, with the number of its audit events of each kind. */
 export interface TimelineSection {
   readonly from: Date;
   readonly to: Date;
@@ -16,7 +16,8 @@ export interface Timeline {
   readonly kinds: readonly AuditKind[];
   readonly total: number;
   /**
-   * True if the search stopped before the first section, so that earlier events may be left out.
+   * True if the search stopped at its limit of events, so that events before the first section are
+   * left out.
    */
   readonly isCut: boolean;
 }

@@ -64,7 +64,7 @@ export class CleanUp implements OnApplicationBootstrap, BeforeApplicationShutdow
   /**
    * Deletes all expired rows once, and warns of API tokens that expire soon.
    *
-   * @returns undefined if another process is cleaning up
+   * @returns the numbers of deleted rows; undefined if another process is cleaning up
    */
   async run(): Promise<CleanedUp | undefined> {
     // The lock of the clean-up belongs to one connection of PostgreSQL. So the whole run uses one

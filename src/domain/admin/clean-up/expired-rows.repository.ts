@@ -67,15 +67,15 @@ const LOST_SIGNALS = `
     SELECT e.id FROM signal_events e WHERE e.stream_id = f.stream_id ORDER BY e.id LIMIT $1) l
   WHERE NOT EXISTS (SELECT FROM signal_streams s WHERE s.id = f.stream_id) LIMIT $1`;
 
-/** The kinds of rows that are deleted, by name. */
+/** The kinds of expired rows, by the names with which the log counts deleted rows. */
 const EXPIRED = {
   sessions: { table: 'sessions', key: ['id'], ...PAST },
   grants: { table: 'oauth_grants', key: ['id'], ...PAST },
   artifacts: { table: 'oauth_artifacts', key: ['model', 'id'], ...PAST },
   replays: { table: 'oauth_replays', key: ['key'], ...PAST },
   /**
-   * Counts of wrong codes that users typed to approve a device (RFC 8628), if they are so old that
-   * they no longer lock a user out.
+   * Counts of the wrong codes that users typed to approve a device (RFC 8628). Counts of this age
+   * no longer lock a user out.
    */
   userCodeTries: {
     table: 'oauth_user_code_tries',
@@ -126,8 +126,8 @@ const EXPIRED = {
   },
   /**
    * Certificates that expired longer ago than audit events of the class `oauth` are kept, and at
-   * least a day ago. Only the lowest serials are looked at, because they expired first. The highest
-   * serials stay, because after a failover they show which serials were used.
+   * least a day ago. Only the lowest serials are looked at, because they were issued first. The
+   * highest serials stay, because after a failover they show which serials were used.
    */
   sshCertificates: {
     table: 'ssh_certificates',
@@ -145,7 +145,7 @@ const EXPIRED = {
   samlAssertions: { table: 'saml_assertions', key: ['id'], ...PAST },
   /**
    * Rate-limit buckets that are full again and whose bookings (times that were reserved for a
-   * retry) have expired, because such a bucket equals a new one.
+   * retry) have expired. Such a bucket equals a new one.
    */
   rateLimits: {
     table: 'rate_limits',
@@ -232,7 +232,7 @@ const EXPIRED = {
   oauthEvents: events('oauth'),
 } as const satisfies Record<string, ExpiredRows>;
 
-/** A kind of rows that are cleaned up. */
+/** A kind of expired rows, such as `sessions` or `authEvents`. */
 export type ExpiredKind = keyof typeof EXPIRED;
 
 /**
@@ -245,7 +245,7 @@ export const EXPIRED_KINDS = Object.keys(EXPIRED) as readonly ExpiredKind[];
  * Takes the lock of the clean-up. Returns false if another process holds it. PostgreSQL keeps the
  * lock for the connection, until the connection releases it or ends.
  *
- * @param tx the manager of one connection, which releases the lock, too
+ * @param tx the manager of one connection, on which {@link unlockCleanUp} must release the lock
  */
 export async function lockCleanUp(tx: EntityManager): Promise<boolean> {
   const [row] = await sql<{ taken: boolean }>(tx)`
@@ -253,7 +253,7 @@ export async function lockCleanUp(tx: EntityManager): Promise<boolean> {
   return row?.taken ?? false;
 }
 
-/** Releases the lock of the clean-up. */
+/** Releases the lock of the clean-up. The connection must be the one that took the lock. */
 export async function unlockCleanUp(tx: EntityManager): Promise<void> {
   await sql(tx)`SELECT pg_advisory_unlock(${ADVISORY_LOCKS.cleanUp})`;
 }

@@ -106,8 +106,8 @@ export class Confirmation {
 
   /**
    * Compares the commits that this process remembers with the server, and stores the result as a
-   * report for the process that decides. It stores no report if the server is confirmed and lacks
-   * nothing, or if all access ended already when the server was confirmed.
+   * report for the process that decides about the server. It stores no report if the server is
+   * confirmed and lacks nothing, or if all access ended already when the server was confirmed.
    *
    * @returns true if the server lacks something
    */
@@ -141,8 +141,8 @@ export class Confirmation {
     // possible that this server was cloned from the confirmed one and shows the same start time. In
     // both cases the confirmation must not hold for this server.
     if (confirmed?.startedAt === identity.startedAt) await withdrawConfirmation(tx);
-    // A proven loss is recorded at once under an id of its own, so that it counts even if this
-    // process ends before it reports under its own id.
+    // A proven loss is recorded at once under a new id. So the loss counts even if this process
+    // ends before it reports under the id of the process.
     await this.#recordReport(tx, isProof ? newUuid() : this.memory.id, comparison);
     return { ...comparison, hasEnded };
   }
@@ -278,7 +278,7 @@ export class Confirmation {
 
 interface Comparison extends MarkComparison {
   /**
-   * True if all access has ended already because of the loss, when another process confirmed the
+   * True if another process has already ended all access because of the loss, when it confirmed the
    * server.
    */
   readonly hasEnded: boolean;

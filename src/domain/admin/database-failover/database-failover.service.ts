@@ -143,7 +143,7 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
 
   /**
    * Writes a heartbeat, or takes part in the confirmation of another database server. @returns
-   * false if it has to try again soon
+   * false if the loop has to try again soon
    */
   async #turn(): Promise<boolean> {
     let mustCompare = false;

@@ -76,8 +76,8 @@ export interface Reports {
  * that ran before the change reports about it, no process can prove or disprove a loss of commits.
  * This counts as a loss, unless the operator states that the standbys replicate synchronously.
  *
- * It also counts as a loss if the newest commits are missing and a process that may have made some
- * of them has not reported, because only that process could prove the loss.
+ * A loss is also assumed if the newest commits are missing, and a process that may have made some
+ * of them has not reported. Only that process could prove the loss.
  *
  * @param confirmed the identity of the confirmed server
  * @param now the identity of the present server

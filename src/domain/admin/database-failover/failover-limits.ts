@@ -31,7 +31,7 @@ export interface FailoverLimits {
   readonly remembered: number;
 }
 
-/** The times of a failover in production. */
+/** The values of {@link FailoverLimits} in production, in milliseconds. */
 export const FAILOVER_LIMITS: FailoverLimits = {
   heartbeat: 500,
   recent: 30_000,

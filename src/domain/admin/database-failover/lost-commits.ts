@@ -49,8 +49,8 @@ export async function compareMemory(
 async function findLoss(tx: EntityManager, memory: ReplicaMemory): Promise<string | undefined> {
   const { known, settledHeartbeat } = memory;
   if (known === undefined) return undefined;
-  // All remembered ids are taken now, before one of them proves a loss, because an id that is left
-  // in the memory would prove the same loss a second time.
+  // All remembered ids are taken now, before one of them proves a loss. An id that is left in the
+  // memory would prove the same loss a second time.
   const ids = memory.takeForComparison();
   const confirmation = await lastConfirmation(tx);
   if (BigInt(confirmation?.confirmedAt ?? 0) < BigInt(known.confirmedAt)) {

@@ -19,8 +19,8 @@ export interface MarkPart {
 
 /**
  * Remembers the ids of the audit events that this process committed: all ids of the last minute,
- * and the newest id from before. After a failover, an id that the database lacks proves lost
- * commits. Each id takes 16 bytes, so that 3,000 a second take 3 MB.
+ * and the newest of the older ids. After a failover, an id that the database lacks proves lost
+ * commits. Each id takes 16 bytes, so that a minute of 3,000 ids a second takes 3 MB.
  */
 export class Marks {
   #parts: MarkPart[] = [];
@@ -75,8 +75,8 @@ export class Marks {
   }
 
   /**
-   * Returns those ids of some lists that are young enough to prove a loss, because an older event
-   * may have expired and been deleted.
+   * Returns the ids in those of the given lists that are young enough to prove a loss, because an
+   * older event may have expired and been deleted.
    */
   provableIds(parts: readonly MarkPart[]): string[] {
     const now = this.clock.monotonic();

@@ -78,7 +78,9 @@ export class ReplicaMemory {
     this.#marks.note(ids);
   }
 
-  /** Remembers a heartbeat that was written. */
+  /**
+   * Remembers a heartbeat after the database has stored it. `seenAt` is its time in microseconds.
+   */
   noteHeartbeat(seenAt: bigint): void {
     const at = this.clock.monotonic();
     const last = this.#heartbeats.findLastIndex((one) => this.#isOld(one, at));
@@ -87,7 +89,8 @@ export class ReplicaMemory {
 
   /**
    * A heartbeat from a minute before the newest one. A standby with a small lag has it; a restored
-   * backup lacks it, even if the process committed nothing else.
+   * backup lacks it, even if the process committed nothing else. Undefined if no remembered
+   * heartbeat is so old.
    */
   get settledHeartbeat(): bigint | undefined {
     const newest = this.#heartbeats.at(-1);

@@ -108,9 +108,9 @@ export async function recordHeartbeat(
 
 /**
  * Returns the SQL that reads the audit events of the operator since {@link COMMIT_WITHIN} seconds
- * before a heartbeat. It begins earlier than the heartbeat because an event gets its time before
- * its commit, and is visible only after it. After a pause of more than a minute only the last
- * minute is read, so that no heartbeat reads many rows.
+ * before a heartbeat. The range begins earlier than the heartbeat, because an event gets its time
+ * before its commit, and is visible only after the commit. After a pause of more than a minute only
+ * the last minute is read, so that no heartbeat reads many rows.
  */
 function operatorRowsSince(last: bigint | undefined): SqlFragment {
   const at = last?.toString() ?? null;
@@ -137,8 +137,9 @@ export async function forgetReplicas(tx: EntityManager): Promise<void> {
 }
 
 /**
- * Reads which start of PostgreSQL was confirmed last, and when, in microseconds since 1970.
- * `isOfThisStart` is true if that is the present start.
+ * Reads the start of PostgreSQL that was confirmed last, and the time of the confirmation, in
+ * microseconds since 1970. `isOfThisStart` is true for the present start. Returns undefined if none
+ * was confirmed yet.
  */
 export async function lastConfirmation(
   tx: EntityManager,
@@ -205,9 +206,9 @@ export async function countMissing(tx: EntityManager, ids: readonly string[]): P
 }
 
 /**
- * Returns true if the server has this heartbeat of a process, or a later one. It is also true for a
- * heartbeat that is older than 12 hours. A missing one proves nothing then, because other processes
- * delete the row of a process after a day without a heartbeat.
+ * Returns true if the server has this heartbeat of a process, or a later one. The result is also
+ * true for a heartbeat that is older than 12 hours. A missing one proves nothing then, because
+ * other processes delete the row of a process after a day without a heartbeat.
  */
 export async function hasHeartbeat(
   tx: EntityManager,

@@ -46,7 +46,8 @@ type Row = Omit<ListedKey, 'id'> & { readonly id: string | null; readonly comple
  * Lists, by one statement, one page of the security keys that match a search, of all members of an
  * organization. The keys are sorted by the id of the member and then by their own id.
  *
- * @returns up to one key more than the limit of the query
+ * @returns up to one key more than the limit of the query, so that the caller sees if another page
+ *   follows
  */
 export async function searchKeys(
   tx: EntityManager,
@@ -75,7 +76,7 @@ function searchText(query: KeyQuery, bind: Bind): string {
     ...usedBefore(query, bind),
   ].join(' AND ');
   // The condition on the organization is a range. With an equality, the planner could choose the
-  // index of the ids instead of the index of the organization, which has the order of the list.
+  // index on `id`. The index that begins with `org_id` has the order of the list.
   const onMember = [
     'u.org_id BETWEEN $1 AND $1',
     ...conditionsOnMember(query),

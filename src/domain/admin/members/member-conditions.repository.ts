@@ -100,13 +100,13 @@ const isOf = (models: string) => `k.aaguid = ANY (${models}::uuid[])`;
 /**
  * Returns the SQL condition that the model of a key is none of some models. It is not written as
  * `<> ALL`, because the planner would then multiply the frequencies of the models, as if one key
- * had several models. For `= ANY` it adds the frequencies up.
+ * had several models. For `= ANY` the planner adds the frequencies up.
  */
 const isNotOf = (models: string) => `(k.aaguid = ANY (${models}::uuid[])) IS NOT TRUE`;
 
 /**
- * The greatest character. A text with this character at its end sorts after every text with the
- * same beginning.
+ * The last character of Unicode. A text with this character at its end sorts after all other texts
+ * that begin with the same text.
  */
 const LAST = '\u{10FFFF}';
 

@@ -10,12 +10,12 @@ export const MOST_LISTED = 50;
 const CERTIFICATES_LISTED = 5;
 
 /**
- * The time of the last login is searched among so many of the newest audit events of a member, so
- * that the search stays fast.
+ * The number of the newest audit events of a member among which the last login is searched. The
+ * limit keeps the search fast.
  */
 const EVENTS_READ = 1000;
 
-/** A security key of a member. */
+/** A security key of a member, as the page of the member and the API show it. */
 export interface MemberKey {
   readonly id: string;
   readonly name: string;
@@ -25,7 +25,7 @@ export interface MemberKey {
   readonly last_used_at: string | null;
 }
 
-/** A live session of a member. */
+/** A session of a member that has not expired, with its user agent (`device`) and IP address. */
 export interface MemberSession {
   readonly id: string;
   readonly device: string | null;
@@ -52,7 +52,7 @@ export interface MemberApplication {
   readonly last_granted_at: string;
 }
 
-/** A GitHub token that a member holds. */
+/** A GitHub token that was issued to a member and has not expired. */
 export interface MemberGitHubToken {
   readonly owner: string;
   readonly repositories: readonly string[] | null;
@@ -75,7 +75,7 @@ export interface MemberDetails {
   readonly lastLoginAt: Date | null;
 }
 
-/** Reads the details of a member in one statement. */
+/** Reads the details of a member in one statement, so that all lists show the same moment. */
 export async function readDetails(tx: EntityManager, userId: string): Promise<MemberDetails> {
   const [row] = await sql<MemberDetails>(tx)`
     SELECT

@@ -22,11 +22,11 @@ export interface MemberFigures {
    */
   readonly withoutKey: number;
   readonly withOneKey: number;
-  /** The valid SCIM tokens that expire within 30 days. */
+  /** The number of valid SCIM tokens that expire within 30 days. */
   readonly expiringTokens: number;
-  /** The expiry of the token that expires first; null if there is none. */
+  /** The expiry of the SCIM token that expires first; null if none expires within 30 days. */
   readonly firstExpiry: Date | null;
-  /** The valid API tokens that expire within 30 days. */
+  /** The number of valid API tokens that expire within 30 days, and the earliest expiry. */
   readonly apiTokens: ExpiringApiTokens;
 }
 

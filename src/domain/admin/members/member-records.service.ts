@@ -58,8 +58,9 @@ export interface KeyPage {
 }
 
 /**
- * The counts of the access that each act of an admin would end now, also of accounts that end
- * together with the member. A page shows the counts before the act.
+ * For each act of an admin on a member, the counts of the access that the act would end now. They
+ * include the access of accounts that end together with the member. A page shows the counts before
+ * the act.
  */
 export type EndingAccess = Readonly<Record<keyof typeof SCOPE_OF_ACT, RevokedCounts>>;
 
@@ -157,7 +158,7 @@ export class MemberRecords {
 
   /**
    * Reads all members that match a search in batches, each after a check that the caller may still
-   * read. If the query has a limit, no more members are read.
+   * read. If the query has a `limit`, at most so many members are read.
    *
    * @throws DomainError as {@link MemberRecords.list} does, and too_many for a text that more
    *   members match than a search finds

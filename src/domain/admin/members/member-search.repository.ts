@@ -118,7 +118,7 @@ function searchText(query: MemberQuery, bind: Bind): string {
     ...search.conditions,
   ];
   // The condition on the organization is a range. With an equality, the planner could choose the
-  // index of the ids instead of the index of the organization, which has the order of the list.
+  // index on `id`. The index that begins with `org_id` has the order of the list.
   const isPlain = filters.length === 0 && sort === 'added';
   const conditions = [isPlain ? 'u.org_id BETWEEN $1 AND $1' : 'u.org_id = $1', ...filters];
   if (after) {

@@ -3,12 +3,12 @@ import { MODEL_NAMES } from '#domain/keys/authenticators/authenticator-models.js
 import { pageLimit } from '#platform/text/query-number.js';
 import { isUuid } from '#platform/text/single-line.js';
 
-/** The number of members or keys on a page. */
+/** The number of members or keys on a page: without the parameter `limit`, and at most. */
 export const PAGE_SIZE = { usual: 100, most: 200 } as const;
 
 /**
- * The ways to sort the list of members. `added`: by the creation of the account. `last_use`: by the
- * last use of a key, the longest ago first.
+ * The ways to sort the list of members. `added`: by the creation of the account. `address`: by the
+ * e-mail address. `last_use`: by the last use of a key, the longest ago first.
  */
 export const MEMBER_ORDERS = ['added', 'address', 'last_use'] as const;
 

@@ -71,7 +71,9 @@ export async function listDomains(
   }));
 }
 
-/** Finds an organization by its id or by one of its verified domains. */
+/**
+ * Finds an organization by its id or by one of its verified domains; undefined if there is none.
+ */
 export async function findOrganization(
   tx: EntityManager,
   named: string,

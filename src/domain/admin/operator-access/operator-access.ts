@@ -26,14 +26,14 @@ export interface ActOutcome {
   readonly pass?: GivenPass;
 }
 
-/** An act of the operator on a user. */
+/** An act of the operator on a user, with the facts about the operator for the audit event. */
 export interface OperatorAct {
   readonly kind: 'make-admin' | 'revoke-everything' | 'give-pass';
   readonly userId: string;
   readonly operator: MachineOperator;
 }
 
-/** The classes that the acts of the operator use. */
+/** The dependencies of {@link OperatorAccess}. */
 export interface OperatorParts {
   readonly dataSource: DataSource;
   readonly users: UsersRepository;
@@ -100,8 +100,7 @@ export class OperatorAccess {
 
   /**
    * Makes a user an admin. The account must be active, and its organization must own the domain of
-   * its e-mail address, because the service refuses the requests of an admin without these two
-   * properties.
+   * its e-mail address. The service refuses the requests of an admin without these two properties.
    */
   async #makeAdmin(tx: EntityManager, user: User, act: OperatorAct): Promise<ActOutcome> {
     const { id, orgId, email, active } = user;

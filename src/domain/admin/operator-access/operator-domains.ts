@@ -15,7 +15,10 @@ import { operatorDetails, type MachineOperator } from './operator.js';
 import { rehearsed } from './rehearsal.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
-/** An act of the operator on a domain. */
+/**
+ * An act of the operator on a domain: `assign` gives it to an organization, `release` takes it
+ * away.
+ */
 export interface OperatorDomainAct {
   readonly kind: 'release' | 'assign';
   readonly domain: string;
@@ -33,7 +36,7 @@ export interface DomainOutcome {
   readonly ended: RevokedCounts;
 }
 
-/** The classes that the acts on domains use. */
+/** The dependencies of {@link OperatorDomains}. */
 export interface OperatorDomainParts {
   readonly dataSource: DataSource;
   readonly organizations: OrganizationsRepository;
@@ -55,7 +58,7 @@ export class OperatorDomains {
     return listDomains(this.parts.dataSource.manager, query);
   }
 
-  /** Finds an organization by its id or by one of its verified domains. */
+  /** Finds an organization by its id or a verified domain; undefined if there is none. */
   organization(named: string): Promise<KnownOrganization | undefined> {
     return findOrganization(this.parts.dataSource.manager, named);
   }

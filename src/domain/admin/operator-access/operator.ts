@@ -7,8 +7,8 @@ export interface MachineOperator {
    */
   readonly uid: number;
   /**
-   * The user id with which the person logged in to the machine (`loginuid` of Linux), which `sudo`
-   * and `su` do not change; undefined if the kernel does not state it.
+   * The user id with which the person logged in to the machine (`loginuid` of Linux). The commands
+   * `sudo` and `su` do not change it. Undefined if the kernel does not state it.
    */
   readonly loginUid: number | undefined;
   /**
@@ -19,7 +19,7 @@ export interface MachineOperator {
   readonly host: string;
 }
 
-/** The facts about an operator in the form of the details of audit events and of log lines. */
+/** The facts about an operator, as audit events and log lines contain them. */
 export interface OperatorDetails {
   readonly by: 'operator';
   readonly os_user: string;

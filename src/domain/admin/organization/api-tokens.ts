@@ -47,7 +47,7 @@ export interface WantedApiToken {
   readonly scimTokenIds: readonly string[];
 }
 
-/** The properties of the rotation of an API token. */
+/** The properties that an admin chooses for the rotation of an API token. */
 export interface WantedRotation {
   /** The days until the new token expires; by default those for which the old one was made. */
   readonly expiresInDays?: number | undefined;
@@ -63,13 +63,13 @@ export interface MadeApiToken {
   readonly secret: string;
 }
 
-/** An API token in a list of tokens. */
+/** A valid API token, as the list of tokens shows it. */
 export interface ListedApiToken extends ApiToken {
   /** True if the token expires within 30 days, so that a page warns of it. */
   readonly expiresSoon: boolean;
 }
 
-/** The API tokens of an organization. */
+/** The API tokens of an organization, as the list for its admins shows them. */
 export interface ListedApiTokens {
   readonly valid: readonly ListedApiToken[];
   /**
@@ -79,7 +79,7 @@ export interface ListedApiTokens {
   readonly orphans: readonly ApiToken[];
 }
 
-/** The parts of the domain that the acts on API tokens need. */
+/** The dependencies of {@link ApiTokens}. */
 export interface ApiTokenParts {
   readonly dataSource: DataSource;
   readonly members: Members;
@@ -88,7 +88,10 @@ export interface ApiTokenParts {
   readonly clock: Clock;
 }
 
-/** The API tokens of organizations, as their admins read and change them, and programs use them. */
+/**
+ * Lists, creates, rotates and revokes the API tokens of organizations for their admins. It also
+ * rotates SCIM tokens for programs.
+ */
 export class ApiTokens {
   constructor(private readonly parts: ApiTokenParts) {}
 
@@ -224,7 +227,7 @@ export class ApiTokens {
     });
   }
 
-  /** Records that a token was revoked. */
+  /** Records in the audit log that an API token was revoked. */
   #recordEnd(
     tx: EntityManager,
     { id: actorId, orgId }: Admin,

@@ -107,7 +107,7 @@ export class IssuerAdmin {
 
   /**
    * Releases the label of the organization. From the commit on, the service does not serve its host
-   * name and its signing keys any more, and AWS tokens come from the service's own issuer again.
+   * name and its signing keys any more. AWS tokens then come from the service's own issuer again.
    *
    * @throws DomainError not_found, admin_required
    */

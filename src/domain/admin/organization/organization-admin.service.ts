@@ -84,7 +84,7 @@ export interface NewToken {
  */
 @Injectable()
 export class OrganizationAdmin {
-  /** The acts on the API tokens of organizations. */
+  /** Lists, creates, rotates and revokes the API tokens of organizations. */
   readonly apiTokens: ApiTokens;
 
   constructor(
@@ -265,7 +265,7 @@ export class OrganizationAdmin {
     });
   }
 
-  /** Records that a SCIM token was revoked. */
+  /** Records in the audit log that a SCIM token was revoked. */
   #recordEnd(
     tx: EntityManager,
     admin: Admin,

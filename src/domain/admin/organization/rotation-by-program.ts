@@ -46,10 +46,10 @@ interface Parts {
 
 /**
  * Replaces a SCIM token by a new one for a program. The API token of the program lists the SCIM
- * tokens that it may rotate; after the rotation it lists the new token in place of the old one. The
- * new token ends no later than the API token, and is valid no longer than the old one was made for.
- * If the old token itself replaced a valid one, that oldest token ends, so that at most two are
- * valid.
+ * tokens that it may rotate. After the rotation, it lists the new token in place of the old one.
+ * The new token ends no later than the API token, and is valid no longer than the old one was made
+ * for. If the old token itself replaced a valid one, that oldest token ends, so that at most two
+ * are valid.
  *
  * The locks have the order of an admin's acts: the maker of the API token, the organization, the
  * API token. So of several requests that rotate one SCIM token, one succeeds.
@@ -105,7 +105,7 @@ export async function rotateByProgram(
 }
 
 /**
- * Returns the note that a SCIM token ended, so that the service can end the token again if a
+ * Returns the note that a SCIM token ended. With it, the service can end the token again if a
  * failover of the database loses the commit. Without `endsAt` the token ended at once.
  */
 function notedEnd(

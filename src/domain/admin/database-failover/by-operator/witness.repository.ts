@@ -3,10 +3,10 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { COMMIT_WITHIN } from '../replicas.repository.js';
 
 /**
- * Checks if a process of the service wrote its heartbeat (a time that it writes twice a second)
- * into the database around a commit of the operator's command. `isSeen`: a process wrote one after
- * the commit, so that it has read the operator's audit events. `isRunning`: a process wrote one at
- * most 30 seconds before the commit, or later.
+ * Checks if a process of the service wrote a heartbeat around a commit of the operator's command. A
+ * heartbeat is a time that each process writes into the database twice a second. `isSeen`: a
+ * process wrote one after the commit, so that it has read the operator's audit events. `isRunning`:
+ * a process wrote one at most 30 seconds before the commit, or later.
  *
  * @param committedAt the time that {@link commitTime} returned
  */

@@ -2,7 +2,7 @@ import type { Admin } from '#domain/directory/users.repository.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The most secrets that a list shows. */
+/** The most secrets that the list for the admins of an organization shows, the newest ones. */
 const MOST_LISTED = 200;
 
 /**

@@ -17,7 +17,8 @@ export async function findLost(
 /**
  * Claims for the caller the acts of an audit event that the database lost, so that only one process
  * repeats them. Returns true for exactly one caller, because the id of the event is the primary key
- * of the claims. If the claim is rolled back, the next caller can claim the acts.
+ * of the claims. Returns false if the database has the event. If the claim is rolled back, the next
+ * caller can claim the acts.
  */
 export async function claimLost(tx: EntityManager, auditId: string): Promise<boolean> {
   const claimed = await sql<{ audit_id: string }>(tx)`
@@ -30,8 +31,8 @@ export async function claimLost(tx: EntityManager, auditId: string): Promise<boo
 
 /**
  * Adds a secret to the list that the admins of an organization must confirm after a loss of
- * commits. If the secret is on the list already, as one whose act was not lost, and its act turns
- * out to be lost, it must be confirmed again.
+ * commits. The list may already have the secret as one whose act was not lost. If the act turns out
+ * to be lost, the secret must be confirmed again.
  */
 export async function listSecret(
   tx: EntityManager,

@@ -26,8 +26,9 @@ interface Remembered extends RecentEnd {
 }
 
 /**
- * Remembers the acts of the last hour by which this process ended or reduced access. If a database
- * server lost these commits, only this memory still has them, and the service repeats them from it.
+ * Remembers the acts of the last hour by which this process changed access, such as the removal of
+ * a user. If a database server lost their commits, only this memory still has the acts. The service
+ * then repeats those that ended or reduced access.
  */
 @Injectable()
 export class RecentEnds implements OnModuleInit {

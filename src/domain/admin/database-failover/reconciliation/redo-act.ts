@@ -18,7 +18,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { hasKeyLeft } from './lost-acts.repository.js';
 import type { RedoParts } from './redo-parts.js';
 
-/** The value of `revokedBy` for revocations by SCIM. */
+/** The value of `revokedBy` in acts by which SCIM, and not an admin, ended access. */
 const SCIM = 'scim';
 
 type ActOf<Kind extends NotedAct['kind']> = Extract<NotedAct, { readonly kind: Kind }>;
@@ -32,7 +32,7 @@ interface LostAct<Act extends NotedAct = NotedAct> {
 
 /**
  * Repeats an act that the database server has lost, and writes a new audit row without an actor. If
- * the effect of the act is there already, nothing happens.
+ * the server already has the effect of the act, nothing happens.
  *
  * @returns true if something changed
  */

@@ -9,7 +9,7 @@ import { ClientsRepository } from '#domain/oauth/clients/clients.repository.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import { everyRevocation } from '../../revocation-kinds/every-revocation.js';
 
-/** The repositories and services that `redoAct` needs. */
+/** The repositories and services with which `redoAct` repeats a lost act. */
 export interface RedoParts {
   readonly accessRevocation: AccessRevocation;
   readonly audit: AuditLog;
@@ -23,9 +23,9 @@ export interface RedoParts {
 }
 
 /**
- * Makes the repositories and services that `redo` needs to repeat acts, such as the removal of a
- * user, whose commits the database server lost in a failover. It does not use the Nest container,
- * because no other part of the service may run on a server that is not confirmed yet.
+ * Makes the repositories and services with which `redo` repeats acts, such as the removal of a
+ * user. The database server lost their commits in a failover. The function does not use the Nest
+ * container, because no other part of the service may run on a server that is not confirmed yet.
  */
 export function redoParts(): RedoParts {
   const accessRevocation = everyRevocation();

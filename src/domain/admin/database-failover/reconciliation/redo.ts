@@ -11,7 +11,7 @@ import { redoParts } from './redo-parts.js';
 /** The most audit events that one statement looks for. */
 const BATCH = 5000;
 
-/** The result of {@link redo}. */
+/** The numbers of lost and of repeated acts, which {@link redo} returns. */
 export interface Redone {
   /** The number of acts that the database server had lost. */
   readonly lost: number;
@@ -25,9 +25,9 @@ export interface Redone {
 /**
  * Repeats, in their order, the acts of the last hour by which this process ended access, if the
  * database server lost them in a failover. It also lists the secrets, such as SCIM tokens, that
- * were made or ended in the last hour, because an admin must check and confirm each of them. Each
- * act is a transaction of its own, and only one of several processes repeats it. If an act fails, a
- * log line under `security` names it, and the remaining acts are still repeated.
+ * were made or ended in the last hour. An admin must check and confirm each of them. Each act is a
+ * transaction of its own, and only one of several processes repeats it. If an act fails, a log line
+ * under `security` names it, and the remaining acts are still repeated.
  *
  * @param dataSource a pool with a connection that is not in use. Its server may be one that the
  *   service does not use yet
