@@ -16,8 +16,8 @@ export interface AccountAudit extends Pick<AuditEvent, 'actorId' | 'origin' | 'd
 }
 
 /**
- * The reason and the author of the end of a user's access. Both are stored in each revoked row and
- * in the audit log.
+ * The reason why a user's access ends, and the author of the act, with its audit event. Each
+ * revoked row and the audit log store both.
  */
 export interface Deprovisioning extends RevocationCause {
   readonly audit: AccountAudit;

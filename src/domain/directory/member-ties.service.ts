@@ -30,14 +30,14 @@ export interface Readmission {
   readonly origin: AuditOrigin;
 }
 
-/** The effect of a {@link Readmission}. */
+/** The effect of a {@link Readmission}: the address and the identities that may sign in again. */
 export interface Readmitted {
   readonly email: string;
   /** The number of identities (accounts at an identity provider) that may sign in again. */
   readonly identities: number;
   /**
-   * The id of the user of a SCIM record who gets the e-mail address, because the record names it
-   * and the user had no address to sign in with; null if there is no such user.
+   * The id of the user who gets the e-mail address: the SCIM record of the user names it, and the
+   * user had no address to sign in with. Null if there is no such user.
    */
   readonly givenTo: string | null;
 }
@@ -105,9 +105,10 @@ export class MemberTies {
   }
 
   /**
-   * Separates two users that were connected because they have the same e-mail address: a member who
-   * signed in with an address of a SCIM record, a member and the record that took the member over,
-   * or two linked records. From then on the user of the record cannot sign in with the address.
+   * Separates two users that were connected because they have the same e-mail address. They are a
+   * member and the SCIM record with whose address the member signed in, a member and the record
+   * that took the member over, or two linked records. From then on the user of the record cannot
+   * sign in with the address.
    *
    * @throws DomainError admin_required, not_found, own_account, nothing_to_part
    */

@@ -13,7 +13,7 @@ import { RecordEnds, type EndKind, type RecordEnd } from './record-ends.service.
 import { UserDirectory } from './user-directory.service.js';
 import { UsersRepository, type Admin, type Member } from './users.repository.js';
 
-/** An act of an admin on a member. */
+/** An act of an admin on a member, as the request asks for it. */
 export interface MemberAct {
   readonly admin: Admin;
   /** The id from the request. It is not checked, and may belong to no member. */
@@ -61,7 +61,10 @@ export class Members {
     private readonly ends: RecordEnds,
   ) {}
 
-  /** Finds a member. @throws DomainError not_found, also for an id that is not a UUID */
+  /**
+   * Finds a member of the admin's organization. @throws DomainError not_found, also for an id that
+   * is not a UUID
+   */
   async find(tx: EntityManager, { orgId }: Admin, id: string): Promise<Member> {
     if (!isUuid(id)) throw noMember();
     return this.#find(tx, orgId, id);
@@ -170,8 +173,9 @@ export class Members {
   }
 
   /**
-   * Locks the admin of an act, so that the admin keeps the role until the transaction ends. This is
-   * the first lock of the transaction, because every transaction locks users before other rows.
+   * Locks the admin of an act, so that the admin keeps the role until the transaction ends. Other
+   * rows are locked after users, so that transactions do not deadlock. Only the lock of a whole
+   * directory, domain or list of providers comes earlier.
    *
    * @throws DomainError admin_required for a demoted admin, or a session that has ended since the
    *   request came

@@ -17,7 +17,7 @@ export interface RecordAddress {
  */
 export const RANK = { userName: 0, primary: 1, onlyWork: 2, severalWork: 3, first: 1000 } as const;
 
-/** The e-mail addresses that a SCIM record names. */
+/** The e-mail addresses that a SCIM record names, in its userName or its e-mails. */
 export interface NamedAddresses {
   /** The e-mail addresses with which a user may be found at a sign-in, sorted by their rank. */
   readonly has: readonly RecordAddress[];

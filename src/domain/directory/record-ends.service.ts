@@ -57,9 +57,9 @@ export interface RecordEnd extends Omit<RevocationCause, 'reason'> {
 }
 
 /**
- * Ends the access of the users of SCIM records together with that of their twins (members who
- * signed in with an e-mail address of the record), and deactivates linked records. All this happens
- * in the transaction of the act. The caller first locks the directory of the organization by
+ * Ends the access of a SCIM record's user together with that of its twins (members who signed in
+ * with an e-mail address of the record). Linked records are deactivated. All this happens in the
+ * transaction of the act. The caller first locks the directory of the organization by
  * `lockDirectory`. Then the caller finds the users with {@link RecordEnds.reach}, and locks their
  * rows in the order of their ids.
  */
@@ -74,9 +74,9 @@ export class RecordEnds {
   ) {}
 
   /**
-   * Finds the users who lose access together with a user: the user, the twins of each SCIM record
-   * among them (members who signed in with its e-mail address), and linked records with their
-   * twins.
+   * Finds the users who lose access together with a user, including the user. For a SCIM record
+   * these are its twins (members who signed in with its e-mail address), and linked records with
+   * their twins.
    */
   async reach(tx: EntityManager, named: string, kind: EndKind): Promise<EndingUser[]> {
     const id = named.toLowerCase(); // `record_ties` has ids in lower case
@@ -117,8 +117,8 @@ export class RecordEnds {
     reached: readonly EndingUser[],
     end: RecordEnd,
   ): Promise<RevokedCounts> {
-    // The tombstones, which bar a new sign-in, are set before the removal, because they are made
-    // from the names of the record, which the removal deletes.
+    // The tombstones, which bar a new sign-in, are set before the removal. They are made from the
+    // names of the record, which the removal deletes.
     for (const { id, kind, withRecords } of reached) {
       const user = kind === 'remove' ? await this.users.lock(tx, id) : undefined;
       if (!user || user.orgId === null) continue;

@@ -50,7 +50,7 @@ export interface RecordTie {
   readonly isUserActive: boolean;
 }
 
-/** The values of a new tie. */
+/** The values of a new tie of a SCIM record to the user who signs in with one of its addresses. */
 export interface NewTie {
   readonly orgId: string;
   readonly recordId: string;
@@ -77,7 +77,10 @@ export async function holdersOf(
     ORDER BY u.id`;
 }
 
-/** Finds the SCIM records that name an e-mail address. */
+/**
+ * Finds the SCIM records that have an e-mail address to sign in with, sorted by the rank of the
+ * address. A record is left out if an admin separated it from the address.
+ */
 export function recordsOf(
   tx: EntityManager,
   orgId: string,
@@ -150,8 +153,8 @@ export async function addTwin(
 }
 
 /**
- * Takes the e-mail address of a member out of the unique index of userNames, so that a SCIM record
- * may have the address as its userName.
+ * Takes a member's e-mail address out of the unique index of userNames. A SCIM record may then have
+ * the address as its userName.
  */
 export async function leaveUserNames(tx: EntityManager, userId: string): Promise<void> {
   await sql(tx)`
@@ -215,8 +218,8 @@ export async function releaseAddresses(tx: EntityManager, recordId: string): Pro
 }
 
 /**
- * Records in the ties of a twin that the twin was deactivated together with some records, so that
- * the activation of these records also activates the twin.
+ * Records in the ties of a twin that the twin was deactivated together with some records. The
+ * activation of these records then also activates the twin.
  */
 export async function noteEnded(
   tx: EntityManager,

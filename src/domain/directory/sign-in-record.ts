@@ -12,9 +12,9 @@ import { bindsByMail, recordsOf } from './record-ties.repository.js';
 import type { UsersRepository, User } from './users.repository.js';
 
 /**
- * The user as whom a person may sign in with an identity (an account at an identity provider) that
- * is not bound to a user yet. The user is found by the e-mail address. `refusal` is the reason why
- * the sign-in is refused. Both are missing for an unknown address.
+ * The result of the search for a user by the e-mail address of a sign-in. The identity (an account
+ * at an identity provider) of the sign-in is bound to no user yet. `refusal` is the reason why the
+ * sign-in is refused. Both `user` and `refusal` are missing for an unknown address.
  */
 export interface FoundRecord {
   readonly user?: User;
@@ -30,10 +30,10 @@ export interface FoundRecord {
  * that the identity provider states decides. The organization owns the domain of the address. The
  * caller has locked the directory of the organization by `lockDirectory`.
  *
- * The first match counts. First comes the SCIM record with the address as its userName, then the
- * member who signed in with the address before, then the record with the address as its primary or
- * only `work` e-mail. A linked record is ignored while another user signs in with its address. If
- * several records have the address, no user can sign in with it.
+ * The first match counts. First comes the SCIM record with the address as its userName. Next is the
+ * member who signed in with the address before. Last is the record with the address as its primary
+ * or only `work` e-mail. A linked record is ignored while another user signs in with its address.
+ * If several records have the address, no user can sign in with it.
  */
 export async function findRecordOfSignIn(
   users: UsersRepository,

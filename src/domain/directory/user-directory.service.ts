@@ -87,7 +87,7 @@ export class UserDirectory {
 
   /**
    * Locks the row of an active user until the transaction ends. @throws DomainError
-   * account_inactive
+   * account_inactive, also for a user who was removed
    */
   async lockActive(tx: EntityManager, userId: string): Promise<User> {
     const user = await this.users.lock(tx, userId);
@@ -258,8 +258,8 @@ export class UserDirectory {
   }
 
   /**
-   * Adds the synthetic user of certification test mode, who belongs to no organization, unless the
-   * user exists. Returns the id of the user.
+   * Adds the synthetic user of certification test mode, who belongs to no organization, or changes
+   * the name of the existing one. Returns the id of the user.
    */
   ensureOutsider(
     tx: EntityManager,
@@ -270,7 +270,7 @@ export class UserDirectory {
 
   /**
    * Returns true if the user of this identity, or of its e-mail address, was removed from the
-   * organization, so that a sign-in creates no such user again.
+   * organization. A sign-in must then not create the user again.
    */
   isRemoved(tx: EntityManager, orgId: string, identity: UpstreamIdentity): Promise<boolean> {
     return forbidsNewMember(tx, orgId, identity);

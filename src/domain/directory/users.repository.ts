@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 
-/** A user of the service. */
+/** A user, with the facts that sign-ins and acts on the account need. */
 export interface User {
   readonly id: string;
   readonly orgId: string | null;
@@ -17,8 +17,8 @@ export interface User {
 /** The ties of a member to other members who are, or may be, the same person. */
 export interface TiesOfMember {
   /**
-   * The ids of the SCIM records that are about the same person as this member: the member signed
-   * in with an e-mail address of the record, and is then called a twin of the record.
+   * The ids of the SCIM records that are about the same person as this member. The member signed in
+   * with an e-mail address of each record, and is called its twin.
    */
   readonly twinOf: readonly string[];
   /**
@@ -75,7 +75,7 @@ export interface TiesRow {
   shared_address: string | null;
 }
 
-/** Makes a {@link TiesOfMember} from a row. */
+/** Makes a {@link TiesOfMember} from a row with the columns of {@link TIES}. */
 export function tiesOfRow(row: TiesRow): TiesOfMember {
   return {
     twinOf: row.twin_of,
@@ -89,7 +89,7 @@ export function tiesOfRow(row: TiesRow): TiesOfMember {
 
 /** A user as the admins of the organization see the user. */
 export interface Member extends Omit<User, 'orgId'> {
-  /** The number of enrolled keys. */
+  /** The number of security keys that the member has enrolled. */
   readonly keys: number;
   readonly createdAt: Date;
   readonly ties: TiesOfMember;
@@ -124,7 +124,7 @@ export interface BoundIdentity {
   readonly subject: string;
 }
 
-/** The values of a new user. */
+/** The values of a user to create, as the identity provider states them. */
 export interface NewUser extends UpstreamName {
   readonly id: string;
   readonly orgId: string | null;
@@ -168,7 +168,7 @@ export class UsersRepository {
 
   /**
    * Finds the member of an organization with an e-mail address, and locks the row until the
-   * transaction ends.
+   * transaction ends. Returns undefined if there is none.
    */
   async lockByEmail(tx: EntityManager, orgId: string, email: string): Promise<User | undefined> {
     const [row] = await sql<UserRow>(tx)`
@@ -180,8 +180,8 @@ export class UsersRepository {
   }
 
   /**
-   * Finds a user and locks the row until the transaction ends. Every transaction that changes or
-   * removes the user, or issues a credential to the user, waits.
+   * Finds a user and locks the row until the transaction ends; undefined if there is none. Every
+   * transaction that changes or removes the user, or issues a credential to the user, waits.
    */
   async lock(tx: EntityManager, id: string): Promise<User | undefined> {
     const [row] = await sql<UserRow>(tx)`
@@ -194,15 +194,15 @@ export class UsersRepository {
 
   /**
    * Locks members of one organization until the transaction ends, in the order of their ids. If two
-   * admins act on each other at once, both lock the same rows in the same order, so that the second
-   * act sees the change of the first.
+   * admins act on each other at once, both lock the same rows in the same order. So the second act
+   * sees the change of the first.
    */
   async lockMembers(tx: EntityManager, orgId: string, ids: readonly string[]): Promise<void> {
     await sql(tx)`
       SELECT id FROM users WHERE id = ANY (${ids}::uuid[]) AND org_id = ${orgId} ORDER BY id FOR UPDATE`;
   }
 
-  /** Finds a member of an organization. */
+  /** Finds a member of an organization; undefined for a user of another organization. */
   async findMember(tx: EntityManager, orgId: string, id: string): Promise<Member | undefined> {
     const [row] = await sql<MemberRow>(tx)`
       SELECT u.id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed, u.created_at, u.version,
@@ -278,8 +278,8 @@ export class UsersRepository {
   }
 
   /**
-   * Adds a user without an organization, unless there is one with the e-mail address. Returns the
-   * id of the user in both cases.
+   * Adds a user without an organization, or changes the name of the one who has the e-mail address
+   * already. Returns the id of the user in both cases.
    */
   async ensureOutsider(
     tx: EntityManager,
@@ -391,9 +391,9 @@ export class UsersRepository {
 
   /**
    * Moves everything that belongs to the person, and not to the SCIM record, from the id of the
-   * record to a new user id: the e-mail address, the bound identities, the keys, the applications,
-   * the consents, the role of admin, and the assignments to targets. The record keeps its id, its
-   * groups and the attributes of the directory. The caller has locked the row of the record.
+   * record to a new user id. That is the e-mail address, the bound identities, keys, applications,
+   * consents, the role of admin and the assignments to targets. The record keeps its id, its groups
+   * and the attributes of the directory. The caller has locked the row of the record.
    */
   async movePerson(tx: EntityManager, recordId: string, newId: string): Promise<void> {
     const [moved] = await sql<{ email: string | null; is_org_admin: boolean }>(tx)`
@@ -434,7 +434,7 @@ export class UsersRepository {
       ON CONFLICT (user_id) DO NOTHING`;
   }
 
-  /** Activates or deactivates a user. */
+  /** Activates or deactivates a user, and raises the version of the row. */
   async setActive(tx: EntityManager, id: string, active: boolean): Promise<void> {
     await sql(tx)`
       UPDATE users SET active = ${active}, version = version + 1, updated_at = now() WHERE id = ${id}`;

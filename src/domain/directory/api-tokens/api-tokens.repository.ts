@@ -19,7 +19,7 @@ const API_TOKEN_PREFIX = 'svc_api_';
  */
 export const ROTATE_SCOPE = 'scim-tokens:rotate';
 
-/** The scopes of API tokens: each opens one kind of request. */
+/** The scopes of API tokens. Each allows one kind of request. */
 export const API_SCOPES = [
   'audit:read',
   'members:read',
@@ -28,7 +28,7 @@ export const API_SCOPES = [
   ROTATE_SCOPE,
 ] as const;
 
-/** A scope of API tokens. */
+/** One of the {@link API_SCOPES}. */
 export type ApiScope = (typeof API_SCOPES)[number];
 
 /**
@@ -79,7 +79,7 @@ export interface ApiToken {
   readonly endedAt: Date | null;
 }
 
-/** The values of a new API token. */
+/** The values of a new API token. The database stores its hash in place of the secret. */
 export interface NewApiToken extends Pick<
   ApiToken,
   'name' | 'scopes' | 'scimTokenIds' | 'allowedCidrs' | 'lifetimeDays' | 'createdBy' | 'replaces'
@@ -119,13 +119,14 @@ export const IS_VALID_TOKEN = fragment`t.revoked_at IS NULL AND t.expires_at > n
 /**
  * The SQL condition that a token `t` is accepted. It also checks that the user `u` who made the
  * token is active and still an admin, or was demoted. Acts that end the access of the user revoke
- * the tokens as well. This check is a second protection, in case one of these acts does not.
+ * the tokens as well. This check is a second protection, in case one of these acts does not. A
+ * database server that is not yet confirmed after a failover accepts no token.
  */
 const IS_ACCEPTED = fragment`${IS_VALID_TOKEN} AND u.id = t.created_by AND u.org_id = t.org_id AND u.active
   AND (t.maker_demoted_at IS NOT NULL OR is_acting_admin(u.org_id, u.email, u.is_org_admin, u.active))
   AND ${CONFIRMED}`;
 
-/** Adds an API token. */
+/** Stores a new API token, which expires in `lifetimeDays` days, and returns it. */
 export async function insertApiToken(tx: EntityManager, token: NewApiToken): Promise<ApiToken> {
   const [row] = await sql<Row>(tx)`
     WITH t AS (
@@ -174,7 +175,10 @@ export async function listOrphans(
   return rows.map(apiToken);
 }
 
-/** Finds an API token of an organization, valid or not, with the valid token that replaces it. */
+/**
+ * Finds an API token of an organization, valid or not, with the valid token that replaces it.
+ * Returns undefined if the organization has no such token.
+ */
 export async function findApiToken(
   tx: EntityManager,
   orgId: string,
@@ -270,9 +274,10 @@ export interface PresentedApiToken extends Program {
 }
 
 /**
- * Finds a valid API token by its hash. It records the time of the use at most once a minute, as for
- * SCIM tokens. The caller runs it outside any transaction. For an IP address that the token does
- * not allow, it records the time of the refusal instead, at most once an hour.
+ * Finds a valid API token by its hash; undefined if there is none. It records the time of the use
+ * at most once a minute, as for SCIM tokens. The caller runs it outside any transaction, so that
+ * the row is locked only for a short time. For an IP address that the token does not allow, it
+ * records the time of the refusal instead, at most once an hour.
  */
 export async function authenticateApiToken(
   tx: EntityManager,
@@ -309,7 +314,7 @@ export async function isApiTokenAccepted(tx: EntityManager, id: string): Promise
   return found.length === 1;
 }
 
-/** An API token that a transaction holds while it rotates a SCIM token. */
+/** An API token whose row a transaction has locked, because the token rotates a SCIM token. */
 export interface HeldApiToken {
   readonly name: string;
   readonly createdBy: string;
@@ -372,8 +377,8 @@ export interface ExpiringApiToken {
 }
 
 /**
- * Returns the valid tokens that expire within some days and have no valid successor. Each token is
- * returned only once, because the statement records that it was returned.
+ * Returns the valid tokens that expire within `days` days and have no valid successor. Each token
+ * is returned only once, because the statement records that it was returned.
  */
 export function noteExpiringTokens(tx: EntityManager, days: number): Promise<ExpiringApiToken[]> {
   return sql<ExpiringApiToken>(tx)`
@@ -393,8 +398,8 @@ export interface ExpiringApiTokens {
 }
 
 /**
- * Counts the valid API tokens that expire within some days and have no successor, of one
- * organization or of all.
+ * Counts the valid API tokens that expire within `days` days and have no valid successor. Without
+ * `orgId`, it counts those of all organizations.
  */
 export async function countExpiringTokens(
   tx: EntityManager,

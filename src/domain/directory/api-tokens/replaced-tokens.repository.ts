@@ -1,9 +1,9 @@
 import { fragment, SqlFragment } from '#platform/database/statements/sql.js';
 
 /**
- * Returns the SQL of a recursive query named `before`: the ids of the tokens that a token of an
- * organization replaced, directly or through a chain of replacements. The tables of SCIM tokens and
- * of API tokens both have the column `replaces`.
+ * Returns the SQL of a recursive query named `before`. It finds the ids of the tokens that a token
+ * of an organization replaced, directly or through a chain of replacements. The tables of SCIM
+ * tokens and of API tokens both have the column `replaces`.
  */
 export function replacedBefore(
   table: 'scim_tokens' | 'api_tokens',

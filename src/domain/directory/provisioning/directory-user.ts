@@ -98,8 +98,8 @@ export const GROUPS = `(SELECT json_agg(json_build_object('value', g.id, '$ref',
     'type', 'direct') ORDER BY g.id)::text
   FROM group_members m JOIN groups g ON g.id = m.group_id WHERE m.user_id = u.id)`;
 /**
- * The SQL of the entity tag of {@link DirectoryUser}, for filters: the version of the row, and a
- * digest of the groups and the manager, whose names can change without a new version.
+ * The SQL of the entity tag of {@link DirectoryUser}, for filters. It is the version of the row and
+ * a digest of the groups and the manager, whose names can change without a new version.
  */
 export const TAG = `(u.version || coalesce('-' || left(encode(sha256(convert_to(nullif(concat(
   ${GROUPS}, CASE WHEN ${MANAGER_NAME} IS NOT NULL THEN (${SHOWN_ATTRIBUTES})::text END), ''), 'UTF8')), 'hex'), 16), ''))`;

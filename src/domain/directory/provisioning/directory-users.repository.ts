@@ -35,8 +35,8 @@ export interface NextUser extends UserState {
   readonly active: boolean;
   readonly leftOut?: readonly LeftOut[];
   /**
-   * True if the write says that the user is inactive. It then ends the access of the twins of the
-   * user (members who signed in with an e-mail address of the record), also if the user was
+   * True if the write says that the user is inactive. The access of the user's twins (members who
+   * signed in with an e-mail address of the record) then ends. It ends even if the user was
    * inactive before.
    */
   readonly endsAccess?: boolean;
@@ -65,7 +65,10 @@ const KNOWN = `${COLUMNS}, ${GROUPS} AS groups, u.is_org_admin, u.scim_managed, 
  */
 const MANAGER_KEY = '"manager": ';
 
-/** Finds a user with all attributes and groups, as SCIM shows the user. */
+/**
+ * Finds a user with all attributes and groups, as SCIM shows the user. Returns undefined if the
+ * organization has no such user.
+ */
 export async function findDirectoryUser(
   tx: EntityManager,
   orgId: string,
@@ -79,7 +82,10 @@ export async function findDirectoryUser(
   return row && directoryUser(row, true);
 }
 
-/** Reads a user with the facts that a change by SCIM needs, without a lock. */
+/**
+ * Reads a user with the facts that a change by SCIM needs, without a lock. Returns undefined if the
+ * organization has no such user.
+ */
 export async function findKnownUser(
   tx: EntityManager,
   orgId: string,
@@ -92,6 +98,7 @@ export async function findKnownUser(
 
 /**
  * Locks the row of a user until the transaction ends, and then reads the user for a change by SCIM.
+ * Returns undefined if the organization has no such user.
  */
 export async function lockKnownUser(
   tx: EntityManager,
@@ -105,9 +112,9 @@ export async function lockKnownUser(
 
 /**
  * Adds a user with the audit event, in one statement that also locks the directory, if the new user
- * affects no other user. It affects a user who signs in with an e-mail address that the new user
- * names, and a user who has the same userName. It also affects a removed user whose tombstone,
- * which bars a sign-in, the new user would lift.
+ * affects no other user. The new user affects a user who signs in with an e-mail address that the
+ * new user names, and a user who has the same userName. It also affects a removed user whose
+ * tombstone, which bars a sign-in, the new user would lift.
  *
  * @param manager the manager of the data source, because the statement needs no transaction around
  *   it

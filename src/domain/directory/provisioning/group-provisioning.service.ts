@@ -33,8 +33,8 @@ export type MembershipChange =
 export interface NextGroup extends GroupState {
   readonly members: readonly MembershipChange[];
   /**
-   * True if the write does more than add members. If it names only unknown members, it then does
-   * not fail, so that the rest of the write is done.
+   * True if the write does more than add members. The write then does not fail if it names only
+   * unknown members, so that its other changes are made.
    */
   readonly asksMore?: boolean;
   /**
@@ -231,8 +231,8 @@ export class GroupProvisioning {
 }
 
 /**
- * The existing users that a write names, and the part of the write that is left out because it
- * names a group, which cannot be a member.
+ * The existing users that a write names. `leftOut` has the part of the write that names a group,
+ * because a group cannot be a member.
  */
 interface KnownUsers {
   readonly known: ReadonlySet<string>;

@@ -35,8 +35,8 @@ export interface GroupRow {
 }
 
 /**
- * The SQL of a number that rises if the list of members of the group `g` changes without a write of
- * the group, for example because a member is deleted or gets a new name. It is a part of the entity
+ * The SQL of a number that rises if the members of the group `g` change without a write of the
+ * group. For example, a member is deleted or gets a new name. The number is a part of the entity
  * tag.
  */
 export const MEMBER_VERSION =

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 
-/** A member of a group, as SCIM shows it. */
+/** A member of a group, with the name under which SCIM shows the member. */
 export interface GroupMember {
   readonly userId: string;
   readonly display: string;

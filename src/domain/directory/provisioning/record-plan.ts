@@ -26,8 +26,8 @@ export interface CreationPlan<Holder extends Other> {
    */
   readonly takesOver: Holder | undefined;
   /**
-   * The members who become twins of the record: they signed in with an e-mail address of the
-   * record, and lose access when the user of the record does.
+   * The members who become twins of the record. They signed in with an e-mail address of the
+   * record, and will lose access when the user of the record does.
    */
   readonly twins: readonly Holder[];
   /**

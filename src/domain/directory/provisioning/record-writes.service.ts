@@ -38,7 +38,7 @@ import {
 } from './record-plan.js';
 import { leftOutDetails, scimOperation, type ScimActor } from './scim-operation.js';
 
-/** Further details of an audit event. */
+/** Details of an audit event in addition to those that every SCIM operation has. */
 type Details = Readonly<Record<string, unknown>>;
 
 /**
@@ -93,7 +93,7 @@ export class RecordWrites {
    * manages the member from then on (a take-over).
    *
    * @param compute returns the state after the write, or throws
-   * @returns undefined for an id of no user of the organization
+   * @returns undefined if the organization has no user with this id
    */
   async change(
     tx: EntityManager,
@@ -120,7 +120,7 @@ export class RecordWrites {
    * record), and deactivates linked records.
    *
    * @param verify throws to refuse the removal because of the present state, which is locked
-   * @returns false for an id of no user of the organization
+   * @returns false if the organization has no user with this id
    */
   async remove(
     tx: EntityManager,
@@ -166,8 +166,8 @@ export class RecordWrites {
   }
 
   /**
-   * Finds the members who sign in with an e-mail address that the write newly gives to the record,
-   * and who therefore become its twins: they lose access when the user of the record does.
+   * Finds the members who sign in with an e-mail address that the write newly gives to the record.
+   * They become twins of the record, and lose access when the user of the record does.
    */
   async #newTwins(
     tx: EntityManager,
@@ -186,7 +186,7 @@ export class RecordWrites {
 
   /**
    * Inserts a SCIM record that takes no member over. If another user signs in with the e-mail
-   * address of the record, the user of the record cannot sign in with it, because one address
+   * address of the record, the user of the record gets no address to sign in with. One address
    * belongs to one user.
    */
   #insert(
@@ -418,8 +418,9 @@ export class RecordWrites {
   }
 
   /**
-   * Ends or restores the access of a user and of its twins (members who signed in with an e-mail
-   * address of this SCIM record), if the write changes `active`. @returns false if nothing changed
+   * Ends or restores the access of a user and the user's twins, if the write changes `active`. A
+   * twin is a member who signed in with an e-mail address of this SCIM record. @returns false if
+   * nothing changed
    */
   async #applyActive(
     tx: EntityManager,
@@ -459,8 +460,8 @@ export class RecordWrites {
   }
 
   /**
-   * Logs a warning about an e-mail address that the record names but with which its user cannot
-   * sign in, because another user signs in with it.
+   * Logs a warning about each e-mail address that the record names only as data, and with which
+   * another user signs in.
    */
   #warnOfPlain(
     { orgId }: ScimActor,

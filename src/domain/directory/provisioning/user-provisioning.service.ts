@@ -33,8 +33,8 @@ const MOST_TRIES = 3;
 
 /**
  * Changes the users of an organization for its identity provider. If a change ends the access of a
- * user, then sessions, grants, codes, tokens and certificates end in the same transaction, before
- * the response is sent.
+ * user, then sessions, grants, codes, tokens and certificates end in the same transaction. They end
+ * before the response is sent.
  */
 @Injectable()
 export class UserProvisioning {
@@ -162,9 +162,9 @@ export class UserProvisioning {
   }
 
   /**
-   * If a write would change nothing, this reads the user again with a lock on the row, because
-   * another request may be changing the user at this moment. Returns undefined if the write would
-   * change the user after all.
+   * Reads a user again, with a lock on the row, after a read without a lock showed that a write
+   * would change nothing. Another request may be changing the user at this moment. Returns
+   * undefined if the write would change the user after all.
    */
   #unchanged(
     manager: EntityManager,

@@ -16,8 +16,8 @@ const security = new Logger('security');
 
 /**
  * Records the writes of an identity provider that were refused, for the audit log, the alerts and
- * the page of the SCIM tokens. It runs after the write. If it fails, that is only logged, because
- * the client must get the response to its write.
+ * the page of the SCIM tokens. It runs after the write. An error of this function is only logged,
+ * because the client must get the response to its write.
  */
 export async function recordScimRefusals(
   tenantWork: TenantWork,

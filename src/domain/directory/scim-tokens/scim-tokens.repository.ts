@@ -44,7 +44,7 @@ export interface TokenRotation {
   readonly replacement: ScimToken | null;
 }
 
-/** The values of a new SCIM token. */
+/** The values of a new SCIM token. The database stores its hash in place of the secret. */
 export interface NewScimToken {
   readonly orgId: string;
   /** The SHA-256 of the token. */
@@ -73,7 +73,7 @@ interface Row {
 const COLUMNS = fragment`
   id, description, created_by, created_by_email, created_at, last_used_at, expires_at, replaces`;
 
-/** Adds a SCIM token. */
+/** Stores a new SCIM token, which expires in `expiresInDays` days, and returns it. */
 export async function insertScimToken(tx: EntityManager, token: NewScimToken): Promise<ScimToken> {
   const [row] = await sql<Row>(tx)`
     INSERT INTO scim_tokens (id, org_id, hash, description, created_by, created_by_email, expires_at, replaces)
@@ -207,7 +207,10 @@ export async function hadScimToken(tx: EntityManager, orgId: string): Promise<bo
   return found.length === 1;
 }
 
-/** Finds a token of an organization, valid or not, with the valid token that replaces it. */
+/**
+ * Finds a SCIM token of an organization, valid or not, with the valid token that replaces it.
+ * Returns undefined if the organization has no such token.
+ */
 export async function findTokenRotation(
   tx: EntityManager,
   orgId: string,
@@ -246,14 +249,15 @@ export async function revokeScimToken(
   return revoked;
 }
 
-/** A valid SCIM token. */
+/** A valid SCIM token that a request presented. */
 export interface ValidScimToken {
   readonly id: string;
   readonly orgId: string;
 }
 
 /**
- * Finds a valid SCIM token by its hash, and changes nothing.
+ * Finds a valid SCIM token by its hash, and changes nothing. Returns undefined if there is none, or
+ * if the database server is not yet confirmed after a failover.
  *
  * @returns the token; `isUseOnRecord` is true if a use within the last minute is already recorded,
  *   so that {@link authenticateScimToken} would not record this use
@@ -271,9 +275,9 @@ export async function findScimToken(
 }
 
 /**
- * Finds a valid SCIM token by its hash. It records the time of the use at most once a minute, and
- * not while another request has locked the row. The caller runs it outside any transaction, so that
- * the lock is short.
+ * Finds a valid SCIM token by its hash; undefined if there is none. It records the time of the use
+ * at most once a minute, and not while another request has locked the row. The caller runs it
+ * outside any transaction, so that the lock is short.
  */
 export async function authenticateScimToken(
   tx: EntityManager,

@@ -3,7 +3,7 @@
  */
 const NOTICE = 30 * 86_400_000;
 
-/** Returns true for a SCIM token that expires within 30 days. */
+/** Returns true for a SCIM or API token that expires within 30 days or has expired. */
 export function expiresSoon({ expiresAt }: { readonly expiresAt: Date }, now: Date): boolean {
   return expiresAt.getTime() - now.getTime() <= NOTICE;
 }
