@@ -136,8 +136,9 @@ function required<T>(part: T | undefined): T {
 }
 
 /**
- * Reports SAML providers that have the same issuer as another provider. Users are bound to issuer
- * and subject, so the users of two such providers could not be told apart.
+ * Returns a problem of the configuration for each SAML provider that has the same issuer as another
+ * provider. Users are bound to issuer and subject, so the users of two such providers could not be
+ * told apart.
  */
 function sharedEntityIds(
   providers: readonly UpstreamProvider[],

@@ -118,7 +118,7 @@ export interface ReturnedSignIn {
   identify(): Promise<UpstreamIdentity>;
 }
 
-/** A configured provider, as far as lists show it. */
+/** The facts about a configured provider that lists show. */
 export type ListedProvider = Pick<
   UpstreamProvider,
   'slug' | 'name' | 'issuer' | 'tenancy' | 'domains'
@@ -193,8 +193,8 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
     const name = provider.keptUnder?.(remembered);
     if (name !== undefined) {
       if (state.length > LONGEST_KEPT_STATE) {
-        // The state is too long for a cookie because of the URL after the sign-in. So that URL is
-        // replaced by the first page.
+        // The state is too long for a cookie, because it contains the URL to which the browser goes
+        // after the sign-in. The path of the first page, `/`, replaces this URL.
         state = await this.states.seal(PURPOSE, { ...signIn, redirectTo: '/' }, binding);
       }
       if (!keep) throw new Error(`a sign-in at ${slug} needs a browser that keeps its state`);
@@ -230,8 +230,8 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
    * Returns the metadata of this service as a SAML service provider. The entity id in it depends on
    * the identity provider for which the metadata is.
    *
-   * @param slug the identity provider. If it is undefined, the provider with `address` as the
-   *   entity id of this service is taken, or else the first provider
+   * @param slug the identity provider. If undefined, the provider that knows this service by the
+   *   entity id `address` is taken, or else the first one
    * @param address the URL at which this document is served
    * @throws DomainError not_found if there is no such provider
    */
@@ -313,7 +313,7 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
     }
   }
 
-  /** Closes the connections to the providers. */
+  /** Stops the timers, and closes the connections to the providers. */
   onApplicationShutdown(): Promise<void> {
     this.#timers.forEach(clearInterval);
     return this.http.close();

@@ -102,7 +102,8 @@ export class OidcUpstream implements UpstreamProvider {
   }
 
   /**
-   * Checks that a token from Microsoft is from the tenant of its issuer.
+   * Checks that a token from Microsoft is from the tenant of its issuer. For other providers it
+   * does nothing.
    *
    * @throws DomainError sign_in_failed, and sign_in_refused for a personal account
    */
@@ -129,8 +130,9 @@ export class OidcUpstream implements UpstreamProvider {
    */
   async #redeem({ parameters, state, remembered }: Arrival): Promise<Claims> {
     const { nonce, codeVerifier } = REMEMBERED.parse(remembered);
-    // The URL is made from the configured redirect URI, because the token endpoint compares the
-    // two. The URL of the request is not used, because its Host header could name any host.
+    // The URL is made from the configured redirect URI, because the token endpoint compares it with
+    // the redirect URI of the authorization request. The URL of the request is not used, because
+    // its Host header could name any host.
     const url = new URL(`${this.redirectUri}?${parameters.toString()}`);
     const tokens = await client.authorizationCodeGrant(this.configuration, url, {
       expectedState: state,
@@ -150,8 +152,8 @@ export class OidcUpstream implements UpstreamProvider {
       tokens.access_token,
       String(claims['sub']),
     );
-    // The e-mail address and the claim that it is verified must come from the same source, because
-    // the claim is only about the address of its source.
+    // The e-mail address and the claim that it is verified must come from the same response. The
+    // claim says nothing about an address in another response.
     const { email, email_verified, xms_edov, name, given_name, family_name } = more as Claims;
     const names = Object.entries({ name, given_name, family_name });
     const known = Object.fromEntries(names.filter(([, value]) => value !== undefined));

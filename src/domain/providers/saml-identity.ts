@@ -56,8 +56,8 @@ function emailOf(subject: AssertedSubject, { slug, emailAttribute }: SamlProvide
 }
 
 /**
- * Refuses an e-mail address that is not in the domain that the attribute states, so that the
- * attribute cannot give a user a domain that the address does not have.
+ * Refuses an e-mail address that is not in the domain that the configured attribute states. Without
+ * this check, the attribute could claim another domain for the user.
  */
 function checkDomain(
   subject: AssertedSubject,

@@ -163,7 +163,10 @@ export class SamlUpstream implements UpstreamProvider {
       : { kind: 'accepted', handle, requestId };
   }
 
-  /** Returns the identity that an earlier SAML response stored for this sign-in. */
+  /**
+   * Returns the identity that an earlier SAML response stored for this sign-in. @throws DomainError
+   * invalid_state if none is stored
+   */
   async arrive({ parameters, remembered }: Arrival): Promise<UpstreamIdentity> {
     const identity = await collectIdentity(this.parts.manager, {
       handle: hashOf(parameters.get('response') ?? ''),

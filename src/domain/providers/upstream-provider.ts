@@ -41,7 +41,7 @@ export interface UpstreamProvider {
   readonly domains: readonly string[] | undefined;
   /** The origin of the page at the provider on which the user signs in. */
   readonly origin: string;
-  /** Makes the secrets of a new sign-in. */
+  /** Makes the secrets of a new sign-in, which are checked when the browser returns. */
   remember(): Remembered;
   /**
    * Returns the name of the cookie in which the browser keeps the sealed state of a sign-in. If

@@ -35,8 +35,8 @@ export async function listBoundUsers(
 }
 
 /**
- * Returns those of some locked users who could not sign in without the given provider, because they
- * are bound to no identity of another provider that the organization accepts.
+ * Returns those of the given users who could not sign in without the given provider. They are bound
+ * to no identity of another provider that the organization accepts.
  */
 export function withoutOtherProvider(
   tx: EntityManager,

@@ -24,7 +24,7 @@ interface Row {
 
 /**
  * Locks the list of providers of an organization until the transaction ends, so that acts of admins
- * on it happen one after another. So if two admins withdraw a provider, the second act counts the
+ * on it happen one after another. If two admins withdraw a provider, the second act then counts the
  * providers that the first one left. A transaction takes this lock before every row lock.
  */
 export async function lockProviders(tx: EntityManager, orgId: string): Promise<void> {

@@ -14,7 +14,7 @@ import { withTransactionRetry } from '#platform/database/statements/transaction-
 
 const security = new Logger('security');
 
-/** The parts of the service that {@link recordVouchedDomains} needs. */
+/** The dependencies of {@link recordVouchedDomains}. */
 export interface VouchingParts {
   readonly dataSource: DataSource;
   readonly identityProviders: IdentityProviders;

@@ -18,7 +18,7 @@ export interface TokenReceivers {
  * 3 to 5), and not in the future. A token with a further audience is refused, even if its `azp`
  * names this service, because this service trusts no other audience.
  *
- * @param now in seconds since 1970
+ * @param now the present time, in seconds since 1970
  * @throws DomainError sign_in_failed; the log names the claim
  */
 export function assertIssuedToUs(

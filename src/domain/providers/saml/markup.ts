@@ -39,9 +39,9 @@ const UNKNOWN_ENTITY = /&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[\da-fA-F]{1,6});)
 const NO_XML_CHARACTER = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Cs}/u;
 
 /**
- * Checks that a text is plain and well-formed XML within the limits: one root, matching tags, no
- * document type, no entity of its own, no CDATA section and no processing instruction. The check
- * runs before any parser, so that no parser sees dangerous markup.
+ * Checks that a text is well-formed XML within the limits, with one root and matching tags. It must
+ * have no document type, no entity of its own, no CDATA section and no processing instruction. The
+ * check runs before any parser, so that no parser sees dangerous markup.
  *
  * @throws DomainError sign_in_failed with a detail that quotes nothing of the text
  */

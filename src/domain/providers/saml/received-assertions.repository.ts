@@ -25,9 +25,9 @@ export interface ReceivedAssertion {
 }
 
 /**
- * Marks an assertion as used. Returns true for exactly one caller, on any replica, because the
- * primary key of the row is a hash of the issuer and the id of the assertion. An assertion stays
- * used if its sign-in fails later, because a new sign-in brings a new assertion.
+ * Marks an assertion as used. Returns true for exactly one caller on all replicas: the primary key
+ * of the row is a hash of the issuer and the assertion id. An assertion stays used if its sign-in
+ * fails later, because a new sign-in brings a new assertion.
  *
  * @param expiresAt the time after which every replica refuses the request that the assertion
  *   answers; the clean-up deletes the row afterwards
@@ -49,7 +49,8 @@ export async function spendAssertion(
 
 /**
  * Returns the identity of an accepted assertion to the browser that began the sign-in. An identity
- * can be collected once, and only for the request that the assertion answered.
+ * can be collected once, and only for the request that the assertion answered. Returns undefined if
+ * there is no such identity.
  *
  * @param now the present time; an assertion that has expired can no longer be collected
  */

@@ -14,7 +14,7 @@ import {
  * only be used to select the keys that verify it, or to refuse it.
  */
 export interface SamlResponse {
-  /** The text of the response. */
+  /** The XML text of the response, which the signature check needs. */
   readonly document: string;
   readonly response: XmlElement;
   readonly assertion: XmlElement;
@@ -49,9 +49,9 @@ const STATUS_TEXTS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Parses the posted response (SAML Bindings §3.5.4) and checks its structure: one unencrypted
- * assertion, which is a child of the response, no signature at an unexpected position, and no id
- * that occurs twice.
+ * Parses the posted response (SAML Bindings §3.5.4) and checks its structure. It must have one
+ * unencrypted assertion, which is a child of the response. No signature may be at an unexpected
+ * position, and no id may occur twice.
  *
  * @param encoded the field SAMLResponse of the form
  * @throws DomainError sign_in_failed

@@ -13,7 +13,7 @@ export const NS = {
 /** The short name of a namespace in {@link NS}. */
 export type NamespaceName = keyof typeof NS;
 
-/** An element of a parsed XML document. */
+/** An element of an XML document that {@link parseXml} has parsed. */
 export type { XmlElement };
 
 /**
@@ -37,7 +37,7 @@ function fail(): never {
   throw new DomainError('sign_in_failed', 'The XML of the identity provider is malformed.');
 }
 
-/** Returns true for an element of a namespace and a name. */
+/** Returns true if an element has the given name in the given namespace. */
 export function isElement(element: XmlElement, namespace: NamespaceName, name: string): boolean {
   return element.namespaceURI === NS[namespace] && element.localName === name;
 }

@@ -6,7 +6,7 @@ import type { KeyObject } from 'node:crypto';
  * service. The `paths` of tsconfig.json lead to this file instead.
  */
 
-/** A node of an XML document. */
+/** A node of an XML document, such as an element or a text. */
 export interface Node {
   readonly nodeType: number;
   readonly ELEMENT_NODE: number;
@@ -43,7 +43,7 @@ export interface Document extends Node {
   getElementsByTagNameNS(namespace: string, name: string): ArrayLike<Element>;
 }
 
-/** The parser of XML texts. */
+/** The parser of xmldom, which makes a document from an XML text. */
 export class DOMParser {
   constructor(options?: {
     readonly errorHandler?: Readonly<
@@ -53,7 +53,7 @@ export class DOMParser {
   parseFromString(text: string, type?: string): Document;
 }
 
-/** The writer of XML texts. */
+/** The writer of xmldom, which makes an XML text from a node. */
 export class XMLSerializer {
   serializeToString(node: Node): string;
 }
@@ -88,7 +88,7 @@ export class SignedXml {
   HashAlgorithms: Table<HashAlgorithm>;
   CanonicalizationAlgorithms: Table<unknown>;
   loadSignature(signature: Element | string): void;
-  /** @throws Error for a wrong signature value */
+  /** Returns true if the signature of the document is right. @throws Error for a wrong value */
   checkSignature(document: string): boolean;
   /** Returns the canonical text of the elements that the signature covers. */
   getSignedReferences(): string[];

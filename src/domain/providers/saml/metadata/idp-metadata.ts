@@ -59,7 +59,7 @@ const CURVES = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
  *
  * @param url the URL of the document. If it has http, which is allowed for loopback only, the
  *   endpoints may have http, too
- * @param now in milliseconds since 1970
+ * @param now the present time, in milliseconds since 1970
  * @throws MetadataFault
  */
 export function readIdpMetadata(text: string, url: string, now: number): IdpMetadata {

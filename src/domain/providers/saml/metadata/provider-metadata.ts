@@ -18,7 +18,7 @@ const RETRY_INTERVAL = 300_000;
  */
 const MOST_WAITING = 64;
 
-/** The settings of a provider that its metadata needs. */
+/** The settings of a provider by which its metadata is fetched and logged. */
 type MetadataSettings = Pick<SamlProviderConfig, 'slug' | 'metadataUrl'>;
 
 interface MetadataParts {

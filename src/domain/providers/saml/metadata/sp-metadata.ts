@@ -5,7 +5,7 @@ import { NS } from '../xml-document.js';
 export interface ServiceProvider {
   readonly entityId: string;
   readonly acsUrl: string;
-  /** True if this service signs its requests. */
+  /** True if this service signs its requests, because the provider demands it. */
   readonly signsRequests: boolean;
   /** The certificates of the keys that sign requests now or soon, DER in base64. */
   readonly certificates: readonly string[];
