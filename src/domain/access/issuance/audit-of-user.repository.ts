@@ -31,12 +31,12 @@ export function auditValues({ auditId, origin }: RequestOfUser) {
 }
 
 /**
- * Returns the SQL that writes one audit event for each issued credential. A user requests such a
- * credential for the own account, so the user is both actor and subject of the event.
+ * Returns the SQL that writes one audit event for each issued credential. It is for credentials
+ * that users request for themselves, so the user is both actor and subject of the event.
  *
  * @param type the type of the event, as an SQL string
- * @param details an SQL expression of type jsonb. It can read `i`, the row of a request after the
- *   decision about it
+ * @param details an SQL expression of type jsonb. It can read the alias `i`, a row with one request
+ *   and the decision about it
  */
 export function auditOfUser(type: SqlFragment, details: SqlFragment): SqlFragment {
   return recordAudit(

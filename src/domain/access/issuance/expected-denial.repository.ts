@@ -13,10 +13,10 @@ import type { Denied } from './issuance.repository.js';
 const TARGET = fragment`r`;
 
 /**
- * Returns the reason why an application would get no token for the user of a session now; undefined
- * if it would get one. A page shows the reason before it asks for consent or for a touch. The
- * decision is only a preview, so no row is locked: the statement that issues the token decides
- * again under locks.
+ * Returns the reason why the access rules would now deny an application a token for the user of a
+ * session. Returns undefined if they would allow it, or if no access rules apply to the client. A
+ * page shows the reason before it asks for consent or for a touch. The decision is only a preview,
+ * so no row is locked: the statement that issues the token decides again under locks.
  */
 export async function expectedDenial(
   tx: EntityManager,

@@ -20,10 +20,10 @@ import {
 } from './lock-order.repository.js';
 
 /**
- * The reasons why no credential is issued. `gone`: a row that the credential depends on is missing,
- * has expired, or belongs to another user. `changed`: a rule changed while the statement ran, so
- * that a second statement must decide. `withheld`: a condition that only this kind of credential
- * has (`issuedIf`) does not hold.
+ * The reasons why no credential is issued. `gone`: a row that the credential depends on, such as
+ * the session, is missing, has expired, or belongs to another user. `changed`: an access rule
+ * changed while the statement ran, so a second statement must decide. `withheld`: a condition that
+ * only this kind of credential has (`issuedIf`) does not hold.
  */
 export type Denial =
   | 'gone'
@@ -41,10 +41,10 @@ export type Denial =
  * constants, so that no value of a request can become SQL.
  *
  * The SQL uses these aliases: `k` is a request with its columns, `a` its user, `s` its session, `g`
- * its grant. `i` is a request after the decision, with its columns, `org_id` and `user_email`. If
- * `requires` names the client, the session or the grant, `i` also has its columns:
- * `client_name`, `client_org_id`, `session_ends`, `session_key` (the security key that opened the
- * session) and `grant_ends`. For a kind with a `reach`, `r` is the target.
+ * its grant. `i` is a request after the decision, with the columns of the request, `org_id` and
+ * `user_email`. If `requires` names the client, `i` also has `client_name` and `client_org_id`. For
+ * the session it has `session_ends` and `session_key` (the security key that opened the session),
+ * and for the grant `grant_ends`. For a kind with a `reach`, `r` is the target.
  */
 export interface IssuanceSql {
   readonly requires: Requirements;
@@ -74,8 +74,8 @@ export interface IssuanceSql {
    */
   readonly issuedIf?: (locks: RowLocks) => SqlFragment | undefined;
   /**
-   * A column of `i` that is computed only for issued credentials. It is for example a serial from a
-   * sequence, so that a denied request uses up no serial.
+   * A column of `i` that is computed only for issued credentials. An example is a serial from a
+   * sequence: a denied request must not use up a serial.
    */
   readonly drawn?: { readonly value: SqlFragment; readonly column: SqlFragment };
   /** Inserts the issued credentials into their table: `INSERT … SELECT …` from {@link ISSUED}. */
@@ -98,9 +98,9 @@ const NOTHING = fragment``;
 /**
  * Returns the statement that issues one kind of credential. The statement locks the rows that the
  * requests depend on, decides about each request, and inserts the issued credentials with their
- * audit events. One text serves a single request and a batch; only a batch skips locked rows (`SKIP
- * LOCKED`). `OFFSET 0` keeps PostgreSQL from merging the subquery into the outer query, so that
- * each column is computed only once.
+ * audit events. The same SQL serves a single request and a batch, except that only a batch skips
+ * locked rows (`SKIP LOCKED`). `OFFSET 0` keeps PostgreSQL from merging the subquery into the outer
+ * query, so that each column is computed only once.
  */
 export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragment {
   const { requires, drawn, written, alsoWritten, audited, returned } = kind;
@@ -108,8 +108,8 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
   const behind = rowsBehind(requires);
   const { locked, from } = lockedRows(behind, reach, locks);
   const condition = kind.issuedIf?.(locks);
-  // If the condition is NULL, nothing is issued. The column must then be false and not NULL,
-  // because the column is a part of the result.
+  // If the condition is NULL, nothing is issued. The column `is_issued` must then be false and not
+  // NULL, because later parts of the statement read it by NOT.
   const isIssued = condition
     ? fragment`i.denial IS NULL AND coalesce((${condition}), false)`
     : fragment`i.denial IS NULL`;
@@ -128,8 +128,8 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
 }
 
 /**
- * Returns the requests as a subquery. PostgreSQL merges it into the query that reads it, unless it
- * computes a column.
+ * Returns a subquery that reads the requests from the JSON parameter `$1`. A subquery that computes
+ * a column is `MATERIALIZED`, so that PostgreSQL computes the column once for each request.
  */
 function askedRows({ requires, columns }: IssuanceSql): SqlFragment {
   const typed = Object.entries(columns).map(([name, type]) => nameOf(`${name} ${type}`));
@@ -145,7 +145,8 @@ function askedRows({ requires, columns }: IssuanceSql): SqlFragment {
 
 /**
  * Returns the source of the decisions: each request `k` with its locked rows and its target. For
- * groups of hosts, one subquery `locked` first collects the rows of all requests.
+ * groups of hosts, a subquery `locked` first collects the rows of all requests, because one call of
+ * `reach_of_hosts` decides about all of them.
  */
 function lockedRows(
   behind: readonly RowBehind[],
@@ -165,7 +166,7 @@ function lockedRows(
   };
 }
 
-/** Returns the columns of the decision about a request, the row `i`. */
+/** Returns the SQL of the columns of `i`, the row with one request and the decision about it. */
 function decidedColumns(kind: IssuanceSql, behind: readonly RowBehind[]): SqlFragment {
   const asked = ['n', ...Object.keys(kind.columns)].map((name) => fragment`k.${nameOf(name)}`);
   const ofRows = behind.map((row) => row.columns);
@@ -200,8 +201,8 @@ function isOwn({ session }: Requirements): SqlFragment {
 }
 
 /**
- * The SQL clause by which the INSERT of a kind of credential selects the requests that the
- * statement allows. Each is a row of `decided`, under the alias `i`.
+ * The FROM clause by which an INSERT of the issuance statement reads the allowed requests only.
+ * Each is a row of the subquery `decided`, under the alias `i`.
  */
 export const ISSUED = fragment`FROM decided i WHERE i.is_issued`;
 

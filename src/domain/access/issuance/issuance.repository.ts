@@ -15,15 +15,18 @@ import { withTransactionRetry } from '#platform/database/statements/transaction-
 /** The result of a request: the issued credential, or the reason why none was issued. */
 export type Outcome<Issued> = { readonly issued: Issued } | Denied;
 
-/** The reason why no credential was issued, with the conditions of the target that were not met. */
+/**
+ * The reason why no credential was issued. For `condition_unmet`, `conditions` has all conditions
+ * of the target, also those that are met.
+ */
 export interface Denied {
   readonly denial: Denial;
   readonly conditions?: Conditions;
 }
 
 /**
- * A row of the result: the position `n` of its request in the batch, and the columns that the kind
- * of credential returns.
+ * A row that the issuance statement returns: the position `n` of the request in the batch, its
+ * denial, and the columns of the kind of credential.
  */
 export interface OutcomeRow {
   readonly n: number;
@@ -61,9 +64,9 @@ export class IssuanceKind<Request, Issued, Row extends OutcomeRow = OutcomeRow> 
   }
 
   /**
-   * Decides several requests without waiting for a lock. If another transaction has locked a row of
-   * a request, this method denies the request; the caller can then try {@link issue}, which waits.
-   * The results are in the order of the requests.
+   * Decides several requests without waiting for a lock. If another transaction has locked a row
+   * that a request depends on, this method denies the request. The caller can then try {@link
+   * issue}, which waits. The results are in the order of the requests.
    */
   issueUnlocked(tx: EntityManager, requests: readonly Request[]): Promise<Outcome<Issued>[]> {
     return this.#run(tx, requests, 'skip');
@@ -142,9 +145,9 @@ export class Issuance {
 
   /**
    * Decides one request, and returns the credential or the denial. The request first runs in a
-   * batch, which waits for no lock. If the batch does not issue it, the request runs again alone,
-   * waits for the locks, and gets its final decision. So a locked row delays only the requests that
-   * need this row.
+   * batch, which waits for no lock. If the batch denies the request, it runs again alone, waits for
+   * the locks, and gets its final decision. So a locked row delays only the requests that need this
+   * row.
    */
   async issue<Request, Issued, Row extends OutcomeRow>(
     kind: IssuanceKind<Request, Issued, Row>,
@@ -156,8 +159,8 @@ export class Issuance {
   }
 
   /**
-   * Decides one request in a batch, which waits for no lock. A denial is not final, because another
-   * transaction may only have locked a row of the request; {@link issue} may still issue the
+   * Decides one request in a batch, which waits for no lock. A denial is not final, because its
+   * cause may be a row that another transaction has locked. {@link issue} may still issue the
    * credential.
    */
   issueUnlocked<Request, Issued, Row extends OutcomeRow>(

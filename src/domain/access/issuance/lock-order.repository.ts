@@ -15,7 +15,7 @@ export type RowLocks = 'wait' | 'skip';
 export interface Requirements {
   /**
    * The user who gets the credential: the user that the request names, or the owner of the client.
-   * A client may have no owner; an owner must have a security key.
+   * If a client has an owner, the owner must have a security key.
    */
   readonly user: 'of the request' | 'owner of the client';
   readonly client?: boolean;
@@ -24,7 +24,10 @@ export interface Requirements {
    * organization of the user.
    */
   readonly cluster?: boolean;
-  /** The session that the credential depends on. */
+  /**
+   * The session that the credential depends on; undefined for a credential that needs none, such as
+   * a token of a client itself.
+   */
   readonly session?: SessionRequirement;
   /**
    * The grant. `required`: the credential depends on this grant. `parent`: the credential is itself
@@ -47,7 +50,7 @@ export interface Requirements {
 
 /**
  * The session that a credential depends on: the session that the request names, or the session of
- * the grant. `where` is a further condition on the row `s`.
+ * the grant. `where` is a further SQL condition on the session, which has the alias `s`.
  */
 export interface SessionRequirement {
   readonly of: 'request' | 'grant';
@@ -67,10 +70,10 @@ export interface RowBehind extends LockedRow {
 
 /**
  * Returns the rows that a request depends on, in the one order in which this service locks rows.
- * The order is user, client, cluster, session, grant, keys of the owner, installation, and the rule
- * of its organization. The version of the access rules (`rowOfReach`) is locked after them. A
- * transaction that ends an account locks in the same order (`domain/access-revocation`), so that no
- * two transactions wait for each other.
+ * The order is user, client, cluster, session, grant, keys of the client's owner, installation of
+ * the GitHub App, and organization. The version of the access rules (`rowOfReach`) is locked after
+ * them. A transaction that ends an account locks in the same order (`domain/access-revocation`), so
+ * that no two transactions wait for each other.
  */
 export function rowsBehind(requires: Requirements): RowBehind[] {
   const { user, client, cluster, session, grant, installation } = requires;
@@ -92,8 +95,9 @@ function userOf(user: Requirements['user']): SqlFragment {
 
 /**
  * Returns the SQL that finds and locks the user. If the organization loses its e-mail domain, the
- * sessions of its users are deleted, so a request with a session notices the loss. A request
- * without a session must read the owner of the domain instead, after the lock on the user.
+ * sessions of its users are deleted. A request with a session then finds no session and is denied.
+ * A request without a session must read the owner of the domain instead, after the lock on the
+ * user.
  */
 function accountBehind({ user, session }: Requirements): RowBehind {
   const id = userOf(user);
@@ -147,8 +151,8 @@ const CLUSTER: RowBehind = {
 /**
  * The security keys of the owner of a client. A client whose owner has no key gets no credential,
  * because the service issues nothing to users without a hardware key. If another transaction is
- * removing a key, the statement of a single request waits for it and sees the removal; a batch
- * skips the key.
+ * removing a key, the statement of a single request waits for that transaction and then sees the
+ * removal. A batch skips the key.
  */
 const KEY_OF_OWNER: RowBehind = {
   alias: fragment`h`,
@@ -162,8 +166,8 @@ const KEY_OF_OWNER: RowBehind = {
 };
 
 /**
- * The installation of the GitHub App that the request names. If it is missing or suspended, nothing
- * is issued: the denial is `withheld`.
+ * The installation of the GitHub App that the request names. If it is missing, suspended or of
+ * another organization, nothing is issued: the denial is `withheld`.
  */
 const INSTALLATION: RowBehind = {
   alias: fragment`b`,
@@ -190,9 +194,10 @@ const REPOSITORY_RULE: RowBehind = {
 };
 
 /**
- * Returns the SQL that finds and locks the session that a request depends on. The conditions of
- * targets are about the touches of security keys in it, and a client gets logout notices about its
- * `sid`.
+ * Returns the SQL that finds and locks the session that a request depends on. If the credential
+ * opens a target, the SQL also reads the touches of security keys, which the conditions of the
+ * target are about. If it is for a client, the SQL reads the `sid`, by which logout notices name
+ * the session.
  */
 function sessionBehind(
   { of, where }: SessionRequirement,
@@ -220,8 +225,8 @@ function sessionBehind(
  * Returns the SQL that finds and locks the grant that a request depends on.
  *
  * @param isParent true if the request writes a new grant by token exchange (RFC 8693), and this is
- *   the grant of the exchanged token. The new grant ends no later than this one. So FOR SHARE
- *   blocks its deletion and also a change of its expiry, and the new grant gets the present expiry.
+ *   the grant of the exchanged token. The new grant must end no later than the parent. So FOR SHARE
+ *   blocks the deletion of the parent and also a change of its expiry.
  */
 function grantBehind(isParent: boolean): RowBehind {
   return {
@@ -244,9 +249,9 @@ function grantBehind(isParent: boolean): RowBehind {
  * request in this order. Only the statement of a single request waits for locks, so that batches
  * never wait for each other in a circle.
  *
- * A row is found by its own id. A comparison with the row before it is written with `IS TRUE`, for
- * which PostgreSQL uses no index. Otherwise it could find a session by the index of users, and read
- * thousands of sessions of one user.
+ * A comparison with a row that was locked before is written with `IS TRUE`, because PostgreSQL uses
+ * no index for such a comparison. Otherwise it could look for a session by the index on its user,
+ * and read thousands of sessions of one user.
  */
 export function lockInOrder(rows: readonly LockedRow[], locks: RowLocks): SqlFragment {
   const skip = locks === 'skip' ? fragment`SKIP LOCKED` : NOTHING;
@@ -280,7 +285,8 @@ export function columnsOfLocked(rows: readonly LockedRow[]): SqlFragment {
 
 /**
  * Returns the joins that give the columns of {@link columnsOfLocked} their names back, such as
- * `a.org_id` for `k.a_org_id`. PostgreSQL replaces the names when it plans, so they cost nothing.
+ * `a.org_id` for `k.a_org_id`. PostgreSQL replaces the names while it plans the statement, so the
+ * joins cost nothing when it runs.
  */
 export function namesOfLocked(rows: readonly LockedRow[]): SqlFragment {
   const joins = rows.map(({ alias, selected }) => {
@@ -296,15 +302,18 @@ function firstOf({ selected }: LockedRow): SqlFragment {
   return nameOf(Object.keys(selected)[0] ?? '');
 }
 
-/** Returns a name as SQL. All names are constants of this product. */
+/**
+ * Returns the name of a column or an alias as SQL, without quotes. A caller passes only constants
+ * of this product, so no value of a request can become SQL.
+ */
 export function nameOf(name: string): SqlFragment {
   return new SqlFragment([name], []);
 }
 
 /**
  * Locks the rows of users until the transaction ends, in the order of their ids so that two calls
- * cannot wait for each other. The caller has not yet locked anything else that belongs to these
- * users. An id that is null is skipped.
+ * cannot wait for each other. The caller must not have locked anything else of these users before,
+ * because every transaction locks the user first. An id that is null is skipped.
  */
 export async function lockUsers(tx: EntityManager, ids: readonly (string | null)[]): Promise<void> {
   const known = [...new Set(ids.filter((id) => id !== null))];

@@ -32,9 +32,10 @@ export function isAboutReach({ denial }: Denied): boolean {
 }
 
 /**
- * Returns the SQL of the present names of the groups of hosts that were refused to a user `u`. With
- * a host, these are the groups that match it; without a host, the groups that the request names.
- * The audit event keeps the names, so that a later search by a group finds the refusal.
+ * Returns the SQL that lists which groups of hosts were refused to a user `u`, by their present
+ * names. With a host, these are the groups that match it; without a host, the groups that the
+ * request names. The audit event keeps the names, so that a later search by a group finds the
+ * refusal.
  */
 function namesOfGroups(host: string | null, named: readonly string[] = []): SqlFragment {
   const isRefused =

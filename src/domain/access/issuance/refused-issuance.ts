@@ -49,9 +49,9 @@ const REFUSALS: Readonly<Record<Exclude<Denial, 'withheld' | 'condition_unmet'>,
 };
 
 /**
- * Returns the error for a user who got no credential. If the user did not meet a condition of the
- * target, the error is a challenge (RFC 9470 §3). The client then asks the user for a new touch of
- * the security key, which can meet the condition.
+ * Returns the error for a user who got no credential. If a condition of the target was not met, the
+ * error is a challenge (RFC 9470 §3). The client then asks the user for a new touch of the security
+ * key. A session of a device code gets `browser_required` instead.
  *
  * @param withheld the error for the denial `withheld`, which each kind of credential words itself
  */
@@ -66,7 +66,7 @@ export function refusedIssuance(
 
 /**
  * Returns the error for a session whose touches of security keys do not meet the conditions of a
- * target.
+ * target. It is a challenge, or `browser_required` for a session that a device code opened.
  */
 export function unmetCondition(
   conditions: Conditions,

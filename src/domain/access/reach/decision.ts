@@ -69,8 +69,9 @@ export interface ReachFacts {
 export type AdmittedBy = 'everyone' | 'person' | 'group';
 
 /**
- * The reason why a user may not use a target: no rule admits the user, or no touch of a security
- * key meets the conditions.
+ * The reason why a user may not use a target. `inactive`: the account is deactivated.
+ * `not_assigned`: no rule admits the user. Any other value names the condition that no touch of a
+ * security key meets.
  */
 export type NotAdmittedBy = 'inactive' | 'not_assigned' | 'touch' | 'models' | 'user_verification';
 
@@ -79,7 +80,7 @@ export type ReachDecision =
   | { readonly allowed: true; readonly because: AdmittedBy }
   | { readonly allowed: false; readonly because: NotAdmittedBy };
 
-/** The conditions of a target that accepts every touch. */
+/** The conditions of a target that has none: every touch of any security key is accepted. */
 export const NO_CONDITIONS: Conditions = {
   touchWithinSeconds: null,
   models: null,
@@ -88,7 +89,7 @@ export const NO_CONDITIONS: Conditions = {
 
 /**
  * Decides if a person may use (“reaches”) a target. One assignment that admits the person is
- * enough. If there is no such target, the answer is the same as without an assignment. An
+ * enough. If the target does not exist, the decision is the same as without an assignment. An
  * assignment counts only in the organization that owns the target.
  *
  * @param now seconds since 1970

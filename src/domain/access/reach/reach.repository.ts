@@ -4,17 +4,17 @@
  * `1764000020000-reach-of-hosts.sql`).
  *
  * At READ COMMITTED, a statement that waited for a lock reads only the locked rows again, so the
- * other rows may be out of date. To notice this, the statement locks one row of `access_versions`,
- * which every change of a target, an assignment or a membership updates as its last act. If the
- * version there differs from the version in the snapshot of the statement, the statement decides
- * nothing. A second statement then decides.
+ * other rows may be out of date. To notice this, the statement locks one row of `access_versions`.
+ * Every change of a target, an assignment or a membership updates this row as its last step. If the
+ * locked version differs from the version in the snapshot of the statement, the statement denies
+ * with `changed`. A second statement then decides.
  */
 
 import { fragment, type SqlFragment } from '#platform/database/statements/sql.js';
 
 /**
- * The targets that a credential opens: the application of the client, the cluster, the AWS role,
- * the installation of the GitHub App, or all groups of hosts of the organization.
+ * The targets that a credential opens. `client` is the application of the client, and `hosts` is
+ * all groups of hosts of the organization.
  */
 export type Reach = 'client' | 'cluster' | 'role' | 'installation' | 'hosts';
 
@@ -71,9 +71,9 @@ export function rowOfReach(reach: Reach): LockedRow {
 /**
  * Returns the SQL that joins a request `k` with its target `r`. A request for groups of hosts has
  * many targets, so its `r` is one row that sums them up (SQL function `reach_of_hosts`). All
- * requests of a statement share one call of this function, so it reads the rows `locked`, in which
- * the statement collects all requests with their locked rows. `OFFSET 0` makes PostgreSQL look each
- * target up in an index.
+ * requests of a statement share one call of this function. So the call reads the rows of the
+ * subquery `locked`, which has all requests with their locked rows. `OFFSET 0` makes PostgreSQL
+ * look each target up in an index.
  */
 export function joinReached(reach: Reach): SqlFragment {
   if (reach === 'hosts') {
@@ -185,8 +185,8 @@ export function outlivesTouch(
 
 /**
  * Returns the SQL condition that the rule of a target admits a user, without the conditions on the
- * touch of a security key. No row is locked: a statement that issues a credential compares the
- * version of the rules afterwards, and lists and previews only show what was committed. `OFFSET 0`
+ * touch of a security key. No row is locked. A statement that issues a credential compares the
+ * version of the rules afterwards; lists and previews only show what was committed. `OFFSET 0`
  * keeps PostgreSQL from hashing all assignments for one row.
  *
  * @param orgId the organization of the user; by default a subquery reads it

@@ -2,11 +2,11 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 
 /**
- * Marks a single-use token as spent, and returns true for exactly one caller. If two replicas try
- * it at the same time, only one succeeds, because the id is the primary key of the row.
+ * Marks a single-use token as spent. Of several calls for one token, even by different replicas,
+ * exactly one returns true, because the id is the primary key of the row.
  *
- * The token stays spent even if the ceremony for which it was made fails afterwards, because a
- * failed ceremony must start again with a new challenge.
+ * The token stays spent even if the ceremony for which it was made fails afterwards. The ceremony
+ * must then start again with a new challenge.
  *
  * @param id the `jti` of the token
  * @param expiresAt the expiry of the token; the clean-up deletes the row afterwards
