@@ -15,8 +15,8 @@ import {
 const NOTHING_LEFT: EndedBatch = { counts: {}, next: undefined };
 
 /**
- * The number of users whose access one call of `revoke` ends, so that no statement becomes too
- * long.
+ * The most users whose access one call of `revoke` ends, so that no statement exceeds its time
+ * limit.
  */
 const BATCH = 500;
 
@@ -76,9 +76,9 @@ export class AccessRevocation {
   }
 
   /**
-   * Counts, for each event in `scopes`, the items of a user that the event would end now, including
-   * those that a foreign key deletes. If the transaction has locked the row of the user, exactly
-   * these items end at the event.
+   * Counts, for each event in `scopes`, the sessions, certificates and other items of a user that
+   * the event would end now. Items that a foreign key deletes are included. If the transaction has
+   * locked the row of the user, exactly these items end at the event.
    */
   async count<Scope extends RevocationScope>(
     tx: EntityManager,
@@ -101,9 +101,9 @@ export class AccessRevocation {
   }
 
   /**
-   * Counts the items of a user that the database itself deletes at an event, because they refer by
-   * a foreign key to a row that the event deletes. `revoke` is not called for these items, so its
-   * counts lack them.
+   * Counts the sessions and other items of a user that the database itself deletes at an event.
+   * They refer by a foreign key to a row that the event deletes. `revoke` is not called for these
+   * items, so its counts lack them.
    */
   async countByForeignKey(
     tx: EntityManager,
@@ -155,9 +155,9 @@ export class AccessRevocation {
 
   /**
    * Ends the items of an organization that depend on the proof of a domain, such as Kubernetes
-   * clusters under the domain. It is for an organization that lost the domain. The access of the
-   * users is not changed: {@link end} ends it. The caller has already changed the row of the
-   * domain.
+   * clusters under the domain. It is for an organization that lost the domain. The access of its
+   * users is ended by {@link end}, and not by this method. The caller has already changed the row
+   * of the domain.
    */
   endOfDomain(
     tx: EntityManager,
@@ -220,8 +220,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Revokes the sessions and other access of the users who have no organization and whose e-mail
-   * address is in a domain, because an organization has come to own the domain.
+   * Revokes the sessions and other access of users without an organization whose e-mail address is
+   * in a domain. The caller has given the domain to an organization.
    */
   async endOfOutsiders(tx: EntityManager, domain: string, cause: RevocationCause): Promise<void> {
     for (const revocable of this.#revocables) {

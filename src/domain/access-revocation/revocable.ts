@@ -24,9 +24,8 @@ export interface LockedUser {
 export interface RevocationCause {
   readonly reason: string;
   /**
-   * The author of the revocation: the id of the user or the admin, or a word for a process or a
-   * program, such as `scim` (a request of a SCIM client), `dns` (the daily check of a domain) or
-   * `operator`.
+   * The author of the revocation: the id of a user, or a word for a program. Examples of the words
+   * are `scim` (a request of a SCIM client), `dns` (the daily check of a domain) and `operator`.
    */
   readonly revokedBy: string;
 }
@@ -42,10 +41,13 @@ export interface CountOfKey {
   readonly count: RevokedCounts;
 }
 
-/** The counts of items, over all users, that one transaction ended. */
+/** The numbers of sessions or other items of all users that one transaction ended. */
 export interface EndedBatch {
   readonly counts: RevokedCounts;
-  /** The item after which the next batch begins; undefined after the last batch. */
+  /**
+   * The position after which the next batch begins, such as a serial; undefined after the last
+   * batch.
+   */
   readonly next: string | undefined;
 }
 
@@ -96,7 +98,7 @@ export interface Revocable {
    * whose items do not end after such a loss. The property is not optional, so that the author of
    * each new kind must decide.
    *
-   * @param from the item after which the batch begins; empty for the first batch
+   * @param from the value of `next` from the previous batch; empty for the first batch
    */
   readonly revokeOnRecord:
     ((tx: EntityManager, cause: RevocationCause, from: string) => Promise<EndedBatch>) | null;
@@ -147,8 +149,8 @@ export interface Revocable {
     cause: RevocationCause,
   ): Promise<RevokedCounts>;
   /**
-   * Counts the valid items of a user by the security key with which they were opened, so that a
-   * page can warn before a key is removed.
+   * Counts the valid items of a user by the security key with which they were opened. With these
+   * counts a page can warn before a key is removed.
    */
   countByKey?(tx: EntityManager, userId: string): Promise<readonly CountOfKey[]>;
 }

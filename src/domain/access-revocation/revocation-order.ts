@@ -6,8 +6,8 @@
 export const REVOCATION_ORDER = {
   /**
    * Security events for applications (OpenID Shared Signals) are queued first. This step also
-   * stores the cause of the revocation in the transaction, because the database triggers that queue
-   * further events when sessions end read it.
+   * stores the cause of the revocation in the transaction. Database triggers queue further events
+   * when sessions end, and read the cause there.
    */
   signals: 3,
   /**

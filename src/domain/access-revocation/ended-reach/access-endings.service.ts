@@ -23,19 +23,19 @@ import {
 import { NOTHING_HELD, type Ending, type Losers, type ReachEnding } from './reach-ending.js';
 
 /**
- * Milliseconds between two reads of the queue in the database. If a transaction of this process
+ * Milliseconds between two reads of the queue `access_endings`. If a transaction of this process
  * puts rows into the queue, the worker reads the queue as soon as the transaction has committed.
  */
 const POLL = 1_000;
 
-/** The most items that one transaction ends, so that it stays far below its time limit. */
+/** The most credentials that one transaction ends, so that it stays far below its time limit. */
 const BATCH = 500;
 
 /**
  * The number of people after which {@link AccessEndings.settle} leaves the rest of a queued row to
- * the background worker, so that the request gets its response soon. The limit applies only to a
- * row that is about every user of a target. A row that lists its people lists at most this many, so
- * it is finished unless {@link LONGEST_SETTLE} passes.
+ * the background worker. So the request gets its response soon. The limit applies only to a row
+ * that is about every user of a target. A row that lists its people lists at most this many, so it
+ * is finished unless {@link LONGEST_SETTLE} passes.
  */
 const BEFORE_ANSWER = 1_000;
 
@@ -46,10 +46,16 @@ const BEFORE_ANSWER = 1_000;
  */
 const LONGEST_SETTLE = 15_000;
 
-/** A value below every id of the queue, from which a pass over all rows starts. */
+/**
+ * A value below every id in the queue `access_endings`. A pass over all rows of the queue starts
+ * after it.
+ */
 const FIRST = '0';
 
-/** The result of one batch: some of the credentials that a row of the queue ends. */
+/**
+ * The result of one transaction, which checked a batch of the credentials that a row of the queue
+ * is about. `people` are the owners of these credentials.
+ */
 interface EndedBatch {
   readonly people: readonly string[];
   /** True if the row of the queue lists the people who may have lost their access. */
@@ -99,8 +105,8 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   }
 
   /**
-   * Waits until the running batch has ended. Other rows stay in the queue, for another process or
-   * the next start.
+   * Waits until the running batch has ended. The remaining rows stay in the queue until another
+   * process or the next start of this one works on them.
    */
   async beforeApplicationShutdown(): Promise<void> {
     await this.#worker.stop();

@@ -40,14 +40,14 @@ interface Row {
   request_id: string | null;
 }
 
-/** The columns of {@link Row}. */
+/** The columns of the table `access_endings` that a {@link Row} holds, as an SQL list. */
 const COLUMNS = fragment`id, org_id, target_id, kind, client_id, installation_id, target_name, rule, user_ids, member_ids, place, actor_id,
   scim_token_id, request_id`;
 
 /**
  * Notes who made the change of this transaction, in the rows that database triggers have put into
  * the queue because of the change. Returns the ids of these rows. The rows that list their people
- * come first, because the request works on the rows in this order, and may leave the others to the
+ * come first. The request works on the rows in this order, and may leave the last ones to the
  * worker.
  */
 export async function labelEndings(
@@ -65,8 +65,8 @@ export async function labelEndings(
 }
 
 /**
- * Locks and returns the next row of the queue after an id, without the rows that other processes
- * work on. Returns undefined if there is none.
+ * Locks and returns the next row of the queue after an id. It skips the rows that other processes
+ * have locked. Returns undefined if there is none.
  */
 export async function takeNextEnding(
   tx: EntityManager,
@@ -89,8 +89,8 @@ export async function takeEnding(tx: EntityManager, id: string): Promise<Ending 
 }
 
 /**
- * Stores in a row of the queue the item after which the next batch begins. If there is no next
- * batch, it deletes the row.
+ * Stores in a row of the queue `access_endings` the credential after which the next batch of this
+ * row begins. If there is no next batch, it deletes the row.
  */
 export async function putEnding(
   tx: EntityManager,
@@ -102,8 +102,8 @@ export async function putEnding(
 }
 
 /**
- * Records what ended: one audit event for each person, with the target and the part of the access
- * rules that changed.
+ * Records ended credentials by one audit event for each person. The event names the target and the
+ * part of the access rules that changed.
  */
 export async function recordEnded(
   tx: EntityManager,
@@ -119,10 +119,10 @@ export async function recordEnded(
 
 /**
  * Writes an audit event for each person in the list of a queued row who lost the target without
- * holding a credential for it. It leaves out people with such an event since the change, and
- * inactive people, because other events say what ended with their accounts. For the members of a
- * group whose assignment was removed it writes none, because these events together would show who
- * is in the group.
+ * holding a credential for it. It leaves out people who already have an `access_ended` event for
+ * the target since the change. It also leaves out inactive people, because other events say what
+ * ended with their accounts. For the members of a group whose assignment was removed it writes
+ * none, because these events together would show who is in the group.
  */
 export async function recordWithoutCredentials(tx: EntityManager, by: Ending): Promise<void> {
   if (by.userIds === null || by.isOfGroup) return;
@@ -159,8 +159,8 @@ function detailsOf(by: Ending): object {
 }
 
 /**
- * Returns the id by which admins know the target: the client id of an application, the number of a
- * GitHub installation, otherwise the id in the database.
+ * Returns the id by which admins know the target. It is the client id of an application, the number
+ * of a GitHub installation, or for other targets the id in the database.
  */
 function targetIdOf({ clientId, installationId, targetId }: Ending): string {
   return clientId ?? installationId ?? targetId;
@@ -197,8 +197,8 @@ export function isRefusedNow(
 }
 
 /**
- * Returns the SQL condition that the touches of a session meet the conditions of a target, and that
- * the credential does not end later than these conditions allow.
+ * Returns the SQL condition that the touches of a session meet the conditions of a target. The
+ * credential must also not end later than these conditions allow.
  *
  * @param ends the time at which the credential ends; undefined for a kind that may outlive the age
  *   that the conditions allow for a touch
@@ -214,8 +214,8 @@ function isMetInTime(
 }
 
 /**
- * Returns the SQL condition that a queued row is about a person. A row without a list of ids is
- * about every person.
+ * Returns the SQL condition that a row of the queue `access_endings` is about a person. A row
+ * without a list of ids is about every person.
  */
 export function isAmong({ userIds }: Pick<Ending, 'userIds'>, userId: SqlFragment): SqlFragment {
   return userIds === null ? fragment`true` : fragment`${userId} = ANY (${userIds}::uuid[])`;

@@ -3,14 +3,15 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
  * Stores the setting SVC_ACCESS_BY_GROUPS. A change to false queues a row for each target that an
- * assigned group opens, so that the credentials of the members of the group end. The caller retries
- * the transaction, because PostgreSQL may cancel it after a deadlock.
+ * assigned group opens. So the credentials that only the group allowed end. The caller retries the
+ * transaction, because PostgreSQL may cancel it after a deadlock.
  *
  * A trigger on the queue raises the version of the access rules (`access_versions`) of each
  * organization concerned. A statement that issues a credential locks the row of this version, and
- * compares the version with the one that it read before. So either that statement decides again by
- * the new setting, or this transaction waits until it has committed, and the queue then ends its
- * credential. The lock on the assignments keeps groups from being assigned until the commit.
+ * compares the version with the one that it read before. So there are two cases. The issuing
+ * statement decides again by the new setting, or this transaction waits for its commit, and the
+ * queue then ends the issued credential. The lock on the assignments keeps groups from being
+ * assigned until the commit.
  *
  * @returns true if the setting changed
  */

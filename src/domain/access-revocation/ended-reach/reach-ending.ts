@@ -3,8 +3,8 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { Conditions, TargetKind } from '#domain/access/reach/decision.js';
 
 /**
- * The part of the access rules that changed: a membership of a group, an assignment, the rule of a
- * target, a condition, or the target itself.
+ * The part of the access rules that changed: the membership of a group, an assignment, the rule or
+ * a condition of a target, or the target itself.
  */
 export type EndedRule = 'membership' | 'assignment' | 'rule' | 'condition' | 'target';
 
@@ -29,8 +29,8 @@ export interface Ending {
   /** True if the people are the members of a group whose assignment was removed. */
   readonly isOfGroup: boolean;
   /**
-   * The last item of the previous batch, after which the next batch begins; empty for the first
-   * batch.
+   * The last credential that the previous batch checked, after which the next batch begins; empty
+   * for the first batch.
    */
   readonly place: string;
   readonly actorId: string | null;
@@ -50,27 +50,27 @@ export interface EndedReach {
 /** The result of one batch: some of the credentials that a queued row may end. */
 export interface EndedReaches {
   readonly ended: readonly EndedReach[];
-  /** The owners of the items that the batch checked. A person may occur several times. */
+  /** The owners of the credentials that the batch checked. A person may occur several times. */
   readonly people: readonly string[];
-  /** The item after which the next batch begins; undefined after the last batch. */
+  /** The last credential that this batch checked; undefined after the last batch. */
   readonly next: string | undefined;
 }
 
 /**
- * A kind of credential, such as SSH certificates, that a person gets for a target and loses if the
- * target does not admit the person any more.
+ * A kind of credential that a person gets for a target, such as SSH certificates. The person loses
+ * it if the target does not admit the person any more.
  */
 export interface ReachEnding {
   readonly kinds: readonly TargetKind[];
   /**
-   * Checks the next items after `ending.place`, at most `most`, and ends those whose owner the
-   * target does not admit any more. Before it ends an item, the method locks the row of the owner
-   * and decides again, because a rule may have changed before the lock.
+   * Checks the next credentials after `ending.place`, at most `most`, and ends those whose owner
+   * the target does not admit any more. Before it ends a credential, the method locks the row of
+   * the owner and decides again, because a rule may have changed before the lock.
    */
   endBatch(tx: EntityManager, ending: Ending, most: number): Promise<EndedReaches>;
   /**
-   * Counts the items of this kind that people hold for a target and would lose, so that a page can
-   * warn before the change.
+   * Counts the credentials of this kind that people hold for a target and would lose by a planned
+   * change. With the count a page can warn before the change.
    */
   countHeld(tx: EntityManager, targetId: string, losers: Losers): Promise<RevokedCounts>;
 }
@@ -95,7 +95,7 @@ export type Losers =
 export const NOTHING_HELD: EndedReaches = { ended: [], people: [], next: undefined };
 
 /**
- * Counts the ended items of each person.
+ * Counts the ended credentials of each person.
  *
  * @param name the name of the count, such as `certificates`
  */
