@@ -92,8 +92,8 @@ function exportedEvent(event: OwnEvent, userId: string) {
 }
 
 /**
- * Returns the IP address and the device from which an event was caused. If another person acted,
- * both are null, because they are data about that person.
+ * Returns the IP address and the user agent (browser or program) of an event for the user who reads
+ * it. If another person acted, both are null, because they are data about that person.
  */
 export function originFor(
   { actorId, ip, userAgent }: OwnEvent,

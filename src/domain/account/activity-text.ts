@@ -4,7 +4,7 @@ import type { OwnEvent } from './own-events.repository.js';
 
 /**
  * The most characters of a name, or of another value, in the text of an event; the rest is cut off.
- * The limit is needed because these values come from users, applications and identity providers.
+ * Users, applications and identity providers choose these values, so a value may be very long.
  */
 const LONGEST = 128;
 
@@ -95,7 +95,7 @@ const OWN: Partial<Record<AuditType, (of: Read, application: string) => string>>
 
 /**
  * The words for a signal (a security event of OpenID Shared Signals) that an application did not
- * accept. Signals that are not listed say that access ended.
+ * accept. For a signal that is not in this table, the text says that access ended.
  */
 const UNHEARD: Readonly<Record<string, string>> = {
   'credential-change': 'a security key of yours changed',
@@ -120,8 +120,8 @@ const ACTS: Partial<Record<AuditType, string>> = {
 };
 
 /**
- * The verbs for events in which a user acted on the account of another user (`…`), of types that
- * are usually about the own account. `{name}` is the name of a key.
+ * The verbs for types of events that are usually about the actor's own account. They are used if
+ * the actor acted on the account of another user (`…`). `{name}` is the name of a key.
  */
 const ACTS_ON_OTHERS: Partial<Record<AuditType, string>> = {
   session_ended: 'ended a session of …',

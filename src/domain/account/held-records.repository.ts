@@ -19,9 +19,9 @@ export interface HeldRecords {
 }
 
 /**
- * The most rows of each list. A user cannot have so many keys or applications, so these lists are
- * complete. Of a longer list of other records only the newest are read; of attested SSH keys, the
- * oldest.
+ * The most rows of each list in an export. A user cannot have so many keys or applications, so
+ * these lists are complete. Of a longer list of other records only the newest are read; of attested
+ * SSH keys, the oldest.
  */
 const MOST = 1000;
 
@@ -84,9 +84,9 @@ export interface HeldCertificate {
 
 /**
  * Lists the SSH certificates of a user, the newest first: those with a serial below `below`, or the
- * first ones if it is undefined. It reads the table of certificates and not the audit log, because
- * the table keeps a certificate longer than the log keeps the event of its issuance. Revoked and
- * other certificates are read separately, because each group has its own index.
+ * first ones if it is undefined. It reads the table of certificates and not the audit log. The
+ * table keeps a certificate longer than the log keeps the event of its issuance. Revoked and other
+ * certificates are read separately, because each group has its own index.
  */
 export function listHeldCertificates(
   tx: EntityManager,

@@ -52,8 +52,8 @@ export interface OwnApplication {
 }
 
 /**
- * Lists and ends the access that other parties have in the name of a user: the credentials that
- * were issued, and the applications that the user signed in to.
+ * Lists and ends the access that others have in the name of a user: the issued credentials, and the
+ * applications that the user signed in to.
  */
 @Injectable()
 export class OwnAccess {
@@ -156,8 +156,8 @@ function ownApplication(row: OwnApplicationRow): OwnApplication {
 }
 
 /**
- * Returns the scopes of a grant from the payload of the OAuth library, which has one text for
- * OpenID Connect and one for each resource (RFC 8707).
+ * Returns all scopes of a grant. The payload that the OAuth library stores has one space-separated
+ * text of scopes for OpenID Connect, and one for each resource (RFC 8707).
  */
 function scopesOf({ openid, resources }: Readonly<Record<string, unknown>>): string[] {
   const scope = (openid as { scope?: unknown } | undefined)?.scope;

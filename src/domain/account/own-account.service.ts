@@ -40,8 +40,8 @@ export interface OpenCounts {
 export type AccountOwner = Pick<SessionUser, 'id' | 'orgId'>;
 
 /**
- * The account of a user as the user sees it: keys and sessions, past events, and an export of
- * everything that the service stores about the user.
+ * The account of a user as the user sees it: keys, sessions, past events, and an export of
+ * everything that is stored about the user.
  */
 @Injectable()
 export class OwnAccount {
@@ -67,9 +67,9 @@ export class OwnAccount {
   }
 
   /**
-   * Lists the logout notices that applications which the user registered did not accept. Only a
-   * user without an organization gets this list; the notices for applications of an organization
-   * are for its admins.
+   * Lists the logout notices that were not accepted by the applications of the user (those that the
+   * user registered). Only a user without an organization gets this list; the notices for
+   * applications of an organization are for its admins.
    */
   async deadLetters({ id, orgId }: VerifiedSession['user']): Promise<readonly OwnDeadLetter[]> {
     return orgId === null ? deadLettersOfOwner(this.dataSource.manager, id) : [];
@@ -96,8 +96,8 @@ export class OwnAccount {
 
   /**
    * Lists the targets, such as AWS roles, that admit a user now. The read counts toward the limit
-   * on the database connections and time of the user's organization, because the start page has no
-   * rate limit and an organization may have many targets.
+   * on the database connections and time of the user's organization. This limit is needed because
+   * the start page has no rate limit, and an organization may have many targets.
    */
   async reach({ id, orgId }: AccountOwner): Promise<OwnReach> {
     return ownReach(await this.work.costly(orgId ?? id, (tx) => listOwnReach(tx, id)));
@@ -120,7 +120,8 @@ export class OwnAccount {
    * the database connections and time of the user's organization. So no export can use up the
    * connections that other users need.
    *
-   * @throws DomainError unauthenticated, also from a later part
+   * @throws DomainError unauthenticated if the session has ended or the account was removed. A read
+   *   of a later part can throw it too
    */
   async export(session: VerifiedSession): Promise<AsyncGenerator<string>> {
     const { id, orgId } = session.user;

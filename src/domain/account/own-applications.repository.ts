@@ -56,7 +56,10 @@ export function listOwnApplications(
     ORDER BY c.metadata ->> 'client_name', c.id LIMIT ${MOST_SHOWN}`;
 }
 
-/** Counts the clients to which a user consented, or which have a live grant of the user. */
+/**
+ * Counts the clients to which a user consented or which have a live grant of the user; it counts up
+ * to {@link MOST_SHOWN}.
+ */
 export async function countOwnApplications(tx: EntityManager, userId: string): Promise<number> {
   const [row] = await sql<{ n: number }>(tx)`
     SELECT count(*)::int AS n FROM (

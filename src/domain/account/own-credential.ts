@@ -1,9 +1,12 @@
 import type { IssuanceEvent } from './own-events.repository.js';
 
-/** The kinds of credentials that are issued in the name of a user. */
+/**
+ * The kinds of credentials that are issued in the name of a user. `kubernetes`: a token for a
+ * cluster. `oidc`: the tokens of another application.
+ */
 export const CREDENTIAL_KINDS = ['ssh', 'aws', 'github', 'kubernetes', 'oidc'] as const;
 
-/** A kind of credential. */
+/** One of {@link CREDENTIAL_KINDS}. */
 export type CredentialKind = (typeof CREDENTIAL_KINDS)[number];
 
 /**

@@ -24,8 +24,8 @@ const OF_REACH: Partial<Record<AuditType, (details: Details) => Details>> = {
 
 /**
  * Returns the details of an event that its actor or its subject may see. For a refusal these are
- * only the names in the request, so that a target that does not exist looks the same as one to
- * which the user is not assigned.
+ * only the names in the request. So a target that does not exist looks the same as one to which the
+ * user is not assigned.
  *
  * @param userId the user who reads the details
  */
@@ -49,8 +49,8 @@ const OF_OPERATOR: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Removes the names of the operator of the service and of the operator's machine from the details
- * of an event. Only the admins of the organization may see them.
+ * Removes from the details of an event who the operator of the service is, and on which machine the
+ * operator acted. Only the admins of the organization may see them.
  */
 function withoutOperator(details: Details): Details {
   return Object.fromEntries(Object.entries(details).filter(([name]) => !OF_OPERATOR.has(name)));
@@ -63,8 +63,8 @@ function withoutScimToken(details: Details): Details {
 }
 
 /**
- * Removes the id of a target, because only a target that exists has an id, and a request may have
- * named one that does not exist.
+ * Removes the id of a target, because the id would show that the target exists. A target that a
+ * request names may not exist.
  */
 function withoutId(target: unknown): Details {
   const { kind, name } = Object(target) as Details;

@@ -13,7 +13,7 @@ export interface OwnEvent {
   readonly subjectId: string | null;
   /**
    * The e-mail address of the actor at the time of the event; null if there is none. `subjectEmail`
-   * and `clientName` are also those of that time.
+   * and `clientName` are values of that time too.
    */
   readonly actorEmail: string | null;
   readonly subjectEmail: string | null;

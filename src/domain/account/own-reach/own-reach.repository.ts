@@ -65,12 +65,12 @@ export function listOwnReach(tx: EntityManager, userId: string): Promise<OwnReac
 }
 
 /**
- * Returns the time since which a person has had exactly these targets, as far as the service has
- * seen. It writes a row only if the targets have changed, so that a read of unchanged targets locks
- * nothing.
+ * Returns the time at which the service first saw that a person has exactly the targets of a
+ * digest. It writes a row only if the digest differs from the stored one, so that a read of
+ * unchanged targets locks nothing.
  *
- * @param digest the digest of the targets
- * @returns undefined for a person who was removed meanwhile
+ * @param digest the SHA-256 of the targets that the person has now
+ * @returns undefined if the person was removed
  */
 export async function timeOfOwnReach(
   tx: EntityManager,

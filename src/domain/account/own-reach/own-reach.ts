@@ -14,8 +14,8 @@ interface Admission {
 }
 
 /**
- * A group of hosts. `hosts` are patterns of host names, as in ssh_config, and `logins` are the
- * names of the Unix accounts that the person may use on these hosts.
+ * A group of hosts. `hosts` are patterns of host names, as in ssh_config. `logins` are the Unix
+ * accounts that the person may use on these hosts.
  */
 export interface ReachedHosts extends Admission {
   readonly name: string;
@@ -54,7 +54,7 @@ export interface ReachedApplication extends Admission {
   readonly launchUrl: string | null;
 }
 
-/** The targets that admit one person. */
+/** The targets that admit one person, in one list for each kind. */
 export interface OwnReach {
   readonly hosts: readonly ReachedHosts[];
   readonly roles: readonly ReachedRole[];
