@@ -9,7 +9,7 @@ export type AuditClass = 'auth' | 'oauth' | 'admin';
 
 /**
  * Every type of audit event and its class. The class decides how long an event is kept. New types
- * may be added. No type is renamed, because stored events have its name.
+ * may be added. A type is never renamed, because stored events have its old name.
  */
 export const AUDIT_CLASS = {
   login_success: 'auth',
@@ -101,7 +101,7 @@ export const AUDIT_CLASS = {
   github_installation_changed: 'admin',
 } as const satisfies Record<string, AuditClass>;
 
-/** Every type of audit event. */
+/** The name of a type of audit event, such as `login_success`. */
 export type AuditType = keyof typeof AUDIT_CLASS;
 
 /** Every type of audit event, as a list. */

@@ -109,7 +109,11 @@ export async function findAuditEvent(
   return row && eventOf(row);
 }
 
-/** Counts the newest matching events of an organization, by type and by section of the timeline. */
+/**
+ * Counts the matching events of an organization by type and by section of the timeline. It reads
+ * about `size.most` events, the newest first, and divides their period into `size.sections` equal
+ * sections.
+ */
 export async function countTimeline(
   tx: EntityManager,
   orgId: string,
@@ -123,8 +127,8 @@ export async function countTimeline(
 
 /**
  * Lists the latest events of the keys of a user, the newest first. An event from before the account
- * existed, such as a refused key, is found by the user's e-mail address, for which the identity
- * provider of the user vouches.
+ * existed, such as a refused key, is found by the user's e-mail address. The identity provider
+ * vouches that the address belongs to the user.
  */
 export function listKeyEvents(
   tx: EntityManager,
@@ -148,8 +152,8 @@ export function listKeyEvents(
 }
 
 /**
- * Returns true if a filter names an IP network with so few events that all of them can be read and
- * sorted. A search can then begin with them.
+ * Returns true if a filter names an IP network of several addresses, with so few events that all of
+ * them can be read and sorted. A search can then begin with them.
  */
 async function isRareNetwork(
   tx: EntityManager,
@@ -162,7 +166,10 @@ async function isRareNetwork(
   return (row?.n ?? 0) <= SEARCH_BOUNDS.fewOfNetwork;
 }
 
-/** Converts a row to an event. */
+/**
+ * Converts a row of the table to an event. The position of the event has its time to the
+ * microsecond.
+ */
 export function eventOf(row: Row): AuditRow {
   return {
     id: row.id,

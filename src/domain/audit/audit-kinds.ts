@@ -55,8 +55,10 @@ const KIND_OF_PREFIX: readonly (readonly [prefix: string, kind: AuditKind])[] = 
 ];
 
 /**
- * Returns the kind of an event type. For a type that this version does not know, the beginning of
- * its name or the class of the event decides.
+ * Returns the kind of an event type. For a type that {@link KIND_OF} does not list, the beginning
+ * of its name decides, or else its class.
+ *
+ * @param ofClass the class of the event, for a type that this version does not know
  */
 export function kindOf(type: string, ofClass?: string): AuditKind {
   const known = AUDIT_TYPES.find((each) => each === type);
@@ -106,7 +108,7 @@ export const TYPE_FILTERS = [
   ...(Object.keys(GROUPS) as (keyof typeof GROUPS)[]),
 ] as const;
 
-/** A value of the filter for event types. */
+/** A value that the filter for event types accepts, such as `logins` or `login_failed`. */
 export type TypeFilter = (typeof TYPE_FILTERS)[number];
 
 /** Returns the event types that a value of the filter stands for. */

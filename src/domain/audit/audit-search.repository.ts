@@ -26,21 +26,22 @@ interface Place {
 }
 
 /**
- * A field of the filter. Its places are the index ranges that find its events. Its condition checks
- * events that another field found. A field without a place can only check.
+ * A field of the filter that is set, such as the client. Its places are the index ranges in which
+ * its events are found. Its condition checks events that another field found. A field without a
+ * place has only the condition.
  */
 interface Criterion {
   readonly places: readonly Place[];
   readonly condition: string;
 }
 
-/** A statement with its values. */
+/** The text of an SQL statement, with the values of its parameters `$1`, `$2` and so on. */
 export interface SearchStatement {
   readonly text: string;
   readonly values: readonly unknown[];
 }
 
-/** The bounds of a search. A test lowers them, so that it need not insert as many events. */
+/** The bounds of a search. A test lowers them, so that it has to insert fewer events. */
 export const SEARCH_BOUNDS = {
   /**
    * The most events that a search reads in one place before it gives up finding events that match
@@ -58,7 +59,7 @@ const NEWEST_FIRST = 'ORDER BY e.created_at DESC, e.id DESC';
 
 /**
  * Collects the values of a statement as parameters, and returns their placeholders. So the text of
- * the statement depends on which fields are set, and never on their values.
+ * the statement depends on which fields of the filter are set, and never on their values.
  */
 class Values {
   constructor(readonly all: unknown[]) {}
@@ -103,7 +104,7 @@ export function searchStatement(
  * statement computes times as floating-point numbers by `date_part`, because `extract` returns
  * decimal numbers, with which PostgreSQL computes more slowly.
  *
- * @param now the end of the last section if the filter has none
+ * @param now the end of the last section if the filter has no end (`to`)
  */
 export function timelineStatement(
   orgId: string,
@@ -170,8 +171,8 @@ function planOf(
 }
 
 /**
- * Counts the ranges of indexes that a search reads for the first field of its filter: one for each
- * place, or one for each value in the list of a place.
+ * Counts the index ranges that a search reads for the first field of its filter. There is one for
+ * each place, or one for each value in the list of a place.
  */
 function listsOf({ types, people, keys }: AuditFilter, { places }: Criterion): number {
   const longest = Math.max(

@@ -17,8 +17,8 @@ import { isNoticed, isTold } from './notices/noticed-types.js';
 import { OTHER } from './search-keys.js';
 
 /**
- * A row of the audit log, as a statement writes it: each column is a value, or an SQL expression
- * over the source of the rows.
+ * A row of the audit log that a statement writes. Each column is a value, or an SQL expression that
+ * reads the source of the rows.
  */
 export interface AuditRecord {
   /** The id of the row. The default is a new id, which suits a statement that writes one row. */
@@ -45,7 +45,7 @@ export interface AuditRecord {
 /**
  * Writes the `INSERT` of audit rows, for use as a statement or in a `WITH`. It is the only `INSERT`
  * of the audit log in the product, and it adds the class of the type. The statement returns the ids
- * of the rows as `recorded`, so that the process remembers what it committed.
+ * of the rows as `recorded`, so that the process can remember which events it committed.
  *
  *     WITH changed AS (UPDATE … RETURNING id), audited AS (${recordAudit({ … },
  *     fragment`FROM changed`)}) SELECT id, ${RECORDED} FROM changed
@@ -74,9 +74,9 @@ export const RECORDED = fragment`(SELECT array_agg(recorded) FROM audited) AS re
 
 /**
  * The SQL of the epoch of a new row. A new epoch begins when a failover or a restore may have lost
- * rows, so that readers of the log notice. If the present start of PostgreSQL is not confirmed,
- * `audit_epoch_of_unconfirmed` raises an error, except on the connections of the processes that
- * confirm it.
+ * rows, so that readers of the log notice the loss. If the service has not confirmed the present
+ * start of PostgreSQL yet, `audit_epoch_of_unconfirmed` raises an error. It raises none on the
+ * connections that confirm the start.
  */
 const EPOCH = fragment`coalesce(
   (SELECT d.epoch FROM database_identity d WHERE d.started_at = pg_postmaster_start_time()), audit_epoch_of_unconfirmed())`;
@@ -95,9 +95,9 @@ function classOf(type: AuditType | SqlFragment): string | SqlFragment {
 }
 
 /**
- * Returns the types of a class as text of the statement and not as a parameter, so that PostgreSQL
- * can use them when it plans. They are constants of the product, so no value of a request becomes
- * SQL.
+ * Returns the types of a class as text of the statement. A parameter is not used, because
+ * PostgreSQL must know the types when it plans the statement. All types are constants of the
+ * product, so no value of a request becomes SQL.
  */
 function typesOf(name: AuditClass): SqlFragment {
   const types = AUDIT_TYPES.filter((type) => AUDIT_CLASS[type] === name);
@@ -128,7 +128,10 @@ function unlessSince({ type, subjectId }: AuditEvent, seconds: number): SqlFragm
                         AND e.created_at > clock_timestamp() - ${interval})`;
 }
 
-/** The audit log: written in the transaction of the change it records. */
+/**
+ * Writes the audit log. An event is written in the transaction of the change that it records, so
+ * that neither is committed without the other.
+ */
 @Injectable()
 export class AuditLog {
   readonly #listeners: ((committed: CommittedActs) => void)[] = [];

@@ -4,8 +4,9 @@ import { SqlFragment } from '#platform/database/statements/sql.js';
  * The SQL that is 1 if an event `e` is the issuance of a credential to its subject, and 0
  * otherwise. A token exchange has two events, of which only `token_exchange` counts.
  *
- * The expression is a column of the index `audit_log_of_subject`, so its text must stay as it is
- * there. The index has two parts for each subject, and each part is in the order of time.
+ * The expression is a column of the index `audit_log_of_subject`, so its text must equal that in
+ * the index; otherwise PostgreSQL does not use the index. The index has two parts for each subject,
+ * and each part is in the order of time.
  */
 const ISSUED = `(CASE WHEN e.type IN ('ssh_credential', 'aws_credential', 'github_credential', 'token_exchange', 'oauth_token_issued')
   AND (e.type <> 'oauth_token_issued' OR e.details ->> 'grant_type' IS DISTINCT FROM 'token_exchange') THEN 1 ELSE 0 END)`;
@@ -62,7 +63,7 @@ export const OF_ADDRESSES = `uuid_hash_extended(e.org_id, 0) = uuid_hash_extende
 
 /**
  * The condition that the day of an event is not before the first event of the organization `$1`. It
- * is always true. It is needed because the index of requests begins with the day, and PostgreSQL
+ * is always true. It is needed because the index of request ids begins with the day. PostgreSQL
  * before version 18 cannot skip from day to day by itself.
  */
 export const ON_A_DAY = `(e.created_at AT TIME ZONE 'UTC')::date = ANY (ARRAY(

@@ -14,8 +14,8 @@ export interface ClassMonth {
 const FETCHED = 1_000;
 
 /**
- * The SQL of an event as JSON text. `epoch` and `xid` are strings, because they can be larger than
- * JavaScript represents exactly.
+ * The SQL of an event as JSON text. `epoch` and `xid` are strings, because JavaScript cannot
+ * represent large ones exactly as numbers.
  */
 const EVENT = `json_build_object('id', e.id, 'type', e.type, 'class', e.class, 'actor_id', e.actor_id, 'subject_id', e.subject_id,
   'org_id', e.org_id, 'request_id', e.request_id, 'ip', host(e.ip), 'user_agent', e.user_agent, 'details', e.details,
@@ -30,9 +30,9 @@ export async function isOver(tx: EntityManager, { month }: ClassMonth): Promise<
 }
 
 /**
- * Takes the lock of the clean-up until the end of the transaction, so that no clean-up deletes
- * events meanwhile. Returns false if a clean-up, or another program that reads a month, has the
- * lock.
+ * Takes the lock of the clean-up, which deletes old events, until the end of the transaction. So no
+ * event of the month is deleted while it is read. Returns false if a clean-up, or another program
+ * that reads a month, has the lock.
  */
 export async function keepEvents(tx: EntityManager): Promise<boolean> {
   const [row] = await sql<{ taken: boolean }>(tx)`
@@ -43,7 +43,7 @@ export async function keepEvents(tx: EntityManager): Promise<boolean> {
 /**
  * Reads the events of a month after a position of the feed, in the order of the feed, each as one
  * JSON document. The time limit of statements is lifted, because PostgreSQL first sorts all events
- * of the month.
+ * of the month, which can take long.
  */
 export async function* readMonth(
   tx: EntityManager,

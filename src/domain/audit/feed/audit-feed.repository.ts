@@ -9,7 +9,7 @@ import type { AuditRow } from '../audit-filter.js';
  * the id of the writing transaction (`xid`), and the id of the event.
  *
  * A new epoch begins when a failover or a restore may have lost events. The numbers are texts,
- * because they can be larger than JavaScript represents exactly.
+ * because JavaScript cannot represent large ones exactly.
  */
 export interface FeedPlace {
   readonly epoch: string;
@@ -29,11 +29,11 @@ export const FIRST_PLACE: FeedPlace = { epoch: '0', xid: '0', id: NO_ID };
 
 /**
  * The SQL condition that an event `e` may appear in the feed, because no later commit can put an
- * event before it. That is so if the id of its transaction is below the xmin of the snapshot: the
- * lowest id of a transaction that is still open.
+ * event before it. The condition holds if the id of its transaction is below the xmin of the
+ * snapshot, which is the lowest id of an open transaction.
  *
- * Epochs before `xids_since` come from a restored dump. Their transactions were those of another
- * cluster, so none of them is open.
+ * Epochs before `xids_since` come from a restored dump. Their transactions ran in another
+ * PostgreSQL cluster, so none of them is open.
  */
 const IS_SETTLED = fragment`e.epoch <= (SELECT d.epoch FROM database_identity d)
   AND (e.epoch < (SELECT d.xids_since FROM database_identity d) OR e.xid < (SELECT pg_snapshot_xmin(pg_current_snapshot())))`;
@@ -82,11 +82,12 @@ export async function endOfFeed(tx: EntityManager, orgId: string): Promise<FeedP
 
 /**
  * Returns the position from which a reader must go on if this database never had the position of
- * the reader. That happens after a failover lost events, or after a backup was restored. Returns
- * undefined if the reader may go on from its own position.
+ * the reader. This database may lack the position after a failover lost events, or after a backup
+ * was restored. Returns undefined if the reader may go on from its own position.
  *
  * A prepared transaction can commit an event of an epoch that has ended, after the recorded last
- * position of the epoch. So a reader may also go on from an event of the organization that exists.
+ * position of the epoch. So a position after the recorded one is also accepted if the organization
+ * has the event at this position.
  *
  * A reader of an epoch that this database does not know goes on after the last known epoch before
  * it.
@@ -116,18 +117,18 @@ export async function restartOfFeed(
 }
 
 /**
- * Waits at most 20 seconds until no other transaction that writes events is open, and then locks
- * the audit log until the end of the transaction. If the wait was too long, nothing is locked. The
- * caller ends the epoch of the feed, and an event that an older transaction commits later would
- * have the ended epoch.
+ * Waits at most 20 seconds until no other transaction that writes events is open. It then locks the
+ * audit log until the end of the transaction. If the wait was longer, the function returns without
+ * a lock and without an error. The caller ends the epoch of the feed, and an event that an older
+ * transaction commits later would have the ended epoch.
  */
 export async function holdAuditWriters(tx: EntityManager): Promise<void> {
   await sql(tx)`SELECT hold_audit_writers()`;
 }
 
 /**
- * Returns for how many milliseconds the oldest event that the feed does not show yet has waited; 0
- * if none waits.
+ * Returns the age, in milliseconds, of the oldest event that the feed does not show yet; 0 if there
+ * is none.
  */
 export async function feedDelay(tx: EntityManager): Promise<number> {
   const [row] = await sql<{ age: number }>(tx)`
@@ -144,8 +145,8 @@ export async function feedDelay(tx: EntityManager): Promise<number> {
 }
 
 /**
- * Returns for how many milliseconds the oldest event of one organization that the feed does not
- * show yet has waited; 0 if none waits.
+ * Returns the age, in milliseconds, of the oldest event of one organization that the feed does not
+ * show yet; 0 if there is none.
  */
 export async function feedDelayOf(tx: EntityManager, orgId: string): Promise<number> {
   const [row] = await sql<{ age: number }>(tx)`

@@ -6,16 +6,13 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import type { FeedPlace, FeedRow } from './audit-feed.repository.js';
 import { writeFeedCursor } from './feed-cursor.js';
 
-/**
- * The number of events that one statement reads of the feed, which serves programs that copy the
- * log.
- */
+/** The most events of the feed that one statement reads. */
 const BATCH = 1_000;
 
 /**
  * The milliseconds after which a response of the feed reads no further batch. It is below the
- * deadline of a request, so that the response ends after a whole line and is not cut off: a program
- * that throws a broken response away would begin at the same event for ever.
+ * deadline of a request, so that the response ends after a whole line and is not cut off. A program
+ * that throws a broken response away would otherwise request the same events again and again.
  */
 export const READ_TIME = 20_000;
 
@@ -28,7 +25,7 @@ type ReadFeed = (after: FeedPlace, limit: number, patience: number) => Promise<r
 /** The part of the feed that a response with one event on each line has. */
 export interface FeedLinesQuery {
   readonly start: FeedPlace;
-  /** The most events to read, wanted or not. */
+  /** The most events to read, including those that `types` leaves out. */
   readonly limit: number;
   /** The types of the events to return; undefined for all. */
   readonly types: readonly string[] | undefined;
@@ -56,13 +53,13 @@ export function ofTypes(
 
 /**
  * Reads the feed for a response with one event on each line, up to its present end. After {@link
- * READ_TIME} milliseconds it begins no further batch. The first wanted event is found before the
- * function returns, so that a response without a line can name the position to which the feed was
+ * READ_TIME} milliseconds it begins no further batch. The function returns after it has found the
+ * first wanted event. So a response without a line can name the position to which the feed was
  * read.
  *
- * If a later batch of that search fails because the service is busy, the search ends at the
- * position it has reached. An error would have no position, so that the reader would begin again at
- * the same place.
+ * If a later batch of this search fails because the service is busy, the search ends at the
+ * position that it has reached. An error would name no position, so the reader would begin again at
+ * its old position.
  */
 export async function readFeedLines(
   clock: Clock,
@@ -79,7 +76,10 @@ export async function readFeedLines(
     : { batches: none(), next: writeFeedCursor(batches.place) };
 }
 
-/** Reads the next batch. Returns undefined if the service is too busy now. */
+/**
+ * Reads the next batch. Returns undefined after a fault that may pass, such as a busy service or a
+ * database that does not answer.
+ */
 async function nextUnlessBusy(batches: FeedBatches): Promise<readonly FeedRow[] | undefined> {
   try {
     return await batches.next(PATIENCE);
@@ -114,7 +114,7 @@ async function* wanted(
 
 /**
  * Reads the next batch of a response that has begun. If the time of the response ended while the
- * batch waited, the batch is empty, so that the response ends behind a whole line.
+ * batch waited, the batch is empty, so that the response ends after a whole line.
  */
 async function nextInTime(batches: FeedBatches): Promise<readonly FeedRow[]> {
   try {

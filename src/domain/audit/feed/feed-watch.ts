@@ -11,10 +11,10 @@ import { feedDelay } from './audit-feed.repository.js';
  */
 const INTERVAL = 30_000;
 
-/** Milliseconds until the warning of a long delay is logged again. */
+/** Milliseconds until the warning of a long delay is logged again, if the delay is still long. */
 const REMIND = 3_600_000;
 
-/** The delay of the feed, in milliseconds, from which on it counts as a fault and is logged. */
+/** The shortest delay of the feed, in milliseconds, that counts as a fault and is logged. */
 export const LONG_DELAY = 60_000;
 
 const GAUGES = {

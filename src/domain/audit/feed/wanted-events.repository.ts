@@ -7,7 +7,7 @@ import type { FeedPlace, FeedRow } from './audit-feed.repository.js';
 
 /**
  * The types of events that every event receiver gets, even if it does not select them. So the
- * readers of a receiver see every change of the receivers by an admin.
+ * people who read the events of a receiver notice each change of a receiver by an admin.
  */
 export const ALWAYS_WANTED: readonly AuditType[] = [
   'event_receiver_created',

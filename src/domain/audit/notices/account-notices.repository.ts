@@ -60,7 +60,7 @@ export async function notePeople(tx: EntityManager, event: NoticedEvent): Promis
     WHERE NOT (${type} = 'admin_promote' AND h.id = ${subjectId}::uuid AND h.id IS NOT DISTINCT FROM ${actorId}::uuid)`;
 }
 
-/** Returns the SQL of the present e-mail address of a user. */
+/** Returns the SQL of the present e-mail address of a user; NULL without a user. */
 function addressOf(userId: string | null): SqlFragment {
   return fragment`(SELECT p.email FROM users p WHERE p.id = ${userId}::uuid)`;
 }

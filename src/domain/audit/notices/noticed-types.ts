@@ -33,8 +33,8 @@ export function isNoticed(type: string): type is NoticedType {
 }
 
 /**
- * Returns true if the service notifies people of an event of one of these types. For the change of
- * an event receiver, the details decide.
+ * Returns true if the service notifies people of one event. The event has a type of {@link
+ * NOTICED}. For the change of an event receiver, the details decide.
  */
 export function isTold(
   type: NoticedType,

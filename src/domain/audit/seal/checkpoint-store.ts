@@ -7,8 +7,8 @@ const FOLDER = 'audit-checkpoints';
 const DAY = 86_400_000;
 
 /**
- * The copies of signed checkpoints in an object store, which for some days lets no program change
- * or delete them. So a checkpoint that the database lost can be found again.
+ * Keeps copies of signed checkpoints in an object store. For `retentionDays` days the store lets no
+ * program change or delete a copy, so a checkpoint that the database lost can be found again.
  */
 export class CheckpointStore {
   constructor(
@@ -30,7 +30,8 @@ export class CheckpointStore {
   /**
    * Writes a checkpoint, if it is not in the store already.
    *
-   * @param now milliseconds since 1970, from which on the store keeps the copy for `retentionDays`
+   * @param now the present time, in milliseconds since 1970; the store keeps the copy for
+   *   `retentionDays` from this time
    */
   async put(checkpoint: Checkpoint, now: number): Promise<void> {
     const until = new Date(now + this.retentionDays * DAY);
@@ -74,8 +75,8 @@ export class CheckpointStore {
 
 /**
  * Returns the region and the endpoint of the object store for checkpoints and archives. If the
- * configuration document of the service is in a bucket, they are those of its object store;
- * otherwise the AWS SDK chooses them.
+ * configuration document of the service is in a bucket, they are those of that bucket; otherwise
+ * the AWS SDK chooses them.
  */
 export function serverOf(
   { bucket, region, endpoint }: Config['objectStore'],

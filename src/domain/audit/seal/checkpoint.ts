@@ -11,8 +11,8 @@ export const DEPLOYMENT = '00000000-0000-0000-0000-000000000000';
 const ED25519 = Buffer.of(1);
 
 /**
- * The facts that a checkpoint states about a Merkle tree: its id, the epoch of the feed in which it
- * grew, the number of its leaves, its root hash, and the time.
+ * The facts that a checkpoint states about a Merkle tree: its id, the epoch of the feed, the number
+ * of leaves, the root hash, and the time.
  */
 export interface TreeHead {
   readonly tree: string;

@@ -13,7 +13,7 @@ export interface GrownTree {
    * time.
    */
   readonly signedAt: Date | null;
-  /** The position in the feed of the last row in the tree. */
+  /** The position in the feed of the last event in the tree. */
   readonly place: readonly [epoch: string, xid: string, id: string];
 }
 
@@ -50,8 +50,8 @@ export async function keepRound(tx: EntityManager): Promise<void> {
 }
 
 /**
- * Lists the trees of the present epoch that have grown since their last checkpoints. On a database
- * server that is not confirmed after its start, no tree is listed.
+ * Lists the trees of the present epoch that have grown since their last checkpoints. If the service
+ * has not yet confirmed the present start of the database server, no tree is listed.
  */
 export async function listGrown(
   tx: EntityManager,
@@ -80,9 +80,9 @@ export async function listGrown(
 }
 
 /**
- * Returns the epoch of the newest tree with the id `tree`, and the size of its last checkpoint, if
- * the present epoch has not begun such a tree yet. If there is no such tree at all, the epoch is
- * undefined and the size 0.
+ * Returns the epoch of the newest tree with the id `tree`, and the size of its last checkpoint.
+ * This is for the time before the present epoch has begun a tree with this id. If there is no such
+ * tree at all, the epoch is undefined and the size 0.
  *
  * @returns undefined if the present epoch has a tree
  */

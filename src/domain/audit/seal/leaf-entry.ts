@@ -7,8 +7,8 @@ import { hash } from 'node:crypto';
 export const ENTRY_BYTES = 57;
 
 /**
- * The first byte of an entry is its kind: 0 for a checkpoint, and from 1 the classes of audit
- * events in this order.
+ * The first byte of an entry is its kind. It is 0 for a checkpoint, and for an audit event the
+ * position of its class in `CLASSES`, from 1.
  */
 export const CHECKPOINT_KIND = 0;
 const CLASSES = ['auth', 'oauth', 'admin'] as const;
@@ -36,7 +36,7 @@ export function checkpointEntry(tree: string, size: number, note: string): Buffe
   return entry;
 }
 
-/** Reads the fields of an entry from its bytes. */
+/** Reads the fields of a leaf entry from its {@link ENTRY_BYTES} bytes. */
 export function readEntry(entry: Buffer): LeafEntry {
   const id = entry.toString('hex', 1, 17);
   return {
@@ -55,8 +55,8 @@ export function entriesOf(bytes: Buffer): Buffer[] {
 }
 
 /**
- * The SQL of the first byte of the leaf entry of an event `e`. The byte names the class of the
- * event; 0xff is a class that this version does not know.
+ * The SQL that computes the first byte of an event's leaf entry; `e` is the event. The byte names
+ * the class of the event; 0xff is a class that this version does not know.
  */
 export const KIND_BY_CLASS = `CASE e.class ${CLASSES.map(
   (name, n) => `WHEN '${name}' THEN '\\x0${n + 1}'::bytea`,

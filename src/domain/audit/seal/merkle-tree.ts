@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 
-/** The bytes of a hash (SHA-256). */
+/** The number of bytes in a hash (SHA-256). */
 export const HASH_BYTES = 32;
 
 const INNER = Buffer.alloc(1 + 2 * HASH_BYTES, 1);
@@ -55,7 +55,7 @@ export class MerkleRange {
     this.#hashes = at.map((start) => bytes.subarray(start, start + HASH_BYTES));
   }
 
-  /** The number of leaves. */
+  /** The number of leaves that were appended so far. */
   get size(): number {
     return this.count;
   }

@@ -21,7 +21,10 @@ export async function peekSealKey(tx: EntityManager): Promise<string | undefined
   return row?.sealed;
 }
 
-/** Stores an encrypted key, unless another replica has stored one, and returns the stored one. */
+/**
+ * Stores the encrypted seal key, unless another replica has stored one before. Returns the
+ * encrypted key that the database has afterwards.
+ */
 export async function recordSealKey(
   tx: EntityManager,
   verifier: string,

@@ -6,8 +6,8 @@ import { DEPLOYMENT } from './checkpoint.js';
 import { KIND_BY_CLASS } from './leaf-entry.js';
 
 /**
- * A SQL join that makes a row `r` with the columns of an event `e`. Their order is fixed, because
- * another order would change the sealed text.
+ * An SQL join that makes a row `r` with the columns of an event `e`. The order of the columns is
+ * fixed, because another order would change the sealed text.
  */
 const COLUMNS = new SqlFragment(
   [
@@ -84,8 +84,8 @@ export async function readEntries(
 }
 
 /**
- * Lists the events of a tree after one position and up to another, in their order. It also lists
- * events that were inserted after the sealing, so that no leaf is about them.
+ * Lists the events of a tree after one position of the feed and up to another, in the order of the
+ * feed. It also lists events that were inserted after the sealing, so that no leaf is about them.
  */
 export function listRowTexts(
   tx: EntityManager,
@@ -126,8 +126,8 @@ export function listHiddenTexts(
 }
 
 /**
- * Returns those of the given ids that an event of the log has, even if it has another position or
- * is of another organization.
+ * Returns those of the given ids for which the log has an event, even if the event has another
+ * position or another organization.
  */
 export async function findElsewhere(
   tx: EntityManager,

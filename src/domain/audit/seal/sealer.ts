@@ -35,8 +35,9 @@ const INTERVAL = 60_000;
 const ROUND = 50;
 
 /**
- * The most events that one transaction and one round seal, the most signatures at the same time,
- * and the most checkpoints that one round publishes.
+ * `batch`: the most events that one transaction seals. `round`: the most events of one round.
+ * `signatures`: the most signatures at the same time. `published`: the most checkpoints that one
+ * round publishes.
  */
 const LIMITS = { batch: 2_048, round: 500_000, signatures: 20, published: 1_000 } as const;
 
@@ -46,8 +47,8 @@ const LIMITS = { batch: 2_048, round: 500_000, signatures: 20, published: 1_000 
  * has grown. A leaf of the tree of the deployment is an event without an organization, or a
  * checkpoint of an organization.
  *
- * If the process is killed during a round, nothing is lost, because each step is a transaction, and
- * the next round goes on after the last committed step. Two rounds at the same time make no second
+ * If the process is killed during a round, nothing is lost. Each step is a transaction, and the
+ * next round goes on after the last committed step. Two rounds at the same time make no second
  * tree, because each transaction locks its tree. A tree whose rows are damaged does not stop the
  * others. If it is the tree of the deployment, that tree lacks the checkpoints which organizations
  * get meanwhile. If a transaction lost every race with others, the next round seals its tree.
@@ -129,7 +130,7 @@ export class AuditSealer {
   /**
    * Returns the last published checkpoint of a tree before a new tree begins, if the database has
    * lost it. The first leaf of the new tree then names this checkpoint, so that the loss can be
-   * proven. The loss may be of a part of the last tree, or of all trees.
+   * proven. The database may have lost the end of the last tree, or every tree with this id.
    */
   async #lostCheckpoint(tree: string): Promise<string | undefined> {
     const last = this.store && (await endedTree(this.dataSource.manager, tree));
@@ -158,7 +159,10 @@ export class AuditSealer {
     }
   }
 
-  /** Stores checkpoints together, and each one alone if one of them cannot be stored. */
+  /**
+   * Stores checkpoints in one transaction. If one of them cannot be stored, it stores each of them
+   * alone, so that the fault does not stop the others.
+   */
   async #record(signed: readonly SignedTree[], round: Round): Promise<void> {
     try {
       await this.#store(signed, round.hasLeaves);
@@ -170,8 +174,8 @@ export class AuditSealer {
 
   /**
    * Stores one checkpoint. If the tree of the deployment cannot take it as a leaf, the checkpoint
-   * of an organization is stored without, so that damage to that one tree does not stop the seal of
-   * every organization.
+   * of an organization is stored without this leaf. So damage to that one tree does not stop the
+   * seal of every organization.
    */
   async #recordAlone(signed: SignedTree, round: Round): Promise<void> {
     const { tree } = signed.grown;
@@ -225,9 +229,12 @@ interface SignedTree {
 
 /** The state of one round of sealing. */
 interface Round {
-  /** The faults of the damaged trees. */
+  /** The faults of the damaged trees, by the ids of the trees. */
   readonly damaged: Map<string, unknown>;
-  /** The faults of the trees whose transactions lost a race. The next round seals these trees. */
+  /**
+   * The faults of the trees whose transactions lost a race, by the ids of the trees. The next round
+   * seals these trees.
+   */
   readonly late: Map<string, unknown>;
   /** False after the tree of the deployment did not take a checkpoint as a leaf. */
   hasLeaves: boolean;

@@ -28,14 +28,15 @@ export interface OpenTree {
   readonly last: FeedPlace;
 }
 
-/** The error for a row of `audit_trees` that the service did not write like this. */
+/** The error for a row of `audit_trees` with values that the service cannot have written. */
 export class DamagedTree extends Error {
   override readonly name = 'DamagedTree';
 }
 
 /**
  * Returns the present epoch of the feed, and keeps it from ending before the end of the
- * transaction. Returns undefined if the database server is not confirmed after its start.
+ * transaction. Returns undefined if the service has not yet confirmed the present start of the
+ * database server.
  */
 export async function holdEpoch(tx: EntityManager): Promise<string | undefined> {
   const [row] = await sql<{ epoch: string }>(tx)`
@@ -50,7 +51,7 @@ export async function holdEpoch(tx: EntityManager): Promise<string | undefined> 
  * names that checkpoint.
  *
  * @param published the last checkpoint that was published, if the database has lost it
- * @throws DamagedTree if the size of the tree is no number of leaves
+ * @throws DamagedTree if the stored size of the tree is not possible
  */
 export async function openTree(
   tx: EntityManager,
@@ -104,8 +105,8 @@ async function lockTree(
 }
 
 /**
- * Checks that the size of a tree is a number of leaves. JavaScript represents a larger one by
- * another number.
+ * Checks that the size of a tree is a whole number from 0 to 2^53 - 1. Larger numbers are refused
+ * because JavaScript rounds them.
  *
  * @throws DamagedTree
  */

@@ -131,8 +131,9 @@ export async function rangeAt(
 }
 
 /**
- * Returns the hash of a run of leaves as a tree of their own (RFC 9162 §2.1.1). They must be the
- * first leaves of a subtree. `to` is the index after the last one.
+ * Returns the hash of a run of leaves as a tree of their own (RFC 9162 §2.1.1). `from` is the index
+ * of the first leaf, at which a complete subtree of at least this length begins. `to` is the index
+ * after the last leaf.
  */
 export async function hashOfLeaves(
   tx: EntityManager,

@@ -1,7 +1,7 @@
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The milliseconds after the last round of sealing from which on the next round is late. */
+/** The milliseconds without a round of sealing after which the seal counts as late. */
 export const SEAL_IS_LATE = 600_000;
 
 /** A published checkpoint that the database does not have, or contradicts. */
@@ -10,7 +10,7 @@ export interface SealGap {
   readonly epoch: string;
   /**
    * The number of leaves of the published checkpoint. `kept` is the number of leaves of the last
-   * checkpoint of the same tree in the database; 0 if there is none.
+   * checkpoint that the database has of the same tree; 0 if there is none.
    */
   readonly published: number;
   readonly kept: number;
@@ -22,8 +22,9 @@ export interface SealGap {
 }
 
 /**
- * Reads the state of the seal. `age` is the milliseconds since the last round of sealing, undefined
- * before the first. `unpublished` is the number of checkpoints that are not published yet.
+ * Reads the state of the seal. `age` is the time in milliseconds since the last round of sealing;
+ * undefined before the first round. `unpublished` is the number of checkpoints that are not
+ * published yet.
  */
 export async function sealState(
   tx: EntityManager,
