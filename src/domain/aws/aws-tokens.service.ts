@@ -32,10 +32,10 @@ export interface AskedRole {
   readonly isReadOnly: boolean;
 }
 
-/** A token after it was signed. */
+/** A signed token, as the client gets it. */
 export interface IssuedAwsToken {
   readonly token: string;
-  /** Seconds until the token ends. */
+  /** Seconds from the issuance until the token expires. */
   readonly expiresIn: number;
 }
 
@@ -61,11 +61,11 @@ export class AwsTokens {
 
   /**
    * Issues a token that expires after 300 seconds, or earlier with the session. The statement that
-   * records the token also chooses its issuer and the key that signs it, so that the token agrees
-   * with its record even if the issuer changes before the signature.
+   * records the token also chooses its issuer and the key that signs it. So the token agrees with
+   * its record even if the issuer changes before the signature.
    *
-   * @throws DomainError `issuers_not_configured`, `kms_unavailable`, and the errors of
-   *   {@link refusedIssuance}, such as `account_inactive` or `not_assigned`
+   * @throws DomainError `issuers_not_configured`, `kms_unavailable`, and the errors of {@link
+   *   refusedIssuance}, such as `account_inactive` or `not_assigned`
    */
   async issue(
     session: AwsTokenSession,

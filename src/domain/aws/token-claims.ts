@@ -53,7 +53,8 @@ export function sourceIdentityOf({ userId, email }: Pick<AwsTokenSubject, 'userI
 /**
  * Returns the claims of a token for AWS. If STS does not accept the e-mail address of the user as a
  * name, the session tags do not contain it. A token for a role session that can only read has the
- * session tag `read_only`. A policy of the AWS role can check this tag and deny all other acts.
+ * session tag `read_only`. A policy of the AWS role can check this tag and deny every act that
+ * changes something.
  */
 export function awsTokenClaims(subject: AwsTokenSubject, values: AwsTokenValues) {
   const { email, userId, orgId, hardwareAaguid, amr, acr, authTime } = subject;
