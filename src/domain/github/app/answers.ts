@@ -3,7 +3,9 @@ import { z } from 'zod';
 /** A level of access to one part of GitHub, such as the contents of repositories. */
 const LEVEL = z.enum(['read', 'write', 'admin']);
 
-/** The permissions of a token: the level of access for the name of each part of GitHub. */
+/**
+ * The permissions of a token: the level of access to each part of GitHub, by the name of the part.
+ */
 export const PERMISSIONS = z.record(z.string(), LEVEL);
 export type GitHubPermissions = z.output<typeof PERMISSIONS>;
 
@@ -91,7 +93,8 @@ export interface GitHubInstallation {
 }
 
 /**
- * Reads an installation from GitHub's JSON. A webhook writes times as seconds or as a text.
+ * Reads an installation from GitHub's JSON, in which `updated_at` may be a text (RFC 3339) or, in a
+ * webhook, seconds since 1970.
  *
  * @returns undefined for an installation whose account has no `login` (user name at GitHub)
  */

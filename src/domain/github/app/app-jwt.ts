@@ -9,8 +9,8 @@ import type { GitHubSettings } from '#platform/config/config.js';
  */
 const LIFETIME = 570;
 /**
- * The number of seconds by which the JWT begins in the past, because the clocks may differ and
- * GitHub refuses a JWT that begins after the time of GitHub's clock.
+ * The number of seconds by which the JWT begins in the past. GitHub refuses a JWT that begins after
+ * the time of GitHub's clock, and the clocks may differ.
  */
 const DRIFT = 30;
 

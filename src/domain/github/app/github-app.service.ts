@@ -40,7 +40,7 @@ export interface UserCode {
 }
 
 /**
- * The injection token of the number of seconds that GitHub may take for a response. If no module
+ * The injection token for the number of seconds that GitHub may take for a response. If no module
  * provides a number, it is 10.
  */
 export const GITHUB_ANSWER_TIMEOUT = Symbol('GitHubAnswerTimeout');

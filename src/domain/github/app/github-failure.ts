@@ -38,6 +38,8 @@ const LONGEST_WAIT = 3600;
  * Returns the error for a response of GitHub with a status other than 2xx. It reads the reason from
  * the headers and the body, because GitHub answers 403 both for a suspended installation and for a
  * rate limit.
+ *
+ * @param now milliseconds since 1970
  */
 export function failureOf(
   request: string,
@@ -88,7 +90,7 @@ export function githubUnavailable(cause: unknown): DomainError {
   );
 }
 
-/** Returns the error for the client if GitHub refused to issue an installation token. */
+/** Returns the error for the client if GitHub did not issue an installation token. */
 export function mintingRefused(cause: unknown): DomainError {
   if (!(cause instanceof GitHubFailure) || cause.reason === 'rate-limited') {
     return githubUnavailable(cause);

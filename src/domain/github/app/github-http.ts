@@ -3,7 +3,7 @@ import type { Clock } from '#platform/clock/clock.js';
 import type { UpstreamHttp } from '#platform/outbound/upstream-http.js';
 import { failureOf } from './github-failure.js';
 
-/** A request to GitHub. */
+/** A request to GitHub. Its body is `json` or `form`; without both it has no body. */
 export interface GitHubRequest {
   readonly method?: 'GET' | 'POST' | 'DELETE';
   readonly url: string;

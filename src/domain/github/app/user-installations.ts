@@ -38,7 +38,7 @@ const MOST_PAGES = 20;
  * organization of this service.
  *
  * @param isGitHub true if the API is that of GitHub itself; false for another server with the same
- *   API, which may lack some paths
+ *   API. If that server lacks a path, the check that needs the path is left out
  */
 export async function administeredBy(
   ask: AskAsUser,

@@ -16,8 +16,8 @@ export interface NamedInstallation {
  * Chooses the installation to link: the one that the admin named, or the only one that the admin
  * administers.
  *
- * @throws DomainError not_found, sign_in_refused for an installation that the admin can see but
- *   does not administer, invalid_request if none is named and the choice is not clear
+ * @throws DomainError not_found; sign_in_refused for an installation that the admin can see but
+ *   does not administer; invalid_request if several fit
  */
 export function chooseLink(
   { administered, onlySeen }: AdministeredInstallations,

@@ -29,7 +29,8 @@ const OF_TARGET = z.object({
 const IGNORED = { kind: 'ignored' } as const;
 
 /**
- * Reads the change from the body of a webhook whose signature was checked.
+ * Reads the change from the body of a webhook whose signature was checked. It returns `ignored` for
+ * a webhook that changes nothing in this service.
  *
  * @param name the value of the header `X-GitHub-Event`
  * @throws DomainError malformed_body

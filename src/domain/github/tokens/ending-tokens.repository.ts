@@ -47,7 +47,7 @@ export function queueUsers(
  * revoked only when their session ends. Tokens that are being revoked already are left out.
  *
  * @param most the most tokens that the statement queues
- * @returns their number
+ * @returns the number of queued tokens
  */
 export async function queueUnqueued(
   tx: EntityManager,
@@ -67,8 +67,8 @@ export async function queueUnqueued(
 }
 
 /**
- * Counts the tokens of a user, or of one session of the user, that {@link queueUsers} would queue.
- * A page shows the number before the tokens end.
+ * Counts the tokens of a user that {@link queueUsers} would queue. With `sessionId`, it counts only
+ * those that were issued in this session. A page shows the number before the tokens end.
  */
 export async function countTokens(
   tx: EntityManager,

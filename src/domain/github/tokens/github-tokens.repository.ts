@@ -27,7 +27,7 @@ export interface SealedToken {
   readonly permissions: GitHubPermissions;
 }
 
-/** An encrypted token with the origin of the request for it. */
+/** An encrypted token, with the origin and the audit id of the user's request for it. */
 export interface GitHubTokenRequest extends SealedToken, RequestOfUser {}
 
 /** The result of recording a token. Only a recorded token may be given to the user. */
@@ -113,8 +113,8 @@ export async function ownsOwnDomain(tx: EntityManager, userId: string): Promise<
 }
 
 /**
- * Queues a token for revocation that GitHub issued but no user gets, for example because the user,
- * the session or the link of the installation ended while GitHub issued the token.
+ * Queues for revocation a token that GitHub issued but no user gets. For example, the session or
+ * the link of the installation ended while GitHub issued the token.
  */
 export async function queueUndelivered(tx: EntityManager, token: SealedToken): Promise<void> {
   await sql(tx)`

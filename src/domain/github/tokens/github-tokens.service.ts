@@ -81,7 +81,7 @@ export class GitHubTokens {
     private readonly revoker: TokenRevoker,
   ) {}
 
-  /** Lists the linked installations of an organization. */
+  /** Lists the installations that an organization has linked. No access rule is checked. */
   list(orgId: string): Promise<LinkedInstallation[]> {
     return listInstallations(this.dataSource.manager, orgId);
   }
@@ -232,8 +232,9 @@ export class GitHubTokens {
   }
 
   /**
-   * Revokes a token that no user gets. If the database cannot be reached to queue the token, GitHub
-   * is asked directly to revoke it.
+   * Revokes a token that no user gets. If the token cannot be queued because of a fault of the
+   * database, the service asks GitHub to revoke it at once. If that fails too, the token is valid
+   * until it expires.
    */
   async #discard(token: SealedToken, secret: string): Promise<void> {
     try {

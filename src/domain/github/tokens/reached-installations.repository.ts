@@ -14,8 +14,8 @@ export interface InstallationReach {
   /** True if the access rule of the installation does not admit everyone, or has conditions. */
   readonly isRestricted: boolean;
   /**
-   * The conditions of the installation that no touch of a security key in the session meets;
-   * undefined if all are met.
+   * All conditions of the installation, if no touch of a security key in the session meets all of
+   * them; otherwise undefined.
    */
   readonly unmet: Conditions | undefined;
 }

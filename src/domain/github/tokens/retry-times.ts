@@ -3,7 +3,8 @@ const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 60_000;
 
 /**
- * The part of each pause that is random, so that replicas do not all try again at the same moment.
+ * The fraction of each pause that is random, so that replicas do not all try again at the same
+ * moment.
  */
 const JITTER = 0.5;
 

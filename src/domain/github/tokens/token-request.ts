@@ -45,9 +45,7 @@ export function permissionsOf(asked: AskedToken['permissions']): GitHubPermissio
   return { ...(asked as GitHubPermissions), metadata: 'read' };
 }
 
-/**
- * Returns true if no permission has a higher level than in `most`, and `most` names each of them.
- */
+/** Returns true if `most` names each of the permissions with the same or a higher level. */
 export function isWithin(
   permissions: Readonly<Record<string, string>>,
   most: Readonly<Record<string, string>>,
