@@ -33,14 +33,14 @@ export function sortedNames(names: readonly string[]): string[] {
 }
 
 /**
- * Returns the vendor's name of the model with an AAGUID; null without an AAGUID or if the table
- * does not have it.
+ * Returns the vendor's name of the model with an AAGUID; null without an AAGUID, or if {@link
+ * MODELS} does not have the AAGUID.
  */
 export function modelName(aaguid: string | null): string | null {
   return (aaguid !== null && MODELS.get(aaguid)?.model) || null;
 }
 
-/** Returns the AAGUIDs of the models whose names contain a text, in upper or lower case. */
+/** Returns the AAGUIDs of the models whose names contain a text. Upper and lower case are equal. */
 export function aaguidsOfModels(text: string): string[] {
   const part = text.trim().toLowerCase();
   const rows = [...MODELS.values()].filter(({ model }) => model.toLowerCase().includes(part));
@@ -61,8 +61,8 @@ export function aaguidsOfModel(name: string): string[] {
 }
 
 /**
- * The AAGUIDs of all models in the table. `FIPS_AAGUIDS` has those of the models that are FIPS 140
- * certified.
+ * The AAGUIDs of all models in {@link MODELS}. `FIPS_AAGUIDS` has those of the models that are FIPS
+ * 140 certified.
  */
 export const KNOWN_AAGUIDS: readonly string[] = [...MODELS.keys()];
 export const FIPS_AAGUIDS: readonly string[] = [...MODELS.values()]

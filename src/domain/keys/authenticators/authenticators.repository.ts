@@ -61,7 +61,9 @@ interface Row {
   user_verification: boolean;
 }
 
-/** Stores the enrolled security keys of users. */
+/**
+ * Stores the enrolled security keys of users, and removes them if an account loses its credentials.
+ */
 @Injectable()
 export class AuthenticatorsRepository implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.securityKeys;
@@ -113,7 +115,7 @@ export class AuthenticatorsRepository implements Revocable {
     return rows.map(authenticator);
   }
 
-  /** Finds a key of a user by its id. */
+  /** Finds a key of a user by its id; undefined if the user has no such key. */
   async find(tx: EntityManager, userId: string, id: string): Promise<Authenticator | undefined> {
     const keys = await this.list(tx, userId);
     return keys.find((key) => key.id === id);
@@ -130,7 +132,10 @@ export class AuthenticatorsRepository implements Revocable {
       ORDER BY created_at, id`;
   }
 
-  /** Finds the key that made a WebAuthn credential, by the credential id. */
+  /**
+   * Finds the key that made a WebAuthn credential, by the credential id; undefined if none is
+   * enrolled with this id.
+   */
   async findByCredentialId(
     tx: EntityManager,
     credentialId: Buffer,
@@ -166,14 +171,14 @@ export class AuthenticatorsRepository implements Revocable {
     return left.length === 1 ? 'stuck' : 'gone';
   }
 
-  /** Removes every security key of some users. */
+  /** Removes every security key of some users. The caller has locked the rows of the users. */
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
     const removed = await sql<{ id: string }>(tx)`
       DELETE FROM authenticators WHERE user_id = ANY (${idsOf(users)}::uuid[]) RETURNING id`;
     return { keys: removed.length };
   }
 
-  /** Counts the security keys of a user. */
+  /** Counts the security keys that {@link revoke} would remove. */
   async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     const [row] = await sql<{ keys: number }>(tx)`
       SELECT count(*)::int AS keys FROM authenticators WHERE user_id = ${id}`;

@@ -40,8 +40,8 @@ export interface AllowedModels {
   /** A phrase for the enrollment page, for a sentence such as “This service takes …”. */
   readonly summary: string;
   /**
-   * The vendor's names of the models, sorted; an AAGUID for a model that the table does not have.
-   * Empty if every model is allowed.
+   * The vendor's names of the models, sorted; the AAGUID for a model that {@link MODELS} does not
+   * have. Empty if every model is allowed.
    */
   readonly names: readonly string[];
 }

@@ -84,8 +84,8 @@ export interface AssertionCeremony {
 /**
  * Verifies registrations and assertions of security keys (WebAuthn §7.1, §7.2). First, strict
  * parsers refuse bytes that two parsers could read differently. Then `fido2-lib` runs the ceremony.
- * It calls the attestation policy of this service, which is registered there as its only
- * attestation formats.
+ * The library calls the attestation policy of this service, because no other attestation formats
+ * are registered in it.
  */
 @Injectable()
 export class WebAuthnCeremonies {

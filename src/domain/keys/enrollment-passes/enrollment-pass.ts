@@ -69,7 +69,7 @@ export interface PassFacts {
 
 /**
  * Refuses an enrollment without the right pass. The error is the same for a pass that is unknown,
- * used, expired, withdrawn, replaced, or of another user, because the cause would help an attacker.
+ * used, expired, withdrawn, replaced, or of another user. The cause would help an attacker.
  *
  * @throws DomainError enrollment_pass_required, enrollment_pass_invalid
  */

@@ -41,9 +41,9 @@ const IS_VALID = fragment`hash IS NOT NULL AND expires_at > now()`;
 
 /**
  * The re-enrollment passes of users, at most one row for each user. While a user has a row, the
- * next enrollment of the user needs a pass, even if the secret in the row is not valid any more.
- * The secret becomes invalid if the account is deactivated or its credentials are revoked. The row
- * is deleted if the pass is used, or if an admin decides that the user needs none.
+ * user's next enrollment needs a pass, even if the secret in the row is not valid any more. The
+ * secret becomes invalid if the account is deactivated or its credentials are revoked. The row is
+ * deleted if the pass is used, or if an admin decides that the user needs none.
  */
 export class EnrollmentPassesRepository implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.enrollmentPasses;
@@ -115,8 +115,8 @@ export class EnrollmentPassesRepository implements Revocable {
   }
 
   /**
-   * Compares a pass that a user sends with the row of the user, before the ceremony. Nothing is
-   * locked or changed.
+   * Compares a pass that a user sends with the stored pass of the user, before the ceremony.
+   * Nothing is locked or changed.
    */
   async compare(tx: EntityManager, { userId, hash }: PresentedPass): Promise<PassFacts> {
     const [row] = await sql<{ fits: boolean }>(tx)`
@@ -181,8 +181,8 @@ export class EnrollmentPassesRepository implements Revocable {
   }
 
   /**
-   * Deletes the row of a user, so that the next enrollment does not need a pass any more. Returns
-   * false if the user has no row.
+   * Deletes the pass of a user with its row, so that the user's next enrollment needs no pass.
+   * Returns false if the user has no row.
    */
   async lift(tx: EntityManager, userId: string): Promise<boolean> {
     const lifted = await sql<{ user_id: string }>(tx)`

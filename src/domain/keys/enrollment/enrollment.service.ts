@@ -35,7 +35,7 @@ import { alreadyEnrolled, MOST_KEYS, tooManyKeys } from './enrollment-policy.js'
 import { isFipsKey } from '../authenticators/authenticator-models.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
-/** A verified registration, and the name of the key. */
+/** A verified registration, and the name that the user gives the key. */
 export interface NewKey extends VerifiedRegistration {
   readonly name: string;
 }
@@ -215,7 +215,7 @@ export class Enrollment {
 
   /**
    * Finds the organization that a new user with this identity (account at an identity provider)
-   * would join; null if there is none.
+   * would join; null if there is none, or if it does not accept the provider.
    */
   async #organizationOf(tx: EntityManager, identity: UpstreamIdentity): Promise<string | null> {
     const domain = domainOfEmail(identity.email);

@@ -14,7 +14,8 @@ export interface PinnedRoot {
 }
 
 /**
- * The root certificates under which Yubico's FIDO keys attest (https://developers.yubico.com/PKI/).
+ * The root certificates at the end of the certificate paths of Yubico's FIDO keys
+ * (https://developers.yubico.com/PKI/).
  */
 export const YUBICO_ROOTS: readonly PinnedRoot[] = [
   {

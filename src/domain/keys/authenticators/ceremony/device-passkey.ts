@@ -50,8 +50,8 @@ export function verifyFormat(
 }
 
 /**
- * Runs the checks of a registration. If they refuse a response that itself states that it comes
- * from a passkey of a device, the client gets this as the reason.
+ * Runs the checks of a registration. If they refuse a response that claims to come from a passkey
+ * of a device, the refusal names this as the reason.
  *
  * @throws Refusal
  */

@@ -12,7 +12,7 @@ const COUNTER_AT = 33;
 
 /**
  * The values that an assertion (the signature of a security key in a login) must match, and the
- * stored facts of the key that made it.
+ * stored facts of its key.
  */
 export interface ExpectedAssertion {
   readonly origin: string;
@@ -37,7 +37,7 @@ export function nativeOrigin(clientId: string): string {
 /**
  * Verifies an assertion of a native client such as a command line (WebAuthn §7.2), because
  * `fido2-lib` accepts https origins only. The caller has already checked that the authenticator
- * data is complete, and that the client data is JSON and not from a frame of another site.
+ * data is complete. The client data is JSON, and the ceremony ran in no frame of another site.
  *
  * @returns the signature counter, which the caller compares, and whether the key verified its user
  * @throws Refusal with the first reason found; Error for a stored key that is not on P-256
