@@ -47,8 +47,8 @@ export const OTHER_PROVIDER =
   'Your organization does not accept sign-ins through this identity provider.';
 
 /**
- * The message for the first user of a subdomain, if an organization has proven the domain above it
- * and does not accept the identity provider of the user.
+ * The message for the first user of a subdomain, if an organization has proven a domain above it.
+ * That organization does not accept the identity provider of the user.
  */
 export const SUBDOMAIN_OF_PROVEN =
   'Another organization has proven the domain above that of your e-mail. Sign in through its identity provider, or ask its administrator.';

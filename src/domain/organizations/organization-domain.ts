@@ -20,9 +20,9 @@ PUBLIC_MAIL.delete('example.com');
 
 /**
  * Returns the domain if it can belong to an organization. Returns null for a domain that unrelated
- * people share, because the first of them who signs in would become the admin of all others. Such
- * domains are a public suffix (also a private one such as `github.io`), a public mail domain and
- * its subdomains, a single label, and an IP address.
+ * people share, because the first of them who signs in would become the admin of all others. Shared
+ * domains are public suffixes (also private ones such as `github.io`), and public mail domains with
+ * their subdomains. A single label and an IP address also give null.
  *
  * @param domain ASCII, lower case
  */

@@ -168,7 +168,7 @@ export class OrganizationsRepository {
     return found.length === 1;
   }
 
-  /** Reads the settings of an organization. */
+  /** Reads the settings of an organization; undefined if it does not exist. */
   async settings(tx: EntityManager, orgId: string): Promise<OrganizationSettings | undefined> {
     const [row] = await sql<OrganizationSettings>(tx)`
       SELECT name, membership, device_grant, aws_roles FROM organizations WHERE id = ${orgId}`;
@@ -225,8 +225,8 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Claims the role of the first admin of an organization. Returns true for exactly one caller
-   * ever.
+   * Claims the role of the first admin of an organization. Of all calls for one organization,
+   * exactly one ever returns true.
    */
   async claimFirstAdmin(tx: EntityManager, orgId: string): Promise<boolean> {
     const claimed = await sql<{ id: string }>(tx)`

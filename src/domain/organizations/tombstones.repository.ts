@@ -20,9 +20,9 @@ interface ClaimedIdentity {
 /** The facts that a tombstone records when a user is removed. */
 export interface Bar {
   /**
-   * The SCIM record whose userName or externalId lets the identities of the user sign in again. It
-   * is the record of the user. If the user is a member who signed in with the e-mail address of a
-   * record (a twin), it is that record.
+   * The SCIM record whose userName or externalId lets the identities of the user sign in again. For
+   * a user whom SCIM manages, it is the record of that user. For a member who signed in with the
+   * e-mail address of a record (a twin), it is the record with this address.
    */
   readonly recordId: string;
   /** True if an admin removed the user. Only an admin can then delete the tombstone. */
@@ -88,9 +88,9 @@ export async function liftTombstones(
 }
 
 /**
- * Lifts the tombstones of the identities of a removed user for one user, who now has the same
- * userName or externalId. For all other users the tombstones stay. A tombstone that an admin caused
- * is not lifted.
+ * Lifts tombstones of identities for one user, who now has the userName or externalId of the
+ * removed user. For all other users the tombstones stay. A tombstone that an admin caused is not
+ * lifted.
  */
 export async function liftIdentities(
   tx: EntityManager,
@@ -177,9 +177,9 @@ export async function forgetIdentity(
 }
 
 /**
- * Deletes the tombstone of an e-mail address, and those of the identities of the user who was
- * removed with it. If several removed users had the address, for example that of a shared mailbox,
- * only the user who had it as userName can sign in again.
+ * Deletes the tombstone of an e-mail address, and the tombstones of the identities of the removed
+ * user who had this address. Several removed users may have had the address, for example that of a
+ * shared mailbox. Then only the user who had it as userName can sign in again.
  *
  * @returns the numbers of both kinds of tombstones
  */

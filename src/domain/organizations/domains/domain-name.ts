@@ -14,8 +14,8 @@ const CHARACTERS = /^[\p{L}\p{M}\p{N}\-.\u3002\uff0e\uff61]+$/u;
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /**
- * The most characters of a domain. A DNS name has at most 253 characters (RFC 1035 §2.3.4), and the
- * name of the TXT record that proves the domain is longer by one label.
+ * The most characters of a domain. A DNS name has at most 253 characters (RFC 1035 §2.3.4). The
+ * name of the TXT record that proves the domain is longer than the domain by one label.
  */
 const MOST_CHARACTERS = 253 - `${RECORD_LABEL}.`.length;
 
@@ -38,8 +38,8 @@ export function asciiDomain(text: string): string | undefined {
 /**
  * Reads a domain that an organization wants to prove, from the text of an admin.
  *
- * @throws DomainError invalid_request for a text that is no domain, and for a domain whose e-mail
- *   addresses belong to unrelated people, such as that of a mail service
+ * @throws DomainError invalid_request for a text that is no domain, and for a domain that unrelated
+ *   people share, such as that of a mail service
  */
 export function parseDomain(text: string): string {
   const domain = asciiDomain(text);

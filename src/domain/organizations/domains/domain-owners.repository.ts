@@ -187,10 +187,10 @@ export interface NamingProvider {
 }
 
 /**
- * Lists the primary domains for which the configuration has changed since it was recorded. The list
- * of domains of the provider through which the organization was founded either contains the domain
- * now and did not before, or the reverse. If several configured providers have the same issuer, the
- * list of each must contain the domain.
+ * Lists the primary domains whose column `is_vouched` differs from the present configuration. The
+ * column states if the configuration lists the domain for the provider through which the
+ * organization was founded. If several configured providers have the same issuer, each of them must
+ * list the domain.
  */
 export async function listChangedVouching(
   tx: EntityManager,

@@ -56,8 +56,8 @@ export interface DomainOperator {
 }
 
 /**
- * The origin of audit events that name no request. The daily check of domains, another organization
- * or the operator caused the event. The request of another organization must stay hidden.
+ * The origin of audit events that name no request, because the daily check of domains, another
+ * organization or the operator caused them. The request of another organization must stay hidden.
  */
 const NO_REQUEST: AuditOrigin = {
   requestId: 'daily-domain-check',
@@ -127,7 +127,7 @@ export class DomainOwnership {
   }
 
   /**
-   * Gives a domain to the organization that has proven it, and ends the access of users without an
+   * Gives a domain to the organization that has proven it. It ends the access of users without an
    * organization whose e-mail address is in the domain. If another organization owns the domain
    * without a proof, because one of its users signed in with such an address, that organization
    * loses the domain. The caller has locked the domain.
@@ -159,8 +159,8 @@ export class DomainOwnership {
    * {@link prove}, but the domain needs no DNS record and has no daily checks. The caller has
    * locked the domain.
    *
-   * @returns the counts of what ended; undefined if the domain is already assigned to the
-   *   organization
+   * @returns the numbers of sessions and other items that ended; undefined if the domain is already
+   *   assigned to the organization
    * @throws DomainError domain_taken if another organization has proven the domain
    */
   async assign(
@@ -325,9 +325,9 @@ export class DomainOwnership {
   }
 
   /**
-   * Removes the bindings of members with an e-mail address in a domain to their identities, so that
-   * at the next sign-in they can join the organization that owns it. The caller gives no users of
-   * that organization.
+   * Removes the bindings to identities of members whose e-mail address is in a domain. At their
+   * next sign-in they can then join the organization that owns the domain. The caller gives no
+   * users of that organization.
    */
   #unbind(tx: EntityManager, domain: string, users: readonly UserOfDomain[]): Promise<void> {
     const members = users.filter(({ orgId, inDomain }) => inDomain && orgId !== null);
@@ -335,8 +335,8 @@ export class DomainOwnership {
   }
 
   /**
-   * Ends the access of the users of an organization with an e-mail address in a domain, whose rows
-   * are locked, and everything else that needed the domain.
+   * Ends the access of the users of an organization with an e-mail address in a domain. It also
+   * ends everything else that needed the domain. The rows of the users are locked.
    */
   async #endStanding(
     tx: EntityManager,

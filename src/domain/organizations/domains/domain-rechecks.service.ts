@@ -124,8 +124,9 @@ export class DomainRechecks implements OnApplicationBootstrap, BeforeApplication
   }
 
   /**
-   * Records the result of a check. If that fails, the check is repeated, because its time in the
-   * row stays the same. A check that was interrupted because the service stops has no result.
+   * Records the result of a check. If the recording fails, the check is repeated, because the row
+   * keeps the old time of the next check. A check that was interrupted because the service stops
+   * has no result.
    */
   async #settle(tx: EntityManager, due: DueDomain, result: CheckResult): Promise<void> {
     if (this.#stopping.signal.aborted) return;

@@ -6,7 +6,7 @@ import { toSingleLine } from '#platform/text/single-line.js';
  */
 export const RECORD_LABEL = '_svc-verification';
 
-/** The TXT record that proves a domain. */
+/** The DNS record that proves a domain, with its full name and its expected text. */
 export interface ProofRecord {
   readonly name: string;
   readonly type: 'TXT';

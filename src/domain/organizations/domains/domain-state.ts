@@ -1,4 +1,4 @@
-/** The number of failed checks in a row after which a domain is unverified. */
+/** The number of failed checks in a row after which a domain loses its proof. */
 export const MOST_FAILURES = 3;
 
 const HOUR = 3_600_000;
@@ -72,6 +72,8 @@ export function afterCheck(
 /**
  * Returns a time 23 to 24 hours from now. So a domain is checked at least once a day, and the
  * checks of many domains are not all at the same time.
+ *
+ * @param spread a number from 0 to 1; the time is this part of an hour earlier
  */
 export function nextDay(now: Date, spread: number): Date {
   return new Date(now.getTime() + DAY - spread * HOUR);

@@ -5,8 +5,9 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { Checked } from './domain-state.js';
 
 /**
- * The ways in which a domain is proven: by its DNS record, by the decision of the operator, or by
- * the configuration of the provider through which the organization was founded.
+ * The ways in which a domain is proven. `dns`: by its DNS record. `operator`: by a decision of the
+ * operator. `provider`: by the configuration of the provider through which the organization was
+ * founded.
  */
 export type DomainProof = 'dns' | 'operator' | 'provider';
 
@@ -20,8 +21,9 @@ export interface OrganizationDomain {
    */
   readonly token: string | null;
   /**
-   * The way in which the domain is proven. Null for a pending or unverified domain, and for a
-   * domain that the organization owns only because a user signed in with an e-mail address in it.
+   * The way in which the domain is proven. Null for a pending or unverified domain. It is also null
+   * for a domain that the organization owns only because a user signed in with an e-mail address in
+   * it.
    */
   readonly proof: DomainProof | null;
   readonly addedBy: string | null;
@@ -60,8 +62,8 @@ interface Row {
 }
 
 /**
- * The columns of {@link Row}. The column `next_check_at` shows a proof by DNS, because only domains
- * with such a proof are checked again.
+ * The SQL list of the columns of {@link Row}. A value of `next_check_at` means a proof by DNS,
+ * because only domains with such a proof are checked again.
  */
 const COLUMNS = fragment`domain, is_primary, token, added_by, created_at, verified_at, unverified_at, last_checked_at, failures,
     CASE WHEN verified_at IS NULL THEN NULL WHEN assigned_at IS NOT NULL THEN 'operator' WHEN next_check_at IS NOT NULL THEN 'dns'
@@ -76,7 +78,7 @@ export async function listDomains(tx: EntityManager, orgId: string): Promise<Org
   return rows.map(organizationDomain);
 }
 
-/** Finds a domain of an organization. */
+/** Finds a domain of an organization; undefined if the organization does not have it. */
 export async function findDomain(
   tx: EntityManager,
   orgId: string,
@@ -150,8 +152,8 @@ export async function ensureToken(
  * unique index of verified domains decides, so that if two organizations have a proof, only one
  * gets the domain.
  *
- * @returns false if another organization owns the domain, or the domain was removed since the
- *   look-up
+ * @returns false if another organization owns the domain, or the domain was removed after the
+ *   caller read it
  */
 export async function markProven(
   tx: EntityManager,

@@ -19,7 +19,7 @@ const generate = promisify(generateKeyPair);
  * threads for a second, and signatures need the other threads.
  */
 const GENERATIONS = 2;
-/** The longest time that a request waits for its turn to generate a key. */
+/** The most milliseconds that a request waits for its turn to generate a key. */
 const PATIENCE_MS = 20_000;
 
 /** The most decrypted private keys that a process keeps in memory. */

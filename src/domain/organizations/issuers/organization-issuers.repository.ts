@@ -41,7 +41,10 @@ export interface NewIssuerKey {
   readonly documentKeyId: string;
 }
 
-/** Finds the issuer of an organization, with its keys from the newest to the oldest. */
+/**
+ * Finds the issuer of an organization, with its keys from the newest to the oldest; undefined if
+ * the organization has none now.
+ */
 export async function findIssuer(
   tx: EntityManager,
   orgId: string,

@@ -19,8 +19,8 @@ export interface TokenIssuer {
  * no key, the object has no `kid`, and nothing may be issued.
  *
  * Among the keys whose start is not in the future, the one with the latest start signs. If there is
- * none, the next key signs, because the start of a key that was just made may be a microsecond
- * later than the statement.
+ * none, the next key signs. The start of a key that was just made may be a microsecond later than
+ * the statement.
  *
  * @param orgId the organization, as an SQL expression
  */

@@ -47,8 +47,8 @@ export class DocumentKeys {
 
   /**
    * Unwraps the document keys that stored private keys need, and the one that encrypts new private
-   * keys. If a KMS key is new, the first start makes a document key for it, and encrypts every
-   * stored private key again under that document key.
+   * keys. If a KMS key is new, the first start makes a document key for it. It then encrypts every
+   * stored private key again under this document key.
    *
    * @throws ConfigProblems if an organization has an issuer and no document key is configured, or
    *   if a document key cannot be unwrapped
