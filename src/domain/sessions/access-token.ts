@@ -4,8 +4,8 @@ import type { PresentedToken } from '#platform/http/access/access-policy.js';
 import { DPOP_ALGORITHMS } from './dpop/dpop-proof.js';
 
 /**
- * The client id of the command-line program of this product. It is the only OAuth client that users
- * can let call the APIs of the service in their names.
+ * The client id of the command-line program of this product. No other OAuth client can call the
+ * APIs of the service in the name of a user.
  */
 export const CLI_CLIENT_ID = 'svc-cli';
 
@@ -57,8 +57,8 @@ export interface AccessToken {
 
 /**
  * Reads the permissions of an access token, and the keys to which it is bound, from the payload
- * that the OAuth library stores. If such a key cannot be read, the result has a value that no key
- * matches, so that the token opens nothing.
+ * that the OAuth library stores. If the thumbprint of such a key cannot be read, the result has an
+ * empty text. No key matches it, so the token opens nothing.
  */
 export function accessToken(
   clientId: string,

@@ -22,8 +22,9 @@ export interface ClientItself {
 
 /**
  * Finds the application by its own token (of the client credentials grant) in a request. The token
- * must be for the resource of Shared Signals and have the scope of the route. If it is bound to a
- * DPoP key or a certificate, the request must prove that key. No other token opens the route.
+ * must be for the resource of Shared Signals and have the scope of the route. If the token is bound
+ * to a DPoP key or to a client certificate, the request must be made with this key or certificate.
+ * No other token opens the route.
  *
  * @throws DomainError unauthenticated, insufficient_scope or invalid_dpop_proof
  */

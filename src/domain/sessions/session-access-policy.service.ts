@@ -41,10 +41,13 @@ import { spendDpopProof } from './dpop/spend-dpop-proof.js';
  */
 const DENIALS_ON_RECORD = 60;
 
-/** The header that names the newest notice to the user of the command-line client. */
+/**
+ * The response header that names the newest unread notice about the account. Only the command-line
+ * client gets it.
+ */
 const NOTICE_HEADER = 'svc-notice';
 
-/** The header that tells the command-line client the version of the service. */
+/** The response header by which the command-line client learns the version of the service. */
 const OWN_VERSION = { 'svc-version': VERSION } as const;
 
 const NO_HEADERS: Readonly<Record<string, string>> = {};
@@ -129,7 +132,7 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
 
   /**
    * Checks that a session satisfies the access rule of a route. If a user is denied a route for
-   * admins, the audit log records it.
+   * admins, the audit log records the denial, at most once in {@link DENIALS_ON_RECORD} seconds.
    *
    * @throws DomainError stale_page, hardware_required, admin_required,
    *   insufficient_user_authentication

@@ -106,7 +106,7 @@ interface Row {
   notice: UnreadNotice | null;
 }
 
-/** The numbers of items that ended: live sessions, live grants, and valid access tokens. */
+/** The numbers of live sessions, live grants and valid access tokens that ended or would end. */
 interface EndedRow {
   sessions: number;
   grants: number;

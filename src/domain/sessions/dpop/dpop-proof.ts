@@ -15,7 +15,7 @@ export interface ProvenRequest {
    * come from the configuration, and never from a header of the client.
    */
   readonly addresses: readonly string[];
-  /** The access token in the request. */
+  /** The access token in the request, whose hash the proof must contain (`ath`). */
   readonly token: string;
   /** The thumbprint of the key to which the access token is bound (RFC 7638). */
   readonly jkt: string;

@@ -25,8 +25,8 @@ export async function spendDpopProof(
   jkt: string,
 ): Promise<void> {
   const { iat, jti } = await checked(presented, jkt, originsOf(config), clock.seconds());
-  // The id of the proof is kept for twice {@link DPOP_WINDOW}. The time in the proof may be in the
-  // future, and another replica with a slow clock would accept the proof for longer.
+  // The id of the proof is kept until twice {@link DPOP_WINDOW} after the time in the proof. A
+  // replica with a slow clock accepts the proof longer than this replica does.
   const forgotten = new Date((iat + 2 * DPOP_WINDOW) * 1000);
   // The ids are stored for each key separately. Otherwise the proof of another key could use up the
   // id of this proof.

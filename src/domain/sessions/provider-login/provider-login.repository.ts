@@ -17,8 +17,8 @@ const RECONCILED = fragment`SELECT reconciled_at FROM database_identity WHERE re
  *
  * If the removal of a user is among the lost commits, the account and key of that user exist again.
  * SCIM does not send the removal a second time, but the identity provider refuses a removed user. A
- * session that is newer than the end of all access proves a sign-in at the provider, because no
- * login opens a session without such a sign-in. The caller has locked the row of the user.
+ * session that is newer than the end of all access proves a sign-in at the provider. Without such a
+ * sign-in, no login opens a session. The caller has locked the row of the user.
  *
  * @param sessionId the session of the ceremony; undefined for a login without a session
  * @throws DomainError sign_in_required
