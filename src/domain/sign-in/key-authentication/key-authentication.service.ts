@@ -24,7 +24,7 @@ import { withTransactionRetry } from '#platform/database/statements/transaction-
 
 /**
  * The error codes of a login that is refused although the assertion of the key was verified. The
- * audit log records these refusals too.
+ * audit log records these refusals, in addition to those of assertions that are not valid.
  */
 const REFUSALS: readonly string[] = ['account_inactive', 'sign_in_refused', 'sign_in_required'];
 

@@ -45,7 +45,10 @@ export function assertKeyMayLogIn(key: AssertingKey, session: LiveSession | unde
   }
 }
 
-/** Returns the error for an assertion of a security key that is not accepted. */
+/**
+ * Returns the error for an assertion (the signature of a key in a login) that is not accepted.
+ * `detail` is for the user.
+ */
 export function rejected(detail: string): DomainError {
   return new DomainError('assertion_rejected', detail);
 }

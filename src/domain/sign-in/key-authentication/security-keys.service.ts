@@ -45,8 +45,8 @@ export class SecurityKeys {
   }
 
   /**
-   * Counts the access that the removal of each key of a user would end. A key with which nothing
-   * was opened is not in the result.
+   * Counts the sessions, certificates and other items that the removal of each key of a user would
+   * end. A key with which nothing was opened is not in the result.
    */
   countAccess(userId: string): Promise<ReadonlyMap<string, RevokedCounts>> {
     return this.accessRevocation.countByKey(this.dataSource.manager, userId);

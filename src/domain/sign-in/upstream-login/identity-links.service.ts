@@ -63,10 +63,10 @@ export class IdentityLinks {
    * user, that user gets the name that the provider states. The user also gets the e-mail address,
    * unless SCIM manages the user.
    *
-   * If the identity is bound to no user yet, {@link findRecordOfSignIn} looks for a member with its
-   * e-mail address in the organization that owns the domain. This method then binds the identity to
-   * that member. A member who already has an identity of another provider must be the user
-   * `proven`.
+   * If the identity is bound to no user yet, {@link findRecordOfSignIn} looks for a member with the
+   * identity's e-mail address. It looks in the organization that owns the domain of the address.
+   * This method then binds the identity to that member. A member who already has an identity of
+   * another provider must be the user `proven`.
    *
    * @param proven the user who has used the own security key in this browser a short time ago
    * @returns `new` if there is no such user and an enrollment may create one; `refused`, which is

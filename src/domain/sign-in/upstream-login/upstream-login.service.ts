@@ -46,8 +46,8 @@ export class UpstreamLogin {
   /**
    * Opens a bootstrap session for the user who returns from an identity provider, and ends the
    * previous session of the browser. If that session is a verified session of the same user, it
-   * stays. If a page of another site started the sign-in, the sign-in cannot end the session of
-   * another user.
+   * stays. If a page of another site started the sign-in, the sign-in cannot end the verified
+   * session of another user.
    *
    * @param previous the session that the browser had until now
    * @throws DomainError sign_in_failed, sign_in_refused or upstream_unavailable, each with an audit
