@@ -46,7 +46,7 @@ export interface IssuingSession {
   readonly denied: DeniedSession;
 }
 
-/** The certificate that a client requests. */
+/** A request of a client for a certificate. Fields that the client leaves out are undefined. */
 export interface SshRequestedCertificate {
   /** The public key to certify, as a line of a `.pub` file. */
   readonly publicKey: string;

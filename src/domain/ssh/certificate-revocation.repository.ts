@@ -169,7 +169,7 @@ export class CertificateRevocation implements Revocable {
     };
   }
 
-  /** Counts the valid certificates of a user. */
+  /** Counts the valid certificates among the newest {@link MOST_COUNTED} of a user. */
   async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     const [row] = await sql<{ certificates: number }>(tx)`
       SELECT count(*)::int AS certificates

@@ -2,7 +2,7 @@ import { isInRevokedRange } from './serials/revoked-ranges.repository.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** A certificate that its own user revoked. */
+/** A certificate that was revoked at the request of its own user. */
 export interface RevokedOwnCertificate {
   readonly serial: string;
   readonly keyId: string;

@@ -24,7 +24,7 @@ export interface SshCertificateRequest extends RequestOfUser {
    */
   readonly email: string;
   readonly keyId: string;
-  /** The fingerprint of the key to certify. */
+  /** The fingerprint (`SHA256:…`) of the public key to certify. */
   readonly keyFingerprint: string;
   readonly caFingerprint: string;
   /**
@@ -123,13 +123,16 @@ interface AttestationColumns {
  * a statement for each run.
  */
 interface KeySql {
-  /** The columns of a request that only these parts read. */
+  /** The columns of a request that only the SQL of this interface reads. */
   readonly columns: Readonly<Record<string, string>>;
   /** The column `attestation` of the decided request: the attestation of the key, as jsonb. */
   readonly attestation?: SqlFragment;
   /** The principals that the certificate gets besides those of groups of hosts. */
   readonly given: SqlFragment;
-  /** The condition that the key may be certified. */
+  /**
+   * The SQL condition that the key may be certified: it has an attestation, or the deployment
+   * demands none.
+   */
   readonly isAttested: SqlFragment;
   /** The values of the columns `attested`, `verify_required` and `aaguid` of the certificate. */
   readonly recorded: SqlFragment;
@@ -186,7 +189,7 @@ const MOST = fragment`256`;
 /** The parts of the statement that are about groups of hosts. */
 interface HostsSql {
   readonly requires: { readonly reach?: 'hosts' };
-  /** The columns of a request that only these parts read. */
+  /** The columns of a request that only the SQL of this interface reads. */
   readonly columns: Readonly<Record<string, string>>;
   readonly denials: SqlFragment;
   /**
@@ -196,7 +199,10 @@ interface HostsSql {
   readonly computed?: SqlFragment;
   /** The condition that the certificate gets principals, and those that the request names. */
   readonly isNamed: SqlFragment;
-  /** All principals of the certificate. */
+  /**
+   * The SQL of all principals of the certificate: `i.given`, and those of groups of hosts if there
+   * are any.
+   */
   readonly principals: SqlFragment;
   /**
    * The time at which a touch of the security key becomes too old for one of the groups of hosts in
@@ -306,7 +312,7 @@ function detailsOf(key: KeySql, hosts: HostsSql): SqlFragment {
   return list([ofAll, hosts.audited, key.audited], ' || ');
 }
 
-/** Joins the SQL of those parts that are there. */
+/** Joins the parts that are not undefined, with `between` as the separator. */
 function list(parts: readonly (SqlFragment | undefined)[], between = ', '): SqlFragment {
   return joined(
     parts.filter((part) => part !== undefined),

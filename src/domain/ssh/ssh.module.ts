@@ -27,8 +27,9 @@ function signersIn(kms: KmsKeys, { ssh }: Pick<Config, 'ssh'>): Signer[] {
  * Provides the SSH certificate authority with its key, the issued certificates (OpenSSH
  * PROTOCOL.certkeys) and the list of revoked ones (PROTOCOL.krl). It also provides the proofs that
  * SSH keys are inside security keys (PROTOCOL.u2f). The module does NOT decide which user is signed
- * in: it gets a session that a security key verified, and checks that it has not ended. The
- * authority is opened at start-up, so that the service does not start with a wrong or missing key.
+ * in. It gets a session that a security key verified, and checks that the session has not ended.
+ * The authority is opened at start-up, so that the service does not start with a wrong or missing
+ * key.
  */
 @Module({
   imports: [AccessModule, AccessRevocationModule],

@@ -77,7 +77,7 @@ export class CertificateAuthority {
     return authority;
   }
 
-  /** Returns the public key that signs, as a line of a `.pub` file. */
+  /** Returns the public half of the key that signs, as a line of a `.pub` file. */
   publicKeyLine(): string {
     return this.#line(this.#signing);
   }

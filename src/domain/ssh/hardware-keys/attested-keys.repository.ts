@@ -17,8 +17,8 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 export interface KeyAttestation {
   readonly aaguid: string | null;
   /**
-   * The vendor's name of the model of the security key; null if the table of models does not have
-   * it.
+   * The vendor's name of the model of the security key; null if `config/authenticator-models.json`
+   * does not have it.
    */
   readonly model: string | null;
   readonly verifyRequired: boolean;
@@ -76,7 +76,7 @@ export class AttestedKeyRevocation implements Revocable {
     return deleted.length === 0 ? {} : { ssh_keys: deleted.length };
   }
 
-  /** Counts the recorded attestations of a user. */
+  /** Counts the recorded attestations that {@link revoke} would delete for a user. */
   async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     const [row] = await sql<{ keys: number }>(tx)`
       SELECT count(*)::int AS keys FROM ssh_attested_keys WHERE user_id = ${id}`;

@@ -19,7 +19,10 @@ interface ChallengeState {
   readonly challenge: string;
 }
 
-/** A challenge for `ssh-keygen -O challenge=FILE`. */
+/**
+ * A challenge that the user gives to `ssh-keygen -O challenge=FILE`, so that the attestation is
+ * new.
+ */
 export interface AttestationChallenge {
   /** The content of the file: 32 random bytes. */
   readonly challenge: Buffer;

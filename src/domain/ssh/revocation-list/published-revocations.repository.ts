@@ -64,8 +64,8 @@ type RevokedRow = RevokedPart & { digest: Buffer } & (
   );
 
 /**
- * A row of the result, with some serials of one key, eight bytes each. If `is_range` is true, they
- * are pairs of the first and the last serial of revoked ranges.
+ * A row that {@link listRevoked} reads, with some serials of one key, eight bytes each. If
+ * `is_range` is true, the serials are pairs: the first and the last serial of each revoked range.
  */
 interface RevokedPart {
   readonly authority: Buffer | null;
@@ -79,10 +79,10 @@ interface RevokedPart {
  * eight bytes each, only if the digest differs from that of the caller's set.
  *
  * The statement sends all serials as those of the oldest key, and sends the serials of each later
- * key once more under that key. {@link readAuthorities} sorts them out. The revoked ranges are sent
- * with the serials, once for each key. The time is that of the statement and not of its
- * transaction. So a transaction that waited for {@link lockPublication} sees what the transactions
- * before it saw.
+ * key once more under that key. {@link readAuthorities} then removes the serials of later keys from
+ * those of the oldest key. The revoked ranges are sent with the serials, once for each key. The
+ * time is that of the statement and not of its transaction. So a transaction that waited for {@link
+ * lockPublication} sees what the transactions before it saw.
  *
  * The SQL turns sets into arrays (`unnest(ARRAY(…))`) to keep the planner's estimate of the number
  * of rows low. The planner assumes hundreds of rows for a small table without statistics, and a
@@ -213,8 +213,8 @@ export async function publishList(tx: EntityManager, digest: Buffer): Promise<Pu
 }
 
 /**
- * Returns true for a serial if its certificate was revoked, also if the clean-up has deleted the
- * expired certificate, or if it is in a revoked range. A revoked range has the serials of
+ * Returns true for a serial if its certificate was revoked, or if the serial is in a revoked range.
+ * The clean-up may have deleted the row of the certificate. A revoked range has the serials of
  * certificates that may have been issued although the database lost their rows. Returns false for
  * every other serial, such as one that was never issued.
  */

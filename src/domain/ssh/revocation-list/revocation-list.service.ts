@@ -31,7 +31,8 @@ const LARGEST_SERIAL = BigInt(Number.MAX_SAFE_INTEGER);
 @Injectable()
 export class RevocationList {
   /**
-   * Requests that arrive while a list is read share the next read, so that many hosts cost little.
+   * Requests that arrive while a list is read share the next read, so that many hosts cause few
+   * statements.
    */
   readonly #lists = new QueryBatcher<undefined, PublishedRevocations>(async (asked) => {
     const list = await this.#read();
@@ -87,7 +88,7 @@ export class RevocationList {
 
   /**
    * Encodes the list for git again only if it has changed. The list grows for years, so each
-   * encoding would cost more than the last.
+   * encoding would take longer than the last.
    */
   async #encodeSignatures(): Promise<Buffer> {
     const { manager } = this.dataSource;

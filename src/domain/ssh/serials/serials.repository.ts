@@ -54,7 +54,7 @@ export type SerialMove =
       readonly sessionHours: number;
     };
 
-/** The result of {@link moveSerials}. */
+/** The serials after {@link moveSerials}, and the ranges that it has revoked. */
 export interface MovedSerials {
   /** Every serial that is issued from now on is higher than this one. */
   readonly floor: bigint;

@@ -3,7 +3,10 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { isUuid } from '#platform/text/single-line.js';
 
-/** A domain of an organization. Its members get certificates for e-mail addresses in the domain. */
+/**
+ * A domain of an organization. The members of the organization get certificates for e-mail
+ * addresses in the domain.
+ */
 export interface SigningDomain {
   readonly domain: string;
   /** The time since which the organization has owned the domain without a break. */
