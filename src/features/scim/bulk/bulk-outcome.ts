@@ -35,7 +35,9 @@ export function succeeded(
   };
 }
 
-/** Builds the outcome of an operation that was not run. */
+/**
+ * Builds the outcome of an operation that was refused or failed, with its error as the response.
+ */
 export function refused(
   { method, bulkId }: BulkOperation,
   error: DomainError,

@@ -25,7 +25,7 @@ export interface BulkOperation {
   readonly data: unknown;
 }
 
-/** A parsed bulk request. */
+/** The operations and the error limit of a bulk request (RFC 7644 §3.7). */
 export interface BulkRequest {
   readonly operations: readonly BulkOperation[];
   /** The number of errors after which the remaining operations do not run. */
@@ -128,8 +128,9 @@ function fieldsOf(raw: unknown): ReadonlyMap<string, unknown> {
 export const REFERENCE = 'bulkId:';
 
 /**
- * Lists the bulkIds to which an operation refers: in its path, as members of a group, as the
- * manager of a user, or in brackets after one of these attributes in the path of a PATCH.
+ * Lists the bulkIds to which an operation refers. They can be in its path, in the members of a
+ * group, or in the manager of a user. In the path of a PATCH, they can be in brackets after one of
+ * these attributes.
  */
 export function referencesOf(operation: BulkOperation): string[] {
   const found: string[] = [];
@@ -152,8 +153,8 @@ export function resolved(
 }
 
 /**
- * Replaces each reference for which no resource was created by `false`. This value refers to
- * nothing, so that the attributes with such references are left out.
+ * Replaces each reference for which no resource was created by `false`. The value `false` refers to
+ * nothing, so the write leaves the attributes with these references out.
  */
 export function withoutUnresolved(
   operation: BulkOperation,
@@ -201,7 +202,7 @@ function inPatchOperation(operation: unknown, replace: Replace): unknown {
   });
 }
 
-/** Matches a JSON string. */
+/** Matches a JSON string with its quotes, such as `"bulkId:a"`. */
 const QUOTED = /"(?:[^"\\]|\\.)*"/g;
 
 /** Replaces references between the brackets of a path, as in `members[value eq "bulkId:a"]`. */
@@ -246,7 +247,7 @@ function mapped(raw: unknown, change: (name: string, value: unknown) => unknown)
   );
 }
 
-/** The attributes that contain ids of resources. */
+/** The attributes whose values are ids of other resources, so that they can contain a reference. */
 const REFERENCES: ReadonlySet<string | undefined> = new Set(['members', 'manager']);
 const RESOURCES = [USER_SCHEMA, GROUP_SCHEMA];
 

@@ -34,7 +34,7 @@ import {
  * an operation keeps its effect if a later one fails. An operation that refers to a resource that a
  * later operation creates runs after that one. While it waits, later changes of the resource that
  * it changes wait too. If users are each other's managers, the first one is created before its
- * manager, and the id of the manager is chosen in advance (RFC 7644 §3.7.1).
+ * manager. The id of the manager is then chosen in advance (RFC 7644 §3.7.1).
  *
  * @returns the outcomes in the order of the request, without the operations that failOnErrors
  *   skipped
@@ -63,7 +63,7 @@ class BulkRun {
   /** The refused writes of the request, which are recorded after the run. */
   readonly refusals: ScimRefusal[] = [];
   #errors = 0;
-  /** The last operation that failed. */
+  /** The operation that failed last; undefined if none failed. */
   #lastFailed: BulkOperation | undefined;
   /** The ids of the resources that were created, by bulkId. */
   readonly #ids = new Map<string, string>();
@@ -112,10 +112,10 @@ class BulkRun {
   }
 
   /**
-   * Runs the PATCH and PUT operations that stand before the operation at which the error limit was
-   * reached, and that still wait for a later one. They run without the references to resources that
-   * were not created, because they may end the access of users. So do the changes that wait only
-   * for an earlier change of the same resource.
+   * Runs the PATCH and PUT operations that still wait for a later operation when the error limit is
+   * reached, if they stand before the operation that failed last. They run without the references
+   * to resources that were not created, because they may end the access of users. So do the changes
+   * that wait only for an earlier change of the same resource.
    */
   async #runDeferred(): Promise<void> {
     const last = this.operations.findIndex((each) => each === this.#lastFailed);
@@ -134,8 +134,8 @@ class BulkRun {
 
   /**
    * Runs those operations of a list that refer to no operation that has still to run. If a change
-   * of a resource waits, the later changes of the resource wait too, because the last one of them
-   * decides whether a user keeps the access.
+   * of a resource waits, the later changes of this resource wait too. The last of them decides
+   * whether a user keeps the access.
    *
    * @param first an operation that runs although it refers to such operations
    * @returns the operations that still wait
@@ -315,9 +315,9 @@ function managerOf(user: DirectoryUser): unknown {
 }
 
 /**
- * The codes of the errors with which a change fails because it refers (`bulkId:`) to a resource
- * that was not created: `invalid_value` if a value contains the reference, and `invalid_filter` if
- * the brackets of a path contain it.
+ * The error codes of a change that refers (`bulkId:`) to a resource that was not created. The code
+ * is `invalid_value` if a value contains the reference, and `invalid_filter` if the brackets of a
+ * path do.
  */
 const UNRESOLVED: ReadonlySet<string> = new Set(['invalid_value', 'invalid_filter']);
 

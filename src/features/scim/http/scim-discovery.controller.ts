@@ -83,7 +83,7 @@ export class ScimDiscoveryController {
   }
 
   /**
-   * Sends the document with the given id.
+   * Sends the document with the given id. Upper and lower case are equal.
    * @throws DomainError not_found
    */
   #one(response: Response, id: string, documents: readonly ScimDocument[]): void {
@@ -94,7 +94,7 @@ export class ScimDiscoveryController {
 }
 
 /**
- * Refuses a request with a filter.
+ * Refuses a request for discovery documents that has the parameter `filter`.
  * @throws DomainError not_filterable (RFC 7644 §4)
  */
 function refuseFilter(query: QueryFields): void {

@@ -12,7 +12,7 @@ export interface ListHead {
   readonly nextCursor: string | undefined;
 }
 
-/** Sends a whole JSON document. */
+/** Sends a JSON document that is one text, with the media type that the client accepts. */
 export function sendJson(response: Response, status: number, json: string): void {
   begin(response, status);
   response.end(json);
@@ -73,7 +73,7 @@ export function listTail(itemsPerPage: number): string {
   return `],"itemsPerPage":${itemsPerPage}}`;
 }
 
-/** Starts a response whose body is written in pieces. */
+/** Sets the status and the media type of a response, before its body is written. */
 function begin(response: Response, status: number): void {
   response.statusCode = status;
   response.setHeader('Content-Type', mediaType(response.req));

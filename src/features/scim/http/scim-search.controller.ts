@@ -39,8 +39,8 @@ export class ScimSearchController {
   }
 
   /**
-   * Searches users and then groups, in pages by index. Each type is sorted by itself, because a
-   * page of one sorted list of both types would need all resources before that page.
+   * Searches users and then groups, in pages by index. Each type is sorted by itself, because in
+   * one sorted list of both types, every page would have to read all resources before it.
    *
    * @throws DomainError invalid_filter for attributes that neither type has, invalid_value,
    *   invalid_cursor

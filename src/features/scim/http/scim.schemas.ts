@@ -226,7 +226,7 @@ const patchOf = ({ resource }: Kind) =>
     asks: { path: OF_ID, body: PATCH_BODY, query: PROJECTION, headers: IF_MATCH },
   }) as const;
 
-/** The descriptions of the routes of one kind of resource. */
+/** Returns the descriptions of all routes for one kind of resource, for `/openapi.json`. */
 function routesOf(kind: Kind) {
   const { resource, newResource } = kind;
   return {

@@ -69,9 +69,9 @@ export function domainErrorOf(error: ScimError): DomainError {
 }
 
 /**
- * Wraps the error of an earlier attempt at a write, which failed because another resource has the
- * same name, so that the package `scim-language` accepts the error; undefined if there was no such
- * attempt.
+ * Wraps the error of an earlier attempt at a write, so that the package `scim-language` accepts the
+ * error. That attempt failed because another resource has the same name. Returns undefined if there
+ * was no such attempt.
  */
 function scimErrorOf(taken: DomainError | undefined): ScimError | undefined {
   return taken && new ScimError('uniqueness', taken.detail, { cause: taken });

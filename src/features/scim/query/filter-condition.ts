@@ -203,8 +203,8 @@ class ConditionWriter {
 
   /**
    * Compares a text. Only ASCII letters are lower-cased, as in e-mail addresses
-   * (`domain/organizations/email-address.ts`), and the order is by code point, so that the result
-   * does not depend on the locale of the server.
+   * (`domain/organizations/email-address.ts`), and the order is by code point. So the result does
+   * not depend on the locale of the server.
    */
   #compareText(raw: string, caseExact: boolean, operator: Operator, value: string): string {
     return this.#testText(folded(raw, caseExact), caseExact, operator, value);

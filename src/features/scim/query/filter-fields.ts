@@ -36,7 +36,7 @@ export interface FilterFields {
   readonly attributes?: string;
   /**
    * Returns, for a sub-attribute such as `emails.value`, an additional condition for which the
-   * database has an index, because no index serves the condition on the JSON itself. The additional
+   * database has an index. No index serves the condition on the JSON itself. The additional
    * condition is true for every resource that has an element with the value. The value is bound, in
    * ASCII lower case if the attribute compares without case.
    */

@@ -17,7 +17,10 @@ interface FoundRow extends GroupRow {
 
 /** The SQL of the entity tag of a {@link DirectoryGroup}, for filters by `meta.version`. */
 const TAG = `(g.version || coalesce('-' || nullif(${MEMBER_VERSION}, 0), ''))`;
-/** The SQL of the display name of a member of a group. */
+/**
+ * The SQL of the name that a group shows for a member `gm`: the user's name, userName, e-mail
+ * address or id, whichever exists first.
+ */
 const MEMBER_NAME = `(SELECT coalesce(gu.name, gu.user_name, gu.email, gu.id::text) FROM users gu WHERE gu.id = gm.user_id)`;
 
 /**

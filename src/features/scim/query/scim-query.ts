@@ -34,7 +34,7 @@ export function searchFields(body: unknown): QueryFields {
   throw domainErrorOf(notStorable());
 }
 
-/** A parsed query or search request. */
+/** The parsed parameters of a query (GET) or of a search request (POST `.search`). */
 export interface ScimQuery {
   readonly search: ScimSearch;
   readonly projection: Projection;

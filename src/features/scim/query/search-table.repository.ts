@@ -43,7 +43,7 @@ export interface SearchedTable<Row, Resource> {
   readonly from: string;
   readonly id: string;
   readonly orgId: string;
-  /** The SQL of a condition that all resources in lists meet. `$1` is the organization. */
+  /** The SQL of a condition that a resource must meet to be in a list. `$1` is the organization. */
   readonly shown?: string;
   readonly fields: FilterFields;
   readonly unique: UniqueKeys;
@@ -126,8 +126,8 @@ interface Begin {
 }
 
 /**
- * Reads the order and the cursor of a search. This happens before any look-up, so that a faulty
- * cursor is refused even if the page shows no resource.
+ * Reads the order and the cursor of a search. The function runs before any look-up, so that a
+ * faulty cursor is refused even if the page shows no resource.
  */
 function beginOf(orgId: string, search: ScimSearch, fields: FilterFields): Begin {
   const { page } = search;
@@ -185,8 +185,8 @@ async function findOne<Row extends Position, Resource>(
 }
 
 /**
- * Reads the resources of a page. One resource more is returned if there is a next page, so that the
- * caller can tell.
+ * Reads the resources of a page. If there is a next page, its first resource is returned too, so
+ * that the caller notices the next page.
  */
 function findPage<Row extends Position>(
   tx: EntityManager,
@@ -231,8 +231,8 @@ function findPage<Row extends Position>(
 }
 
 /**
- * Returns the total number of matches if it follows from the page, after which no further match
- * exists; undefined if a second statement must count.
+ * Returns the total number of matches of a search whose last page was read. Returns undefined if
+ * the total does not follow from this page, so that a second statement must count.
  */
 function totalAtEnd({ page, count }: ScimSearch, found: number): number | undefined {
   if (count === 0) return undefined;
@@ -278,8 +278,8 @@ function afterPosition(position: Position, { sort, descending, bind }: Order): s
 }
 
 /**
- * Returns a hash of the organization, the resource type, the filter and the order of a search, so
- * that a cursor is valid for no other search.
+ * Returns a hash of the organization, the resource type, the filter and the order of a search. With
+ * it, a cursor is valid for no other search.
  */
 function fingerprintOf(
   orgId: string,

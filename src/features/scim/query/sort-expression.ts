@@ -19,9 +19,9 @@ export interface Sort {
 }
 
 /**
- * Returns the expression by which a search sorts (RFC 7644 §3.4.2.3): a text that compares by code
- * point, in ASCII lower case if the attribute compares without case. A multi-valued attribute sorts
- * by its primary or else first value, and a long text by its beginning.
+ * Returns the expression by which a search sorts (RFC 7644 §3.4.2.3). It is a text that compares by
+ * code point, in ASCII lower case if the attribute compares without case. A multi-valued attribute
+ * sorts by its primary or else first value, and a long text by its beginning.
  *
  * @throws DomainError invalid_value for an attribute that has no order
  */

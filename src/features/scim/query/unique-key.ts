@@ -7,7 +7,7 @@ import type { Filter } from '../language/scim-language.js';
  */
 export type UniqueKeys = Readonly<Record<string, string | undefined>>;
 
-/** A comparison of an attribute with a value. */
+/** A comparison in a SCIM filter, such as `userName eq "ada"`. */
 export type Comparison = Extract<Filter, { kind: 'compare' }>;
 
 /**

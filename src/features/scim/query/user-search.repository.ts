@@ -22,7 +22,7 @@ import {
 export interface ListedUser {
   readonly id: string;
   /**
-   * The user; undefined if a later statement must read this user, because the users before this one
+   * The user; undefined if a later statement must read this user. The users before this one then
    * reach {@link MOST_TEXT} or, if attributes or groups are read, {@link MOST_AT_ONCE}.
    */
   readonly user: DirectoryUser | undefined;
@@ -41,7 +41,7 @@ interface ListedRow extends Omit<UserRow, 'attributes'> {
 
 /**
  * The limits of what one statement reads: the approximate number of characters (`MOST_TEXT`), and
- * the number of users.
+ * the number of users whose attributes or groups are read (`MOST_AT_ONCE`).
  */
 export const MOST_TEXT = 1 << 20;
 export const MOST_AT_ONCE = 200;
@@ -51,7 +51,10 @@ export const MOST_AT_ONCE = 200;
  */
 const NO_ATTRIBUTES = `CASE WHEN u.attributes ? '${ENTERPRISE_URN}' THEN '{"${ENTERPRISE_URN}": {}}' ELSE '{}' END`;
 
-/** The SQL of the columns that may be long. */
+/**
+ * Returns the SQL of the columns with values that may be long: the attributes and the groups of a
+ * user.
+ */
 function textsOf({ withAttributes, withRelations }: UserParts): {
   attributes: string;
   groups: string;

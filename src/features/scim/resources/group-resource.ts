@@ -126,7 +126,10 @@ export class GroupResource implements ResourceType<DirectoryGroup, NextGroup, Di
   }
 }
 
-/** Returns the state of a group after a PATCH. */
+/**
+ * Returns the state of a group after a PATCH: its attributes, the changes of its members, and the
+ * parts that were left out.
+ */
 function patchedGroup(
   { displayName, externalId }: DirectoryGroup,
   { set, members, endsAccess, leftOut }: GroupPatch,

@@ -85,7 +85,10 @@ export function groupHead(group: DirectoryGroup, projection: Projection, base: s
   return JSON.stringify(shown).slice(0, -1);
 }
 
-/** Returns the function that renders a member of a group as JSON. */
+/**
+ * Returns a function that renders a member of a group as JSON, with the parts that the client
+ * wants.
+ */
 export function memberRenderer(
   projection: Projection,
   base: string,

@@ -57,13 +57,16 @@ export interface ResourceType<Stored extends Tagged, Next, Listed> {
   readonly schema: ResourceSchema;
   readonly provisioning: Provisioning<Stored, Next>;
   notFound(): DomainError;
-  /** Parses the body of a POST. */
+  /**
+   * Parses the body of a POST, which creates a resource. @throws DomainError for a body that cannot
+   * be applied
+   */
   readNew(body: unknown): Next;
   /** Parses the body of a PUT. */
   readReplacement(body: unknown): Compute<Stored, Next>;
   /** Parses the body of a PATCH. */
   readPatch(body: unknown): Compute<Stored, Next>;
-  /** Returns true if a search can find only one resource. */
+  /** Returns true if a search can find only one resource, so that it costs the database little. */
   isOfOne(search: ScimSearch): boolean;
   search(tx: EntityManager, orgId: string, search: ScimSearch): Promise<ScimPage<Listed>>;
   /** Renders a resource as JSON: one text if it is short, otherwise pieces. */

@@ -45,7 +45,7 @@ export class ScimResources {
     );
   }
 
-  /** Records the refused writes of a request. */
+  /** Records the refused writes of a request in the audit log. */
   recordRefusals(actor: RefusedActor, refusals: readonly ScimRefusal[]): Promise<void> {
     return recordScimRefusals(this.tenantWork, actor, refusals);
   }
