@@ -69,9 +69,9 @@ export class AccountPagesController {
   }
 
   /**
-   * Ends the session of every session cookie in the request, so that a second cookie, which another
-   * host of the domain may have set, keeps no session open. The body is not read, so that a
-   * malformed body cannot prevent the logout.
+   * Ends the session of every session cookie in the request. Another host of the domain may have
+   * set a second cookie, which must keep no session open. The body is not read, so that a malformed
+   * body cannot prevent the logout.
    */
   @Post('logout')
   @Route({ body: { kind: 'none' }, summary: 'Ends the session of the browser' })

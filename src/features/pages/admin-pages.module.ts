@@ -9,7 +9,7 @@ import { AuditPageController } from './admin/audit/audit-page.controller.js';
 import { MemberReachPageController } from './admin/members/reach-page.controller.js';
 import { MembersPageController } from './admin/members/members-page.controller.js';
 
-/** The folders of the templates of these pages. */
+/** The folders with the templates of the pages that this module serves. */
 const VIEWS = ['admin/views/', 'admin/members/views/', 'admin/audit/views/'];
 
 /** Serves /admin and the pages below it, on which the admins of an organization manage it. */

@@ -16,7 +16,7 @@ import { ReceiversPageController } from './admin/receivers/receivers-page.contro
 import { ApiTokensPageController } from './admin/tokens/api-tokens-page.controller.js';
 import { TokensPageController } from './admin/tokens/tokens-page.controller.js';
 
-/** The folders of the templates of these pages. */
+/** The folders with the templates of the pages that this module serves. */
 const VIEWS = [
   'admin/access/views/',
   'admin/receivers/views/',

@@ -8,8 +8,8 @@ import type { EventLine } from '../shell/event-days.js';
 import { moment } from '../shell/moment.js';
 
 /**
- * The query of a page with a list. `after` is the cursor behind the last item of the page before;
- * without it, the list begins with the newest item.
+ * The query of a page with a list. `after` is the cursor after which the page begins; without it,
+ * the page begins with the newest item.
  */
 export const PAGE_QUERY = z.object({ after: z.string().max(128).optional() });
 
@@ -35,7 +35,10 @@ export function pagingOf(path: string, range: EventRange, next: EventRange['afte
   };
 }
 
-/** Prepares an event of the user's account for a template. */
+/**
+ * Returns an event of the user's account as a line of a list: its text, and facts such as the IP
+ * address.
+ */
 export function eventOf(event: OwnEvent, userId: string): EventLine {
   const { ip, userAgent } = originFor(event, userId);
   const device = deviceOfEvent(userAgent);

@@ -55,7 +55,7 @@ export class CredentialsPageController {
   }
 }
 
-/** Prepares a credential for the template. */
+/** Returns a credential with the texts that the template shows, such as its title and its times. */
 function shown(credential: OwnCredential, now: Date) {
   const { kind, validUntil, revokedAt, serial, principals, target, clientName, userAgent } =
     credential;

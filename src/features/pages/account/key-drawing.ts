@@ -35,7 +35,7 @@ const FORMS: readonly (readonly [words: RegExp, form: KeyForm])[] = [
 ];
 
 /**
- * Decides which drawing of a key shows where to touch it.
+ * Returns the shape of a key to draw, and the text that says where to touch the key.
  *
  * @param model the name of the model; null for a key whose model is not known
  */

@@ -64,7 +64,9 @@ function modelOf(aaguid: string | null): string {
   return modelName(aaguid) ?? 'Security key';
 }
 
-/** Prepares an event about a key for a template. */
+/**
+ * Returns an event about a key as a line of a list: its sentence, and facts such as the IP address.
+ */
 function eventOf(event: KeyEvent): EventLine {
   return {
     type: event.type,

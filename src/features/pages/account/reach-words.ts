@@ -2,7 +2,8 @@ import type { AdmittedBy, Conditions } from '#domain/access/reach/decision.js';
 import type { OwnReach } from '#domain/account/own-reach/own-reach.js';
 
 /**
- * The largest number of targets of one kind on the start page. The account page shows all of them.
+ * The largest number of targets of one kind on the start page. The page `/account/reach` shows all
+ * of them.
  */
 const MOST_OF_KIND = 24;
 
@@ -35,7 +36,9 @@ export interface ReachedKind {
   readonly targets: readonly ReachedTarget[];
 }
 
-/** Returns a target with its conditions and the reason of admission in words. */
+/**
+ * Returns a target with its conditions in words, and in words the reason why it admits the user.
+ */
 function target(
   { because, conditions }: { readonly because: AdmittedBy; readonly conditions: Conditions },
   name: string,

@@ -14,7 +14,7 @@ import { sentenceOf } from './event-words.js';
 
 const NUMBER = new Intl.NumberFormat('en-GB');
 
-/** Serves `/admin`, where the admins of an organization see what they should look at. */
+/** Serves `/admin`, where the admins of an organization see what needs their attention. */
 @Controller('admin')
 @Route(PAGE_ROUTE)
 export class AdminOverviewController {
@@ -24,7 +24,8 @@ export class AdminOverviewController {
   ) {}
 
   /**
-   * Shows the overview to an admin.
+   * Shows an admin how many members have no key or one key, the tokens that expire soon, and the
+   * latest events.
    * @throws DomainError admin_required
    */
   @Get()

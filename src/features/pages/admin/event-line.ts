@@ -7,7 +7,10 @@ import { personOf, sentenceOf, shortened, thingOf } from './event-words.js';
 /** The largest number of characters of a name in the facts of an event. */
 export const LONGEST_NAME = 100;
 
-/** Prepares an audit event as a line of a list. */
+/**
+ * Returns an audit event as a line of a list: its sentence, its time, and facts such as the IP
+ * address.
+ */
 export function lineOf(row: AuditRow) {
   return {
     type: row.type,

@@ -141,8 +141,9 @@ export function sentenceOf(row: EventFacts): SentencePart[] {
 }
 
 /**
- * The sentences for signals (security events about users) that an application did not accept, by
- * the type of the signal. All other signals, and the logout notices, say that an access has ended.
+ * The sentences for signals (security events about users) that an application did not accept, and
+ * for audit events that an event receiver did not accept. For every other signal, and for a logout
+ * notice, the sentence says that access has ended.
  */
 const UNHEARD: Readonly<Record<string, string>> = {
   'audit-webhook': 'The event receiver “{name}” did not take events[: {result}]',
@@ -175,7 +176,7 @@ const RULE_CHANGES: Readonly<Record<string, string>> = {
   deleted: '{actor} deleted {target}',
 };
 
-/** The words for the kinds of targets. */
+/** The words before the name of a target in a sentence, by the kind of target. */
 const TARGETS: Readonly<Record<string, string>> = {
   application: 'the application',
   aws_role: 'the AWS role',
@@ -184,8 +185,8 @@ const TARGETS: Readonly<Record<string, string>> = {
 };
 
 /**
- * The words for the reason why a person was refused or lost access. A key consists of the type of
- * the event and the value of its detail `rule`.
+ * The words for the reason why a person was refused or lost access. A key of this table consists of
+ * the type of the event and the value of its detail `rule`.
  */
 const REASONS: Readonly<Record<string, string>> = {
   'access_refused assignment': 'not assigned',
@@ -254,7 +255,9 @@ export function thingOf(row: EventFacts): string {
   return names['model'] ?? names['provider'] ?? names['domain'] ?? names['description'] ?? '';
 }
 
-/** Returns the name of the person of an event: that of its subject, or else of its actor. */
+/**
+ * Returns the name of the subject of an event, or else the name of its actor; empty without both.
+ */
 export function personOf(row: EventFacts): string {
   const names = namesOf(row);
   return names['subject'] ?? names['actor'] ?? '';
@@ -313,7 +316,7 @@ function textOf(value: unknown): string | undefined {
   return shortened(text, LONGEST_NAME);
 }
 
-/** Cuts a text that is too long, and marks the cut. */
+/** Cuts a text after `most` characters if it has more, and puts `…` at its end. */
 export function shortened(text: string, most: number): string {
   const characters = Array.from(text.slice(0, 2 * most + 2));
   return characters.length > most ? `${characters.slice(0, most).join('')}…` : text;

@@ -4,7 +4,9 @@ import type {
   ResponseObject,
 } from '#platform/http/openapi/document-types.js';
 
-/** An example of an operation for a template: the command lines, and the response. */
+/**
+ * An example of a call of an operation, as the page shows it: the command lines, and the response.
+ */
 export interface ShownExample {
   readonly curl: string;
   /**

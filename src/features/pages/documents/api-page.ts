@@ -16,36 +16,42 @@ interface ListedGroup {
   readonly operations: readonly ListedOperation[];
 }
 
-/** An operation in the index. */
+/** An operation of the API, as the index of the documentation lists it. */
 interface ListedOperation {
   readonly id: string;
   readonly label: string;
   readonly summary: string;
-  /** The names of its parameters and of the members of its body, which the search also finds. */
+  /**
+   * The names of its parameters, and the names of members in its body. The search finds these words
+   * too.
+   */
   readonly words: string;
 }
 
-/** The body of a request or response for a template. */
+/**
+ * The body of a request or response, as the page shows it: its media types, its type, and a row for
+ * each member.
+ */
 interface ShownBody {
   readonly types: string;
   readonly type: string;
   readonly rows: readonly SchemaRow[];
 }
 
-/** A response for a template. */
+/** A response of an operation, as the page shows it. */
 interface ShownResponse {
   readonly status: string;
   readonly description: string;
   readonly body: ShownBody | undefined;
 }
 
-/** The codes of the errors of one status for a template. */
+/** The error codes that have one HTTP status, as the page shows them. */
 interface ShownRefusal {
   readonly status: string;
   readonly codes: readonly string[];
 }
 
-/** An operation for a template. */
+/** An operation of the API, as the page of its group shows it. */
 interface ShownOperation {
   readonly id: string;
   readonly label: string;
@@ -111,7 +117,8 @@ function listed(
 }
 
 /**
- * Makes the data of the page of a group of operations; undefined if no group has the slug.
+ * Makes the data of the page that documents one group of operations; undefined if no group has the
+ * slug.
  * @param server the base URL of the service
  */
 export function groupPage(

@@ -2,7 +2,7 @@ import { CATALOGUE, type ErrorCode } from '#platform/errors/catalogue.js';
 import { EXPLANATIONS } from '#platform/errors/explanations.js';
 import type { OpenApiDocument, OperationObject } from '#platform/http/openapi/document-types.js';
 
-/** A code of the error catalogue for a template. */
+/** A code of the error catalogue, as the list of errors shows it. */
 interface ListedError {
   readonly code: ErrorCode;
   readonly status: number;

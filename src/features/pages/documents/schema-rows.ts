@@ -39,7 +39,9 @@ export function typeOf(schema: JsonSchema): string {
   return [baseOf(schema), ...limits].join(', ');
 }
 
-/** The keywords that limit a value, each with its words. */
+/**
+ * The keywords of JSON Schema that limit a value, each with the words before and after its number.
+ */
 const LIMITS = [
   ['minimum', 'at least'],
   ['maximum', 'at most'],

@@ -4,16 +4,19 @@ import type { VerifiedSession } from '#domain/sessions/session.js';
 import type { TextPart } from './event-days.js';
 import { moment, type Moment } from './moment.js';
 
-/** A notice as a page shows it. */
+/** A notice of a change to an account or organization, as a page shows it. */
 export interface ShownNotice {
   readonly id: string;
   readonly parts: readonly TextPart[];
   readonly at: Moment;
-  /** The page on which the person undoes what happened. */
+  /** The page on which the user can check or undo what happened. */
   readonly href: string;
 }
 
-/** The texts of notices. `{actor}`, `{subject}` and `{name}` stand for names. */
+/**
+ * The text of each type of notice, and the page to which the notice leads. `{actor}`, `{subject}`
+ * and `{name}` stand for names.
+ */
 const TEXTS: Readonly<Record<string, readonly [text: string, href: string]>> = {
   key_registered: ['The security key “{name}” was added to your account', '/account/keys'],
   key_removed: ['{actor} removed the security key “{name}” from your account', '/account/keys'],
@@ -64,7 +67,11 @@ export async function noticesOf(
   return (await account.notices(user.id)).map((notice) => shownNotice(notice, user.id));
 }
 
-/** Prepares a notice for a template. */
+/**
+ * Returns a notice as a page shows it, with the names of people and things in its text.
+ *
+ * @param userId the user who reads the notice, whom the text calls `you`
+ */
 export function shownNotice(notice: AccountNotice, userId: string): ShownNotice {
   const { id, type, actorId, subjectId, createdAt } = notice;
   const isPaused = type === 'event_receiver_updated' && subjectId !== null;

@@ -1,5 +1,6 @@
-// The script of the index of the API. It shows the routes that have every word of the search: in
-// their path, their summary, their name, their group, or the names of their parameters.
+// The script of the index of the API. It shows the routes that have every word of the search. A
+// word can be in the path, the summary, the name or the group of a route, or in the names of its
+// parameters.
 
 const form = document.querySelector('[data-api-search]');
 const field = form.querySelector('input');

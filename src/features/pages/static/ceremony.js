@@ -99,7 +99,7 @@ export async function ceremony(kind, { redirectTo, name, pass } = {}) {
  *
  * @param status the status line of the page
  * @param options.name the name of the new key
- * @param options.confirm the text while it waits for an enrolled key
+ * @param options.confirm the text that the page shows while the user has to touch an enrolled key
  * @returns the last response of the service
  */
 export async function registerKey(status, { name, confirm }) {
@@ -157,7 +157,7 @@ async function forget(rpId, credentialId) {
  *
  * @param status the status line of the page
  * @param send sends the request by `sendJson`
- * @param waiting the text while it waits for the key
+ * @param waiting the text that the page shows while the user has to touch the key
  * @returns the response to the request
  */
 export async function withTouch(status, send, waiting = TOUCH) {

@@ -16,7 +16,10 @@ function group(list) {
   list.replaceChildren(...[...days].map(([name, lines]) => dayOf(pattern, name, lines)));
 }
 
-/** Returns the element of a day: its name, and the lines of its events. */
+/**
+ * Returns an element like `pattern` for another day, with the name of the day and the lines of its
+ * events.
+ */
 function dayOf(pattern, name, lines) {
   const day = pattern.cloneNode();
   const heading = pattern.querySelector('.day').cloneNode();

@@ -1,7 +1,10 @@
 // Converts WebAuthn's data to and from JSON (Level 3 §5.1.8 to §5.1.10). The browser does it if it
 // can, and otherwise this file.
 
-/** Converts the JSON options for `navigator.credentials.create()`. */
+/**
+ * Converts the JSON options of an enrollment to those of `navigator.credentials.create()`, with
+ * bytes instead of base64url.
+ */
 export function creationOptions(json) {
   if (globalThis.PublicKeyCredential?.parseCreationOptionsFromJSON) {
     return PublicKeyCredential.parseCreationOptionsFromJSON(json);
@@ -14,7 +17,10 @@ export function creationOptions(json) {
   };
 }
 
-/** Converts the JSON options for `navigator.credentials.get()`. */
+/**
+ * Converts the JSON options of a login to those of `navigator.credentials.get()`, with bytes
+ * instead of base64url.
+ */
 export function requestOptions(json) {
   if (globalThis.PublicKeyCredential?.parseRequestOptionsFromJSON) {
     return PublicKeyCredential.parseRequestOptionsFromJSON(json);

@@ -18,7 +18,10 @@ import { showToAdmin } from '../../shell/show-page.js';
 import { conditionWords, KIND_WORDS, kindWords, ruleWords } from './rule-words.js';
 import { targetAddress } from './target-path.js';
 
-/** The number of targets on one page. */
+/**
+ * The number of targets on one page, as text, because it is the default of the query parameter
+ * `limit`.
+ */
 const PAGE_SIZE = '50';
 
 /**

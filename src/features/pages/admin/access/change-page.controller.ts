@@ -102,8 +102,8 @@ export class ChangePageController {
 const LONGEST_RETURN = 2048;
 
 /**
- * Returns the URL that opens after the admin has touched the key: this page, or the page of the
- * target if the URL of this page is too long.
+ * Returns the URL that opens after the admin has touched the key. It is the URL of this page, or
+ * that of the target's page if the first one is too long.
  */
 function afterTouch({ req }: Response, ref: TargetRef): string {
   return req.originalUrl.length > LONGEST_RETURN ? targetAddress(ref) : req.originalUrl;
@@ -113,8 +113,8 @@ function afterTouch({ req }: Response, ref: TargetRef): string {
 const HIDDEN = 'shown after a touch';
 
 /**
- * Prepares the forecast of a change for the template. Its link `touch` leads to the login page, on
- * which the admin touches the key again.
+ * Returns the forecast of a change as the template shows it. Its link `touch` leads to the login
+ * page, on which the admin touches the key again.
  */
 function shownPreview(preview: RulePreview | HiddenPreview, address: string) {
   const touch = `/login?again=true&redirect_to=${encodeURIComponent(address)}`;

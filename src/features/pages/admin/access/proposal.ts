@@ -15,8 +15,8 @@ const ids = z
   .pipe(z.array(z.string().refine(isUuid, 'must be an id')).max(MOST_ASSIGNMENTS));
 
 /**
- * The largest number of characters of one text of the form. The URL of the page contains three of
- * these texts, and must fit into the headers of a request.
+ * The most characters in one text field of the form. The URL of the page contains three of these
+ * texts, and must fit into the headers of a request.
  */
 const LONGEST_TEXT = 2000;
 
@@ -50,7 +50,7 @@ export const PROPOSAL = z.strictObject({
   add_people: lines,
   add_group: lines,
 });
-/** The fields of the form that proposes a rule after validation. */
+/** The validated fields of the form that proposes a rule. */
 export type Proposal = z.output<typeof PROPOSAL>;
 
 /** The people and groups that a proposal names and that exist. */

@@ -23,7 +23,10 @@ export const KIND_WORDS: Readonly<Record<TargetKind, readonly [string, string]>>
   github_installation: ['GitHub installation', 'GitHub installations'],
 };
 
-/** Returns in words what a target is. A cluster is an application for the rules alone. */
+/**
+ * Returns in words what a target is. A Kubernetes cluster has the kind `application`, but a page
+ * calls it a cluster.
+ */
 export function kindWords({ kind, isCluster }: Pick<Target, 'kind' | 'isCluster'>): string {
   return isCluster ? 'Cluster' : KIND_WORDS[kind][0];
 }
@@ -119,8 +122,8 @@ function counted(n: number, one: string, many: string): string {
 }
 
 /**
- * Prepares for a template the targets that admit one person, each with the reason why it admits the
- * person.
+ * Returns the targets that admit one person, as a template shows them. Each has the reason why it
+ * admits the person, in words.
  */
 export function reachWords(page: ReachPage, userId: string) {
   return page.reached.map(({ target, decision }) => ({

@@ -2,7 +2,7 @@ import type { Target, TargetRef } from '#domain/admin/access-rules/target.js';
 import { conditionWords, everyoneWords, kindWords, ruleWords } from './rule-words.js';
 import { targetAddress } from './target-path.js';
 
-/** Prepares a target for the templates of its pages. */
+/** Returns a target with the texts, URLs and form values that the templates of its pages show. */
 export function shownTarget(target: Target, ref: TargetRef) {
   const { conditions } = target;
   const { touchWithinSeconds: seconds } = conditions;

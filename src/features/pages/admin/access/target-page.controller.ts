@@ -121,7 +121,10 @@ export class TargetPageController {
   }
 }
 
-/** Prepares the assignments for the form: all groups, and the first people. */
+/**
+ * Returns the assignments that the form shows: all groups, and the first {@link MOST_CHECKBOXES}
+ * people.
+ */
 function shownAssignments(assignments: readonly Assignment[]) {
   const people = assignments.flatMap((each) => ('user' in each ? [each] : []));
   const groups = assignments.flatMap((each) => ('group' in each ? [each] : []));

@@ -7,7 +7,7 @@ import { DomainError } from '#platform/errors/domain-error.js';
  * id gets 404, and not 400.
  */
 export const TARGET_PAGE = z.object({ kind: z.string(), id: z.string() });
-/** The path parameters of the page of a target after validation. */
+/** The parsed path parameters of the page of a target. They may name no target. */
 export type TargetPath = z.output<typeof TARGET_PAGE>;
 
 /** Returns the target that a path names. @throws DomainError not_found for an unknown kind */

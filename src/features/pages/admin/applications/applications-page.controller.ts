@@ -183,7 +183,10 @@ function isKind(kind: string | undefined): kind is keyof typeof KINDS {
   return kind !== undefined && Object.hasOwn(KINDS, kind);
 }
 
-/** Prepares an application for a template. */
+/**
+ * Returns the facts of an application that a template shows, such as its name, its kind in words
+ * and its times.
+ */
 function shown(application: ClientApplication) {
   const { name, type } = registrationOf(application.metadata);
   const kind = application.resource === null ? type : 'kubernetes';
@@ -199,8 +202,8 @@ function shown(application: ClientApplication) {
 }
 
 /**
- * Prepares the approval of an application for a template. `open` lists the redirect URIs that the
- * approval does not cover.
+ * Returns the approval of an application as the page shows it. `open` lists the redirect URIs that
+ * the approval does not cover.
  */
 function approvalOf(
   { approvedAt, approvedUris }: ClientApplication,
@@ -211,8 +214,8 @@ function approvalOf(
 }
 
 /**
- * Prepares the logout notices of an application for a template, with those that the application did
- * not accept (dead letters).
+ * Returns the logout notices of an application as the page shows them. `deadLetters` are those that
+ * the application did not accept.
  */
 function shownNotices(notices: NoticesOfClient) {
   return {
@@ -226,7 +229,8 @@ function shownNotices(notices: NoticesOfClient) {
 }
 
 /**
- * Prepares the stream of signals (security events about users) of an application for a template.
+ * Returns the state of an application's stream of signals (security events about users) as the page
+ * shows it.
  */
 function shownSignals({ receiver, stream, waiting, oldest, deadLetters }: ApplicationSignalsState) {
   return {

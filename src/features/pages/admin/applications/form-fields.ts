@@ -17,7 +17,7 @@ interface Choice {
   readonly chosen: boolean;
 }
 
-/** A field of the form of an application. */
+/** A field of the form by which an admin registers or changes an application. */
 export interface FormField {
   readonly name: string;
   readonly label: string;
@@ -63,8 +63,8 @@ const METHOD_WORDS: Readonly<Record<(typeof AUTH_METHODS)[number], string>> = {
 };
 
 /**
- * Returns the words of a setting, followed by its name in the specifications in brackets. Other
- * products use this name in their settings and documents.
+ * Returns the words for a setting, followed in brackets by its name in the specifications. The name
+ * is shown because other products use it in their settings and documents.
  */
 function named(text: string | undefined, value: string): string {
   return text === undefined ? value : `${text} (${value})`;

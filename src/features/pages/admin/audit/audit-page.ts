@@ -101,7 +101,7 @@ export const TYPE_CHOICES = {
   })),
 };
 
-/** Writes in words which filters are set. */
+/** Describes the filters that are set, in words and with their values. */
 export function summaryOf(question: AuditQuestion): string {
   const words: Readonly<Record<QuestionField, string>> = {
     type: 'type',
@@ -128,11 +128,11 @@ function typeText(field: QuestionField, text: string): string {
 }
 
 /**
- * The largest number of characters of a detail, and of a browser's name, on the page of an event.
+ * The most characters that the page of an event shows of one detail, or of the name of a browser.
  */
 const LONGEST_DETAIL = 10_000;
 
-/** Prepares an audit event for its own page. */
+/** Returns the texts and links of an audit event that its own page shows. */
 export function factsOf(row: AuditRow, members: ReadonlySet<string>) {
   const person = (id: string | null, email: string | null) =>
     id === null && email === null
@@ -161,8 +161,8 @@ export function factsOf(row: AuditRow, members: ReadonlySet<string>) {
 }
 
 /**
- * Prepares one detail of an audit event for the page. The raw value from the log is always shown. A
- * known detail also gets a label and an explanation in words.
+ * Returns one detail of an audit event as its page shows it. The raw value from the log is always
+ * shown. A known detail also gets a label and an explanation in words.
  */
 function detailOf(name: string, value: unknown, { details }: AuditRow) {
   const text = typeof value === 'string' ? value : JSON.stringify(value);

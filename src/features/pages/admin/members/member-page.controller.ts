@@ -105,8 +105,8 @@ function partingOf({ ties, scimManaged }: MemberRecord['member']) {
 }
 
 /**
- * Prepares the record of a member for the template. The forms send `tag` back, so that a change is
- * refused if the member has changed meanwhile.
+ * Returns the record of a member as the template shows it. The forms send `tag` back, so that a
+ * change is refused if the member has changed meanwhile.
  */
 function shown(record: MemberRecord) {
   const { member, ending, endingOfTies, lastLoginAt, related } = record;

@@ -19,7 +19,10 @@ import { PAGE_ROUTE } from '../../shell/admission.js';
 import { moment } from '../../shell/moment.js';
 import { showToAdmin } from '../../shell/show-page.js';
 
-/** The number of members on a page. */
+/**
+ * The number of members on a page, as text, because it is the default of the query parameter
+ * `limit`.
+ */
 const PAGE_SIZE = '50';
 
 /**
@@ -81,8 +84,8 @@ function choicesOf(query: Request['query']): Readonly<Record<string, string>> {
 }
 
 /**
- * Returns the URL of a page with the same filters. `after` is the position in the list after which
- * the page begins; undefined for the first page.
+ * Returns the URL of a page of the members with the same filters. `after` is the position in the
+ * list after which the page begins; undefined for the first page.
  */
 function linkTo(chosen: Readonly<Record<string, string>>, after: string | undefined): string {
   const { after: _, ...filters } = chosen;
@@ -91,8 +94,8 @@ function linkTo(chosen: Readonly<Record<string, string>>, after: string | undefi
 }
 
 /**
- * Returns the choices of the filter by model: the models of the members' keys, and the chosen
- * model, even if no member has such a key.
+ * Returns the choices of the filter by model. They are the models of the members' keys and the
+ * chosen model, even if no member has such a key.
  */
 function modelChoices({ names, hasUnknown }: HeldModels, chosen: string | undefined) {
   const isUnknown = chosen === UNKNOWN_MODEL;
@@ -131,8 +134,8 @@ function filesOf(query: Readonly<Record<string, string>>) {
 }
 
 /**
- * Prepares a member for the table. If several keys are of one model, the model is shown once, with
- * their number.
+ * Returns a member as a row of the table shows it. If several keys are of one model, the model is
+ * shown once, with their number.
  */
 function shown(member: ListedMember) {
   const models = Map.groupBy(member.aaguids, (aaguid) => modelName(aaguid) ?? 'Security key');
@@ -148,8 +151,8 @@ function shown(member: ListedMember) {
 }
 
 /**
- * Lists in words how a member is tied to other accounts (as a twin, by a link or a take-over), and
- * whether an e-mail address of the member cannot be used to sign in.
+ * Lists in words how a member is tied to other accounts: as a twin, by a link or by a take-over. It
+ * also says if an e-mail address of the member cannot be used to sign in.
  */
 function tiedWords({ email, ties }: ListedMember): string[] {
   const words: [boolean, string][] = [

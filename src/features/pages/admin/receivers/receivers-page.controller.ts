@@ -13,7 +13,7 @@ import { moment } from '../../shell/moment.js';
 import { showToAdmin } from '../../shell/show-page.js';
 import { labelOf } from '../event-words.js';
 
-/** The words for the protocols of receivers. */
+/** The name of the protocol by which each kind of receiver gets the events. */
 const KIND_WORDS: Readonly<Record<EventReceiver['kind'], string>> = {
   webhook: 'Standard Webhooks',
   otlp: 'OTLP logs over HTTP',
@@ -73,7 +73,7 @@ export class ReceiversPageController {
   }
 }
 
-/** Prepares a receiver for a template. */
+/** Returns a receiver with its kind in words, and with its times as a template shows them. */
 function shownReceiver(receiver: EventReceiver) {
   return {
     ...receiver,

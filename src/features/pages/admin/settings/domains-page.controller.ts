@@ -60,7 +60,10 @@ export class DomainsPageController {
   }
 }
 
-/** Prepares a domain for a template. */
+/**
+ * Returns the facts of a domain that a template shows, such as its state and the DNS record that
+ * proves it.
+ */
 function shownDomain(found: OrganizationDomain) {
   return {
     name: found.domain,

@@ -5,8 +5,7 @@ const NUMBER = new Intl.NumberFormat('en-GB');
 
 /**
  * Returns in words what a change ends: `2 members lose access: 3 sessions and 1 SSH certificate.`
- * If more members are concerned than are counted in detail (`counts` is null), the text names no
- * numbers of items.
+ * If `counts` is null, because too many members are concerned, the text names no numbers of items.
  */
 export function endsText({ users, counts }: EndPreview): string {
   if (users === 0) return 'No member loses access.';

@@ -65,7 +65,10 @@ export class ProvidersPageController {
   }
 }
 
-/** Prepares an identity provider of the organization for a template. */
+/**
+ * Returns the facts of an identity provider that a template shows. `name` is null if the service is
+ * not configured for the provider any more.
+ */
 function shownProvider(provider: Omit<OrganizationProvider, 'users'>) {
   const { id, configured, issuer, tenant, founding, createdAt } = provider;
   return {

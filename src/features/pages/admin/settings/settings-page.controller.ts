@@ -56,7 +56,10 @@ export class SettingsPageController {
   }
 }
 
-/** Prepares an issuer for the template, with the keys that it publishes now. */
+/**
+ * Returns the facts of an issuer that the template shows, with the keys that the issuer publishes
+ * now.
+ */
 function shownIssuer({ label, active, claimedAt, keys, now }: OrganizationIssuer, baseUrl: string) {
   const published = publishedKeys(keys, now);
   return {

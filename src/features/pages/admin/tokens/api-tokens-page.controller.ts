@@ -92,7 +92,7 @@ export class ApiTokensPageController {
   }
 }
 
-/** Prepares an API token for a template. */
+/** Returns the facts of an API token that a template shows, with its times as texts. */
 function shownToken(token: ApiToken) {
   return {
     id: token.id,
@@ -111,8 +111,8 @@ function shownToken(token: ApiToken) {
 }
 
 /**
- * Prepares an API token for the list. If it is being replaced or replaces another one, the list
- * says so.
+ * Returns an API token as a row of the list shows it. `isReplaced` is true if another token is
+ * replacing it, and `replaces` names the token that it replaces.
  */
 function listedToken(token: ListedApiToken, tokens: readonly ListedApiToken[]) {
   return {

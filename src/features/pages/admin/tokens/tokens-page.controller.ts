@@ -90,7 +90,7 @@ const KINDS_OF_SECRETS = {
   client_secret: 'Secret of an application',
 } as const satisfies Record<ListedSecret['secret'], string>;
 
-/** Prepares for a template a secret that an admin has to confirm. */
+/** Returns a secret that an admin has to confirm, as the template shows it. */
 function shownSecret({
   id,
   secret,
@@ -124,7 +124,7 @@ function outcomeOf(act: ListedSecret['act'], isLost: boolean): string {
     : 'The database lost this: the secret was ended again.';
 }
 
-/** Prepares a SCIM token for a template. */
+/** Returns the facts of a SCIM token that a template shows, with its times as texts. */
 function shownToken(token: ScimToken) {
   return {
     id: token.id,
@@ -136,7 +136,9 @@ function shownToken(token: ScimToken) {
   };
 }
 
-/** Prepares a refused SCIM write for a template. */
+/**
+ * Returns a refused SCIM write as the template shows it, with the description of its SCIM token.
+ */
 function shownRefusal(refusal: ListedRefusal, tokens: readonly ListedToken[]) {
   const { tokenId, resourceType, resourceId, method, reason, detail, count, lastAt } = refusal;
   return {
@@ -152,8 +154,8 @@ function shownRefusal(refusal: ListedRefusal, tokens: readonly ListedToken[]) {
 }
 
 /**
- * Prepares a SCIM token for the list. If it is being replaced or replaces another one, the list
- * says so.
+ * Returns a SCIM token as a row of the list shows it. `isReplaced` is true if another token is
+ * replacing it, and `replaces` names the token that it replaces.
  */
 function listedToken(token: ListedToken, tokens: readonly ListedToken[]) {
   return {

@@ -12,7 +12,7 @@ import { PAGE_ROUTE } from '../../shell/admission.js';
 import { person } from '../../shell/person.js';
 import { Manual } from './manual.js';
 
-/** The query of the search. */
+/** The query of the page that searches the documents. Without `q` the search finds nothing. */
 const SEARCH_QUERY = z.object({
   q: z.string().max(200).default('').describe('The words to search for'),
 });

@@ -30,12 +30,12 @@ interface ManualIndex {
   readonly pages: Readonly<Record<string, IndexedPage>>;
 }
 
-/** A page for its template. */
+/** A page with its title, its headings and its HTML. */
 interface ManualPage extends IndexedPage {
   readonly html: string;
 }
 
-/** The most pages that a search shows. */
+/** The most pages that one search returns. */
 const MOST_FOUND = 10;
 
 /**

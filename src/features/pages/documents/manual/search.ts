@@ -73,8 +73,8 @@ function wantedTerms({ terms }: SearchIndex, question: string): string[] {
 
 /**
  * Returns the score of each section that has at least one of the terms, by the position of the
- * section in the index. A section with all terms of a question goes before one that has a single
- * term often.
+ * section in the index. The more of the terms a section has, the higher is the factor of its score.
+ * So a section with all terms usually comes before a section that has a single term often.
  */
 function scoresOf({ terms }: SearchIndex, wanted: readonly string[]): Map<number, number> {
   const sums = new Map<number, { weight: number; count: number }>();
