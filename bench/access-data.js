@@ -11,13 +11,13 @@ export const TARGETS = {
   github_installation: 10,
 };
 /**
- * The number of groups of hosts that admit the group of all people. An SSH certificate of one of
- * these people then has principals for so many groups of hosts. The environment variable
+ * The number of groups of hosts that admit the group with all people. An SSH certificate for one of
+ * these people then has a principal of each of these groups. The environment variable
  * BENCH_HOST_GROUPS sets another number.
  */
 const OWN_HOST_GROUPS = Number(process.env.BENCH_HOST_GROUPS ?? 20);
 const DOMAIN = 'access.bench.example';
-/** An application and a role of AWS that admit the group of all people. */
+/** The id of an application, and the ARN of a role of AWS, that admit the group with all people. */
 export const APPLICATION = 'access-0';
 export const ROLE = 'arn:aws:iam::123456789012:role/role-0';
 
@@ -26,7 +26,7 @@ const ALL = '01900000-0000-7000-b003-000000000000';
 const OTHERS = '01900000-0000-7000-b003-000000000001';
 const ADMIN = '01900000-0000-7000-b001-000000000000';
 
-/** Returns the id of a person of the large organization. */
+/** Returns the id of the n-th person of the large organization. */
 export const personId = (n) => `01900000-0000-7000-b002-${n.toString(16).padStart(12, '0')}`;
 const PERSON = `('01900000-0000-7000-b002-' || lpad(to_hex(n), 12, '0'))::uuid`;
 
@@ -45,8 +45,8 @@ INSERT INTO group_members (group_id, user_id) SELECT '${OTHERS}', ${PERSON} FROM
 
 /**
  * Returns the statements that make 1,000 targets: applications, roles of AWS, groups of hosts and
- * GitHub installations. Most groups of hosts do not admit the group of all people, because a
- * certificate has 256 principals at most.
+ * GitHub installations. Most groups of hosts do not admit the group of all people. Otherwise a
+ * certificate would need more than the 256 principals that OpenSSH allows.
  * @param org the id of the organization
  */
 const fillTargets = (org) => `
@@ -115,8 +115,8 @@ async function fillReach(client, org) {
 }
 
 /**
- * Waits until the service has ended the access that the new rules took away. That work is not a
- * part of what is measured afterwards.
+ * Waits until the service has ended the access that the new rules took away, so that this work does
+ * not slow down the measurement. Throws after five minutes.
  */
 async function endingsAreDone(client) {
   for (let tries = 0; tries < 3000; tries += 1) {

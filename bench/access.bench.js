@@ -24,7 +24,7 @@ const MOST_GROWTH_MIB = 150;
 
 /**
  * The measured pages and lists: a name, a function that returns the path for the n-th request, and
- * bounds other than the usual ones. The path of a page about one person names another person in
+ * bounds that replace the usual ones. The path of a page about one person names another person in
  * each request.
  */
 const PAGES = [
@@ -34,13 +34,14 @@ const PAGES = [
   ['a target', () => `/admin/access/application/${APPLICATION}`],
   ['a group of hosts', (_, hostGroup) => `/admin/access/host_group/${hostGroup}`],
   [
-    // The page counts the 100,000 people who would lose access, and lists the first of them.
+    // The page with this forecast takes longer, because it counts the 100,000 people who would lose
+    // access.
     'what if no person were assigned',
     () => `/admin/access/application/${APPLICATION}/change?access=assigned`,
     { milliseconds: 200 },
   ],
   ['the reach of a member', (n) => `/admin/members/${personId(n * 37)}`],
-  // One person reaches 720 targets, all of which are on this page.
+  // This page is larger than others, because it lists all 720 targets that the person reaches.
   ['my reach', () => '/account/reach', { bytes: 256 * 1024 }],
   ['the start page', () => '/'],
   ['GET /v1/setup', () => '/v1/setup'],
@@ -53,11 +54,11 @@ const PAGES = [
 ];
 
 /**
- * Measures an organization of 100,000 people, a group of all of them and 1,000 targets. First, the
- * pages and lists of who may reach what. Second, the memory of the server while it writes the whole
- * table. Third, how much this work delays another organization. The exit status is 1 if a bound is
- * missed. The cost of issuing credentials on such data is measured by `npm run bench -- compare
- * BASE_DIR ssh aws oauth --reach`.
+ * Measures an organization of 100,000 people, a group of all of them and 1,000 targets. First it
+ * measures the pages and lists of who may reach what, and second the memory of the server while it
+ * writes the whole table. Third it measures how much this work delays another organization. The
+ * exit status is 1 if a bound is missed. The cost of issuing credentials on such data is measured
+ * by `npm run bench -- compare BASE_DIR ssh aws oauth --reach`.
  *
  * @param only a part of the names of the pages to be measured
  */
@@ -103,18 +104,18 @@ const LOADS = [
       `/api/v1/org/access/application/${APPLICATION}/people`,
     ],
   },
-  // The table has 72,000,000 lines. Its downloads are therefore cut off when the load ends
-  // (`leaves`).
+  // The table has 72,000,000 lines, which no client reads to the end in the measured time. So the
+  // end of the load cuts its downloads off (`leaves`).
   { what: 'tables of who can reach what', paths: ['/api/v1/org/access/export'], leaves: true },
 ];
 
-/** The longest time for which the table is read, in milliseconds. */
+/** The longest time for which the table of who can reach what is read, in milliseconds. */
 const LONGEST_READING = 10_000;
 
 /**
  * Reads the table of who can reach what for ten seconds, or to its end. Compares the highest memory
- * of the server during that time with its memory before. Returns the bound that is missed, in a
- * list.
+ * of the server during that time with its memory before. Returns a list with the missed bound, or
+ * an empty list.
  */
 async function measureExport(server, token) {
   const before = memoryOf(server.pid);
@@ -139,7 +140,7 @@ async function measureExport(server, token) {
     : [];
 }
 
-/** Finds the id of a group of hosts that admits the group of all people. */
+/** Finds the id of `hosts-0`, a group of hosts that admits the group with all people. */
 function hostGroupOf(database) {
   return withClient(database, async (client) => {
     const { rows } = await client.query(`SELECT id FROM access_targets WHERE name = 'hosts-0'`);

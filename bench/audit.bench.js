@@ -10,15 +10,15 @@ import { SSH_SCENARIOS } from './ssh.bench.js';
 
 const THIS_TREE = dirname(import.meta.dirname);
 
-/** The seconds of each measurement, and of the load before and after the drop of a month. */
+/** The seconds of each measurement, and of the load before and after a month is dropped. */
 const SECONDS = 8;
 const WARM_UP_SECONDS = 3;
 
-/** The longest time of a request while a month is dropped, in milliseconds. */
+/** The longest accepted time of a request while a month is dropped, in milliseconds. */
 const LONGEST = 1_000;
 
 /**
- * The largest accepted ratio of the CPU time of a certificate in this tree to that in the other
+ * The largest accepted CPU time of a certificate in this tree, as a multiple of that in the other
  * version.
  */
 const MOST_RATIO = 1.1;
@@ -31,11 +31,12 @@ const DROP = `SELECT drop_audit_month(m.class, m.month, 0) AS done
   FROM (SELECT class, month FROM audit_months() WHERE class = 'oauth' ORDER BY month OFFSET $1 LIMIT 1) m`;
 
 /**
- * Measures the CPU time and the bytes of write-ahead log (WAL) of an SSH certificate, with an empty
- * audit log and with a large one. Each certificate writes an audit row. Each measurement begins
- * after a checkpoint, so that the WAL includes the whole pages that PostgreSQL writes at the first
- * change of a page after a checkpoint. Then a month is dropped while 32 clients ask for
- * certificates. The exit status is 1 if a bound is missed.
+ * Measures the CPU time and the bytes of write-ahead log (WAL) that one SSH certificate takes. It
+ * does so with an empty audit log, and with a large audit log. Each certificate writes an audit
+ * row. Each measurement begins after a checkpoint of PostgreSQL. After a checkpoint, the first
+ * change of a page writes the whole page to the WAL, so that these pages are measured, too. Then a
+ * month is dropped while 32 clients ask for certificates. The exit status is 1 if a bound is
+ * missed.
  *
  * @param events the number of audit events
  * @param base a built checkout of another version, with which the certificate is compared
@@ -76,7 +77,9 @@ async function measureTree(tree, { events, what }, further) {
   }
 }
 
-/** Measures SSH certificates with one client, and then with 32 clients. */
+/**
+ * Measures the CPU time and the WAL bytes of SSH certificates with one client, and then with 32.
+ */
 async function measureAll(server, client, what) {
   const measured = [];
   for (const scenario of SSH_SCENARIOS) {
@@ -101,8 +104,8 @@ async function measureAll(server, client, what) {
 }
 
 /**
- * Returns the position at which the write-ahead log ends, in bytes. It grows by the bytes that are
- * written.
+ * Returns the position at which the write-ahead log ends. The difference of two positions is the
+ * number of bytes that were written between them.
  */
 async function wal(client) {
   const { rows } = await client.query(

@@ -19,7 +19,7 @@ await new Promise((resolve) => {
 const baseUrl = `http://127.0.0.1:${server.address().port}`;
 
 logNotices({ debug: () => undefined });
-// The same endpoints, claims, algorithms and features as ours, without our hooks.
+// The same endpoints, claims, algorithms and features as our server has, without our hooks.
 const provider = new Provider(baseUrl, {
   routes: FIXED.routes,
   scopes: ['openid', 'profile', 'email'],
@@ -92,7 +92,7 @@ process.on('disconnect', () => {
 });
 process.send({ baseUrl });
 
-/** Makes a new user for every login, who is logged in at once. */
+/** Logs a new user in at each login request, without asking for anything. */
 async function logIn(request, response) {
   const accountId = randomBytes(16).toString('hex');
   await provider.interactionFinished(request, response, {
@@ -101,7 +101,7 @@ async function logIn(request, response) {
 }
 
 /**
- * Makes a grant for each authorization without consent, as our server does for an organization's
+ * Grants every requested scope without asking for consent, as our server does for an organization's
  * own application.
  */
 async function grantEverything({ oidc }) {

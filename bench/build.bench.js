@@ -15,12 +15,12 @@ const CHANGED = join(ROOT, 'src/features/health/health.controller.ts');
 
 const TIMES = 3;
 
-/** The longest wait for a start of the server, in milliseconds. */
+/** The longest wait for the server to start or to stop, in milliseconds. */
 const PATIENCE = 120_000;
 
 /**
- * The milliseconds without any work before each change that `npm run dev` is to notice. Otherwise
- * the work after one change, such as the type check, would slow down the next restart.
+ * The pause before each change that `npm run dev` is to notice, in milliseconds. Without it, the
+ * work after one change, such as the type check, would slow down the next restart.
  */
 const QUIET = 6_000;
 
@@ -98,7 +98,7 @@ async function measureRestarts(change) {
   });
   try {
     await until(() => isServing(baseUrl));
-    await delay(QUIET); // in this time, the type check ends
+    await delay(QUIET); // until the type check has ended
     for (let turn = TIMES; turn < 2 * TIMES; turn += 1) {
       const start = performance.now();
       await change(turn);
@@ -122,7 +122,7 @@ async function isServing(baseUrl) {
   return answer?.ok === true;
 }
 
-/** Waits until a function returns true. */
+/** Waits until a function returns true, and throws after two minutes. */
 async function until(question) {
   const limit = performance.now() + PATIENCE;
   while (!(await question())) {

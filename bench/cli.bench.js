@@ -9,10 +9,10 @@ const SERVER = 'https://login.example.com';
 const BUNDLE = resolve(import.meta.dirname, '../dist/svc.mjs');
 
 /**
- * Measures the start of the command. It runs `svc ssh check` with a cached certificate, for which
- * every `ssh` waits, and `node -e 0` for comparison. The two are measured alternately, on each
- * version of Node that SVC_TEST_NODES names (`.ci/run` sets it). If SVC_TEST_EXECUTABLE names an
- * executable of the command, a second table has it beside the script.
+ * Measures the start of the command. It runs `svc ssh check`, for which every `ssh` waits, with a
+ * certificate in the cache. For comparison it runs `node -e 0`. The two are measured alternately,
+ * on each version of Node that SVC_TEST_NODES names (`.ci/run` sets it). If SVC_TEST_EXECUTABLE
+ * names an executable of the command, a second table compares it with the script.
  */
 export async function run() {
   const home = mkdtempSync(join(tmpdir(), 'svc-bench-'));
@@ -75,7 +75,10 @@ function row(node, home) {
   };
 }
 
-/** Compares an executable with the script on the Node of this process. */
+/**
+ * Compares the times of `svc ssh check` as an executable and as a script on the Node of this
+ * process.
+ */
 function executableRow(executable, home) {
   const check = ['ssh', 'check', 'host.example'];
   const [ofScript, ofExecutable] = [[], []];

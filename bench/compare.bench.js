@@ -24,8 +24,8 @@ const SLOWER = 1.03;
 const WARM_UP_SECONDS = 0.3;
 
 /**
- * The groups of scenarios that can be compared, each called a work. `prepare` runs once on each
- * server, and the scenarios open their clients with its result.
+ * The groups of scenarios that can be compared, by the names that the argument WORK can have.
+ * `prepare` runs once on each server, and the scenarios open their clients with its result.
  */
 const WORKS = {
   ssh: { scenarios: SSH_SCENARIOS, prepare: (server) => server },
@@ -46,8 +46,9 @@ const WORKS = {
  *   [--starts=2] [--after=D]`; `--only` names a row of the table, and may be given again.
  *   `--seconds` is the time for each tree in a pair. `--reach` gives both servers 100,000 people in
  *   one group, and 1,000 targets that admit the group if the tree has targets. `--events` fills
- *   both audit logs with so many events of three months. `--after` names another tree to compare in
- *   place of this one. If it is `BASE_DIR` itself, the result shows how exact the measurement is
+ *   both audit logs with that number of events, spread over three months. `--after` names another
+ *   tree to compare in place of this one. If it is `BASE_DIR` itself, the result shows how exact
+ *   the measurement is
  */
 export async function run(...args) {
   const options = optionsOf(args);
@@ -198,7 +199,8 @@ async function prepareScim({ baseUrl, database }) {
 }
 
 /**
- * Measures each server twice.
+ * Measures one scenario twice on each server: first, second, second, first.
+ *
  * @returns the sums of the measurements of each server: `[before, after]`
  */
 async function measurePair(servers, { open, sleeps, targets }, { seconds, isReversed }) {
@@ -217,8 +219,8 @@ async function measurePair(servers, { open, sleeps, targets }, { seconds, isReve
 }
 
 /**
- * Waits until both servers use no more CPU time, for 3 seconds at most. The wait is needed, because
- * PostgreSQL still writes after its last answer.
+ * Waits until both servers together use less than 5 ms of CPU time in 100 ms, for 3 seconds at
+ * most. The wait is needed, because PostgreSQL still writes after its last answer.
  */
 async function untilQuiet(servers) {
   for (let attempt = 0; attempt < 30; attempt += 1) {
@@ -268,7 +270,8 @@ function perOperation({ latencies }, seconds) {
 }
 
 /**
- * Returns the CPU time of one operation: the sum, and the parts of the server and of PostgreSQL.
+ * Returns the geometric mean of the CPU microseconds of one operation as text: the sum, and the
+ * parts of the server and of PostgreSQL.
  */
 function microseconds(turns) {
   const mean = (secondsOf) =>

@@ -36,8 +36,8 @@ export function startCpuTime(pid) {
     const after = cpuSecondsOf(pid);
     return {
       server: after.server - before.server,
-      // The time of a process that has ended is known to 0.01 s only, so that the later sum may be
-      // smaller than the earlier one.
+      // The time of an ended process is known to 0.01 s only, so the later sum may be smaller than
+      // the earlier sum.
       postgres: Math.max(0, after.postgres - before.postgres),
     };
   };
@@ -53,7 +53,7 @@ export function cpuColumns({ server, postgres }, operations) {
   };
 }
 
-/** Adds up the CPU time of several measurements. */
+/** Adds up the CPU seconds of several measurements. */
 export function sumOfCpu(turns) {
   return turns.reduce(
     (sum, { server, postgres }) => ({

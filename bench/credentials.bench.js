@@ -133,7 +133,7 @@ async function measureBoth([local, withKms], { inKms, ...kind }, clients, second
 }
 
 /**
- * Measures a kind of credential.
+ * Measures one kind of credential with a number of clients, for a number of seconds.
  * @returns the measured numbers, before they are formatted
  */
 async function measureKind(server, { kind, path, peer, type }, clients, seconds) {

@@ -9,8 +9,8 @@ const TREE = dirname(import.meta.dirname);
 const NEEDED = ['package.json', 'package-lock.json', '.npmrc'];
 
 /**
- * Installs production as the image does, and prints for each direct dependency the packages and the
- * MiB on disk that would be gone without it.
+ * Installs the dependencies of production as the image does. For each direct dependency it prints
+ * the packages and the MiB on disk that would be gone without it.
  *
  * @param folder a folder with such an installation; by default one is made and removed
  */
@@ -74,7 +74,10 @@ function reachable(packages, from) {
   return found;
 }
 
-/** Finds the package that a name means inside another package, by the rules of Node.js. */
+/**
+ * Finds the path of the package that an import inside another package gets, by the rules of
+ * Node.js. Returns undefined if no such package is installed.
+ */
 function resolve(packages, inside, name) {
   for (let parent = inside; ; parent = parent.slice(0, parent.lastIndexOf('/node_modules/'))) {
     const path = `${parent}/node_modules/${name}`;
@@ -86,8 +89,8 @@ function resolve(packages, inside, name) {
 }
 
 /**
- * Returns the bytes of all blocks of a folder's files on the disk, as `du` does. Packages in a
- * `node_modules` inside the folder do not count.
+ * Returns the bytes that a folder occupies on the disk, as `du` does. Packages in a `node_modules`
+ * inside the folder do not count.
  */
 function bytesOf(folder) {
   return readdirSync(folder, { withFileTypes: true })

@@ -7,8 +7,8 @@ import { EVENTS, fillPages } from './pages-data.js';
 import { startBenchServer } from './server.js';
 
 /**
- * The smallest accepted number of events for each second of CPU time of the server and of
- * PostgreSQL together.
+ * The smallest accepted number of events for each second of CPU time. The CPU time is that of the
+ * server and PostgreSQL together.
  */
 const LEAST = 20_000;
 
@@ -75,7 +75,7 @@ async function drain(baseUrl, token) {
   }
 }
 
-/** Splits a response into its complete lines. */
+/** Splits a response into its lines. A line that is not complete at the end is left out. */
 async function* linesOf(body) {
   let rest = '';
   for await (const chunk of body.pipeThrough(new TextDecoderStream())) {

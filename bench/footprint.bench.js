@@ -101,8 +101,8 @@ function optionsOf(args) {
 }
 
 /**
- * Starts the server of production several times, and measures each start except the first one,
- * which makes the database.
+ * Starts the server of production several times, and measures each start except the first. The
+ * first start is not measured, because it makes the database.
  */
 async function measureStarts(shared, starts) {
   const environment = await environmentOf(shared, 'production');
@@ -123,7 +123,7 @@ async function measureStarts(shared, starts) {
   return { milliseconds, cpu, idle };
 }
 
-/** Sends each kind of request to one server, one kind after the other. */
+/** Measures the memory of one server under each kind of request, one kind after the other. */
 async function measureLoad(shared, seconds) {
   const key = new SoftwareKey();
   const rootFile = join(shared.folder, 'root.pem');

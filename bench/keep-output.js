@@ -22,7 +22,7 @@ export async function keepOutput(name, options, run) {
   try {
     await run();
   } finally {
-    delete process.stdout.write; // the method of its class serves again
+    delete process.stdout.write; // stdout has the method of its class again
   }
   const after = readCheckout(ROOT);
   keepResult(ROOT, `bench/${name}`, {

@@ -16,8 +16,8 @@ export async function startWithKms(folder, kms) {
 }
 
 /**
- * Prints the latency that KMS adds, and the statements of both servers, for each pair of
- * measurements.
+ * Prints the latency that KMS adds, and the number of SQL statements for each credential on both
+ * servers, for each pair of measurements.
  */
 export function reportKms(pairs, roundTrip) {
   const rows = pairs.map(([local, inKms]) => ({

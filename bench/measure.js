@@ -1,8 +1,6 @@
 import { startCpuTime } from './cpu-time.js';
 
-/**
- * Returns the value below which a share of some samples is: the median for 0.5, the p99 for 0.99.
- */
+/** Returns a percentile of some samples: the median for a share of 0.5, the p99 for 0.99. */
 export function percentile(samples, share) {
   const sorted = samples.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
@@ -34,8 +32,8 @@ export async function load(clients, seconds, act) {
  * @param pid the process of the server
  * @param work `open` connects the clients and returns `[{ act, close }]`; with `sleeps`, this
  *   process may sleep between answers
- * @returns `{ acts, latencies, server, postgres }`: the number of all requests with those of the
- *   warm-up, the latencies after the warm-up, and CPU seconds
+ * @returns `{ acts, latencies, server, postgres }`: the number of all requests, including the
+ *   warm-up, and the latencies and CPU seconds after the warm-up
  */
 export async function measureTurn(pid, { open, sleeps = false }, { seconds, warmUpSeconds = 0 }) {
   const clients = await open();

@@ -6,7 +6,7 @@ const ORG = '01900000-0000-7000-9000-000000000000';
 export const DOMAIN = 'million.bench.example';
 const ENTERPRISE = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
 
-/** Returns the numbers of rows of each kind for a number of users. */
+/** Returns how many rows of each kind the benchmark makes for a number of users. */
 export function sizesOf(users) {
   return {
     users,
@@ -109,8 +109,9 @@ function leaversOf() {
   const leaver = idOf('8005', 'n');
   const all = `generate_series(0, ${LEAVERS - 1}) n`;
   return [
-    // An earlier measurement revoked certificates by removing people. Without them, the list of
-    // revoked serials has the same length for each number of users that is measured.
+    // An earlier measurement revoked certificates by removing people. Their certificates are
+    // deleted, so that the list of revoked serials has the same length for each number of users
+    // that is measured.
     `DELETE FROM ssh_certificates WHERE revoked_by = 'scim'`,
     // The admin's requests need a touch of the security key within the last five minutes.
     `UPDATE sessions SET auth_time = now() WHERE id = '${ADMIN}'`,
@@ -144,7 +145,8 @@ export class MillionData {
 
   /**
    * Makes the organization and the rows whose number does not grow.
-   * @returns the token of the identity provider, and that of the admin's session
+   * @returns `scim`, the SCIM token of the identity provider, and `admin`, the token of the admin's
+   *   session
    */
   async begin() {
     const scim = `svc_scim_${randomBytes(32).toString('base64url')}`;

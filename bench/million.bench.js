@@ -94,9 +94,9 @@ async function measureAll(server, tokens, users, round) {
 }
 
 /**
- * Measures a path in two passes over the same users. Only the second pass counts, because the first
- * one depends on the speed of the disk. If the path fails, its row has no times, and the other
- * paths are still measured.
+ * Measures a path in two passes over the same users. Only the second pass counts, because in the
+ * first one PostgreSQL may still read the rows from the disk. If the path fails, its row has no
+ * times, and the other paths are still measured.
  */
 async function timesOf(pid, { what, act }) {
   const passes = [[], []];

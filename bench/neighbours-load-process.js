@@ -10,8 +10,8 @@ let run = 0;
 let addresses = 0;
 let loops = [];
 /**
- * The requests whose answers have not ended. It is set only if the load cuts them off at its end
- * instead of waiting for them.
+ * The requests whose answers have not ended. Undefined if the load waits for its last answers at
+ * its end, and does not cut them off.
  */
 let left;
 
@@ -21,7 +21,10 @@ process.on('message', ({ start, stop }) => {
 });
 process.on('disconnect', () => process.exit());
 
-/** Ends the load. It waits for the last answers, or cuts them off. */
+/**
+ * Ends the load, and reports the number of answers by status. Waits for the last answers, or cuts
+ * them off.
+ */
 async function end() {
   run += 1;
   for (const sent of left ?? []) sent.destroy();

@@ -145,9 +145,10 @@ async function measured(server, worst, { what, requests, headers }) {
 }
 
 /**
- * Measures the requests of the tenant that causes no heavy load, whether another tenant causes it
- * meanwhile or not. Each request must succeed.
- * @returns their times in milliseconds
+ * Lets the clients of the measured tenant repeat `GET /v1/keys` for a number of seconds. Each
+ * request must succeed.
+ *
+ * @returns the times of the requests in milliseconds
  */
 export async function neighbour({ baseUrl, tokens }, seconds) {
   const clients = Array.from({ length: NEIGHBOURS }, (_, n) => {

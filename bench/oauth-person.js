@@ -128,7 +128,7 @@ export class OAuthPerson {
 
   /**
    * Follows the redirects of an authorization request, at most `hops` of them, and returns the
-   * authorization code that the last one carries.
+   * authorization code that the last redirect carries.
    */
   async #codeAt(address, { hops }) {
     let next = address;
@@ -162,8 +162,8 @@ export class OAuthPerson {
   }
 
   /**
-   * Returns a DPoP proof for a POST to a path (RFC 9449 §4.2). It shows that the client has the
-   * private key.
+   * Returns a DPoP proof for a POST to a path (RFC 9449 §4.2). The proof shows that the client has
+   * the private key.
    */
   #proof(path) {
     const header = { alg: 'ES256', typ: 'dpop+jwt', jwk: DPOP_JWK };

@@ -46,8 +46,8 @@ export async function prepareOAuth({ baseUrl, tokens }) {
 }
 
 /**
- * Measures OAuth as clients use it, with a durable store, and for comparison the bare
- * `oidc-provider` with its store in memory. Both are measured alternately, and the median
+ * Measures the requests of OAuth clients on our server, which has a durable store, and on the bare
+ * `oidc-provider`, whose store is in memory. Both are measured alternately, and the median
  * measurement of each counts, since the machine runs other programs too.
  */
 export async function run() {

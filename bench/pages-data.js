@@ -17,7 +17,7 @@ const member = (n) => idOf('a002', n);
 export const memberId = (n) => `01900000-0000-7000-a002-${n.toString(16).padStart(12, '0')}`;
 export const eventId = (n) => `01900000-0000-7000-a004-${n.toString(16).padStart(12, '0')}`;
 
-/** The seconds between the first event and the last one: 89 days. */
+/** The seconds from the first event to the last event: 89 days. */
 const SPAN = 7_700_000;
 
 /** The time between two rounds of the sealer, which signs the audit log, in milliseconds. */
@@ -110,14 +110,17 @@ export async function fillPages(database, events = EVENTS) {
 }
 
 /**
- * Fills the audit log of a running server of any version with events of three months, and no other
- * table.
+ * Fills the audit log of a running server, which may be of any version, with events of three
+ * months. It fills no other table.
  */
 export async function fillEvents(database, events) {
   await load(database, ['audit_events'], [eventRows(events)]);
 }
 
-/** Runs statements that insert many rows. The indexes of the large tables are made after them. */
+/**
+ * Runs statements that insert many rows. Drops the indexes of the large tables first, and makes
+ * them again afterwards, which is faster.
+ */
 async function load(database, large, statements) {
   const client = new Client(database);
   await client.connect();
@@ -148,7 +151,7 @@ async function load(database, large, statements) {
 /**
  * Keeps the server from sealing (signing) the new events while the benchmark measures. It sets the
  * time of the last round again and again, so that the server believes that another process has just
- * begun one. It ends when the database stops.
+ * begun one. The updates stop when the database stops.
  */
 async function holdSealer(database) {
   const client = new Client(database);
@@ -164,7 +167,10 @@ async function holdSealer(database) {
   client.on('error', () => clearInterval(timer));
 }
 
-/** Makes the partitions of the last months, if the audit log has partitions. */
+/**
+ * Makes the partitions of this month and of the three months before, if the audit log has
+ * partitions.
+ */
 async function makeMonths(client) {
   const { rows } = await client.query(
     `SELECT EXISTS (SELECT FROM pg_proc WHERE proname = 'make_audit_month') AS has_months`,

@@ -34,7 +34,7 @@ const MODEL = 'YubiKey 5 FIPS Series';
 
 /**
  * The measured pages: a name, and a function that returns the path for the n-th request. The path
- * of a page about one member or one event names another one in each request.
+ * of a page about one member, or about one event, names another member or event in each request.
  */
 const PAGES = [
   ['overview', () => '/admin'],
@@ -224,8 +224,8 @@ export async function measurePage(server, token, [what, pathOf, most], painted) 
 }
 
 /**
- * Measures the first contentful paint of each page and the bytes that it loads, each in a new
- * browser profile. The result is empty without Chromium.
+ * Measures the first contentful paint and the loaded bytes of each page, each in a new browser
+ * profile. Returns an empty map if Chromium is not installed.
  */
 async function paintsOf(baseUrl, token, pages) {
   const found = new Map();
@@ -320,7 +320,7 @@ function quiet() {
   return new Promise((go) => setTimeout(go, 500));
 }
 
-/** Returns the date of a day some days ago, in UTC. */
+/** Returns the UTC date of the day that is a number of days ago, as `YYYY-MM-DD`. */
 function day(ago) {
   return new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
 }

@@ -18,8 +18,8 @@ export function ratioOf(pairs) {
   const logs = pairs.map(([before, after]) => Math.log(after / before));
   const mean = meanOf(logs);
   const variance = logs.reduce((sum, log) => sum + (log - mean) ** 2, 0) / (logs.length - 1);
-  // For more pairs than the table has, its last quantile is used. It is a little too wide, so that
-  // the interval is rather too long than too short.
+  // For more pairs than the table has, its last quantile is used. It is a little too large, so that
+  // the interval is a little too wide.
   const t = T[Math.min(logs.length - 1, T.length) - 1];
   const half = t * Math.sqrt(variance / logs.length);
   return { ratio: Math.exp(mean), low: Math.exp(mean - half), high: Math.exp(mean + half) };

@@ -8,8 +8,8 @@ const ADDRESS = '10.100.100.100';
 
 /**
  * A client with one keep-alive connection that repeats a request, each time from another client IP
- * address. The bytes are made once and answers are not parsed, so that the client needs little CPU
- * time of the machine on which the server runs.
+ * address. The bytes are made once and answers are not parsed. So the client takes little CPU time
+ * from the server, which runs on the same machine.
  */
 export class RawClient {
   static #addresses = 0;

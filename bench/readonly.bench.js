@@ -60,7 +60,8 @@ export async function run(seconds = String(READ_ONLY_SECONDS)) {
       'ALTER SYSTEM SET default_transaction_read_only = on',
       'SELECT pg_reload_conf()',
     );
-    // PostgreSQL's processes read the changed setting one after another, so this waits for the last
+    // PostgreSQL's processes read the changed setting one after another, so this waits until the
+    // last process has read it.
     await delay(1_000);
     let timesReady = 0;
     const settled = performance.now();

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Client } from 'pg';
 
-/** The numbers of users, groups and memberships. */
+/** The numbers of users, groups and memberships that the benchmark makes. */
 export const USERS = 100_000;
 export const GROUPS = 10_000;
 export const MEMBERSHIPS = 1_100_000;
@@ -24,8 +24,8 @@ const DOMAIN = 'scim.bench.example';
 const ENTERPRISE = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
 
 /**
- * These functions return the id of a user and the id of a group. The ids ascend with the time of
- * creation, as the ids that the server makes do.
+ * These functions return the id of a user and the id of a group. The ids ascend with the number, as
+ * the ids that the server makes ascend with time.
  */
 export const userId = (n) => `01900000-0000-7000-8000-${n.toString(16).padStart(12, '0')}`;
 export const groupId = (n) => `01900000-0000-7000-8001-${n.toString(16).padStart(12, '0')}`;
@@ -70,8 +70,8 @@ INSERT INTO users (id, org_id, email, name, scim_managed, user_name, external_id
   FROM generate_series(0, ${users - 1}) n`;
 
 /**
- * The statements that fill the tables, in the order of ids. Foreign keys are not checked, so that
- * filling is fast.
+ * The statements that fill the tables with rows in the order of their ids. Foreign keys are not
+ * checked, so that filling is fast.
  */
 const FILL = `
 SET session_replication_role = replica;${insertUsers(USERS)};
@@ -126,7 +126,7 @@ export class ScimData {
   }
 
   /**
-   * Makes an organization with all its users and groups.
+   * Makes an organization with 100,000 users and 10,000 groups.
    * @returns the SCIM token of its identity provider
    */
   async fill() {

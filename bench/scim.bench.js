@@ -34,7 +34,7 @@ const KRL_TIMES = 50;
 const ENTERPRISE = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
 
 const [LARGEST, TEN] = [0, 1].map(groupId);
-/** The number of users that no scenario deletes. They have smaller ids than the others. */
+/** The number of users that no scenario deletes. These users have the smallest ids. */
 const STAYING = USERS - LEAVERS;
 
 /**
@@ -95,8 +95,8 @@ const OURS = [
 ];
 
 /**
- * Hostile requests. Each must get a SCIM error or a harmless answer, and none may be slower than a
- * plain list.
+ * Hostile requests. Each must get a SCIM error or a harmless answer. None should be slower than a
+ * plain list, with which the table compares it.
  */
 const HOSTILE = [
   search('60 KB of nested parentheses', `${'('.repeat(30_000)}a${')'.repeat(30_000)}`),
@@ -217,8 +217,8 @@ async function compare(scenario, ours, rival) {
 }
 
 /**
- * Returns the number of requests for each second of CPU time of the server and of all PostgreSQL
- * processes together.
+ * Returns the number of requests for each second of CPU time. The CPU time is that of the server
+ * and all PostgreSQL processes together.
  */
 function rateOf({ latencies, server, postgres }) {
   return latencies.length / (server + postgres);
@@ -309,8 +309,8 @@ async function others(ours, data, baseUrl) {
 }
 
 /**
- * Adds and removes one member, alternately in the small and in the large group, because the speed
- * of the machine changes.
+ * Measures how long it takes to add and to remove one member. Alternates between the small group
+ * and the large one, because the speed of the machine changes.
  */
 async function oneMember({ pid }, client) {
   const groups = [TEN, LARGEST].map((id) => ({ id, cpu: [], add: [], remove: [] }));

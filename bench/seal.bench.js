@@ -17,8 +17,8 @@ import { startBenchServer } from './server.js';
 import { SSH_SCENARIOS } from './ssh.bench.js';
 
 /**
- * The largest accepted ratio of the CPU time for sealing an audit row to that of the request that
- * wrote it.
+ * The largest accepted CPU time for sealing an audit row, as a share of that of the request that
+ * wrote the row.
  */
 const MOST_SHARE = 0.05;
 
@@ -66,8 +66,8 @@ export async function run() {
 }
 
 /**
- * Seals everything. Returns the CPU microseconds for each row, in Node.js alone and together with
- * PostgreSQL.
+ * Seals all audit rows that are not sealed yet. Returns the CPU microseconds for each row, in
+ * Node.js alone and together with PostgreSQL.
  */
 async function sealAll(server) {
   const dataSource = await new DataSource({
@@ -82,8 +82,8 @@ async function sealAll(server) {
       const [{ n }] = await dataSource.query('SELECT sum(size)::int AS n FROM audit_trees');
       return n ?? 0;
     };
-    // Keeps the server from sealing at the same time: it begins a round only some time after the
-    // last one, and the time of the last one is set to now.
+    // Keeps the server from sealing at the same time. It begins a round only some time after the
+    // last round, whose time is set to now.
     await dataSource.query('UPDATE audit_seal SET round_at = clock_timestamp()');
     const first = await size();
     const before = { own: process.cpuUsage(), postgres: cpuSecondsOf(server.pid).postgres };

@@ -99,8 +99,8 @@ async function serve(config, rootPem, worker) {
 }
 
 /**
- * Enrolls a key for each person. Then sends the benchmark the URL of the server, the tokens of the
- * sessions, an SSH public key and the database.
+ * Enrolls a key for each person. Then sends the URL of the server, the tokens of the sessions, an
+ * SSH public key and the settings of the database to the benchmark.
  */
 async function tellReady({ baseUrl, key, database }) {
   const tokens = [];

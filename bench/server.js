@@ -20,8 +20,8 @@ export async function startBenchServer(folder, environment = {}, tree = THIS_TRE
   return {
     ...server,
     /**
-     * Returns the number of rows of a table with a condition, written as in SQL after the word
-     * FROM.
+     * Returns the number of rows that a query finds. The parameter is what follows the word FROM in
+     * SQL, such as a table with a condition.
      */
     async count(from) {
       child.send({ count: from });
@@ -47,7 +47,7 @@ export function startBareScimmy(users) {
   return startProcess('bare-scimmy-process.js', [String(users)], {});
 }
 
-/** Starts the server with one route and nothing around it (bench/bare-nest-process.js). */
+/** Starts Nest and Express with one route and nothing else (bench/bare-nest-process.js). */
 export function startBareNest() {
   return startProcess('bare-nest-process.js', [], {});
 }

@@ -42,18 +42,19 @@ const WARM_UP = 10;
 /** The number of people who are deleted to measure how soon the receivers get their notices. */
 const LEAVERS = 30;
 /**
- * The bounds. MOST_RATIO is the largest ratio of a time with a full queue to that with an empty
- * one. MOST_TOLD is the most milliseconds until a receiver gets its notice.
+ * The bounds. MOST_RATIO is the largest accepted time with a full queue, as a multiple of that with
+ * an empty queue. MOST_TOLD is the largest accepted number of milliseconds until a receiver gets
+ * its notice.
  */
 const MOST_RATIO = 1.2;
 const MOST_TOLD = 1000;
 
 /**
  * Measures back-channel logout and shared signals (security events that are sent to applications).
- * First, how soon 50 receivers of logout tokens get them after a SCIM DELETE, alone and while 5,000
- * clients that registered themselves never answer. Second, the CPU time of one notice and of one
- * event. Third, by how much 100,000 undelivered notices, or events, slow down the clean-up, the
- * queries of the queue and a SCIM DELETE. The exit status is 1 if a bound is missed.
+ * First it measures how soon 50 receivers get their logout tokens after a SCIM DELETE, alone and
+ * beside 5,000 clients that never answer. Second it measures the CPU time of one notice and of one
+ * event. Third it measures how much 100,000 undelivered notices, or events, slow down the clean-up,
+ * the queries of the queue and a SCIM DELETE. The exit status is 1 if a bound is missed.
  */
 export async function run() {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -83,7 +84,10 @@ export async function run() {
   if (misses.length > 0) process.exitCode = 1;
 }
 
-/** Starts one server for all receivers. It answers 200, but never answers at `/hang`. */
+/**
+ * Starts one server for all receivers. It records the time of each request and answers 200, but
+ * never answers at `/hang`.
+ */
 async function startReceivers() {
   const arrivals = [];
   let hanging = 0;
@@ -160,8 +164,8 @@ async function provision({ scim, database }, number) {
 }
 
 /**
- * Deletes people by SCIM, and measures how soon the applications to which each had signed in get
- * their notices, counted from the answer to the DELETE.
+ * Deletes people by SCIM. Measures the time from the answer to a DELETE until the applications to
+ * which the person had signed in get their notices.
  */
 async function measureTelling(ground, { arrivals }, what) {
   const ids = await provision(ground, LEAVERS);
@@ -260,7 +264,7 @@ async function addStreams({ database, origin }) {
 
 /**
  * Measures the CPU time of sending one row of a queue. The rows are inserted by SQL, so that the
- * work of making them is not measured.
+ * service does no work to make them.
  */
 async function measureCpu({ server, database }, { arrivals }, { what, queue }) {
   const number = 5000;
@@ -353,8 +357,8 @@ function actsOn(ground, manager, { due }) {
 }
 
 /**
- * Calls each function as often as its `times` says, and returns the median of its milliseconds, by
- * name.
+ * Calls each function as often as its `times` says, and returns the median time of each in
+ * milliseconds, by name.
  */
 async function turn(acts) {
   const medians = {};
@@ -397,7 +401,7 @@ async function fill(database, queue, isFull) {
   await queue.empty(database);
   if (isFull) await queue.fill(database);
   await database.query(`VACUUM ANALYZE ${queue.table}`);
-  // so that no measured function waits for the disk writes of the filling
+  // Otherwise a measured function could wait for the disk writes of the filling.
   await database.query('CHECKPOINT');
 }
 

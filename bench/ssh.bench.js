@@ -23,8 +23,8 @@ export const SSH_SCENARIOS = [1, 32].map((clients) => ({
 
 /**
  * Measures SSH certificates over HTTP, with 1 client and with 32. Each certificate has a durable
- * row of issuance and an audit row. It is compared with `ssh-keygen -s` with the same CA key, and
- * with the bare Ed25519 signature.
+ * row of issuance and an audit row. For comparison it measures `ssh-keygen -s` with the same CA
+ * key, and the bare Ed25519 signature.
  */
 export async function run() {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -106,8 +106,8 @@ export function clientsOf(server) {
 
 /**
  * Measures `ssh-keygen -s`, which starts a process for each certificate. It measures the elapsed
- * time, and the CPU time of as many processes that a shell starts, because a shell can print the
- * CPU time of its children (`times`).
+ * time. For the CPU time, a shell starts the same number of processes, because a shell can print
+ * the CPU time of its children (`times`).
  */
 async function sshKeygen(folder, caFile) {
   const key = join(folder, 'user');

@@ -11,8 +11,8 @@ const PEOPLE = 16;
 /**
  * Measures how many bytes a certificate, a token or a SCIM user adds to the write-ahead log (WAL),
  * and to tables with their indexes. It runs on Debian's PostgreSQL with its default settings. Each
- * measurement begins after a checkpoint, so that the WAL includes the whole pages that PostgreSQL
- * writes at the first change of a page after a checkpoint.
+ * measurement begins after a checkpoint of PostgreSQL. After a checkpoint, the first change of a
+ * page writes the whole page to the WAL, so that these pages are measured, too.
  */
 export async function run() {
   const rows = [];

@@ -1,8 +1,8 @@
 import { Client } from 'pg';
 
 /**
- * The numbers of sessions of the command `svc`, of their tokens, and of members who signed in
- * themselves with an e-mail address of a SCIM user.
+ * The numbers of sessions of the command `svc`, of their tokens, and of twins. A twin is a member
+ * who signed in with an e-mail address of a SCIM user.
  */
 const SESSIONS = 100_000;
 const TOKENS = 300_000;

@@ -23,13 +23,13 @@ const ISSUERS = 4;
 const READERS = 2;
 
 /**
- * The largest number of database connections of the server of 0.9.0, and of each server of this
- * version. All of them share the database that the server of 0.9.0 starts. It admits 10 connections
- * more than that server uses.
+ * The largest number of database connections: `earlier` for the server of 0.9.0, and `upgraded` for
+ * each server of this version. All servers share the database that the server of 0.9.0 starts. It
+ * admits 10 connections more than that server uses.
  */
 const CONNECTIONS = { earlier: '90', upgraded: '15' };
 
-/** The longest time without an issued certificate, in milliseconds. */
+/** The longest accepted time without an issued certificate, in milliseconds. */
 const LONGEST_PAUSE = 1_000;
 
 /** Milliseconds without an issued certificate after which the state of the database is printed. */
@@ -186,7 +186,7 @@ function readersAt({ baseUrl, tokens }, count) {
   );
 }
 
-/** Prints the activity of the database each time when no certificate was issued for a while. */
+/** Prints what the database does each time that no certificate was issued for more than 500 ms. */
 function watchPauses(load, data) {
   const state = { isStopped: false };
   const ended = (async () => {

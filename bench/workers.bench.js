@@ -5,24 +5,27 @@ import { measureTurn, percentile, table } from './measure.js';
 import { clientsOf } from './ssh.bench.js';
 
 const SECONDS = 15;
-/** The certificates that each process issues before the measurement, so that it is compiled. */
+/**
+ * The certificates that each process issues before the measurement, so that V8 has compiled the
+ * code.
+ */
 const WARM_UP = 2000;
 /** The number of enrolled people, each with a client. */
 const PEOPLE = 64;
 const WORKERS = 2;
 /**
- * The largest accepted ratio of the CPU time of a certificate with workers to that with one
+ * The largest accepted CPU time of a certificate with workers, as a multiple of that with one
  * process.
  */
 const MOST = 1.1;
 
 /**
  * Measures SSH certificates with one process and with two workers, on Debian's PostgreSQL. It
- * prints the CPU time of a certificate in the service and in PostgreSQL, the certificates a second,
- * and the share of the time in which each core was idle. Ends with status 1 if the ratio of the CPU
- * times is over its limit.
+ * prints the CPU time of a certificate in the service and in PostgreSQL. It also prints the
+ * certificates a second, and the idle share of each core. Ends with status 1 if the ratio of the
+ * CPU times is over its limit.
  *
- * @param rounds the number of times that each is started and measured
+ * @param rounds the number of times that each of the two is started and measured
  */
 export async function run(rounds = '2') {
   const turns = { 1: [], [WORKERS]: [] };
