@@ -11,7 +11,7 @@ const releaseKeys = readFileSync(new URL('release-keys', import.meta.url), 'utf8
 
 /**
  * Loads a module of Node when the file that imports it is first needed, and not at the start of the
- * command, so that a command loads only what it uses: `svc version` loads no module of the network.
+ * command. So a command loads only what it uses: `svc version` loads no module of the network.
  */
 const lazyBuiltins = {
   name: 'lazy-builtins',

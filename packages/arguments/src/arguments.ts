@@ -24,7 +24,7 @@ export interface ArgumentNames {
 export interface SortedArguments {
   /** The arguments that are not options, and everything after `--`. */
   readonly positionals: readonly string[];
-  /** Returns true if a flag was given. */
+  /** Returns true if a flag, such as `json` for `--json`, was given. */
   readonly has: (flag: string) => boolean;
   /** Returns the last value of an option; undefined if it was not given. */
   readonly value: (name: string) => string | undefined;
@@ -96,7 +96,7 @@ export function takeOptions(
     } else if (token.kind !== 'option-terminator' && index !== last) {
       rest.push({ text, isOption: token.kind === 'option' });
     }
-    last = index; // the letters of `-abc` are one argument
+    last = index; // the parser makes a token of each letter of `-abc`, which is one argument
   }
   return {
     rest,
@@ -124,7 +124,10 @@ function tokensOf(args: readonly string[], values: readonly string[]): readonly 
   return parseArgs({ args: [...args], options, strict: false, tokens: true }).tokens;
 }
 
-/** Returns the name of an option by its text: `--name`, or a single letter `-n`. */
+/**
+ * Returns the name of an option by its text: `--name`, or a single letter `-n`. Returns undefined
+ * for a letter that the program does not know.
+ */
 function nameOf(
   text: string,
   name: string | undefined,

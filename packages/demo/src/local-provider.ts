@@ -32,7 +32,7 @@ export async function chooseLocalProvider({
   };
 }
 
-/** Starts the identity provider, with the prepared people as buttons. */
+/** Starts the identity provider, whose sign-in page offers the prepared people as buttons. */
 export function startLocalProvider(provider: LocalProvider, redirectUri: string) {
   return startDemoIdentityProvider({ ...provider, redirectUri, people: READY_PEOPLE });
 }

@@ -12,7 +12,7 @@ export interface DemoSecrets {
 /** The slug of the demo's own identity provider. */
 export const LOCAL_PROVIDER = 'demo';
 
-/** Returns the data directory of the demo. */
+/** Returns the data directory of the demo: SVC_DATA_DIR, or else `./data-demo`. */
 export function dataDirOf(environment: Variables): string {
   return environment['SVC_DATA_DIR'] ?? './data-demo';
 }

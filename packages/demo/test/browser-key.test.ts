@@ -6,7 +6,7 @@ const ORIGIN = 'http://localhost:3000';
 const CHALLENGE = Buffer.alloc(32).toString('base64url');
 const REQUEST = { challenge: CHALLENGE, rpId: 'localhost', userVerification: 'required' } as const;
 
-/** Returns the options for the registration of a credential, for the user with a number. */
+/** Returns the options for the registration of a credential, for a user whose id is the number. */
 const creation = (user: number) => ({
   challenge: CHALLENGE,
   rp: { id: 'localhost' },

@@ -45,7 +45,7 @@ export function element(
   return new Markup(`<${name}${written.join('')}>${textOf(content)}</${name}>`);
 }
 
-/** Joins pieces of markup into one. */
+/** Joins pieces of markup into one. The separator is a text, and is escaped. */
 export function joined(pieces: readonly Markup[], separator = ''): Markup {
   return new Markup(pieces.map(({ text }) => text).join(escaped(separator)));
 }

@@ -19,8 +19,8 @@ const PUBLIC_LINE = /^(?:sk-)?(?:ssh|ecdsa)-/;
  * Parses the keys of a certificate authority; the first one signs. Private keys are in OpenSSH's
  * format or PKCS#8, public keys are lines of a `.pub` file or PEM. Empty lines and lines that begin
  * with `#` are ignored. A public key and its private key count as one key.
- * @throws SshFormatError that names the fault and the number of the key in the text, and never
- *   contains a part of the key
+ * @throws SshFormatError that names the fault, and the number of any key but the first. The error
+ *   never contains a part of the key
  */
 export function readAuthorityKeys(text: string): ConfiguredKey[] {
   const parts = (text.match(PARTS) ?? [])

@@ -1,8 +1,8 @@
 import { SshFormatError, SshReader, sshStrings } from './wire.js';
 
 /**
- * The fields of an OpenSSH certificate (OpenSSH PROTOCOL.certkeys). Parsing a certificate verifies
- * none of them.
+ * The fields of an OpenSSH certificate (OpenSSH PROTOCOL.certkeys). The parser does not verify the
+ * signature, so that the fields alone prove nothing.
  */
 export interface SshCertificate {
   /**
@@ -32,13 +32,13 @@ export interface SshCertificate {
   readonly extensions: readonly string[];
   /** The public key of the authority that signed the certificate, in the SSH wire encoding. */
   readonly authority: Buffer;
-  /** The bytes that the authority signed. */
+  /** The bytes that the authority signed: the whole certificate up to the signature. */
   readonly signed: Buffer;
   /** The signature in the SSH wire encoding: its type, and the bytes. */
   readonly signature: Buffer;
 }
 
-/** The number of fields of a public key, by the type of the key. */
+/** The number of fields that follow the type in a public key, by the type of the key. */
 const KEY_FIELDS: Readonly<Record<string, number>> = {
   'ssh-ed25519': 1,
   'ssh-rsa': 2,
@@ -104,7 +104,9 @@ export function isValidAt(
 }
 
 /**
- * Returns the type of the certified key, by the type at the beginning of the certificate's line.
+ * Returns the type of the certified key, such as `ssh-ed25519`, by the type at the beginning of the
+ * certificate's line.
+ * @throws SshFormatError for an unknown type
  */
 function keyTypeOfCertificate(type: string): string {
   const known = Object.keys(KEY_FIELDS).find(

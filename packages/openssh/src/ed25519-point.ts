@@ -6,8 +6,8 @@ const D = 3709570593466943934313808350875456518954211387984321901638878553308594
 const MOST_KNOWN = 1_000;
 
 /**
- * Points that were found valid, the oldest first. The check takes time, and people often get new
- * certificates for the same key.
+ * Points that were found valid, the oldest first. They are kept, because the check takes time, and
+ * people often get new certificates for the same key.
  */
 const known = new Set<string>();
 

@@ -23,8 +23,8 @@ export interface KeyRevocationList {
   readonly generatedAt: Date;
   readonly comment: string;
   /**
-   * Runs of serials that are revoked, no matter which key of the authority signed the certificate.
-   * The runs are in ascending order.
+   * Runs (serials without a gap) that are revoked, no matter which key of the authority signed the
+   * certificate. The runs are in ascending order.
    */
   readonly ranges: SerialRuns;
   /**
@@ -42,8 +42,8 @@ const RESERVED = sshString('');
 const CERTIFICATES = 0x01; // KRL_SECTION_CERTIFICATES
 
 /**
- * The number of each kind of section of serials in PROTOCOL.krl (KRL_SECTION_CERT_SERIAL_*), and
- * the function that writes the content of such a section.
+ * For each way to encode serials: the number of the section in PROTOCOL.krl
+ * (KRL_SECTION_CERT_SERIAL_*), and the function that writes its content.
  */
 const SERIALS: Record<
   SerialEncoding,

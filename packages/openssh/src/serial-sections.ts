@@ -88,9 +88,10 @@ export function joinRuns(one: SerialRuns, other: SerialRuns): SerialRuns {
 
 /**
  * Divides serials into sections so that the total size is the smallest possible. Scattered serials
- * become a list, many without a gap a range, and serials that are close to each other a bitmap. It
- * needs one pass over the runs. For each run and each of the three ways to encode it, it computes
- * the smallest size of all runs up to it. It records the choices that led to these sizes.
+ * become a list, many without a gap a range, and serials that are close to each other a bitmap. The
+ * function needs one pass over the runs. For each run, it computes the smallest size of all runs so
+ * far, once for each of the three ways to encode this run. It records the choices that led to these
+ * sizes.
  */
 export function chooseSections({ low, high }: SerialRuns): SerialSection[] {
   const chosen = new Uint8Array(low.length); // the index of the cheapest encoding for each run

@@ -2,10 +2,10 @@ import { keyTypeOf } from './private-key.js';
 import type { SshKeyType, SshPublicKey } from './public-key.js';
 import { SshReader, sshMpint, sshString, sshStrings, uint32, uint64 } from './wire.js';
 
-/** The fields of a user certificate. */
+/** The fields of a user certificate to sign. */
 export interface UserCertificate {
   readonly subject: SshPublicKey;
-  /** 32 random bytes. They make the signed bytes unpredictable for the client. */
+  /** 32 random bytes. Because of them, the client cannot predict the bytes that are signed. */
   readonly nonce: Buffer;
   readonly serial: bigint;
   readonly keyId: string;

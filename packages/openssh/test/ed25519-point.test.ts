@@ -19,7 +19,7 @@ describe('an Ed25519 public key (RFC 8032 §5.1.3)', () => {
     const faults = () => keys.map((key) => ed25519PointFault(key));
     expect(faults()).toEqual(faults());
     expect(faults()).toEqual([undefined, expect.any(String), expect.any(String)]);
-    // Bytes that differ in one bit are another key.
+    // With the other sign of x, the bytes are another valid key.
     known[31] = (known[31] ?? 0) ^ 0x80;
     expect(ed25519PointFault(known)).toBeUndefined();
   });
@@ -39,8 +39,8 @@ describe('an Ed25519 public key (RFC 8032 §5.1.3)', () => {
   });
 
   it.each([
-    'edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f', // p, which is 0
-    'eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff', // p + 1, which is 1
+    'edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f', // y = p, so 0 again
+    'eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff', // y = p + 1, so 1 again
     'ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f',
   ])('refuses %s, a second spelling of a smaller number', (point) => {
     expect(fault(point)).toContain('canonical');

@@ -270,7 +270,7 @@ function* serialsOf({ type, content }: Section): Generator<number> {
   }
 }
 
-/** Returns the same numbers from 0 to 1 in each run (mulberry32). */
+/** Returns a function that gives the same numbers from 0 to 1 in each run (mulberry32). */
 function randomNumbers(seed: number): () => number {
   let state = seed;
   return () => {

@@ -117,7 +117,10 @@ function armor(file: Buffer): string {
   return `-----BEGIN OPENSSH PRIVATE KEY-----\n${file.toString('base64')}\n-----END OPENSSH PRIVATE KEY-----\n`;
 }
 
-/** Returns the file with one occurrence of a name replaced by another of the same length. */
+/**
+ * Returns the private key file with one occurrence of a name replaced by another of the same
+ * length.
+ */
 function patched(from: string, to: string, which: 'first' | 'last' = 'first'): string {
   const file = unarmored();
   file.write(to, which === 'first' ? file.indexOf(from) : file.lastIndexOf(from));

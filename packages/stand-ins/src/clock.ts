@@ -26,14 +26,14 @@ export const systemClock = {
     delay(milliseconds, undefined, options),
 };
 
-/** The random generator of the system. */
+/** Random bytes of the operating system, which are strong enough for secrets. */
 export const systemRandom = {
   bytes: (length: number): Buffer => randomBytes(length),
   /** Returns random bytes as a text in base64url; `length` counts the bytes. */
   token: (length = 32): string => randomBytes(length).toString('base64url'),
 };
 
-/** Returns a random UUID. */
+/** Returns a random UUID (RFC 9562, version 4). */
 export function newUuid(): string {
   return randomUUID();
 }

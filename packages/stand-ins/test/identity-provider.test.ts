@@ -37,7 +37,7 @@ async function authorize(changes: Readonly<Record<string, string>>): Promise<URL
   return new URL(response.headers.get('location') ?? '', provider.issuer);
 }
 
-/** Redeems a code. */
+/** Redeems a code at the token endpoint, with the code verifier of PKCE. */
 function redeem(code: string, verifier: string): Promise<Response> {
   const basic = Buffer.from(`${CLIENT.clientId}:${encodeURIComponent(CLIENT.clientSecret)}`);
   return fetch(endpoints['token_endpoint'] ?? '', {

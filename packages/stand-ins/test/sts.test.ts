@@ -15,7 +15,7 @@ let publisher: Server;
 let sts: RunningSts;
 const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
 
-/** Signs a token of the issuer. */
+/** Signs a token of the issuer for the stand-in. `expires` is in seconds since 1970. */
 function tokenOf(subject: string, expires = NOW + 60): Promise<string> {
   return new SignJWT({ sub: subject, aud: AUDIENCE, iss: issuer, iat: NOW, exp: expires })
     .setProtectedHeader({ alg: 'RS256', kid: 'one' })

@@ -146,7 +146,10 @@ function helpOf(entry: CommandEntry, command: Command, terminal: Terminal, word 
   return 0;
 }
 
-/** Prints a failure and returns its exit status. */
+/**
+ * Prints a failure on standard error, and with `--json` also as a document on standard output.
+ * Returns its exit status.
+ */
 function report(error: unknown, terminal: Terminal): number {
   const { message, whatToDo, status } = failureOf(error);
   try {
@@ -154,7 +157,7 @@ function report(error: unknown, terminal: Terminal): number {
     if (terminal.isJson) terminal.result(document, []);
   } catch (problem) {
     if (!(problem instanceof OutputFailure)) throw problem;
-    // Standard error still gets the lines.
+    // Standard output cannot be written, but standard error still gets the lines.
   }
   terminal.warn(`svc: ${message}`);
   if (whatToDo !== '') terminal.warn(`     ${whatToDo.replaceAll('\n', `\n${' '.repeat(12)}`)}`);

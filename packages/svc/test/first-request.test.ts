@@ -8,7 +8,10 @@ const group = (name: string, logins: number, ...hosts: string[]): ListedHosts =>
   logins: Array.from({ length: logins }, (_, n) => `u${n}`),
 });
 
-/** Asks for the host of groups at a server that refuses some hosts. Records what was asked. */
+/**
+ * Calls {@link hostOfFirstRequest} with a server that refuses the given hosts. Returns the host or
+ * the error, and the hosts about which the server was asked.
+ */
 async function hostFor(
   groups: readonly ListedHosts[],
   refusals: Readonly<Record<string, string>>,

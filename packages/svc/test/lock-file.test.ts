@@ -21,14 +21,16 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** Writes the lock of another process, which it renewed last before some milliseconds. */
+/** Writes the lock of another process, whose last renewal was `age` milliseconds ago. */
 function hold(owner: string, age = 0): void {
   writeFileSync(lock, owner);
   const at = (Date.now() - age) / 1000;
   utimesSync(lock, at, at);
 }
 
-/** Asks for the lock, and returns what became of that after some milliseconds. */
+/**
+ * Asks for the lock, and returns the state after some milliseconds: `owns`, `waits` or the error.
+ */
 async function askFor(milliseconds: number): Promise<unknown> {
   const state: { end: unknown } = { end: 'waits' };
   void withLockFile(lock, () => Promise.resolve('owns')).then(

@@ -20,7 +20,7 @@ const CODES = [
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
   'HPE_INVALID_CONSTANT',
 ];
-/** Matches words that only a programmer reads. */
+/** Matches words that only a programmer reads, such as ENOENT. */
 const CODE = /\b(?:E[A-Z]{3,}|[A-Z]+_[A-Z_]+)\b/;
 
 describe('the sentences for errors of the system', () => {

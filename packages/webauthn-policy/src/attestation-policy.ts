@@ -26,7 +26,7 @@ export interface AttestationStatement {
   readonly x5c: readonly Uint8Array[];
 }
 
-/** The new credential about which an attestation statement speaks. */
+/** The new credential that an attestation statement attests. */
 export interface AttestedCredential {
   readonly authenticatorData: Uint8Array;
   readonly clientDataHash: Uint8Array;

@@ -35,9 +35,9 @@ export function readCanonicalCbor(bytes: Buffer): unknown[] {
 const EIGHT_BYTES = 2n ** 32n;
 
 /**
- * Returns true if no integer in a parsed value was encoded in 8 bytes without a need for them.
- * cbor-x reads such an integer as a `bigint` and writes 8 bytes again. So a map could have the keys
- * `1` and `1n`, which other parsers take for the same key.
+ * Returns true if no integer in a parsed value was encoded in 8 bytes without a need for them. The
+ * library cbor-x reads such an integer as a `bigint` and writes 8 bytes again. So a map could have
+ * the keys `1` and `1n`, which other parsers take for the same key.
  */
 function hasShortIntegers(value: unknown): boolean {
   if (typeof value === 'bigint') return value >= EIGHT_BYTES || value < -EIGHT_BYTES;

@@ -9,14 +9,14 @@ import {
 } from './certificate.js';
 
 /**
- * The beginning of the names of those authorities of the vendor that attest FIDO keys. The vendor's
- * common root also signs authorities for PIV, OpenPGP and others, which attest no FIDO key.
+ * The beginning of the names of the vendor's authorities that attest FIDO keys. The vendor's common
+ * root also signs authorities for PIV, OpenPGP and others, which attest no FIDO key.
  */
 const FIDO_CA_PREFIX = 'Yubico FIDO Attestation ';
 
 /**
- * The largest number of certificates in a chain. It is far more than any vendor needs, and limits
- * the signatures that one request makes the service verify.
+ * The largest number of certificates in a chain. The limit is far above what any vendor needs. It
+ * bounds how many signatures the service verifies for one request.
  */
 const LONGEST_CHAIN = 5;
 
@@ -85,8 +85,8 @@ export function completeChain(
 }
 
 /**
- * Returns true if no intermediate certificate is missing after a certificate. Then a trusted root
- * has the name of its issuer, or the certificate names itself as its issuer.
+ * Returns true if no intermediate certificate is needed after a certificate: its issuer has the
+ * name of a trusted root, or is the certificate itself.
  */
 function isLast({ x509 }: ParsedCertificate, anchors: readonly TrustAnchor[]): boolean {
   return (
@@ -97,7 +97,8 @@ function isLast({ x509 }: ParsedCertificate, anchors: readonly TrustAnchor[]): b
 
 /**
  * Finds the intermediate certificate that issued a certificate. If several have the name of the
- * issuer, the one whose key made the signature is returned.
+ * issuer, the one whose key made the signature is returned, or else the first one.
+ * @throws Refusal if no certificate has the name
  */
 function findIntermediate(
   { x509 }: ParsedCertificate,
@@ -120,8 +121,8 @@ const LONGEST_NAME = 120;
 
 /**
  * Matches the characters of a name that an error leaves out: control and format characters, single
- * halves of surrogate pairs, and separators of lines. They are invisible, or change the direction
- * of the text around them.
+ * halves of surrogate pairs, and separators of lines. Such characters are invisible, or change the
+ * direction of the text around them.
  */
 const NOT_SHOWN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
@@ -189,8 +190,9 @@ function checkIssuer(
 }
 
 /**
- * Finds the trusted root that issued the last certificate of a chain. If several have the name of
- * the issuer, the one whose key made the signature is returned.
+ * Finds the trusted root that issued the last certificate of a chain: it has the name of the
+ * issuer, and its key made the signature.
+ * @throws Refusal if there is no such root
  */
 function findAnchor(
   chain: readonly ParsedCertificate[],

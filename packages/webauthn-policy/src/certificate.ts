@@ -36,7 +36,7 @@ const KEY_CERT_SIGN = 0x04;
 /** A parsed certificate: the X.509 object of Node.js, and the fields that Node.js does not show. */
 export interface ParsedCertificate {
   readonly x509: X509Certificate;
-  /** The X.509 version: 3 for X.509 v3. */
+  /** The X.509 version: 1, 2 or 3. */
   readonly version: number;
   /**
    * The extensions by their object identifiers; none occurs twice. `value` is the content of the

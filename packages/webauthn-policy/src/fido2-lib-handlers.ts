@@ -54,8 +54,8 @@ function readStatement(
 }
 
 /**
- * Applies the policy of this package to a statement. It then lists the verified members, because
- * the library `fido2-lib` refuses a registration with a member that is not listed.
+ * Applies the policy of this package to a statement. The function then lists the verified members,
+ * because the library `fido2-lib` refuses a registration with a member that is not listed.
  */
 async function validateStatement(
   format: AttestationFormat,

@@ -53,8 +53,8 @@ export interface RegistrationRequest {
     readonly attestationObject: ArrayBuffer;
   };
   /**
-   * The trusted roots. The caller of `fido2-lib` adds them to the request, which the library passes
-   * to the functions of a format, so that no global variable is needed.
+   * The trusted roots. The caller of `fido2-lib` adds them to the request, because the library
+   * passes the request to the functions of a format. So no global variable is needed.
    */
   readonly trust: AttestationTrust;
   /**

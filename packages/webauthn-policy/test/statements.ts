@@ -9,7 +9,9 @@ import {
   type TrustAnchor,
 } from '@svc/webauthn-policy';
 
-/** The time for which the tests decide. Certificates are valid from a day before it. */
+/**
+ * The time at which the tests verify certificates. The certificates are valid from a day before it.
+ */
 export const NOW = new Date('2026-01-15T12:00:00Z');
 
 /** The model that the attestation certificates name, as bytes and as a UUID. */
@@ -32,7 +34,7 @@ export function leafOf(issuer = ROOT, overrides: Partial<CertificateRequest> = {
   return issueAttestationLeaf(AAGUID, NOW, issuer, overrides);
 }
 
-/** Issues an authority below another. */
+/** Issues the certificate of an authority below another authority. */
 export function authorityOf(
   commonName: string,
   issuer = ROOT,

@@ -21,8 +21,8 @@ const MOST_BROWSERS = 100;
 const LOGOUT_PATH = '/backchannel-logout';
 
 /**
- * The largest size of a request body. A logout token, the only body that the application reads, is
- * smaller.
+ * The largest length of a request body, in characters. The only body that the application reads is
+ * a logout token, which is shorter.
  */
 const MOST_BYTES = 16_384;
 
@@ -157,8 +157,9 @@ export class DemoApplication {
   }
 
   /**
-   * Ends the sessions that a logout token names (OpenID Connect Back-Channel Logout §2.7). It
-   * answers 200 even if no such session exists, because an earlier token may have ended it.
+   * Ends the sessions that a logout token names (OpenID Connect Back-Channel Logout §2.7). The
+   * application answers 200 even if no such session exists, because an earlier token may have ended
+   * it.
    */
   async #endSessions(
     request: IncomingMessage,

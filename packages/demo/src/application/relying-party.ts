@@ -43,8 +43,8 @@ const ADDRESS = '192.0.2.11';
  */
 export class RelyingParty {
   /**
-   * The ids (`jti`) of received logout tokens, so that none is accepted twice, each with the time
-   * at which the token expires, in seconds since 1970.
+   * The ids (`jti`) of the logout tokens that were received, so that no token is accepted twice.
+   * The value is the time at which the token expires, in seconds since 1970.
    */
   readonly #seen = new Map<string, number>();
 

@@ -5,8 +5,8 @@ import type { ScenarioContext, StepResult } from './step.js';
 const AWS_CREDENTIAL = z.object({ id_token: z.string(), expires_in: z.number() });
 const AUDIENCE = z.object({ aud: z.string() });
 /**
- * The ARN of a role of AWS with a path (`demo/`). AWS leaves the path out of the ARN of a session
- * of the role, and the demo shows that the service works with such a role.
+ * The ARN of a role of AWS with a path (`demo/`). AWS leaves the path out when it writes the ARN of
+ * a session. The demo shows that the service works with such a role.
  */
 const ROLE = 'arn:aws:iam::123456789012:role/demo/engineer';
 const DURATION = 900;

@@ -27,7 +27,7 @@ export async function enrollKey<Schema extends z.ZodType>(
 
 /**
  * Logs in with the key. If the client already has a session of the same user, no new session
- * begins: only the time of the last touch of the key in the session is renewed.
+ * begins. Only the time of the last touch in that session is renewed.
  */
 export async function logInWithKey(client: HttpClient, key: PluggedInKey): Promise<void> {
   const { state, publicKey } = await client.postFor('/login/webauthn/start', {}, REQUEST);

@@ -11,8 +11,8 @@ const CERTIFICATE = z.object({ serial: z.string(), principals: z.array(z.string(
 const STATUS = z.object({ user: z.object({ email: z.string() }), expires_at: z.string() });
 
 /**
- * Logs the `svc` command in with a device code, approves the code with a touch of the key, and gets
- * an SSH certificate by the command.
+ * Logs the `svc` command in with a device code, which a touch of the key approves. Then gets an SSH
+ * certificate by the command.
  */
 export async function approveCommandLine(context: ScenarioContext): Promise<StepResult> {
   const { client, email, command } = context;
@@ -43,7 +43,7 @@ export async function approveCommandLine(context: ScenarioContext): Promise<Step
   }
 }
 
-/** Approves a device code with a touch of the key. */
+/** Approves a device code with a touch of the key, as the page `/device` does. Returns the code. */
 async function approve({ client, key }: ScenarioContext, userCode: string): Promise<string> {
   await logInWithKey(client, key);
   const answer = await client.post('/device/approve', { user_code: userCode });

@@ -2,7 +2,7 @@ import { parseSetCookie, stringifyCookie } from 'cookie';
 import { z } from 'zod';
 import { systemClock } from '@svc/stand-ins/clock';
 
-/** A response after all redirects, with its body and its URL. */
+/** A response with its body, and the URL of the last request if there were redirects. */
 export interface HttpResponse {
   readonly url: URL;
   readonly status: number;
@@ -45,7 +45,7 @@ export class HttpClient {
     private readonly address?: string,
   ) {}
 
-  /** Requests a path of the service and follows its redirects. */
+  /** Requests a path of the service and follows its redirects. @throws Error after 15 redirects */
   async get(path: string): Promise<HttpResponse> {
     let url = new URL(path, this.baseUrl);
     for (let hops = 0; hops < MOST_REDIRECTS; hops += 1) {
@@ -60,6 +60,7 @@ export class HttpClient {
   /**
    * Follows redirects until one leads to a URL that begins with the target. Returns that URL
    * without requesting it, or the first response that is no redirect.
+   * @throws Error after 15 redirects
    */
   async getUntil(path: string, target: string): Promise<URL | HttpResponse> {
     let url = new URL(path, this.baseUrl);

@@ -32,7 +32,9 @@ export async function signInUpstream(context: ScenarioContext): Promise<StepResu
   };
 }
 
-/** Enrolls the software key with its attestation. */
+/**
+ * Enrolls the software key with its attestation. The line of the step names the model of the key.
+ */
 export async function enrollSoftwareKey({ client, key }: ScenarioContext): Promise<StepResult> {
   const response = z.object({ key: KEY });
   const enrolled = await enrollKey(client, { key, name: KEY_NAME, response });
@@ -42,7 +44,10 @@ export async function enrollSoftwareKey({ client, key }: ScenarioContext): Promi
   };
 }
 
-/** Logs out, and logs in again with the key only. */
+/**
+ * Logs out, and logs in again with the key only.
+ * @throws Error if the logout did not end the session
+ */
 export async function logInAgain({ client, key }: ScenarioContext): Promise<StepResult> {
   const loggedOut = await client.post('/logout');
   if (loggedOut.status !== 303) throw unexpected(loggedOut);

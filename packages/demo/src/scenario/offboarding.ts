@@ -165,7 +165,11 @@ async function measureDeletion(client: HttpClient, colleague: Colleague) {
   return { answered, session_refused, certificate_revoked, application_ended, refused_by_sshd };
 }
 
-/** Waits until the application has ended its own session, and returns the time in milliseconds. */
+/**
+ * Waits until the application has ended its own session, and returns that time in milliseconds
+ * since 1970.
+ * @throws Error if the session has not ended after ten seconds
+ */
 async function endAtApplication(client: HttpClient, { url }: DemoApplication): Promise<number> {
   const until = systemClock.monotonic() + TELLING.longest;
   while (systemClock.monotonic() < until) {

@@ -1,15 +1,15 @@
 import { systemClock } from '@svc/stand-ins/clock';
 import type { ScenarioContext, Step } from './step.js';
 
-/** The outcome of one step. */
+/** The outcome of one step, with the milliseconds that it took: its result, or its error. */
 export type StepOutcome = { readonly name: string; readonly ms: number } & (
   | { readonly ok: true; readonly line: string; readonly result: object }
   | { readonly ok: false; readonly error: string }
 );
 
 /**
- * Runs the steps in order. Each step needs the results of earlier ones, so that after a failure no
- * further step runs.
+ * Runs the steps in order. Each step needs the results of earlier steps. So after a failure no
+ * further step runs, and each of them gets the outcome that it was not tried.
  *
  * @param onOutcome receives the outcome of every step when it ends
  */

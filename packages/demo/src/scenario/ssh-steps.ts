@@ -32,7 +32,7 @@ export function newPublicKeyLine(email: string): string {
   return publicKeyLine(publicKeyBlob(generateKeyPairSync('ed25519').privateKey), email);
 }
 
-/** Gets an SSH certificate for a new key. */
+/** Gets an SSH certificate for a new key, and stores it in the context for later steps. */
 export async function getSshCertificate(context: ScenarioContext): Promise<StepResult> {
   const line = newPublicKeyLine(context.email);
   const body = { public_key: line };
@@ -45,8 +45,8 @@ export async function getSshCertificate(context: ScenarioContext): Promise<StepR
 }
 
 /**
- * Checks the certificate of the previous step: the published key of the authority must have signed
- * it, it must be for the user alone, and it must not outlast the session.
+ * Checks that the published key of the authority signed the certificate of the previous step. The
+ * certificate must be for the user alone, and end no later than the session.
  */
 export async function checkSshCertificate(context: ScenarioContext): Promise<StepResult> {
   const { client, email, ssh } = context;

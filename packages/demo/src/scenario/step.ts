@@ -7,8 +7,8 @@ import type { LocalSshd } from './ssh/local-sshd.js';
 export interface ScenarioContext {
   readonly client: HttpClient;
   /**
-   * The e-mail address of the user. Each run has a new one with a new domain, because the first
-   * user of an organization becomes its admin.
+   * The e-mail address of the user. Each run uses a new domain, so that the user is the first in an
+   * organization and becomes its admin.
    */
   readonly email: string;
   /** The software key of the user. */

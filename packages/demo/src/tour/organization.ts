@@ -72,7 +72,7 @@ export interface TourEvent {
 
 /**
  * The client IP addresses of the demo's own requests. They differ from the IP address of the
- * visitor, so that the demo's requests and the visitor's have separate rate limits.
+ * visitor, so that the rate limits count the two separately.
  */
 const ADDRESSES = { admin: '192.0.2.20', scim: '192.0.2.21' };
 const FIRST_ADDRESS = 30;
@@ -93,8 +93,8 @@ export class TourOrganization {
   }
 
   /**
-   * Makes the parts of the organization that are missing: the organization itself, by the first
-   * login of its admin; a SCIM token; the other people; and the keys.
+   * Makes the parts of the organization that are missing: the organization itself, the SCIM token,
+   * the people and their keys. The first login of the admin makes the organization.
    */
   async prepare(): Promise<void> {
     await this.#logIn(this.#admin, READY.admin);
@@ -138,7 +138,10 @@ export class TourOrganization {
     return client;
   }
 
-  /** Returns the newest events of the audit log. */
+  /**
+   * Returns the newest events of the audit log, at most `limit`. Logs the admin in again if
+   * necessary.
+   */
   async newestEvents(limit: number): Promise<TourEvent[]> {
     const path = `/api/v1/org/audit-events?limit=${limit}`;
     const response = await this.#admin.get(path);

@@ -35,7 +35,7 @@ export interface ReadyTour {
   readonly organization: TourOrganization;
 }
 
-/** The state that the page shows on which a person leaves the company. */
+/** The data of the page on which a person leaves the company. */
 export interface LiveReport {
   readonly workday: WorkdayReport;
   readonly events: readonly TourEvent[];
@@ -49,8 +49,8 @@ const OTHER_PROVIDER =
   'The tour needs the identity provider of the demo, and SVC_IDPS names others. Start the demo without SVC_IDPS.';
 
 /**
- * The tour of the demo. It prepares people, starts an application and sshd, and stops these two
- * with the demo.
+ * The tour of the demo. It prepares people, and starts an application and sshd, which stop with the
+ * demo.
  */
 export class Tour {
   #ready: ReadyTour | undefined;

@@ -28,8 +28,8 @@ export interface VisitorCommands {
 }
 
 /**
- * Writes the files for the visitor's commands into a folder of the demo: the `svc` command with a
- * configuration of its own, and a configuration of `ssh`. Nothing changes in the visitor's home
+ * Writes the files for the visitor's commands into a folder of the demo. They are the `svc` command
+ * with its own configuration, and files for `ssh` and `curl`. Nothing changes in the visitor's home
  * folder.
  */
 export async function writeVisitorFiles(

@@ -8,10 +8,10 @@ import type { TourSshd } from './tour-sshd.js';
 
 /** The kinds of access of the leaving person that the tour shows side by side. */
 export const ACCESS_KINDS = ['session', 'certificate', 'application'] as const;
-/** One of {@link ACCESS_KINDS}. */
+/** A kind of access that the tour checks: one of {@link ACCESS_KINDS}. */
 export type AccessKind = (typeof ACCESS_KINDS)[number];
 
-/** The state of one kind of access of the leaving person. */
+/** The state of one kind of access that the leaving person has or had. */
 export interface AccessReport {
   readonly isOpen: boolean;
   /**
@@ -19,7 +19,7 @@ export interface AccessReport {
    * application had ended its own session; null before that.
    */
   readonly endedAfter: number | null;
-  /** The state in words. */
+  /** The state in words, such as `Works` or `Refused after 0.2 s`. */
   readonly text: string;
 }
 
@@ -53,8 +53,8 @@ const APPLICATION_STATE = z.object({ state: z.string(), ended_at: z.number().nul
 
 const KEY_PAIR = 'leaver';
 /**
- * The milliseconds for which the result of a check of all access is reused, so that many open pages
- * cause no more checks than one page.
+ * The milliseconds for which the result of a check is reused. So many open pages cause no more
+ * checks than one page.
  */
 const FRESH = 1500;
 /**
@@ -187,7 +187,8 @@ export class Workday {
   }
 
   /**
-   * Returns the time, in milliseconds since 1970, at which an access ended; undefined if it works.
+   * Returns the time at which an access ended, in milliseconds since 1970; undefined if it works.
+   * It is the time of this check, unless the application states when its session ended.
    */
   async #endOf(day: Day, kind: AccessKind): Promise<number | undefined> {
     if (kind === 'application') {

@@ -23,7 +23,7 @@ import {
 import { checkLength } from '../schema/stored-user.js';
 import { refusedPart } from '../schema/written-user.js';
 
-/** Makes the error for a required attribute without a value. */
+/** Makes the error `invalidSyntax` for a required attribute without a value. */
 export function missing(name: string): ScimError {
   return new ScimError('invalidSyntax', `${name} is required.`);
 }
@@ -54,7 +54,7 @@ export interface BodyReading {
  * Finds the attributes that a body sets, by path. Keys may be nested, dotted, or prefixed with a
  * URN. The value `null` sets nothing. An attribute that the body has twice is refused and not set.
  * Unknown attributes are ignored, but refused if they have characters that cannot be stored. The
- * same is true of bare names of an extension that do not count ({@link ignoredBareNames}).
+ * same is true of some names of extension attributes without their URN ({@link ignoredBareNames}).
  * @throws ScimError `invalidSyntax` for a body that is no object, and for a new resource with
  *   characters that cannot be stored
  */
@@ -88,7 +88,8 @@ export function givenIn(body: unknown, reading: BodyReading): Map<string, Given>
 
 /**
  * Returns true for an unclear reference to the critical attribute (`active` or `members`), and for
- * a name that may mean it. The part is then refused, because it may be meant to end access.
+ * a name that may mean it. The function then refuses the part, because it may be meant to end
+ * access.
  */
 function isUnclear(
   key: string,
@@ -172,8 +173,8 @@ function put(draft: Draft, target: AttributeReference, raw: unknown): void {
 }
 
 /**
- * Adds a part of a complex value to its other parts, because a body may have both `name` and
- * `name.givenName`.
+ * Adds parts of a complex value to the parts that the draft has already, because a body may have
+ * both `name` and `name.givenName`.
  */
 function merge(draft: Draft, path: string, value: AttributeValue): void {
   const before = complexIn(draft, path);

@@ -16,8 +16,8 @@ const MAX_ID = 512;
 /**
  * Reads the ids in a list of group members, without duplicates: the `value` of each object, or the
  * string itself. Whether the ids exist is not checked here.
- * @throws ScimError `invalidValue` for a member without an id, or for a group. No member is
- *   skipped, because a skipped member would lose or keep access without notice.
+ * @throws ScimError `invalidValue` for a member that has no id or is a group. No member is skipped,
+ *   because a skipped member would lose or keep access without notice.
  */
 export function memberIds(raw: unknown): string[] {
   const members = elementsOf(raw).map((each) => {
@@ -31,7 +31,7 @@ export function memberIds(raw: unknown): string[] {
   return idsOf(members);
 }
 
-/** The ids in a list of members to remove, and the fault of the first one that has none. */
+/** The ids in a list of members to remove, and the fault of the first member that has no id. */
 export interface RemovedIds {
   readonly ids: readonly string[];
   readonly fault: ScimError | undefined;
@@ -39,8 +39,8 @@ export interface RemovedIds {
 
 /**
  * Reads the ids in a list of group members to remove, without duplicates. Groups in the list are
- * left out, because no group is a member, and the others must lose their membership all the same.
- * So must they beside a member that cannot be read.
+ * left out, because no group is a member. A member that cannot be read is reported as `fault`. In
+ * both cases, the other users in the list must still lose their membership.
  */
 export function removedIds(raw: unknown): RemovedIds {
   const read = elementsOf(raw).map(namedMember);
@@ -48,7 +48,7 @@ export function removedIds(raw: unknown): RemovedIds {
   return { ids: idsOf(members.filter(({ isGroup }) => !isGroup)), fault: read.find(isFault)?.() };
 }
 
-/** An element of a list of members: an id, and whether the client calls it that of a group. */
+/** An element of a list of members: an id, and whether the client says that a group has the id. */
 interface NamedMember {
   readonly id: string;
   readonly isGroup: boolean;

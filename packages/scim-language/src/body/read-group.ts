@@ -38,7 +38,7 @@ export interface ReplacedGroup {
   readonly displayName: string | undefined;
   readonly externalId: string | undefined;
   readonly members: readonly string[];
-  /** The parts of the PUT that were not applied. This happens only if the PUT ends memberships. */
+  /** The parts of the PUT that were not applied; empty unless the PUT ends memberships. */
   readonly leftOut: readonly RefusedPart[];
 }
 
@@ -46,8 +46,8 @@ export interface ReplacedGroup {
  * Parses the body of a PUT of a group. A PUT without members ends all memberships. If other parts
  * of such a PUT cannot be applied, they are left out, and the PUT is not refused.
  *
- * @param taken the error of an earlier attempt to write this PUT, which failed because another
- *   group has the same `displayName`; undefined at the first attempt
+ * @param taken the error of an earlier attempt to write this PUT; undefined at the first attempt.
+ *   It failed because another group has the same `displayName`
  * @throws ScimError `invalidSyntax` if the name is missing, `invalidValue` if an attribute is wrong
  */
 export function readGroupReplacement(body: unknown, taken?: ScimError): ReplacedGroup {

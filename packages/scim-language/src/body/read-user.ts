@@ -30,8 +30,8 @@ export function readUser(body: unknown): UserAttributes {
  * `current`, so that an update of a profile never reactivates a user. If other parts of a PUT with
  * `active: false` cannot be applied, their present values remain, and the PUT is not refused.
  *
- * @param taken the error of an earlier attempt to write this PUT, which failed because another user
- *   has the same `userName`; undefined at the first attempt
+ * @param taken the error of an earlier attempt to write this PUT; undefined at the first attempt.
+ *   It failed because another user has the same `userName`
  * @throws ScimError `invalidSyntax` for a body that is no object, `invalidValue` if an attribute is
  *   wrong
  */
@@ -73,9 +73,9 @@ export function readReplacement(
 }
 
 /**
- * Gives an attribute the value that it had before, as far as the draft sets no other one. Of a
- * complex attribute each part is kept by itself. A name such as `name.givenName` keeps one part
- * only.
+ * Gives an attribute the value that it had before, as far as the draft sets no other one. Each
+ * sub-attribute of a complex attribute is kept separately. A name such as `name.givenName` keeps
+ * one part only.
  */
 function keepFormer(draft: Draft, before: Draft, name: string): void {
   const target = findAttribute(USER_SCHEMA, name);

@@ -11,7 +11,7 @@ export function meets(element: ComplexValue, filter: Filter): boolean {
   if (filter.kind === 'and') return filter.operands.every((operand) => meets(element, operand));
   if (filter.kind === 'or') return filter.operands.some((operand) => meets(element, operand));
   if (filter.kind === 'not') return !meets(element, filter.operand);
-  if (filter.kind === 'element') return false; // elements have no elements
+  if (filter.kind === 'element') return false; // no sub-attribute is multi-valued
   const { sub } = filter.target;
   const value = sub && element[sub.name];
   if (filter.kind === 'present') return value !== undefined;

@@ -95,7 +95,10 @@ class Parser {
     this.#reader = new TokenReader(text, code);
   }
 
-  /** Parses the whole text as a filter. */
+  /**
+   * Parses the whole text as a filter.
+   * @throws ScimError `tooMany` for too many conditions on lists
+   */
   filter(): Filter {
     const filter = this.#disjunction(undefined, 0);
     this.#reader.end();

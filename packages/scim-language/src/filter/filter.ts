@@ -16,8 +16,8 @@ export type Filter =
   | { readonly kind: 'or'; readonly operands: readonly Filter[] }
   | { readonly kind: 'not'; readonly operand: Filter }
   /**
-   * The condition that the attribute has a value. A complex attribute has one if one of its
-   * sub-attributes has.
+   * The condition that the attribute has a value. A complex attribute has a value if one of its
+   * sub-attributes has one.
    */
   | { readonly kind: 'present'; readonly target: AttributeReference }
   | {

@@ -81,7 +81,10 @@ export class TokenReader {
     }
   }
 
-  /** Reads the literal of a comparison. */
+  /**
+   * Reads the literal of a comparison: a string, a number, `true`, `false` or `null`. Any other
+   * token is a fault.
+   */
   literal(): RawLiteral {
     const token = this.peek();
     this.#next += 1;

@@ -20,7 +20,7 @@ export type MemberChange =
   | { readonly kind: 'add' | 'remove' | 'replace'; readonly ids: readonly string[] }
   | { readonly kind: 'clear' };
 
-/** The changes of a group by a PATCH. */
+/** The changes of a group by a PATCH, which are applied without loading the group. */
 export interface GroupPatch {
   /** The attributes to set; `null` removes an `externalId`. */
   readonly set: { readonly displayName?: string; readonly externalId?: string | null };

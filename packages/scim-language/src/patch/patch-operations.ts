@@ -115,7 +115,7 @@ function member(of: unknown, name: string): unknown {
 
 /** The change of one attribute by an operation. */
 export interface AttributeChange {
-  /** The name of the attribute, or the path, as in the request. */
+  /** The name or the path of the attribute, as the request has it. */
   readonly name: string;
   readonly op: PatchOperation['op'];
   readonly path: Extract<PatchPath, { kind: 'attribute' }>;
@@ -165,7 +165,9 @@ function attempt(
   }
 }
 
-/** Returns the changes of an operation with a path. */
+/**
+ * Returns the changes of an operation with a path. The path names an attribute or a whole schema.
+ */
 function changesAt(name: string, operation: PatchOperation, reading: Reading): AttributeChange[] {
   const { op, value } = operation;
   const { resource, refuse } = reading;
@@ -191,8 +193,8 @@ function changesAt(name: string, operation: PatchOperation, reading: Reading): A
 
 /**
  * Refuses an attribute that an object has twice, because it is unknown which value is meant.
- * Neither value is applied. Bare names of an extension that do not count are ignored ({@link
- * ignoredBareNames}).
+ * Neither value is applied. Some names of extension attributes without their URN are ignored
+ * ({@link ignoredBareNames}).
  */
 function once(given: AttributeChange[], reading: Reading): AttributeChange[] {
   const members = given.map((change) => ({ ...change, target: change.path.target }));
@@ -294,7 +296,8 @@ function pathOfKey(key: string, resource: ResourceSchema): PatchPath {
 
 /**
  * Returns true for an unclear reference to the critical attribute (`active` or `members`), and for
- * a name that may mean it. The part is then refused, because it may be meant to end access.
+ * a name that may mean it. The function then refuses the part, because it may be meant to end
+ * access.
  * @param isAimed true for the path of an operation, false for a key of its value
  */
 function isUnclear(

@@ -145,8 +145,8 @@ function applyToSimple(draft: Draft, { op, path: { target }, value: raw }: Attri
 
 /**
  * Changes a complex attribute. Sub-attributes without a new value keep their values (RFC 7644
- * §3.5.2.3). They are removed if an attribute that refers to another resource, such as `manager`,
- * gets a new `value`, because they would describe the earlier resource.
+ * §3.5.2.3). An attribute such as `manager` refers to another resource. If it gets a new `value`,
+ * its other sub-attributes are removed, because they would describe the earlier resource.
  */
 function applyToComplex(draft: Draft, { op, path: { target }, value: raw }: AttributeChange): void {
   const path = rootPath(target);
@@ -247,8 +247,8 @@ function changedList(
 }
 
 /**
- * Adds elements to a list. An element that differs from an existing one only in `primary` replaces
- * that one.
+ * Adds elements to a list. An element that differs from an existing one only in `primary` is not
+ * added. It replaces the existing one if it is primary.
  */
 function added(
   before: readonly ComplexValue[],

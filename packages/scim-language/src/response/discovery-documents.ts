@@ -26,7 +26,7 @@ function attributeDocument(of: Attribute): object {
   };
 }
 
-/** A document of a discovery endpoint. */
+/** A document of a discovery endpoint (RFC 7644 §4). */
 export interface ScimDocument {
   readonly id: string;
   readonly [member: string]: unknown;

@@ -9,8 +9,8 @@ import {
 } from '../schema/schemas.js';
 
 /**
- * The attributes that a response shows (RFC 7644 §3.9). They are known before the resources are
- * loaded, so that the others need not be loaded.
+ * The attributes that a response shows (RFC 7644 §3.9). They are known before a resource is loaded,
+ * so that the attributes that are not shown need not be loaded.
  */
 export interface Projection {
   /** Returns true if an attribute, named by its path, is shown in whole or in part. */
@@ -21,7 +21,7 @@ export interface Projection {
   readonly needsGroups: boolean;
   /**
    * True if a response shows attributes of a user that are not listed in {@link BESIDE}, so that
-   * all must be loaded.
+   * all attributes must be loaded.
    */
   readonly needsAttributes: boolean;
   /** True if a response shows the version of the resource, which changes with all attributes. */

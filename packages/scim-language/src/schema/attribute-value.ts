@@ -23,11 +23,11 @@ export type AttributeValue = SimpleValue | ComplexValue | ComplexValue[];
  * a service stores each member as a row.
  */
 const MAX_ELEMENTS = 100;
-/** The largest number of characters of a text. */
+/** The largest length of a text, in UTF-16 code units. */
 const MAX_TEXT = 16_384;
 /**
- * The largest number of characters of all elements of an attribute together: as many as a request
- * body can contain.
+ * The largest number of characters in an attribute with several elements. It is the largest number
+ * that a request body can contain.
  */
 const MAX_LIST = RESOURCE_SIZE;
 
@@ -184,7 +184,7 @@ export function withParts(value: ComplexValue | undefined, parts: readonly Part[
 
 /**
  * Reads the elements of a multi-valued attribute without duplicates. A single element may come
- * without a list around it.
+ * without a list around it. Photos that are too long are left out.
  * @throws ScimError `invalidValue`, also for two primary elements (RFC 7643 §2.4)
  */
 export function readElements(of: Attribute, raw: unknown): ComplexValue[] {

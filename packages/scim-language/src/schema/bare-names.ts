@@ -13,10 +13,10 @@ export interface NamedValue {
 }
 
 /**
- * Finds the members of an object that are ignored, because they have a bare name: the name, without
- * a URN, of an attribute that only an extension has. Such a name, like `organization`, may mean an
- * attribute of another service. So it counts only if its value fits, and if the object has the
- * attribute neither by its full name nor a second time.
+ * Finds the members of an object that are ignored because of their bare name. A bare name is the
+ * name, without a URN, of an attribute that only an extension has. Such a name, like
+ * `organization`, may mean an attribute of another service. So it counts only if its value fits,
+ * and if the object has the attribute neither by its full name nor a second time.
  */
 export function ignoredBareNames<Member extends NamedValue>(
   members: readonly Member[],

@@ -70,8 +70,8 @@ function readsAsBoolean(raw: unknown): boolean {
 }
 
 /**
- * Returns true if a name begins with the URN of an unknown schema. Such names cannot mean an
- * attribute of ours, because clients send their own extensions to every service.
+ * Returns true if a name begins with the URN of an unknown schema. Clients send their own
+ * extensions to every service, so that such a name means no attribute of this service.
  */
 export function isForeign(name: string, { core, extensions }: ResourceSchema): boolean {
   const lower = asciiLowerCase(name);

@@ -39,7 +39,7 @@ export interface Understood {
   readonly hasCritical: boolean;
   /** True if the write ends access: it says `active: false`, or removes members. */
   readonly endsAccess: boolean;
-  /** The number of operations; 1 for a PUT. */
+  /** The number of operations of a PATCH; 1 for a PUT or a POST. */
   readonly operations: number;
   /** True if the request has no characters that cannot be stored. */
   readonly isStorable: boolean;

@@ -146,12 +146,14 @@ function find(attributes: readonly Attribute[], name: string): Attribute | undef
   return names.get(asciiLowerCase(name));
 }
 
-/** Finds a sub-attribute by its name, in any case. */
+/**
+ * Finds a sub-attribute by its name, in any case; undefined if the attribute has none of this name.
+ */
 export function subAttribute(of: Attribute, name: string): Attribute | undefined {
   return of.subAttributes && find(of.subAttributes, name);
 }
 
-/** Finds a schema of a resource by its URN, in any case. */
+/** Finds a schema of a resource by its URN, in any case; undefined for another URN. */
 export function findSchema(resource: ResourceSchema, urn: string): Schema | undefined {
   const wanted = asciiLowerCase(urn);
   return [resource.core, ...resource.extensions].find(({ id }) => asciiLowerCase(id) === wanted);

@@ -12,7 +12,7 @@ import { RESOURCE_SIZE } from './resource-size.js';
 import { attributesOf, USER_SCHEMA, type AttributeReference } from './schemas.js';
 
 /**
- * Attributes in the form in which they are stored: names are canonical, no value is empty, and the
+ * Attributes in the form in which they are stored. Names are canonical, and no value is empty. The
  * attributes of an extension are under its URN.
  */
 export interface StoredAttributes {
@@ -37,8 +37,8 @@ export type StoredUser = Omit<UserAttributes, 'attributes'> & {
 };
 
 /**
- * The largest number of bytes of all attributes of a resource: as many as a request body can
- * contain.
+ * The largest number of bytes that all attributes of a resource may have together. It is the
+ * largest number that a request body can contain.
  */
 const MAX_BYTES = RESOURCE_SIZE;
 

@@ -9,8 +9,8 @@ import { draftOf, userOf, type StoredUser, type UserAttributes } from './stored-
 export interface WrittenUser {
   readonly user: UserAttributes;
   /**
-   * The values that the write gives to `userName` and `emails`. The e-mail address with which the
-   * user signs in is one of them.
+   * The values that the write gives to `userName` and `emails`. One of them may be the e-mail
+   * address with which the user signs in.
    */
   readonly named: readonly unknown[];
   readonly leftOut: readonly RefusedPart[];

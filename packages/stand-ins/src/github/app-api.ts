@@ -43,7 +43,7 @@ export function appApi(
   return NOT_FOUND;
 }
 
-/** Returns an installation as the API of GitHub shows it. */
+/** Returns an installation as the API of GitHub shows it, without the names of its repositories. */
 export function publicPart(installation: StandInInstallation): object {
   const target = { target_type: installation.account.type, app_slug: 'svc-stand-in' };
   return { ...installation, ...target, repositories: undefined };

@@ -45,7 +45,7 @@ export class GitHubStandIn {
     return `http://127.0.0.1:${this.#port}`;
   }
 
-  /** The settings with which a service uses the stand-in. */
+  /** The environment variables with which a service uses the stand-in. */
   get environment(): Record<string, string> {
     const { appId, appName, clientId, clientSecret, webhookSecret, appKey } = this.state;
     return {
@@ -72,7 +72,7 @@ export class GitHubStandIn {
     }
   }
 
-  /** Signs an event of a webhook as GitHub does. */
+  /** Signs the body of a webhook with HMAC-SHA-256, as GitHub does. */
   webhook(event: string, payload: object, delivery: string = newUuid()): SignedWebhook {
     const body = JSON.stringify(payload);
     const mac = createHmac('sha256', this.state.webhookSecret).update(body).digest('hex');

@@ -16,7 +16,7 @@ export interface StandInRequest {
   readonly body: string;
 }
 
-/** Reads a request with its whole body. */
+/** Reads a request with its whole body. `base` is the URL to which its path is relative. */
 export async function readRequest(request: IncomingMessage, base: string): Promise<StandInRequest> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -28,7 +28,7 @@ export async function readRequest(request: IncomingMessage, base: string): Promi
   };
 }
 
-/** Writes an answer as GitHub does. */
+/** Writes an answer with the headers that GitHub sends, such as those of the rate limit. */
 export function writeAnswer(response: ServerResponse, answer: StandInAnswer): void {
   const { status, json, text, headers = {} } = answer;
   const type = json ? 'application/json; charset=utf-8' : 'text/html; charset=utf-8';

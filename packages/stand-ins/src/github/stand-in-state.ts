@@ -37,7 +37,7 @@ export interface StandInUser {
   readonly owns: readonly number[];
 }
 
-/** The way in which the stand-in fails, or `none`. */
+/** The failure that the stand-in simulates, or `none`. With `hanging` it sends no answer. */
 export type StandInFault = 'none' | 'rate-limited' | 'secondary-limit' | 'bad-gateway' | 'hanging';
 
 /**
@@ -58,7 +58,7 @@ export class StandInState {
   readonly installations = new Map<number, StandInInstallation>();
   /** Every token that was issued, the oldest first. */
   readonly tokens: StandInToken[] = [];
-  /** The tokens of users that were issued, by their value. */
+  /** The issued access tokens of users, by their value. */
   readonly userTokens = new Map<string, { readonly user: StandInUser; revoked: boolean }>();
   readonly codes = new Map<string, { user: StandInUser; challenge: string; redirectUri: string }>();
   /** The requests that were received, as `METHOD /path`, the oldest first. */

@@ -66,8 +66,8 @@ function exchange(state: StandInState, form: URLSearchParams): StandInAnswer {
 }
 
 /**
- * Answers the API requests of a user's token, and the revocation of such a token; undefined for any
- * other path.
+ * Answers API requests that are sent with a user's token, and requests that revoke such a token.
+ * Returns undefined for any other path.
  */
 export function userApi(
   state: StandInState,

@@ -79,7 +79,7 @@ async function configuration(
     interactions: { url: (_ctx, { uid }) => `${SIGN_IN}${uid}` },
     extraParams: { login_hint: ({ oidc }, hint) => signInAtOnce(oidc, users, hint) },
     features: { devInteractions: { enabled: false }, rpInitiatedLogout: { enabled: false } },
-    expiresWithSession: () => false, // sessions are not stored
+    expiresWithSession: () => false, // no session is stored, so that no token can end with one
     clientBasedCORS: () => false,
     ttl: LIFETIMES,
     findAccount: (_ctx, subject) => {
@@ -131,10 +131,7 @@ function signInAtOnce(
   if (email !== undefined) session?.loginAccount({ accountId: subjectIn(users, email) });
 }
 
-/**
- * Grants every scope without a consent page, because users of the demo's provider need not be
- * asked.
- */
+/** Grants every scope without a consent page, so that a sign-in needs at most one page. */
 async function loadExistingGrant({ oidc }: KoaContextWithOIDC): Promise<Grant | undefined> {
   if (!oidc.client || !oidc.session?.accountId) return undefined;
   const grant = new oidc.provider.Grant({

@@ -42,6 +42,6 @@ export class MemoryStore implements Adapter {
 /** Stores no session of oidc-provider, so that every sign-in asks for a user again. */
 export class NoSessionStore extends MemoryStore {
   override async upsert(): Promise<void> {
-    // Sessions are not stored, so there is nothing to do.
+    // With a stored session, the next sign-in would not ask for a user.
   }
 }

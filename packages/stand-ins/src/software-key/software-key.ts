@@ -30,7 +30,7 @@ export type {
 /** The AAGUID of the software key by default. It belongs to no vendor. */
 const SOFTWARE_AAGUID = 'c0ffee00-5f70-4a7e-8e1d-50f7a4e0ce01';
 
-/** The options of a new software key. */
+/** The options of a new software key, which has no credentials unless `state` has some. */
 export interface SoftwareKeyOptions {
   /**
    * The format of the attestation. `fido-u2f` makes a key like the first generation: it has no PIN

@@ -10,7 +10,8 @@ export interface OpenSsh {
 
 /**
  * The folders in which the programs of OpenSSH are searched. `PATH` is not used, since this package
- * reads no environment variables. The absolute path is needed to start `sshd`.
+ * reads no environment variables. `sshd` must be started by its absolute path, because it executes
+ * itself again for each connection.
  */
 const SYSTEM_FOLDERS = ['/usr/sbin', '/usr/bin', '/usr/local/sbin', '/usr/local/bin', '/bin'];
 

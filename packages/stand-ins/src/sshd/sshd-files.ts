@@ -13,7 +13,7 @@ export interface SshdSettings {
   readonly command: string;
 }
 
-/** Writes `sshd_config`, and returns its path. */
+/** Writes `sshd_config` into the folder of the settings, and returns its path. */
 export async function writeConfiguration(settings: SshdSettings): Promise<string> {
   const path = join(settings.folder, 'sshd_config');
   await writeFile(path, configuration(settings));
@@ -46,7 +46,7 @@ function configuration({ folder, port, command }: SshdSettings): string {
     'KbdInteractiveAuthentication no',
     'AuthorizedKeysFile none',
     'PermitRootLogin prohibit-password',
-    'StrictModes no', // the folder may lie under a world-writable one
+    'StrictModes no', // otherwise sshd refuses files below a folder that others can write
     `TrustedUserCAKeys ${file('authorities')}`,
     `RevokedKeys ${file('revoked')}`,
     `AuthorizedPrincipalsFile ${file('principals').replaceAll('%', '%%')}`,

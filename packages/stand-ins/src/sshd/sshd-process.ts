@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { systemClock } from '../clock.js';
 import { pidFileOf, writeConfiguration, type SshdSettings } from './sshd-files.js';
 
-/** A running sshd. */
+/** A running sshd. `stop` resolves when it has ended. */
 export interface SshdProcess {
   stop(): Promise<void>;
 }
@@ -37,7 +37,7 @@ export async function startSshd(program: string, settings: SshdSettings): Promis
   const args = ['-c', UNTIL_INPUT_ENDS, 'svc-demo-sshd', program, '-D', '-e', '-f', config];
   const child = spawn('/bin/sh', args, { detached: true, stdio: ['pipe', 'ignore', 'pipe'] });
   const ended = once(child, 'close');
-  child.stdin.on('error', () => {}); // the script has ended already
+  child.stdin.on('error', () => {}); // the script may have ended already
   await listening(child);
   return {
     async stop() {

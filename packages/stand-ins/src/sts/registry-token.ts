@@ -68,7 +68,7 @@ export function ecrAnswer(
   };
 }
 
-/** Writes an error as the JSON protocol of AWS has it. */
+/** Returns an error as JSON, in the form of ECR (`__type` and `message`). */
 export function ecrError({ code, message }: AwsError): string {
   return JSON.stringify({ __type: code, message });
 }

@@ -50,7 +50,7 @@ export interface RunningSts {
   readonly registryTokens: readonly RegistryToken[];
   /** The tokens by which a browser signs in to the console. */
   readonly signIns: SignInTokens<RoleSession>;
-  /** The buckets that `CreateBucket` made. */
+  /** The names of the buckets that `CreateBucket` made. */
   readonly madeBuckets: readonly string[];
   close(): Promise<void>;
 }

@@ -24,7 +24,7 @@ export interface XmlElements {
 const STS = 'https://sts.amazonaws.com/doc/2011-06-15/';
 const S3 = 'http://s3.amazonaws.com/doc/2006-03-01/';
 
-/** Writes the result of an action of STS. */
+/** Returns the result of an action of STS as an XML document. */
 export function stsResponse(action: string, result: XmlElements, requestId: string): string {
   return documentOf(`${action}Response`, STS, {
     [`${action}Result`]: result,
@@ -32,7 +32,7 @@ export function stsResponse(action: string, result: XmlElements, requestId: stri
   });
 }
 
-/** Writes an error of STS. */
+/** Returns an error of STS as an XML document. */
 export function stsError({ code, message }: AwsError, requestId: string): string {
   return documentOf('ErrorResponse', STS, {
     Error: { Type: 'Sender', Code: code, Message: message },
@@ -40,7 +40,7 @@ export function stsError({ code, message }: AwsError, requestId: string): string
   });
 }
 
-/** Writes the list of buckets as S3 answers it. */
+/** Returns the list of buckets as an XML document of S3. */
 export function listBucketsResponse(owner: string, buckets: readonly string[]): string {
   const each = buckets.map((Name) => ({ Name, CreationDate: '2026-01-01T00:00:00.000Z' }));
   return documentOf('ListAllMyBucketsResult', S3, {
@@ -49,7 +49,7 @@ export function listBucketsResponse(owner: string, buckets: readonly string[]): 
   });
 }
 
-/** Writes an error of S3. */
+/** Returns an error of S3 as an XML document. */
 export function s3Error({ code, message }: AwsError, requestId: string): string {
   return documentOf('Error', undefined, { Code: code, Message: message, RequestId: requestId });
 }

@@ -19,7 +19,7 @@ import { localTime, printable } from '../terminal/table.js';
 
 const USAGE = 'svc login [--device | [--fido2] [--admin]] [--server URL]';
 
-/** `svc login`: gets a token that is bound to a key of this machine. */
+/** `svc login`: gets a token that is bound to a DPoP key of this machine. */
 export const command: Command = {
   usage: USAGE,
   help: [

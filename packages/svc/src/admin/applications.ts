@@ -213,7 +213,7 @@ async function idOfName(admin: AdminClient, text: string): Promise<string> {
   const isName = candidates.some(({ names: [name = ''] }) =>
     name.toLowerCase().includes(text.toLowerCase()),
   );
-  return isName ? idOf('application', text, candidates) : text; // the server refuses the id
+  return isName ? idOf('application', text, candidates) : text; // then the server answers 404
 }
 
 /**

@@ -11,7 +11,7 @@ const KEYS: FileList = {
   placeOf: ({ member_id: member = '', key_id: key = '' }) => `${member}.${key}`,
 };
 
-/** A page of the list of keys. */
+/** A page of the list of keys. `next` is the cursor of the page after it; null on the last page. */
 interface KeyPage {
   readonly keys: readonly {
     readonly email: string | null;

@@ -16,7 +16,7 @@ interface ScimToken {
   readonly expires_at: string;
 }
 
-/** A new token, with its secret. */
+/** A new SCIM token. `token` is its secret, which the server shows only in this answer. */
 interface NewToken {
   readonly id: string;
   readonly token: string;

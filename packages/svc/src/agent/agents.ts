@@ -47,7 +47,7 @@ interface HoldingAgent {
   readonly key?: string | undefined;
 }
 
-/** The limits under which an agent holds a key. */
+/** The limits under which an agent holds a key, as the user chose them. */
 export interface AgentLimits {
   /**
    * The seconds after which the agent forgets the key; by default the rest of the validity of the
@@ -97,8 +97,9 @@ export function addToAgent(
 
 /**
  * Puts the certificate into the agent of this environment if `svc setup ssh --agent` was chosen and
- * the agent does not hold it yet. Without an agent it does nothing, because an SSH login must not
- * fail for that.
+ * the agent does not hold it yet. If the choice was not made, the file about the agents is removed
+ * when none of them holds the key any more. Without an agent it does nothing, because an SSH login
+ * must not fail for that.
  */
 export function refreshAgent(folder: PrivateFolder, certificate: SshCertificate | undefined): void {
   const { keep, agents } = readAgents(folder);
@@ -155,16 +156,16 @@ function noAgent(): CliFailure {
 }
 
 /**
- * Returns the path of the socket of the agent of this environment; empty for the agent of Windows,
- * and undefined if there is no agent.
+ * Returns the socket of the agent of this environment as a path. The path is empty for the agent of
+ * Windows, and undefined if there is no agent.
  */
 function socketHere(): string | undefined {
   return variable('SSH_AUTH_SOCK') ?? (process.platform === 'win32' ? '' : undefined);
 }
 
 /**
- * Returns the public key that an agent holds: the one that the file about agents records, or else
- * that of the key file; undefined if neither has one.
+ * Returns the public key that an agent holds: the one that {@link AGENTS_FILE} records, or else
+ * that of the key file. Returns undefined if neither file has a key.
  */
 function keyOf(folder: PrivateFolder, { key }: HoldingAgent): Buffer | undefined {
   return key === undefined ? publicKeyIn(folder) : Buffer.from(key, 'base64');
@@ -174,7 +175,7 @@ function keyOf(folder: PrivateFolder, { key }: HoldingAgent): Buffer | undefined
  * Takes the key and the certificates of a key pair out of one agent.
  *
  * @returns true if the agent holds none of them any more, or if nothing answers at its socket;
- *   false if it lists no key at all, because a locked agent does that too
+ *   false if the agent lists no key at all, because it may be locked
  */
 function takeOwnFrom(own: Buffer | undefined, socket: string): boolean {
   if (own === undefined) return false;

@@ -50,8 +50,8 @@ const MOST_NAMED_OF = 10_000;
 const DAY = 86_400_000;
 
 /**
- * The leaf with which an export begins, if it was asked to begin later than with the first one: the
- * epoch of the tree, and the number of the leaf in it.
+ * The leaf with which an export begins, if it does not begin with the first leaf of all. `epoch` is
+ * that of the tree, and `index` the number of the leaf in the tree.
  */
 export interface Beginning {
   readonly epoch: string;
@@ -102,7 +102,9 @@ export class ExportCheck {
    * of faults.
    */
   readonly counts = { rows: 0, expired: 0, unproven: 0, faults: 0 };
-  /** The time of the newest checkpoint that the lines confirmed; empty before the first one. */
+  /**
+   * The time of the newest checkpoint that the lines confirmed; empty if none was confirmed yet.
+   */
   provenAt = '';
   /** The leaf with which the export begins; undefined before its first line. */
   begins: Beginning | undefined;
@@ -119,7 +121,8 @@ export class ExportCheck {
    * @param keys the keys that must have signed each checkpoint; without any, signatures are not
    *   checked
    * @param retentionDays the days after which a row may be gone; by default those of the export
-   * @param from the leaf with which the export was asked to begin; by default the first one of all
+   * @param from the leaf with which the export was asked to begin; by default the first leaf of the
+   *   log
    */
   constructor(
     checkpoints: readonly SignedCheckpoint[],
@@ -201,7 +204,7 @@ export class ExportCheck {
     }
   }
 
-  /** Lists the checkpoints of the file, over all trees and epochs. */
+  /** Lists the checkpoints that the caller gave, over all trees and epochs. */
   #allCheckpoints(): SignedCheckpoint[] {
     return [...this.#checkpoints.values()].flatMap((bySize) => [...bySize.values()]);
   }
@@ -277,8 +280,8 @@ export class ExportCheck {
   }
 
   /**
-   * Checks that the tree of a later epoch begins with a checkpoint of an earlier one. A tree that
-   * does not may hold another history than the one that the earlier checkpoints prove.
+   * Checks that the tree of a later epoch begins with a checkpoint of an earlier one. Without that
+   * checkpoint, the tree may contain another history than the earlier checkpoints prove.
    */
   #checkChain({ tree, epoch }: TreeState, entry: Buffer, line: Buffer): void {
     const earlier = this.#allCheckpoints().find(
@@ -373,9 +376,9 @@ export class ExportCheck {
   }
 
   /**
-   * Compares two roots with the checkpoint of the same size, if there is one: that of the tree of
-   * stored entries, and that of the tree of rows. The tree that fits it shows if a row or its
-   * stored entry was changed.
+   * Compares the roots of two trees with the checkpoint of the same size, if there is one. If the
+   * tree of the stored entries has its root, the rows that differ from their entries were changed.
+   * If only the tree of the rows has it, the entries were changed.
    */
   #compare(state: TreeState): void {
     const checkpoint = this.#checkpoints.get(`${state.tree}/${state.epoch}`)?.get(state.next);
@@ -519,7 +522,7 @@ export class ExportCheck {
   }
 }
 
-/** The parts of the line of a leaf. */
+/** The parts of a line of the export that is about one leaf. `line` has all bytes of the line. */
 interface LeafLine {
   readonly index: number | undefined;
   readonly entry: Buffer | undefined;

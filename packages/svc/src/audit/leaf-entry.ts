@@ -28,7 +28,7 @@ export function entryOf(text: string): Buffer | undefined {
   return entry.length === ENTRY_BYTES ? entry : undefined;
 }
 
-/** Returns the facts in an entry. */
+/** Returns the facts in an entry of 57 bytes. */
 export function factsOf(entry: Buffer): EntryFacts {
   const hex = entry.toString('hex', 1, 17);
   return {

@@ -15,7 +15,10 @@ export interface SignedCheckpoint extends SizedRoot {
   readonly note: string;
 }
 
-/** A public key that verifies checkpoints. */
+/**
+ * A public key that verifies checkpoints, with its name and its id of 4 bytes
+ * (c2sp.org/signed-note).
+ */
 export interface VerifierKey {
   readonly name: string;
   readonly id: Buffer;
@@ -83,7 +86,8 @@ export function parseCheckpoint(note: string): SignedCheckpoint | undefined {
 
 /**
  * Reads the checkpoints of a file: signed texts with an empty line between them, an answer of the
- * API, or lines of the log of the service.
+ * API, or log lines of the service.
+ * @throws CliFailure for a file with another text
  */
 export function readCheckpoints(path: string): SignedCheckpoint[] {
   const text = readText(path);

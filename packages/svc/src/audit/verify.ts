@@ -15,7 +15,10 @@ const PRINTED = 100;
 
 const OPTIONS = { values: ['checkpoint', 'key', 'retention-days', 'from'], positionals: 1 };
 
-/** `svc audit verify`: checks a sealed export against checkpoints, line by line. */
+/**
+ * `svc audit verify`: checks a sealed export against checkpoints, line by line.
+ * @returns the exit status: 0 if the export is whole and proven, 1 otherwise
+ */
 export async function verify(
   args: readonly string[],
   terminal: Terminal,
@@ -56,7 +59,10 @@ function beginningOf(text: string | undefined, usage: string): Beginning | undef
   return { epoch, index: Number(index) };
 }
 
-/** Gives each line of an export to a check. Only one chunk of the file is in memory. */
+/**
+ * Gives each line of an export to a check. Only one chunk of the file is in memory, with the
+ * beginning of a line from the chunk before.
+ */
 async function readLines(path: string, check: ExportCheck): Promise<void> {
   const stream = path === '-' ? process.stdin : createReadStream(path, { highWaterMark: 1 << 20 });
   let rest: Buffer = Buffer.alloc(0);
@@ -87,7 +93,7 @@ async function readLines(path: string, check: ExportCheck): Promise<void> {
   }
 }
 
-/** Prints the result, and returns the exit status. */
+/** Prints the result of a check, and returns the exit status. */
 function report(check: ExportCheck, isSigned: boolean, terminal: Terminal): number {
   const { findings, counts, provenAt, begins } = check;
   const isProven = provenAt !== '';

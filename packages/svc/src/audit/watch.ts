@@ -20,7 +20,10 @@ const ROUTE = '/api/v1/org/audit-checkpoints';
 /** The largest number of checkpoints in one answer of the server. */
 const PAGE = 1_000;
 
-/** A page of checkpoints of the server. */
+/**
+ * A page of checkpoints of the server. `next` is the position of the next page; null on the last
+ * page.
+ */
 interface Page {
   readonly checkpoints: readonly { readonly note: string }[];
   readonly next: string | null;
@@ -37,7 +40,8 @@ interface Proof {
 
 /**
  * `svc audit watch`: adds the new checkpoints to a file, each after a proof that it extends the one
- * before. It stops at the first checkpoint that does not extend it, and leaves that one out.
+ * before. It stops at the first checkpoint that does not extend the one before, and does not add
+ * it.
  */
 export async function watch(
   args: readonly string[],
@@ -74,8 +78,8 @@ export async function watch(
 }
 
 /**
- * Appends a text to a file. If not all of it can be written, the file is as before, because with a
- * part of a checkpoint no later command could read it.
+ * Appends a text to a file. If only a part can be written, that part is removed again. Otherwise no
+ * later command could read the file.
  *
  * @throws CliFailure that names the file
  */
@@ -136,7 +140,7 @@ class CheckpointWatch {
     return this.client.get<Page>(`${ROUTE}?after=${after}&limit=${PAGE}`);
   }
 
-  /** Returns the reason why a checkpoint does not extend the last one; undefined if it does. */
+  /** Returns the reason why a checkpoint does not extend `last`; undefined if it does. */
   async #faultOf(next: SignedCheckpoint): Promise<string | undefined> {
     if (this.keys && !isSigned(next, this.keys)) {
       return `the checkpoint of size ${next.size} has no signature of the key`;
@@ -159,8 +163,8 @@ class CheckpointWatch {
   }
 
   /**
-   * Checks that the tree of a later epoch names, in its first leaf, a checkpoint that extends the
-   * last one. Returns the reason if it does not; undefined if it does.
+   * Checks that the tree of a later epoch names, in its first leaf, a checkpoint that extends
+   * `last`. Returns the reason if it does not, and undefined if it does.
    */
   async #notContinued(last: SignedCheckpoint, next: SignedCheckpoint): Promise<string | undefined> {
     const { hashes, previous } = await this.#prove(next.epoch, 1, next.size);

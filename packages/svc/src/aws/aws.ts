@@ -14,7 +14,7 @@ const USAGE = [EXEC_USAGE, CONSOLE_USAGE, 'svc aws roles', PROCESS].join('\n');
 
 /**
  * `svc aws`: runs programs with the credentials of a role, opens the console, and lists the roles.
- * The AWS CLI and SDKs run it as `credential_process`.
+ * The AWS CLI and SDKs run `svc aws credential-process`.
  */
 export const command: Command = {
   usage: USAGE,
@@ -46,7 +46,7 @@ export const command: Command = {
   },
 };
 
-/** Prints the credentials of a role for the AWS CLI and SDKs. */
+/** Prints the credentials of a role as the JSON that `credential_process` demands. */
 async function credentialProcess(args: readonly string[], context: CommandContext): Promise<void> {
   const values = ['role', 'duration', 'session-name', 'region'];
   const options = parseArguments(args, { values, flags: ['read-only'] }, PROCESS);

@@ -8,7 +8,7 @@ import { SESSION_OPTIONS, sessionOf } from './exec.js';
 import { newCredentials } from './session/role-cache.js';
 import { isRegion } from './session/role-choices.js';
 
-/** The form of the command, with all its options. */
+/** The form of `svc aws console`, with all its options. */
 export const CONSOLE_USAGE =
   'svc aws console [ROLE] [--service NAME] [--print] [--profile NAME] [--region REGION] [--duration SECONDS] [--session-name NAME] [--read-only]';
 

@@ -8,7 +8,7 @@ import { chosenRole, type OwnRole } from './own-roles.js';
 import { roleVariables } from './role-variables.js';
 import { sessionChoices, type RoleChoices } from './session/role-choices.js';
 
-/** The form of the command, with all its options. */
+/** The form of `svc aws exec`, with all its options. */
 export const EXEC_USAGE =
   'svc aws exec [ROLE] [--profile NAME] [--region REGION] [--duration SECONDS] [--session-name NAME] [--read-only] -- PROGRAM';
 

@@ -46,8 +46,8 @@ function assertListed(server: string, role: string, region: string | null): void
 
 /**
  * Chooses the name of a profile: the name of the role at the server, without characters that a
- * profile must not have. If another profile has that name, the account or a number is added. The
- * result is never `default`.
+ * profile must not have. If another profile has that name, `svc-`, the account or a number is
+ * added. The result is never `default`.
  */
 function freeName(name: string, role: string, isFree: (name: string) => boolean): string {
   const [, , , , account = ''] = role.split(':');

@@ -82,7 +82,7 @@ function rolesOfProfiles(context: CommandContext): OwnRole[] {
     }));
 }
 
-/** Returns the id of the account of a role. */
+/** Returns the id of the AWS account to which a role belongs. */
 export function accountOf({ arn }: Pick<OwnRole, 'arn'>): string {
   return arn.split(':')[4] ?? '';
 }

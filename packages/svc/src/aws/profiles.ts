@@ -46,7 +46,7 @@ const QUOTABLE_ON_WINDOWS = /^[\w .@:+=,()\\/~-]*[^\\"'$`%!&|<>^\r\n]$/;
 
 /**
  * Returns the name of a profile: the given name, or else the name of the role.
- * @throws CliFailure with status 2 for a name with other characters
+ * @throws CliFailure with status 2 for a name with characters that are not allowed
  */
 export function profileName(given: string | undefined, role: string): string {
   const name = given ?? role.slice(role.lastIndexOf('/') + 1);

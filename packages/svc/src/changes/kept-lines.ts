@@ -6,8 +6,8 @@ export interface SectionFormat {
   /** The keys that the command writes, in lower case. A line with any other key is the user's. */
   readonly keys: readonly string[];
   /**
-   * True if a line of the user also makes sense without the lines of the command, so that it stays
-   * when its section leaves the block.
+   * True if a line of the user also makes sense without the lines of the command. Then the line
+   * stays when its section leaves the block.
    */
   readonly outlivesBlock: boolean;
 }
@@ -18,7 +18,10 @@ export type KeptLines = ReadonlyMap<string, readonly string[]>;
 const HEADER = /^\s*\[.*\]\s*$/;
 const KEY = /^\s*([\w-]+)\s*(?:=|$)/;
 
-/** Finds the lines of the user in the lines of a block. */
+/**
+ * Finds the lines of the user in the lines of a block. After a line of the user that ends with a
+ * backslash, the next line is also the user's.
+ */
 export function keptLines(lines: readonly string[], format: SectionFormat): KeptLines {
   const kept = new Map<string, string[]>();
   let header = '';
@@ -75,8 +78,8 @@ export function withKeptLines(lines: readonly string[], kept: KeptLines): string
 }
 
 /**
- * Returns the lines of the user from sections that the new lines of a block do not have any more,
- * with the lines that name these sections, as a text that stands after the block.
+ * Returns the lines of the user from sections that the new lines of a block do not have any more.
+ * The result is a text to put after the block, with the line that names each section.
  */
 export function leftSections(lines: readonly string[], kept: KeptLines): string {
   const names = new Set(lines.map((line) => line.trim()));

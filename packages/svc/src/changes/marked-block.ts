@@ -21,8 +21,8 @@ export interface MarkedBlock {
 }
 
 /**
- * The error for a text whose marker lines do not form pairs, with the line of the fault. {@link
- * withBlock} and {@link withoutBlock} do not change such a text.
+ * The error for a text whose marker lines do not form pairs, with the number of the wrong line.
+ * Such a text is not changed.
  */
 export class BrokenMarkers extends Error {
   constructor(
@@ -56,6 +56,7 @@ const ANY_MARKER = /^\s*#\s*(?:>>>|<<<)\s*svc\b/;
  *
  * @param text undefined if the file does not exist
  * @param hasFolder true if the folder of a missing file exists
+ * @throws BrokenMarkers if the marker lines of the text do not form pairs
  */
 export function withBlock(text: string | undefined, block: MarkedBlock, hasFolder = true): string {
   const found = blocksOf(text ?? '').find(({ name }) => name === block.name);
@@ -83,6 +84,7 @@ export interface Remainder {
 /**
  * Removes the block of a name, and restores the text as it was before the block was added. Lines
  * that the user added to a section of the block stay only if `sections` says that they outlive it.
+ * @throws BrokenMarkers if the marker lines do not form pairs
  */
 export function withoutBlock(text: string, name: string, sections?: SectionFormat): Remainder {
   const found = blocksOf(text).find((block) => block.name === name);
@@ -100,7 +102,7 @@ export function withoutBlock(text: string, name: string, sections?: SectionForma
   };
 }
 
-/** Returns true if a text has a block of this name. */
+/** Returns true if a text has a block of this name. @throws BrokenMarkers like {@link withBlock} */
 export function hasBlock(text: string, name: string): boolean {
   return blocksOf(text).some((block) => block.name === name);
 }
@@ -111,8 +113,8 @@ function render({ name, lines }: MarkedBlock, origin: Origin): string {
 }
 
 /**
- * Finds the lines of the user in the sections of a block, and the end of the last of these lines,
- * which may stand after the block.
+ * Finds the lines of the user in the sections of a block. `end` is the end of the last of these
+ * lines, which may stand after the block.
  */
 function linesOfUser(
   text: string,

@@ -23,7 +23,10 @@ export interface SetupRequest {
 
 /** The changes that are needed to set up one tool, or to undo that. */
 export interface SetupPlan {
-  /** The changes; empty if none is needed. Two changes never concern the same file. */
+  /**
+   * The changes; empty if none is needed. Two changes never concern the same text file, because the
+   * second change would find a text that the plan did not expect.
+   */
   readonly changes: readonly Change[];
   /** Lines that the user sees after the changes: what was left out and why, or the next step. */
   readonly notes?: readonly string[];

@@ -6,11 +6,14 @@ import type { Change } from './change.js';
 import { noteChange, setupNote } from './setup-note.js';
 import type { SetupPlan } from './setup-part.js';
 
-/** The file of a tool into which `svc setup` writes. A variable of the tool can name another. */
+/**
+ * The file of a tool into which `svc setup` writes. An environment variable of the tool can name
+ * another file.
+ */
 export interface ToolFile {
   /** The name of the part of `svc setup`. */
   readonly part: string;
-  /** The file that the tool reads now. */
+  /** The file that the tool reads now: that of the variable, or else the usual file. */
   readonly present: string;
   /** The file that the tool reads if the variable is not set. */
   readonly usual: string;
@@ -28,8 +31,8 @@ export function toolFile(
 
 /**
  * Returns the change that records the file of a tool in `config.json`, so that a later removal
- * finds it although the variable may have another value by then. The usual file is always looked
- * at, so it is not recorded.
+ * finds it. By then, the variable of the tool may have another value. The usual file is always
+ * looked at, so it is not recorded.
  */
 export function fileNoteChange(context: CommandContext, file: ToolFile): Change[] {
   const { part, present, usual } = file;
@@ -39,9 +42,9 @@ export function fileNoteChange(context: CommandContext, file: ToolFile): Change[
 }
 
 /**
- * Returns the changes that undo a setup in every file of a tool into which it wrote, and a line
- * about each file that is not the present one. If such a file cannot be read, the line says so, and
- * a recorded one stays in the record for the next removal.
+ * Returns the changes that undo a setup in every file of a tool into which it wrote. `notes` names
+ * each changed file other than the present one, and each file that cannot be read. If such a file
+ * is recorded, it stays in the record for the next removal.
  *
  * @param undo returns the changes of one file; none if the setup did not write into it
  * @throws CliFailure if the present file cannot be read
@@ -95,7 +98,10 @@ function attempt(undo: () => readonly Change[]): Omit<FileRemoval, 'path'> {
   }
 }
 
-/** Returns the path of a file after its symbolic links; the path itself if the file is missing. */
+/**
+ * Returns the path of a file after all symbolic links were followed; the path itself if they cannot
+ * be followed.
+ */
 export function realPath(path: string): string {
   try {
     return realpathSync(path);

@@ -8,7 +8,7 @@ export interface EnvironmentChange {
   readonly unset: readonly string[];
 }
 
-/** The change that changes nothing. */
+/** The change that sets and removes no variable. */
 export const NO_CHANGE: EnvironmentChange = { set: {}, unset: [] };
 
 /** Combines several changes. A variable that one change sets is not removed by another. */

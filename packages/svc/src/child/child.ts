@@ -19,8 +19,8 @@ export interface SplitArguments {
 }
 
 /**
- * Splits the arguments of a command that runs a program. All after the first `--` belongs to the
- * program.
+ * Splits the arguments of a command that runs a program. Everything after the first `--` belongs to
+ * the program.
  *
  * @throws CliFailure with status 2 if no program is named
  */

@@ -11,7 +11,7 @@ import { endOf } from './signals.js';
  * @param install the remedy if the program is not installed
  * @returns the exit status of the program. If a signal ended it, this process ends by the same
  *   signal
- * @throws CliFailure if the program is not installed
+ * @throws CliFailure if the program is not installed or cannot be run
  */
 export async function runInPlace(
   program: string,

@@ -20,8 +20,8 @@ export interface ChildEnd {
 
 /**
  * Starts a child process, waits for its end, and passes signals to this process on to it. It
- * listens for signals before the start: a signal that comes with the start would otherwise end this
- * process alone, and leave the child process behind.
+ * listens for signals before the start. Otherwise a signal that comes with the start would end this
+ * process alone, and the child process would go on.
  *
  * @throws Error of the system if the program cannot be started
  */

@@ -17,7 +17,7 @@ export interface CommandWords {
   readonly summary: string;
   /** The words that may follow, for the completions of shells. */
   readonly words?: readonly string[];
-  /** The words after the name by which another program, such as ssh, runs the command. */
+  /** The words that follow the name if another program, such as ssh, runs the command. */
   readonly toolWords?: readonly string[];
   /**
    * The words that the command itself understands. Any other word begins the arguments of another
@@ -41,7 +41,7 @@ export interface CommandWords {
 export class CommandContext {
   constructor(
     readonly terminal: Terminal,
-    /** The value of `--server`. */
+    /** The value of `--server`; undefined if it was not given. */
     private readonly givenServer: string | undefined,
     /** The names and words of all commands, for completions. */
     readonly commands: readonly CommandWords[] = [],

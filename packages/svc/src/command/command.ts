@@ -20,6 +20,6 @@ export interface Command {
 
 /** A command in the list of commands, with the function that loads it. */
 export interface CommandEntry extends CommandWords {
-  /** Loads the command. */
+  /** Loads the file of the command. */
   load(): Promise<{ readonly command: Command }>;
 }

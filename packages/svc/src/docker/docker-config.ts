@@ -13,7 +13,7 @@ const MEMBER = 'credHelpers';
 /** The credential helpers in the configuration of Docker, by the hosts of the registries. */
 export type Helpers = Readonly<Record<string, string>>;
 
-/** Returns the configuration of Docker. Its variable names a folder. */
+/** Returns the configuration file of Docker. Its variable names the folder of the file. */
 export function dockerConfigFile(home: string): ToolFile {
   const name = 'DOCKER_CONFIG';
   const folder = variable(name);

@@ -26,7 +26,7 @@ export interface DockerNote {
   readonly script?: string;
 }
 
-/** Returns what `svc setup docker` has recorded. */
+/** Returns what `svc setup docker` has recorded; no registries before the first setup. */
 export function dockerNote(context: CommandContext): DockerNote {
   return { registries: {}, ...setupNote(context, DOCKER) };
 }

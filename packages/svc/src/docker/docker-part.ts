@@ -16,9 +16,9 @@ const USAGE = 'svc setup docker [--registry HOST [--role ARN]]...';
 type Registries = Readonly<Record<string, NotedRegistry>>;
 
 /**
- * `svc setup docker`: makes `svc` the credential helper of the registries of AWS. A `svc setup`
- * that does not name docker does nothing before the first `svc setup docker`, because a helper
- * replaces the login that the user made by `docker login`.
+ * `svc setup docker`: makes `svc` the credential helper of the registries of AWS. A plain
+ * `svc setup` does nothing for Docker before the first `svc setup docker`. The reason is that a
+ * helper replaces the login that the user made by `docker login`.
  */
 export const dockerPart: SetupPart = {
   name: DOCKER,
@@ -120,9 +120,9 @@ function assertFree(path: string, host: string, isTaken: (host: string) => boole
 }
 
 /**
- * Adds the registry in the account and region of each role of the user, except one that has another
- * helper or several roles in its account. It removes the registries of roles that the server does
- * not list any more.
+ * Adds the registry in the account and region of each role of the user. It leaves out a registry
+ * that has another helper, or several roles in its account. It removes the registries of roles that
+ * the server does not list any more.
  */
 async function withListed(
   { context, reach }: SetupRequest,

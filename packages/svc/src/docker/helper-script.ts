@@ -25,7 +25,9 @@ export function scriptPath(program: string, home: string): string {
   );
 }
 
-/** Returns true if a shell finds programs in the folder of a path. */
+/**
+ * Returns true if the folder of a path is in the variable PATH, in which a shell finds programs.
+ */
 export function isOnPath(path: string): boolean {
   return (variable('PATH') ?? '').split(delimiter).includes(dirname(path));
 }

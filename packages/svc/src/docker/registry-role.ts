@@ -5,8 +5,9 @@ import type { NotedRegistry } from './docker-note.js';
 import type { Registry } from './registry.js';
 
 /**
- * Returns the role whose credentials open a registry: the one that `svc setup docker --role` noted,
- * or else the only role of the account of the registry. For the public registry any role will do.
+ * Returns the role whose credentials open a registry. It is the one that `svc setup docker --role`
+ * noted, or else the only role of the account of the registry. For the public registry any role
+ * will do.
  *
  * @throws CliFailure if the user has no such role, or several
  */

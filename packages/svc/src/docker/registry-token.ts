@@ -21,8 +21,8 @@ export interface RegistryLogin {
 }
 
 /**
- * Asks ECR, the service of AWS for containers, for a token of a registry (`GetAuthorizationToken`).
- * The token has the rights of the role session that signs the request.
+ * Asks ECR, the container registry of AWS, for a token of a registry (`GetAuthorizationToken`). The
+ * token has the rights of the role session that signs the request.
  *
  * @throws CliFailure with the error of ECR in one line
  */

@@ -1,6 +1,6 @@
 import { domainOf } from '../aws/session/sts-endpoint.js';
 
-/** A container registry of AWS. */
+/** A container registry of AWS (ECR), as its host name describes it. */
 export interface Registry {
   readonly host: string;
   /** The id of its account; undefined for the public registry. */

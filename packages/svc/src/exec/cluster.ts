@@ -28,8 +28,8 @@ export function ownClusters(context: CommandContext): readonly (OwnCluster & {
 }
 
 /**
- * Returns the context of a cluster that the user names: by the context, the cluster in the
- * kubeconfig, or its resource.
+ * Returns the context of a cluster that the user names. `wanted` is the name of the context, the
+ * name of the cluster in the kubeconfig, or the resource of the cluster.
  *
  * @throws CliFailure with status 2 if none or several have the name
  */

@@ -30,8 +30,8 @@ export function gitHubTarget(text: string, usage: string): GitHubTarget {
 }
 
 /**
- * Returns the repository of the folder in which the user is: that of the remote `origin` of git, if
- * it is at the GitHub of the server. Returns undefined otherwise.
+ * Returns the repository of the working directory: that of the remote `origin` of git, if it is at
+ * the GitHub with the given URL. Returns undefined otherwise.
  */
 export function repositoryHere(webUrl: string): GitTarget | undefined {
   const args = ['config', '--get', 'remote.origin.url'];
@@ -94,8 +94,8 @@ function canOnlyRead(permissions: unknown): boolean {
 
 /**
  * Returns the names of the variables for a token. `gh` sends `GH_TOKEN` to github.com and to hosts
- * of ghe.com alone. A token of any other GitHub gets other names, so that `gh` never sends it
- * there.
+ * of ghe.com alone. A token of any other GitHub gets other names, so that `gh` never sends it to
+ * github.com.
  */
 function namesFor(host: string): readonly string[] {
   return host === 'github.com' || host.endsWith('.ghe.com')

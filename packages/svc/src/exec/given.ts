@@ -122,9 +122,9 @@ async function unambiguous(context: CommandContext, reads: boolean): Promise<Cho
 }
 
 /**
- * Returns the repository of this folder, if the server lists its owner at GitHub for the user;
- * `elsewhere` if it does not, or if there is no repository here. Returns undefined if the server
- * lists no owner.
+ * Returns the repository of this folder, if the server lists its owner at GitHub for the user.
+ * Returns `elsewhere` if the server lists only other owners, or if there is no repository here, and
+ * undefined if the server lists no owner.
  */
 async function ownRepository(
   context: CommandContext,
@@ -144,7 +144,7 @@ function noReadOnlyCluster(): CliFailure {
 
 /**
  * Tells the user which credentials are given although the options name none.
- * @throws CliFailure if none are
+ * @throws CliFailure if no credential is given
  */
 function tell({ terminal }: CommandContext, { role, github, cluster, leftOut }: Chosen): void {
   const parts = [

@@ -35,7 +35,10 @@ const WRITERS: Readonly<Record<Shell, Writer>> = {
   },
 };
 
-/** Returns the lines by which a shell makes a change of its environment. */
+/**
+ * Returns the lines by which a shell changes its environment. Variables that are not set now get no
+ * line that removes them.
+ */
 export function shellLines(shell: Shell, { set, unset }: EnvironmentChange): string[] {
   const writer = WRITERS[shell];
   return [

@@ -14,9 +14,9 @@ const POLL = 25;
  */
 const RENEWAL = 5_000;
 /**
- * The milliseconds without a renewal after which a process that waits for a lock takes it over. It
- * counts its own waits and reads no clock, because the clocks of two machines can differ, and a
- * machine can sleep with both processes.
+ * The milliseconds without a renewal after which a process that waits for a lock takes it over. The
+ * waiting process counts its own waits and reads no clock, because the clocks of two machines can
+ * differ. A machine can also sleep with both processes.
  */
 const ABANDONED = 30_000;
 /** The number of milliseconds for which a process waits for the lock of another process. */
@@ -26,9 +26,10 @@ const LONGEST_WAIT = 120_000;
  * Runs a function while this process owns a lock file. If the owner of the lock has died, its lock
  * is taken over.
  *
- * An owner that renews nothing for 30 seconds also loses its lock, because its number can belong to
- * another process by now, for example after a restart of a container. So an owner that the user
- * stopped (Ctrl-Z) loses its lock, and so does one that blocks its event loop for so long.
+ * An owner that renews nothing for 30 seconds also loses its lock. The reason is that its process
+ * id can belong to another process by now, for example after a restart of a container. So an owner
+ * that the user stopped (Ctrl-Z) loses its lock, and so does one that blocks its event loop for so
+ * long.
  */
 export async function withLockFile<T>(path: string, act: () => Promise<T>): Promise<T> {
   const own = `${process.pid} ${randomId()} ${hostname()}\n`;
@@ -57,7 +58,10 @@ async function acquire(path: string, own: string): Promise<void> {
   }
 }
 
-/** Creates the lock file. Returns false if another process has it. */
+/**
+ * Creates the lock file. Returns false if another process has it.
+ * @throws CliFailure if the folder cannot be used
+ */
 function create(path: string, own: string): boolean {
   const next = `${path}.${randomId()}`;
   try {
@@ -79,7 +83,7 @@ function create(path: string, own: string): boolean {
 
 /**
  * Returns true if the owner of a lock file was a process on this machine and has ended. It is false
- * if another process has the number of the owner now.
+ * if another process has the process id of the owner now.
  */
 function hasDied(owner: string): boolean {
   const { pid, host } = readOwner(owner);
@@ -101,7 +105,9 @@ function renewedAt(path: string): number | undefined {
   }
 }
 
-/** Parses the content of a lock file. Earlier versions of `svc` named no machine. */
+/**
+ * Parses the content of a lock file. `host` is undefined in a file of an earlier version of `svc`.
+ */
 function readOwner(owner: string): { readonly pid: number; readonly host: string | undefined } {
   const [pid, , host] = owner.trim().split(' ');
   return { pid: Number(pid), host };
@@ -126,7 +132,7 @@ function takeAway(path: string, owner: string): void {
     renameSync(path, aside);
     if (ownerOf(aside) !== owner) linkSync(aside, path);
   } catch {
-    // Another process was faster. The next attempt sees its lock.
+    // Another process was faster. The next attempt sees the lock of that process.
   } finally {
     rmSync(aside, { force: true });
   }
@@ -145,6 +151,6 @@ function renew(path: string, own: string): void {
   try {
     if (ownerOf(path) === own) utimesSync(path, now() / 1000, now() / 1000);
   } catch {
-    // The lock file was removed by hand. The function ends normally all the same.
+    // The lock file was removed by hand. The function that it guards goes on.
   }
 }

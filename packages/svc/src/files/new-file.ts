@@ -2,7 +2,7 @@ import { chmodSync, closeSync, fsyncSync, openSync, renameSync, rmSync, writeSyn
 import { randomId } from '../program/clock.js';
 
 /**
- * A file that is written in parts under a name of its own, and gets its real name when it is whole.
+ * A file that is written in parts under a temporary name, and gets its real name when it is whole.
  * A reader sees either the old content or the new one, and never a part.
  */
 export class NewFile {

@@ -4,8 +4,7 @@ import { variable } from '../program/environment.js';
 
 /**
  * Returns true if the command runs as one executable with its own Node, and false if a program of
- * Node runs the script. (`node:sea` is missing in the oldest versions of Node, which run scripts
- * alone.)
+ * Node runs the script. The oldest versions of Node lack `node:sea`, and can only run the script.
  */
 export function isOneExecutable(): boolean {
   return process.getBuiltinModule?.('node:sea')?.isSea() ?? false;

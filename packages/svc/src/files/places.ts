@@ -20,7 +20,10 @@ export interface Places {
   readonly state: PrivateFolder;
 }
 
-/** Returns the folders of the command. */
+/**
+ * Returns the folders of the command.
+ * @throws CliFailure for an `SVC_HOME` that is not absolute, or without a HOME
+ */
 export function places(): Places {
   const own = variable('SVC_HOME');
   if (own !== undefined) {

@@ -57,12 +57,12 @@ export class PrivateFolder {
     }
   }
 
-  /** Writes a JSON document with mode 0600. */
+  /** Writes an object as indented JSON, with mode 0600. */
   writeJson(name: string, document: object): void {
     this.write(name, `${JSON.stringify(document, null, 2)}\n`);
   }
 
-  /** Removes a file if it exists. */
+  /** Removes a file, or a folder with all its files, if it exists. */
   remove(name: string): void {
     rmSync(this.file(name), { force: true, recursive: true });
   }
@@ -80,7 +80,10 @@ export class PrivateFolder {
     return withLockFile(this.file(`${name}.lock`), act);
   }
 
-  /** Creates the folder, or a folder below it, with mode 0700. */
+  /**
+   * Creates the folder, or a folder below it, with mode 0700. The mode of an existing folder is
+   * corrected if others have access.
+   */
   private create(path = this.path): void {
     mkdirSync(path, { recursive: true, mode: 0o700 });
     if (process.platform !== 'win32' && (statSync(path).mode & 0o077) !== 0) {
@@ -117,7 +120,7 @@ export function isMissing(error: unknown): boolean {
   return ['ENOENT', 'ENOTDIR'].includes(errorCode(error) ?? '');
 }
 
-/** Returns the failure for a file that cannot be read or written. */
+/** Returns the failure for a file that cannot be read or written, with the reason in words. */
 export function fileFailure(path: string, cause: unknown): CliFailure {
   const message = `${path} cannot be used: ${fileReason(cause)}.`;
   return new CliFailure(message, fileRemedy(cause), 1, { cause });

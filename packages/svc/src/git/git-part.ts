@@ -74,7 +74,11 @@ async function install(request: SetupRequest): Promise<SetupPlan> {
   };
 }
 
-/** Returns how commits are signed, by the options or else by the last setup. */
+/**
+ * Returns the record of how commits are signed: that of the options, or else that of the last
+ * setup; undefined if there is neither.
+ * @throws CliFailure for `--local` or `--global` alone
+ */
 function signingOf({ context, options }: SetupRequest, server: string): SignNote | undefined {
   const before = signNote(context);
   if (options.has('sign')) return chosenSigning(server, options.has('local'), before);

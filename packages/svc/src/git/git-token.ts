@@ -78,7 +78,7 @@ export async function tokenFor(context: CommandContext, target: GitTarget): Prom
 
 /**
  * Asks the server for a token. If the user has logged in again before the answer arrives, the
- * server is asked again: the first token ends with the earlier login, so it is dropped.
+ * server is asked again. The first token is dropped, because it ends with the earlier login.
  */
 async function askForToken(context: CommandContext, target: GitTarget): Promise<GitToken> {
   const client = await context.client();

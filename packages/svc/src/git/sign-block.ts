@@ -29,7 +29,7 @@ export function signNote(context: CommandContext): SignNote | undefined {
 
 /**
  * Returns the record after a further `svc setup git --sign`, which adds its choice to the earlier
- * ones.
+ * choices.
  *
  * @throws CliFailure with status 2 for `--local` outside of a repository
  */
@@ -107,7 +107,7 @@ export function programRemoval(context: CommandContext, { server }: SignNote): C
   return [stepChange(`remove ${folder.file(SIGN_PROGRAM)}`, () => folder.remove(SIGN_PROGRAM))];
 }
 
-/** Quotes a value for the configuration of git. */
+/** Quotes a value for the configuration of git, in double quotation marks. */
 export function quoted(value: string): string {
   return `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
 }

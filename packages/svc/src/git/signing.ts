@@ -7,7 +7,7 @@ import { ensureCertificateFor } from '../ssh/host-certificate.js';
 import { runInPlace } from '../child/in-place.js';
 
 /**
- * `svc git sign`: signs as `ssh-keygen -Y sign` does, after it made sure that a valid certificate
+ * `svc git sign`: signs as `ssh-keygen -Y sign` does. First it gets a certificate if no valid one
  * is stored. Git runs it by the program that `svc setup git --sign` wrote.
  *
  * @param args the arguments of `ssh-keygen`, unchanged

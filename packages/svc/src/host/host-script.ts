@@ -49,7 +49,7 @@ export function sudoLine(url: string, options: readonly string[]): string {
 }
 
 /**
- * Runs the script with options.
+ * Runs the script by `sh` with options, and waits for its end.
  *
  * @param keeps true to return the output instead of showing it
  */

@@ -22,8 +22,8 @@ export interface ClusterToken {
   /** The time at which the token expires (RFC 3339). */
   readonly expires_at: string;
   /**
-   * The SHA-256 of the login's access token. It shows if the token for the cluster is from an
-   * earlier login, because such a token must not be used.
+   * The SHA-256 of the login's access token. A token for a cluster must not be used if it is from
+   * an earlier login, which this hash shows.
    */
   readonly login: string;
 }
@@ -87,9 +87,9 @@ function freshToken(
 }
 
 /**
- * Exchanges the token of the login for a token of a cluster (RFC 8693), with a proof by the key of
- * this machine. If the server requires a touch of the security key, the user logs in again, and the
- * new token is exchanged.
+ * Exchanges the token of the login for a token of a cluster (RFC 8693), with a DPoP proof by the
+ * key of this machine. If the server requires a touch of the security key, the user logs in again,
+ * and the new token is exchanged.
  */
 async function exchange(
   context: CommandContext,

@@ -29,8 +29,8 @@ export interface Kubeconfig {
 }
 
 /**
- * Returns the file that `kubectl config` changes: the first file in the variable KUBECONFIG that
- * exists, or else the last one in it. Without the variable it is `~/.kube/config`.
+ * Returns the file that `kubectl config` changes. It is the first existing file in the variable
+ * KUBECONFIG, or else the last file in it. Without the variable it is `~/.kube/config`.
  */
 export function kubeconfigFile(home: string): string {
   const files = (variable('KUBECONFIG') ?? '').split(delimiter).filter((path) => path !== '');
@@ -46,8 +46,8 @@ export function hasKubectl(): boolean {
 }
 
 /**
- * Returns the version of the plugin interface to write into the kubeconfig: v1 for kubectl 1.22 and
- * later, and v1beta1 for older versions, which do not know v1.
+ * Returns the version of the plugin interface to write into the kubeconfig. It is v1 for kubectl
+ * 1.22 and later, and v1beta1 for older versions, which do not know v1.
  */
 export function supportedApiVersion(): string {
   const version = JSON.parse(kubectl(['version', '--client', '-o', 'json'])) as {
@@ -59,8 +59,8 @@ export function supportedApiVersion(): string {
 }
 
 /**
- * Reads a kubeconfig by `kubectl`. Without a file it reads all files that `kubectl` merges. No
- * secret is read.
+ * Reads a kubeconfig by `kubectl`. Without a file it reads all files that `kubectl` merges.
+ * `kubectl` leaves all secrets out.
  */
 export function readKubeconfig(file?: string): Kubeconfig {
   const view = JSON.parse(kubectl(['config', 'view', '-o', 'json'], file)) as {
@@ -141,10 +141,10 @@ function others<Named extends { readonly name: string }>(
 }
 
 /**
- * Changes a kubeconfig. `kubectl` reads the file and writes the new one in its own form, so that
- * the removal of an entry restores every byte of a file that `kubectl` wrote. `kubectl config
- * set-credentials` is not used, because it splits arguments at commas, and crashes in Debian's
- * kubectl 1.20.
+ * Changes a kubeconfig. `kubectl` reads the file and writes the new file in its own form. So the
+ * removal of an entry restores every byte of a file that `kubectl` wrote.
+ * `kubectl config set-credentials` is not used, because it splits arguments at commas, and crashes
+ * in Debian's kubectl 1.20.
  */
 function rewrite(path: string, edit: (config: RawKubeconfig) => object): void {
   const file = readTextFile(path);
@@ -162,7 +162,7 @@ function rewrite(path: string, edit: (config: RawKubeconfig) => object): void {
 
 const VIEW = ['config', 'view', '--raw'];
 
-/** Runs `kubectl` and returns its standard output. */
+/** Runs `kubectl` and returns its standard output. @throws CliFailure if it is missing or fails */
 function kubectl(args: readonly string[], kubeconfig?: string): string {
   const env = { ...variables(), ...(kubeconfig === undefined ? {} : { KUBECONFIG: kubeconfig }) };
   const { status, stdout, stderr, error } = spawnSync('kubectl', args, { env, encoding: 'utf8' });

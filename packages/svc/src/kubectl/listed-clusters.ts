@@ -6,10 +6,10 @@ import { kubeconfigFile, readKubeconfig, type Kubeconfig } from './kubeconfig.js
 import { contextOf, isResource, type ClusterUser, type KubectlNote } from './cluster-user.js';
 
 /**
- * Returns the new record of the `users` entries that svc made in the kubeconfig: with an entry for
- * each cluster that the server lists, and without those that it does not list any more. A listed
- * cluster gets an entry only if it is in the kubeconfig, because only the kubeconfig knows its API
- * server and certificate authority.
+ * Returns the new record of the `users` entries that svc made in the kubeconfig. It has an entry
+ * for each cluster that the server lists, and none for a cluster that the server does not list any
+ * more. A listed cluster gets an entry only if it is in the kubeconfig, because only the kubeconfig
+ * knows its API server and certificate authority.
  */
 export function withListedClusters(
   { context, home }: SetupRequest,
@@ -58,9 +58,9 @@ function fileOf(home: string, earlier: ClusterUser | undefined) {
 }
 
 /**
- * Finds the cluster of the kubeconfig that a cluster of the server's list means: its API server has
- * the origin of the resource, or it has exactly the same name. A looser comparison could send
- * tokens to the API server of another organization.
+ * Finds the cluster of the kubeconfig that a cluster of the server's list means. Its API server has
+ * the origin of the resource, or the two clusters have exactly the same name. A looser comparison
+ * could send tokens to the API server of another organization.
  */
 function clusterFor(
   { clusters, servers }: Kubeconfig,

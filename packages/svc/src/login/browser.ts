@@ -16,7 +16,7 @@ export function openAddress(url: string): void {
   const [program, ...args] = opener();
   try {
     const child = spawn(program, [...args, url], { detached: true, stdio: 'ignore' });
-    child.once('error', () => {}); // callers say what to do
+    child.once('error', () => {}); // the caller tells the user what to do
     child.unref();
   } catch {
     // Every caller tells the user what to do without a browser.

@@ -168,14 +168,20 @@ async function assertion(device: string, rpId: string, credentialId: Buffer, cli
   };
 }
 
-/** Returns the content of the CBOR byte string that libfido2 prints (RFC 8949 §3.1). */
+/**
+ * Returns the content of the CBOR byte string that libfido2 prints (RFC 8949 §3.1). Bytes that are
+ * no such string are returned as they are.
+ */
 function unwrapped(data: Buffer): Buffer {
   if (data[0] === 0x58 && data[1] === data.length - 2) return data.subarray(2);
   if (data[0] === 0x59 && data.readUInt16BE(1) === data.length - 3) return data.subarray(3);
   return data;
 }
 
-/** Runs a program of libfido2, which asks for the PIN on the terminal. */
+/**
+ * Runs a program of libfido2, which asks for the PIN on the terminal.
+ * @throws CliFailure if the program is missing or fails
+ */
 function run(program: string, args: readonly string[], input = ''): Promise<string> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] });

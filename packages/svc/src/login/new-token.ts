@@ -32,7 +32,7 @@ export function scopeOf(kind: TokenKind): string {
   return `openid email svc:credentials${kind === 'admin-token' ? ' svc:admin svc:applications' : ''}`;
 }
 
-/** The answer of the token endpoint. */
+/** The answer of the token endpoint (RFC 6749 §5.1). */
 interface TokenAnswer {
   readonly access_token?: unknown;
   readonly token_type?: unknown;

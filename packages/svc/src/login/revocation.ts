@@ -19,9 +19,9 @@ interface SessionRow {
 }
 
 /**
- * Ends a login at the server. If the session belongs only to the command, the session is ended;
- * otherwise only the token is revoked, so that the session of the browser remains. It is no failure
- * if the login has already ended.
+ * Ends a login at the server. A session that belongs only to the command is ended. Otherwise only
+ * the token is revoked, so that the session of the browser remains. It is no failure if the login
+ * has already ended.
  */
 export async function endLogin(parts: LoginParts, token: StoredToken): Promise<void> {
   const client = new ServerClient({ ...parts, accessToken: () => token.access_token });

@@ -38,7 +38,7 @@ const problem = (name: string, text: string, whatToDo: string): Finding => ({
   what_to_do: whatToDo,
 });
 
-/** Checks the version of Node. */
+/** Checks that Node has at least version 20. */
 export function checkNode(): Finding {
   const [major = 0] = process.versions.node.split('.').map(Number);
   return major >= OLDEST_NODE
@@ -46,7 +46,9 @@ export function checkNode(): Finding {
     : problem('node', `${process.version} is too old`, `Install Node ${OLDEST_NODE} or newer.`);
 }
 
-/** Checks that a shell finds the `svc` command in its PATH. */
+/**
+ * Checks that a shell finds the `svc` command in its PATH, because ssh and git run it by its name.
+ */
 export function checkPath(): Finding {
   const found = findOnPath('svc');
   if (found !== undefined) return ok('path', found);
@@ -78,7 +80,7 @@ function isOpen(path: string): boolean {
   return ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0;
 }
 
-/** Checks the stored login, without the network. */
+/** Checks that a login is stored and has not expired, without asking the server. */
 export function checkLogin(context: CommandContext): Finding {
   try {
     const token = readToken(context.folder(), 'token');
@@ -90,7 +92,7 @@ export function checkLogin(context: CommandContext): Finding {
   }
 }
 
-/** Checks that the server accepts the stored login. */
+/** Checks that the server accepts the stored login, by a request for the list of keys. */
 export async function checkToken(context: CommandContext): Promise<Finding> {
   try {
     const client = await context.client();

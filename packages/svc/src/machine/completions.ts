@@ -136,7 +136,7 @@ ${OPTIONS.map((option) => `complete -c svc -l ${option.slice(2)}${option === '--
 `;
 }
 
-/** Writes an entry of a table of PowerShell. */
+/** Returns a line of a hash table in the script for PowerShell. */
 const tableRow = (key: string, words: string) => `    '${key}' = '${words}'`;
 
 function powershell(commands: readonly CommandWords[]): string {
@@ -161,7 +161,9 @@ ${[...words, ...acts].join('\n')}
 `;
 }
 
-/** Removes the characters that would end a quoted text in the script of a shell. */
+/**
+ * Removes quotation marks, backslashes and colons, which have a meaning in the scripts of shells.
+ */
 function quoted(text: string): string {
   return text.replaceAll(/['\\:]/g, '');
 }

@@ -31,7 +31,7 @@ export function parseArguments(
 }
 
 /**
- * Returns sorted arguments if no option has an empty value: a variable of a script may be unset,
+ * Returns sorted arguments if no option has an empty value. A variable of a script may be unset,
  * and without the value a command could concern more than the user wants.
  *
  * @throws WrongArguments for an empty value
@@ -85,7 +85,7 @@ export function parseGlobalOptions(
   );
   const rest = taken.rest.map(({ text }) => text);
   const first = rest.findIndex((text) => text !== '--version');
-  const versions = first < 0 ? rest.length : first; // after its name, the option is for the command
+  const versions = first < 0 ? rest.length : first; // a later `--version` is for the command
   return {
     server: taken.value('server'),
     isJson: taken.has('json'),
@@ -95,7 +95,10 @@ export function parseGlobalOptions(
   };
 }
 
-/** Returns the index of `--`, or of the first argument of another program. */
+/**
+ * Returns the index of `--`, or of the first argument of another program; the number of arguments
+ * if there is neither.
+ */
 function endOfOwn(args: readonly string[], beginsOthers: BeginsOthers): number {
   let name: string | undefined;
   for (let at = 0; at < args.length; at += 1) {

@@ -27,7 +27,7 @@ export function randomText(): string {
   return Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url');
 }
 
-/** Returns a random UUID. */
+/** Returns a random UUID (RFC 9562, version 4). */
 export function randomId(): string {
   return crypto.randomUUID();
 }

@@ -1,7 +1,7 @@
-/** The environment variables of the process. Only this file of the command uses them. */
+/** The environment variables of the process. Only this file of the command reads `process.env`. */
 export type Variables = Readonly<Record<string, string | undefined>>;
 
-/** Returns the environment variables of the process. */
+/** Returns the environment variables of the process, also those that are empty. */
 export function variables(): Variables {
   return process.env;
 }

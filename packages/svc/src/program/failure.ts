@@ -29,12 +29,12 @@ export class CliFailure extends Error {
   }
 }
 
-/** Makes the failure for arguments that a command does not understand. */
+/** Makes the failure, with status 2, for arguments that a command does not understand. */
 export function usageFailure(message: string, usage: string): CliFailure {
   return new CliFailure(message, `Usage: ${usage}`, STATUS.usage);
 }
 
-/** Makes the failure for a command that needs a login. */
+/** Makes the failure, with status 3, for a command that needs a login. */
 export function notLoggedIn(message = 'You are not logged in.'): CliFailure {
   return new CliFailure(message, 'Run: svc login', STATUS.notLoggedIn);
 }

@@ -19,7 +19,8 @@ const SHORTEST_START = 3;
 
 /**
  * Returns the word that a mistyped word most likely means; undefined if none is close. A word is
- * close if it begins with the typed letters, or if one or two letters differ.
+ * close if it begins with the typed letters, if one or two letters differ, or if other programs use
+ * the typed word for it.
  */
 export function nearestWord(typed: string, words: readonly string[]): string | undefined {
   const text = typed.toLowerCase();
@@ -52,8 +53,8 @@ export function withNearestWord(
 }
 
 /**
- * Counts the letters to insert, remove, replace, or swap with the next one, until one word is the
- * other one.
+ * Counts the changes that turn one word into the other. A change inserts, removes or replaces a
+ * letter, or swaps it with the next letter.
  */
 function editDistance(one: string, other: string): number {
   let [earlier, last]: number[][] = [[], Array.from({ length: other.length + 1 }, (_, at) => at)];

@@ -6,11 +6,12 @@ export function version(): string {
   return typeof SVC_VERSION === 'string' ? SVC_VERSION : '0.0.0';
 }
 
-/** A version, such as 0.14.0 or 0.14.0-rc.1. */
+/** Matches a version, such as 0.14.0 or 0.14.0-rc.1. */
 const VERSION = /^(\d{1,6})\.(\d{1,6})\.(\d{1,6})(?:-rc\.(\d{1,6}))?$/;
 
 /**
- * Returns the numbers of a version. A release is later than its candidates, such as 0.14.0-rc.1.
+ * Returns the numbers of a version; undefined for a text that is no version. The fourth number is
+ * that of the release candidate. It is infinite for a release, which is later than its candidates.
  */
 function numbersOf(text: string): readonly [number, number, number, number] | undefined {
   const found = VERSION.exec(text);
@@ -20,8 +21,8 @@ function numbersOf(text: string): readonly [number, number, number, number] | un
 }
 
 /**
- * Compares two versions: the result is negative if the first one is older, 0 if they are equal, and
- * NaN if one of the texts is no version.
+ * Compares two versions. The result is negative if the first version is older, positive if it is
+ * newer, and 0 if both are equal. It is NaN if one of the texts is no version.
  */
 export function compareVersions(one: string, other: string): number {
   const [left, right] = [numbersOf(one), numbersOf(other)];

@@ -6,9 +6,10 @@ import { listedReach, reachNote, type ListedReach } from './own-reach.js';
 const PATIENCE = 3_000;
 
 /**
- * Returns a line that advises the user to run `svc setup`: the list of targets (hosts, roles,
- * clusters) has changed since the last setup, or there was no setup yet. Returns undefined if there
- * is nothing to say, or if the server does not answer in time, so that a login is not delayed.
+ * Returns a line that advises the user to run `svc setup`, if there was no setup yet, or if the
+ * list of targets has changed since. (Targets are hosts, roles and clusters.) Returns undefined if
+ * there is nothing to say. It is also undefined if the server does not answer in time, so that a
+ * login is hardly delayed.
  */
 export async function lineOfChangedReach(context: CommandContext): Promise<string | undefined> {
   try {

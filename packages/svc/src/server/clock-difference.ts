@@ -17,8 +17,9 @@ const UNITS = [
 ] as const;
 
 /**
- * Returns by how many milliseconds the clock of this machine is ahead of the server, by the header
- * `Date` of an answer that just came; negative if it is behind, undefined without such a header.
+ * Returns by how many milliseconds the clock of this machine is ahead of the server; negative if it
+ * is behind. The time of the server is the header `Date` of an answer that just came. Without the
+ * header, the result is undefined.
  */
 export function clockDifference(headers: AnswerHeaders): number | undefined {
   const difference = now() - Date.parse(headers.get('date') ?? '');
@@ -43,8 +44,8 @@ export const SET_CLOCK = 'Set it, for example by: sudo timedatectl set-ntp true'
 
 /**
  * Returns the failure for a request that the server refused because the clock of this machine is
- * wrong: the answer refuses the DPoP proof (RFC 9449), and its `Date` differs from the local time.
- * Returns undefined for any other answer.
+ * wrong. Such an answer refuses the DPoP proof (RFC 9449), and its `Date` differs from the local
+ * time. Returns undefined for any other answer.
  */
 export function clockFailure(
   headers: AnswerHeaders,
@@ -58,7 +59,10 @@ export function clockFailure(
   return isWrong(difference) ? failureFor(difference) : undefined;
 }
 
-/** Checks before a login that the server will accept the proofs of this machine. */
+/**
+ * Checks before a login that the server will accept the proofs of this machine.
+ * @throws CliFailure if the clocks differ by more than five minutes
+ */
 export function assertClock(headers: AnswerHeaders): void {
   const difference = clockDifference(headers);
   if (difference !== undefined && Math.abs(difference) > REFUSED_DIFFERENCE) {

@@ -9,9 +9,9 @@ import { askForTool, forgetSilence } from './silence.js';
 import type { TokenKind } from './stored-token.js';
 import { send, type AnswerHeaders, type PlainAnswer, type PlainRequest } from './transport.js';
 
-/** The body and headers of a request. */
+/** The body and headers of a request. The body is `json`, `form` or neither. */
 export interface RequestContent {
-  /** A JSON body. */
+  /** The value that is sent as a JSON body. */
   readonly json?: unknown;
   /** A body of form fields. Undefined and empty fields are left out. */
   readonly form?: Readonly<Record<string, string | undefined>>;
@@ -211,7 +211,9 @@ export function documentOf({ text }: PlainAnswer): object {
   }
 }
 
-/** Returns the failure for an answer that is no JSON document. */
+/**
+ * Returns the failure for an answer that is no JSON document, such as a page that a proxy shows.
+ */
 export function notJson(cause?: unknown): CliFailure {
   const message = 'The answer of the server is not JSON.';
   const whatToDo = 'Check the address of the server: svc doctor';
@@ -316,8 +318,8 @@ function asksForNonce({ status, headers, text }: PlainAnswer): boolean {
 }
 
 /**
- * Returns the text of a problem document (RFC 9457) or of an OAuth error, without characters that
- * could control the terminal; undefined if there is none.
+ * Returns the text of a problem document (RFC 9457) or of an OAuth error; undefined if there is
+ * none. Characters that could control the terminal are left out.
  */
 export function detailOf({ text }: PlainAnswer): string | undefined {
   const { detail, error_description: description, title } = errorDocument(text);

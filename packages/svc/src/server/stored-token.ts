@@ -35,8 +35,8 @@ export function readAnyToken(folder: PrivateFolder, kind: TokenKind): StoredToke
 }
 
 /**
- * The files with credentials that do not record the login from which they came. They are removed at
- * a new login, because the server may have revoked them. The new login fetches its own.
+ * The files with credentials that do not record the login from which they came. A new login removes
+ * these files, because the server may have revoked the credentials, and fetches its own.
  */
 const CERTIFICATES = [
   'ssh/id-cert.pub',
@@ -80,13 +80,13 @@ const KEY_OF_MACHINE = 'dpop-key.json';
 
 /**
  * The names in the folder of a server that stay after a logout: the folder of SSH key pairs, and
- * the program by which git signs.
+ * the program that git runs to sign.
  */
 const WITHOUT_CREDENTIALS: readonly string[] = ['ssh', SIGN_PROGRAM];
 
 /**
- * Removes every file of the server except the key pairs of SSH and the program by which git signs,
- * and takes the key pairs out of agents.
+ * Removes every file of the server except the key pairs of SSH and the program by which git signs.
+ * Takes the key pairs out of agents.
  *
  * @param keepsKey true to keep the DPoP key of this machine, and the locks of running processes
  * @returns the sockets of the agents that may still hold a key pair (`takeFromAgents`)

@@ -31,7 +31,7 @@ interface PlannedPart {
 interface WholePlan {
   readonly parts: readonly PlannedPart[];
   /**
-   * The change that records the time of the server's list of targets. The user is not shown it,
+   * The change that records the time of the server's list of targets. It is not shown to the user,
    * because it changes only `config.json`.
    */
   readonly note: readonly Change[];
@@ -112,8 +112,8 @@ async function planOf(
 
 /**
  * Asks the server for the list of targets (hosts, roles, clusters). If the server cannot be reached
- * or refuses, returns no list and a line that says why, because the options that the user gave
- * still work.
+ * or refuses, returns no list and a line that says why. The options that the user gave still work
+ * then.
  *
  * @throws HostileList if the answer is no valid list of targets
  */

@@ -185,9 +185,9 @@ function isFresh(certificate: SshCertificate, now: number): boolean {
 }
 
 /**
- * Returns true if the certificate for all hosts is valid for a host: the organization has no groups
- * of hosts, or the host is in at least one group and the certificate has the principals of all its
- * groups.
+ * Returns true if the certificate for all hosts is valid for a host. That is so if the organization
+ * has no groups of hosts. Otherwise the host must be in at least one group, and the certificate
+ * must have the principals of all groups of the host.
  */
 function isCovered(file: string, host: string): boolean {
   const text = readText(file);

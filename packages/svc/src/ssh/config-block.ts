@@ -27,8 +27,8 @@ export const SSH_BLOCK = 'ssh';
 
 /**
  * A pattern that excludes host names with a single quotation mark. The shell gets the host name
- * between such marks, so only this character could end the argument; older versions of `ssh` accept
- * it in a host name (CVE-2023-51385).
+ * between such marks, so only this character could end the argument. Older versions of `ssh` accept
+ * the character in a host name (CVE-2023-51385).
  */
 const HOSTILE = "!*'*";
 
@@ -51,12 +51,12 @@ const UNQUOTABLE = /["'\\$\p{Cc}]/u;
  * one of the hosts.
  *
  * It is at the end of the file, so that a `HostName` of the user's own entries applies before the
- * block is read. Each list of patterns has two sections: one for a host name as the user typed it,
- * and another for the name from a `HostName` line. A section excludes the hosts of earlier lists,
- * so that each host is checked once.
+ * block is read. Each list of patterns has two sections. One is for a host name as the user typed
+ * it, and the other for the name from a `HostName` line. A section excludes the hosts of earlier
+ * lists, so that each host is checked once.
  *
- * On Windows the command of a section has no quotation marks: older versions of `ssh` cannot read
- * them there, and `cmd.exe` does not know the single ones.
+ * On Windows the command of a section has no quotation marks. Older versions of `ssh` cannot read
+ * them there, and `cmd.exe` does not know single quotation marks.
  *
  * @throws CliFailure for a path that `ssh` or `cmd.exe` would read in another way
  */

@@ -10,13 +10,15 @@ import { TOO_MANY_NAMES, type CertificateAnswer } from './renewal.js';
 import { recordIssued } from './stored-certificate.js';
 
 /**
- * The most names of groups of hosts that surely fit into one certificate: OpenSSH reads 256 names,
- * of which two can be the address and the user name.
+ * The largest number of names of groups that surely fit into one certificate. OpenSSH reads 256
+ * names, and two of these can be the e-mail address and the user name.
  */
 const MOST_NAMES = 254;
 /** The most groups of hosts for which the server is asked if it issues a certificate. */
 const MOST_GROUPS = 10;
-/** The texts that replace a `*` in a pattern of hosts. The first letter of each replaces a `?`. */
+/**
+ * The texts that replace a `*` in a pattern of hosts. The first letter of a text replaces a `?`.
+ */
 const FILLINGS = ['x', 'svc', 'host'] as const;
 
 /**
@@ -30,8 +32,8 @@ export type Trial = (host?: string) => Promise<string | undefined>;
  * a certificate for all hosts. The host need not exist.
  *
  * A host is named only if the names of all groups do not fit into one certificate. The list of
- * groups alone does not tell that: a certificate for all hosts leaves out a group whose conditions
- * are not met, and a request for a host of such a group is refused.
+ * groups alone does not show that, because a certificate for all hosts leaves out a group whose
+ * conditions are not met. A request for a host of such a group is refused.
  *
  * @param groups the groups of hosts that the server lists for the user
  * @throws CliFailure if the names do not fit, and no group gets a certificate either
@@ -92,7 +94,7 @@ export async function trialOf(context: CommandContext, folder: PrivateFolder): P
   };
 }
 
-/** Makes the line of a public key in a security key. Its private key is thrown away. */
+/** Makes the line of a public key in a security key. Its private key is not kept. */
 function publicKeyOfNobody(): string {
   const { x = '' } = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' });
   const type = 'sk-ssh-ed25519@openssh.com';

@@ -21,8 +21,8 @@ import { askForCertificate, ensureCertificate, renew, sshNote, TOO_MANY_NAMES } 
 import { adoptEarlierCertificate, linkTo, storedCertificate } from './stored-certificate.js';
 
 /**
- * Makes sure that a valid certificate is stored. `ssh` runs this before it logs in to a host. If
- * all is well it prints nothing, and otherwise one line on standard error.
+ * Makes sure that a valid certificate is stored. `ssh` runs this before it logs in to a host. On
+ * success it prints nothing, and after a failure one line on standard error.
  */
 export async function check(
   args: readonly string[],
@@ -42,7 +42,7 @@ export async function check(
   }
 }
 
-/** Returns a failure as one line. */
+/** Returns a failure as one line, which has the message and the next step. */
 function lineOf({ message, whatToDo }: CliFailure): string {
   if (whatToDo === '') return message;
   if (whatToDo.endsWith('.')) return `${message} ${whatToDo}`;
@@ -51,9 +51,9 @@ function lineOf({ message, whatToDo }: CliFailure): string {
 
 /**
  * Makes sure that a valid certificate for a host is stored. It first asks the server for a
- * certificate for all hosts. It then asks for one for this host, if the user is in too many groups
- * of hosts for one certificate, or if the certificate for all hosts is not valid for this host. If
- * `svc setup ssh --agent` was chosen, a running agent gets the certificate.
+ * certificate for all hosts. It asks for a certificate for this host in two cases. Either the user
+ * is in too many groups of hosts for one certificate, or the certificate for all hosts is not valid
+ * for this host. If `svc setup ssh --agent` was chosen, a running agent gets the certificate.
  *
  * @throws CliFailure when no valid certificate can be had, or when the person has no access
  */
@@ -93,8 +93,8 @@ async function renewFor(
 }
 
 /**
- * Renews the certificate for all hosts, even if it is still valid for a long time. If a host has a
- * certificate of its own, that one is renewed, too.
+ * Renews the certificate for all hosts, even if it is still valid for a long time. If the given
+ * host has a certificate of its own, that certificate is renewed, too.
  *
  * @throws CliFailure when the server gives no certificate
  */
@@ -150,8 +150,8 @@ function renewForHost(
 }
 
 /**
- * Returns true if an SSH login may try the stored certificate for all hosts: the command has failed
- * without a refusal by the server, and that certificate is still valid.
+ * Returns true if an SSH login may try the stored certificate for all hosts, because it is still
+ * valid. After a refusal by the server the login may not try it.
  */
 function canGoOn(folder: PrivateFolder, error: unknown): boolean {
   if (!(error instanceof CliFailure) || error.status !== STATUS.failed) return false;
@@ -187,8 +187,8 @@ async function withTouch(
 }
 
 /**
- * Stores a certificate in a file that is named after its groups of hosts, and makes a link to that
- * file, with the name of the host.
+ * Stores a certificate in a file that is named after its groups of hosts. A link with the name of
+ * the host leads to that file.
  */
 function storeForHost(folder: PrivateFolder, host: string, line: string): void {
   const certificate = certificateIn(line) as SshCertificate;

@@ -40,8 +40,8 @@ export interface SshChoices {
   /** True if the agent asks the user before each use of the key. */
   readonly confirm?: boolean;
   /**
-   * True if the block in `~/.ssh/config` also names the certificate of the single host; undefined
-   * for a block of an earlier version, which names only the one for all hosts.
+   * True if the block in `~/.ssh/config` also names the certificate of the single host. Undefined
+   * for a block of an earlier version, which names only the certificate for all hosts.
    */
   readonly byHost?: boolean;
 }
@@ -59,8 +59,8 @@ export function sshNote(context: CommandContext): SshNote {
 
 /**
  * The milliseconds for which an SSH login waits for a renewal while the old certificate is still
- * valid. This is a little longer than the wait for one answer. So a server that gives no answer is
- * recorded, and the next SSH login does not ask it.
+ * valid. This time is a little longer than the wait for one answer. So the missing answer of a
+ * server is recorded, and the next SSH login does not ask that server.
  */
 const PATIENCE = TOOL_TIMEOUT + 250;
 
@@ -158,7 +158,8 @@ export async function askForCertificate(
 
 /**
  * Returns true if a new certificate could be valid for longer than the old one. A certificate ends
- * at the latest with the login at the server, so a new one gains nothing at the end of that login.
+ * at the latest with the login at the server, so a new certificate gains nothing when that login is
+ * about to end.
  */
 function canLiveLonger(folder: PrivateFolder, old: SshCertificate): boolean {
   const token = readAnyToken(folder, 'token');

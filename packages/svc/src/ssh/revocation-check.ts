@@ -26,7 +26,7 @@ export function startRevocationCheck(server: string): void {
     windowsHide: true,
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  child.on('error', () => undefined); // The login goes on; the next one tries again.
+  child.on('error', () => undefined); // The login goes on; the next login tries again.
   child.unref();
 }
 

@@ -14,13 +14,13 @@ export function isSecurityKey(publicKey: string | undefined): boolean {
 }
 
 /**
- * Makes an SSH key inside a security key, and proves that to the server: `ssh-keygen` writes an
- * attestation for a challenge of the server, and the server answers the attestation with the first
- * certificate.
+ * Makes an SSH key inside a security key, and proves that to the server. `ssh-keygen` writes an
+ * attestation for a challenge of the server, which then answers with the first certificate.
  *
- * The server accepts a challenge once, so a refusal costs another touch. It is therefore asked
- * before the touch if the names of all groups fit into one certificate. If not, the first one is
- * for a host of one group. It is not stored: `svc ssh check` gets one for each host.
+ * The server accepts a challenge once, so a refusal would cost another touch. Therefore the command
+ * asks before the touch if the names of all groups fit into one certificate. If not, the first
+ * certificate is for a host of one group. That certificate is not stored: `svc ssh check` gets one
+ * for each host.
  *
  * @param groups the groups of hosts that the server lists for the user
  */

@@ -90,7 +90,7 @@ function patternsOf({ hosts, listed = [] }: SshChoices): string[] {
 }
 
 /**
- * Returns the patterns in the server's list of hosts. They are checked by the same rules as
+ * Returns the patterns in the server's list of hosts. The patterns are checked by the same rules as
  * `--host`. A group with a pattern that excludes hosts becomes one entry, because the pattern must
  * not exclude hosts of other groups.
  *
@@ -177,7 +177,7 @@ function keyRemoval({ places, terminal }: CommandContext, server: string): Chang
 
 /**
  * Returns the user's choices: from the options, or else from the last setup, or else from an answer
- * to a question; undefined if there are no hosts.
+ * to a question. Returns undefined if there are no hosts.
  */
 async function choicesOf(
   { context, options, isNamed, reach }: SetupRequest,

@@ -26,7 +26,7 @@ export function adoptEarlierCertificate(folder: PrivateFolder): void {
   const earlier = folder.file(SSH_FILES.earlierCertificate);
   if (statusOf(present) || statusOf(earlier)?.isFile() !== true) return;
   try {
-    // Unlike a renaming, this never replaces what another process has just stored.
+    // Unlike a rename, this link never replaces what another process has just stored.
     linkSync(earlier, present);
   } catch (error) {
     if (statusOf(present)) return;

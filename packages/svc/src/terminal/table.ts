@@ -22,13 +22,13 @@ export function printable(text: string): string {
 
 const two = (value: number) => String(value).padStart(2, '0');
 
-/** Formats a time as local date and time, to the minute. */
+/** Formats a time as local date and time, to the minute: `2026-11-26 08:00`. */
 export function localTime(moment: Date): string {
   const date = [moment.getFullYear(), two(moment.getMonth() + 1), two(moment.getDate())].join('-');
   return `${date} ${two(moment.getHours())}:${two(moment.getMinutes())}`;
 }
 
-/** Formats a time as local date and time, to the second. */
+/** Formats a time as local date and time, to the second: `2026-11-26 08:00:00`. */
 export function localSecond(moment: Date): string {
   return `${localTime(moment)}:${two(moment.getSeconds())}`;
 }

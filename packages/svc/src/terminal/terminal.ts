@@ -83,7 +83,7 @@ export class Terminal {
   }
 
   /**
-   * Asks for a line.
+   * Asks a question, and returns the line that the user types; empty if the input ends.
    * @throws CliFailure if there is no terminal
    */
   async ask(question: string): Promise<string> {

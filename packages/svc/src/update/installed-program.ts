@@ -42,7 +42,7 @@ export function previousPath({ path }: InstalledProgram): string {
   return `${path.slice(0, path.length - extension.length)}.previous${extension}`;
 }
 
-/** Returns the name of the program's file in a release. */
+/** Returns the name that the program's file has in a release, by its system and processor. */
 export function fileInRelease(program: InstalledProgram, version: string): string {
   const { isExecutable, platform, arch } = program;
   if (!isExecutable) return `svc-${version}.mjs`;

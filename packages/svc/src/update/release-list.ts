@@ -8,7 +8,7 @@ declare const SVC_RELEASE_KEYS: readonly string[] | undefined;
 /** The purpose for which the list of a release is signed: `ssh-keygen -Y sign -n file`. */
 const NAMESPACE = 'file';
 
-/** A line of `sha256sum`: the hash, two spaces, and a name without a path. */
+/** Matches a line of `sha256sum`: the hash, two spaces, and a name without a path. */
 const LINE = /^([0-9a-f]{64}) {2}([A-Za-z0-9][A-Za-z0-9._+~-]{0,127})$/;
 
 /** The name of a file of the command: an executable, compressed or for Windows, or the script. */
@@ -79,7 +79,10 @@ function signatureFault(content: Buffer, signature: string, keys: readonly Buffe
   }
 }
 
-/** Reads the lines of a list. One wrong line, or a name with two, makes the whole list wrong. */
+/**
+ * Reads the lines of a list. One wrong line, or two lines with the same name, makes the whole list
+ * wrong.
+ */
 function linesOf(text: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   for (const line of text.replace(/\n$/, '').split('\n')) {

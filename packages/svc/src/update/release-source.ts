@@ -15,7 +15,7 @@ const TIMEOUTS = { list: 30_000, file: 20 * 60_000 };
 /** The path below the origin of a server at which it hands out the files of a release. */
 const PATH_OF_SERVER = '/install/files/';
 
-/** A place with the files of a release. */
+/** A place with the files of a release: a server, a URL or a folder. */
 export interface ReleaseSource {
   /** The name of the place, as messages show it. */
   readonly name: string;
@@ -26,7 +26,7 @@ export interface ReleaseSource {
   open(file: string, kind: keyof typeof TIMEOUTS): Promise<AsyncIterable<Uint8Array>>;
 }
 
-/** Returns the files that a server hands out. */
+/** Returns the source of the release files that a server offers. */
 export function serverSource(server: string, terminal: Terminal): ReleaseSource {
   return webSource(new URL(PATH_OF_SERVER, server), new URL(server).host, terminal);
 }
@@ -69,7 +69,7 @@ function webSource(base: URL, name: string, terminal: Terminal): ReleaseSource {
   };
 }
 
-/** Reads an answer in parts. If the connection ends too early, the failure says so. */
+/** Reads an answer in parts. @throws CliFailure if the connection ends too early */
 async function* whole(parts: AsyncIterable<Uint8Array>, url: URL, file: string) {
   try {
     yield* parts;

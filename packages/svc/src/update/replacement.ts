@@ -269,7 +269,7 @@ function linkOrCopy(path: string, other: string): void {
   }
 }
 
-/** Writes the names of a folder to the disk, so that they outlive a loss of power. */
+/** Writes the names of a folder to the disk, so that they are still there after a loss of power. */
 function syncFolder(folder: string): void {
   const descriptor = openSync(folder, 'r');
   try {

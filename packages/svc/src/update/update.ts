@@ -10,7 +10,9 @@ import { replaceProgram, restorePrevious } from './replacement.js';
 
 const USAGE = 'svc update [--check] [--from FOLDER-OR-URL]\nsvc update --undo';
 
-/** The names and the largest sizes of the list of a release and of its signature, in bytes. */
+/**
+ * The list of a release and its signature: the name of each file, and its largest size in bytes.
+ */
 const LIST = { name: 'SHA256SUMS', most: 64 * 1024 };
 const SIGNATURE = { name: 'SHA256SUMS.sig', most: 8 * 1024 };
 

@@ -15,8 +15,8 @@ interface Side {
 }
 
 /**
- * The forecast of the server for a new rule: who gains and loses access, what ends at once, and
- * what keeps working for some time (`not_recalled`).
+ * The forecast of the server for a new rule: who gains and loses access, and what ends at once.
+ * `not_recalled` has what keeps working for some time.
  */
 interface Preview {
   readonly gains: Side;
@@ -37,9 +37,9 @@ const NOT_RECALLED: Readonly<Record<string, string>> = {
 };
 
 /**
- * Replaces the rule that decides who may reach a target. It first shows who gains and who loses
- * access, and asks the admin. The header `If-Match` makes the server refuse the new rule if the old
- * one has changed meanwhile.
+ * Replaces the rule that decides who may reach a target. Without `--yes`, it first shows who gains
+ * and who loses access, and asks the admin. The header `If-Match` makes the server refuse the new
+ * rule if the old rule has changed meanwhile.
  */
 export async function changeRule(
   admin: AdminClient,

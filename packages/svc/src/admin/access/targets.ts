@@ -55,7 +55,7 @@ export async function findTarget(admin: AdminClient, text: string): Promise<stri
   return findTarget(admin, idOf('target', text, candidates));
 }
 
-/** Reads a target with its rule. */
+/** Reads the target at a path of the API, with its rule. */
 export async function readTarget(admin: AdminClient, to: string): Promise<ReadTarget> {
   const answer = await admin.request('GET', to);
   return { target: JSON.parse(answer.text) as ReadTarget['target'], answer };

@@ -19,7 +19,7 @@ export interface Act {
  */
 export type Topic = ReadonlyMap<string, Act>;
 
-/** Returns the usage of an act. */
+/** Returns the usage of an act: the words of the command, its arguments and its options. */
 export function usageOf(topic: string, word: string, { takes = [], form = '' }: Act): string {
   return ['svc admin', topic, word, ...takes, form].filter((part) => part !== '').join(' ');
 }

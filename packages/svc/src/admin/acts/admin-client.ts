@@ -9,7 +9,7 @@ import type { Terminal } from '../../terminal/terminal.js';
 /**
  * Sends the requests of an admin with the token of `svc login --admin`, and asks the admin before a
  * change. If the server demands a touch of the security key, or the token has expired, the admin
- * logs in again, and the act goes on.
+ * logs in again. Then the request is sent again.
  */
 export class AdminClient {
   #client: Promise<ServerClient> | undefined;

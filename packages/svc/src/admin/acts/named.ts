@@ -24,8 +24,9 @@ export function isId(text: string): boolean {
 }
 
 /**
- * Returns the id of the only candidate that has a text as its id or name. Upper and lower case do
- * not matter, but the text must be the whole name, so that no act hits a thing with a similar name.
+ * Returns the id of the only candidate that has a text as its id or name. A name may be in upper or
+ * lower case. But the text must be the whole name, so that no act concerns a thing with a similar
+ * name.
  *
  * @param kind the word for a thing, such as `member`
  * @throws CliFailure that lists the candidates, if there is none or if there are several

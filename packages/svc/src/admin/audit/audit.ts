@@ -5,7 +5,7 @@ import { eventLine, type EventPage } from './event-lines.js';
 import { follow } from './follow.js';
 import { timeOf } from './since.js';
 
-/** The path of the API for the events of the audit log of the organization. */
+/** The path of the API for the audit log of the organization. */
 const EVENTS = '/api/v1/org/audit-events';
 
 /**

@@ -11,15 +11,15 @@ export interface PrintedEvent {
   readonly created_at: string;
 }
 
-/** A page of events. */
+/** A page of events. `next` is the cursor of the page after it; null on the last page. */
 export interface EventPage {
   readonly events: readonly PrintedEvent[];
   readonly next: string | null;
 }
 
 /**
- * The widths of the columns for the type and the actor, in characters. They are fixed, because with
- * `--follow` later events are not known yet.
+ * The widths of the columns for the type and the actor, in characters. The widths are fixed,
+ * because with `--follow` the lengths of later events are not known yet.
  */
 const WIDTHS = { type: 27, actor: 28 } as const;
 

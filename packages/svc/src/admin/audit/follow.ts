@@ -4,7 +4,7 @@ import { ServerRefusal } from '../../server/server-client.js';
 import { withQuery, type AdminClient } from '../acts/admin-client.js';
 import { eventLine, type PrintedEvent, type EventPage } from './event-lines.js';
 
-/** The events to follow. */
+/** The choice of the events that `svc admin audit --follow` prints. */
 export interface Followed {
   readonly type: string | undefined;
   /**
@@ -35,8 +35,8 @@ const MOST_EARLIER = 10_000;
 
 /**
  * Prints the events of the log as they happen, each once, until the user presses Ctrl-C. It waits
- * as long as the server says, goes on after a failure of the server or the network, and lets the
- * admin touch the security key if the token has ended.
+ * as long as the server says, and goes on after a failure of the server or the network. If the
+ * token has ended, the admin can touch the security key.
  *
  * @throws CliFailure if the server refuses, with the command that continues after the last event
  */

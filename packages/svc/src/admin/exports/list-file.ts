@@ -21,7 +21,7 @@ export interface FileList {
   readonly placeOf: (fields: Readonly<Record<string, string>>) => string;
 }
 
-/** The options that make a file of a list. */
+/** The options that write a list to a file or to standard output, in place of a page of it. */
 export const FILE_OPTIONS = ['format', 'output'] as const;
 
 /** The usage of {@link FILE_OPTIONS}. */
@@ -104,7 +104,7 @@ function formatOf(options: ParsedArguments, { isJson }: Terminal): FileFormat | 
 }
 
 /**
- * Writes a file to standard output.
+ * Writes the lines of a list to standard output.
  * @throws CliFailure with the option that continues after the last line
  */
 async function writeToOutput(admin: AdminClient, asked: AskedFile): Promise<void> {

@@ -9,7 +9,7 @@ import { programsOf, type EndOfAdmin } from './programs-of-member.js';
 
 /** An act on a member, with the texts of the question that the admin must answer before it. */
 interface MemberAct {
-  /** The last segment of the path in the API. */
+  /** The last segment of the path in the API, such as `promote`. */
   readonly route: string;
   /**
    * The name of the act in the field `ending` of the API, which counts what each act ends;

@@ -13,7 +13,9 @@ import {
   type KnownMember,
 } from './member.js';
 
-/** A page of the list of members. */
+/**
+ * A page of the list of members. `next` is the cursor of the page after it; null on the last page.
+ */
 interface MemberPage {
   readonly members: readonly (KnownMember & {
     readonly keys: number;
@@ -39,7 +41,7 @@ interface MemberRecord extends KnownMember {
   readonly ending: Readonly<Record<string, Ended>>;
 }
 
-/** The list of members as a file. */
+/** The list of members, which can become a file. */
 const FILE: FileList = { path: MEMBERS_PATH, items: 'Members', placeOf: ({ id = '' }) => id };
 
 const OPTIONS = [...MEMBER_FILTERS, 'sort', 'after', 'limit'];

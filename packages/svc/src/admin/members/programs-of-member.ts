@@ -13,8 +13,8 @@ const TOKENS: Readonly<Record<EndOfAdmin, string>> = {
 };
 
 /**
- * Returns the lines that name what programs of the organization use by the rights of a member: the
- * API tokens that the member made, and the event receivers whose URL the member set.
+ * Returns the lines that name the API tokens that a member made, and the event receivers whose URL
+ * the member set. Both work by the rights of the member.
  */
 export function programsOf(
   { api_tokens: tokens = [], event_receivers: receivers = [] }: KnownMember,

@@ -21,8 +21,8 @@ export interface RoleCredentials {
 }
 
 /**
- * Exchanges a token at STS (`AssumeRoleWithWebIdentity`). The request needs no signature. A session
- * that can only read is limited by the policy `ReadOnlyAccess` of AWS: its rights are those that
+ * Exchanges a token at STS (`AssumeRoleWithWebIdentity`). The request needs no signature. The
+ * policy `ReadOnlyAccess` of AWS limits a session that can only read: its rights are those that
  * both the role and the policy have.
  *
  * @throws CliFailure with the error of STS in one line, and the next step
@@ -119,7 +119,7 @@ const NEXT_STEPS: Readonly<Record<string, string>> = {
     'Check the trust policy of the role: its conditions, sts:TagSession, sts:SetSourceIdentity.',
   ValidationError: 'Check --role, --duration and --session-name.',
 };
-/** The largest number of characters of an error text of STS that the command shows. */
+/** The largest number of characters of an STS error text that the command shows. */
 const LONGEST_MESSAGE = 300;
 
 /**

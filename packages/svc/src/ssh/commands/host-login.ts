@@ -13,7 +13,7 @@ import { sshNote } from '../renewal.js';
 /** The exit status of `ssh` for a failure of its own, such as an unknown host. */
 const FAILED = 255;
 
-/** The options of `ssh` that have a value (ssh(1)). */
+/** The letters of the options of `ssh` that have a value (ssh(1)). */
 const WITH_VALUE = 'BDEFIJLOPQRSWbceilmopw';
 
 /** The parts of the arguments of `ssh` that decide which certificate is needed. */
@@ -58,7 +58,7 @@ export async function logInTo(
 
 /**
  * Runs a function that needs a login at the server (`svc login`). If that login has ended and a
- * person is at the terminal, the person logs in again in the browser, and the function is run once
+ * person is at the terminal, the person logs in again in the browser. Then the function is run once
  * more.
  */
 export async function withLogin(
@@ -106,7 +106,7 @@ function destinationOf(args: readonly string[]): Destination {
   return { host, hasOwnConfig };
 }
 
-/** Returns the host of `[user@]host` or `ssh://[user@]host[:port]`. */
+/** Returns the host of `[user@]host` or `ssh://[user@]host[:port]`; undefined if there is none. */
 function hostOf(text: string | undefined): string | undefined {
   const uri = /^ssh:\/\/(.*?)\/?$/.exec(text ?? '')?.[1];
   const place = (uri ?? text ?? '').split('@').at(-1) ?? '';
