@@ -6,7 +6,10 @@ import { Random, systemRandom } from './random.js';
 @Global()
 @Module({})
 export class ClockModule {
-  /** @param clock the clock of the machine by default; a test passes a clock that it moves */
+  /**
+   * @param clock the clock of the machine by default; a test passes a clock that stands still until
+   *   the test advances it
+   */
   static forRoot(clock: Clock = systemClock): DynamicModule {
     return {
       module: ClockModule,

@@ -27,8 +27,8 @@ class SystemRandom extends Random {
 export const systemRandom: Random = new SystemRandom();
 
 /**
- * A pool of random bytes for nonces. It is filled with 4,096 bytes at a time, because each call of
- * the operating system has a fixed cost.
+ * A pool of random bytes for nonces. It is filled with 4,096 bytes at a time, because a call to the
+ * operating system takes time even for a few bytes.
  */
 const pool = Buffer.alloc(4096);
 let used = pool.length;
@@ -49,10 +49,10 @@ export function nonceBytes(length: number): Buffer {
 }
 
 /**
- * Makes a function that returns UUIDv7 (RFC 9562 §5.7). Each id consists of the time, a counter,
- * and random bits, which are those of a UUID of version 4. The ids of one such function ascend,
- * even if its clock is set back. The twelve bits behind the milliseconds are the counter (§6.2,
- * method 1), which numbers the ids of one millisecond.
+ * Makes a function that returns UUIDv7 (RFC 9562 §5.7). Each id consists of the time in
+ * milliseconds, a counter of twelve bits, and random bits, which are taken from a UUIDv4. The
+ * counter (§6.2, method 1) numbers the ids of one millisecond. The ids of one such function ascend,
+ * even if its clock is set back.
  *
  * @param clock returns milliseconds since 1970
  */

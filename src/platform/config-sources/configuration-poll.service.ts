@@ -26,14 +26,14 @@ export const CERTIFICATE_HOLDER = Symbol('CertificateHolder');
 export interface CertificateHolder {
   /**
    * Serves new connections with another certificate and its private key.
-   * @throws Error if they cannot be used
+   * @throws Error if the certificate or the key cannot be used
    */
   replaceCertificate(source: TlsSource): void;
 }
 
 /**
- * Each wait is shortened at random by up to this fraction of the interval, so that the replicas do
- * not read the object store at the same moment.
+ * The largest fraction of the interval by which a wait is shortened. The fraction is random, so
+ * that the replicas do not read the object store at the same moment.
  */
 const JITTER = 0.2;
 

@@ -24,9 +24,9 @@ const FORBIDDEN =
   /^(?:certification_test_token|certification_host|database_url|data_dir|s3_config(?:_.*)?)$/;
 
 /**
- * The environment variable of each key of the configuration document. Variables of the AWS SDK have
- * no key. The variables for TLS and for identity providers are not listed here, because in the
- * document they are members of `tls` and of the items of `idps`.
+ * The environment variable for each key that the configuration document may have. Variables of the
+ * AWS SDK have no key. The variables for TLS and for identity providers are not in this map,
+ * because the document has them inside of `tls` and `idps`.
  */
 const KEYS = new Map(
   [...VARIABLES.values()]
@@ -47,7 +47,7 @@ const KNOWN_OF_PROVIDER = ['id', ...PROVIDER_KEYS.keys()];
 
 /**
  * The largest number of unknown keys that get a warning. A document of 1 MiB can have tens of
- * thousands, and each costs a search for a similar name and a line of the log.
+ * thousands of them. Each costs a search for a similar name, and a line of the log.
  */
 const MOST_WARNINGS = 20;
 
@@ -83,7 +83,7 @@ export class DocumentSettings {
   }
 
   /**
-   * True if the document has identity providers. They then replace all providers of the
+   * True if the document has identity providers. If so, they replace all providers of the
    * environment.
    */
   get hasProviders(): boolean {
@@ -127,7 +127,10 @@ export class DocumentSettings {
     this.#variables['SVC_IDPS'] = slugs.join(',');
   }
 
-  /** Adds one identity provider. Returns its slug in an array, which is empty if it has none. */
+  /**
+   * Adds one identity provider. Returns an array with its slug. The array is empty if the provider
+   * is no object, or its slug is missing or malformed.
+   */
   #addProvider(provider: unknown, at: string): readonly string[] {
     if (!isObject(provider)) this.#problem(at, 'must be an object');
     else if (provider['id'] === undefined) this.#problem(`${at}.id`, 'is required');

@@ -20,8 +20,9 @@ interface MadeOf {
 }
 
 /**
- * Returns the form in JSON, such as a list or a number, that a setting with a schema has. A derived
- * schema has the form of the schema it was derived from; undefined means a plain string.
+ * Returns the form, such as a list or a number, that a setting has in the JSON document; undefined
+ * for a plain string. A schema without a registered form has that of the schema from which it was
+ * derived.
  */
 export function jsonFormOf(schema: unknown): JsonForm | undefined {
   if (typeof schema !== 'object' || schema === null) return undefined;

@@ -13,15 +13,15 @@ export interface LiveEffects {
   readonly log: Pick<LoggerService, 'log' | 'warn' | 'error'>;
   /**
    * Gives the HTTP listeners another certificate and its private key.
-   * @throws Error if they cannot be used
+   * @throws Error if the certificate or the key cannot be used
    */
   replaceCertificate(source: TlsSource): void;
 }
 
 /**
- * Compares the configuration document in the object store with the configuration that runs. {@link
- * look} applies a changed TLS certificate at once, and logs that any other change needs a restart.
- * A document that has problems or cannot be read changes nothing.
+ * Compares the configuration document in the object store with the configuration that the process
+ * runs with. {@link look} applies a changed TLS certificate at once, and logs that any other change
+ * needs a restart. A document that has problems or cannot be read changes nothing.
  */
 export class LiveConfiguration {
   /**
@@ -34,7 +34,10 @@ export class LiveConfiguration {
   #tls: TlsSource | undefined;
   /** The changes that were logged last, as text, so that the same changes are not logged again. */
   #reported = '';
-  /** The problems that were logged since the last success, so that each is logged once. */
+  /**
+   * The problems of the configuration document that were logged since it was last valid, so that
+   * each is logged once.
+   */
   readonly #problems = new Set<string>();
   readonly #warnings: Set<string>;
 
@@ -50,8 +53,8 @@ export class LiveConfiguration {
   }
 
   /**
-   * Examines the document once. It never rejects: a failure is logged once, and so is the first
-   * success after a failure.
+   * Examines the configuration document once. It never rejects: a failure is logged once, and so is
+   * the first success after a failure.
    */
   async look(effects: LiveEffects, signal?: AbortSignal): Promise<void> {
     try {
@@ -73,8 +76,9 @@ export class LiveConfiguration {
   }
 
   /**
-   * Reads the document and applies it. It remembers the entity tag of this read, and not that of
-   * the HEAD request that showed a change, because the document may have changed between the two.
+   * Reads the document and applies it. It stores the entity tag of this read, and not that of the
+   * earlier HEAD request that showed a change. Between the two requests, the document may have
+   * changed again.
    */
   async #examine(effects: LiveEffects, signal?: AbortSignal): Promise<void> {
     const object = await withVariable(() => this.reader.read(signal));
@@ -127,8 +131,8 @@ export class LiveConfiguration {
 }
 
 /**
- * Returns the keys whose settings differ, each with its new settings as text, in alphabetical
- * order.
+ * Returns the keys of the document whose settings differ between two versions of it, each with its
+ * new settings as text. The keys are in the alphabetical order of their variables.
  */
 function changedKeys(before: DocumentSettings, after: DocumentSettings): Map<string, string> {
   const changed = new Map<string, string>();

@@ -10,12 +10,12 @@ const NAMES = new Set(rowsOf(TABLE.database).map(({ name }) => name));
 
 /**
  * Reads the settings that a migration needs, which are those of the database and of the log. It
- * checks the names of all `SVC_` variables, because with a mistyped SVC_DATABASE_URL the embedded
- * database would be migrated. Of the rules between settings it applies only those about a setting
- * of the database, because the environment of a migration job has few other settings.
+ * checks the names of all `SVC_` variables. With a mistyped SVC_DATABASE_URL, it would otherwise
+ * migrate the embedded database. It ignores problems between settings that are not about the
+ * database, because a migration job lacks most other settings.
  *
- * @returns the settings, and `warnings`: a line for each `SVC_` variable that is no setting and
- *   probably not a mistyped one
+ * @returns the settings, and `warnings`: a line for each `SVC_` variable that is neither a setting
+ *   nor probably a mistyped setting
  * @throws ConfigProblems with every problem at once
  */
 export function migrationSettings(environment: Environment) {

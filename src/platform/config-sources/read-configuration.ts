@@ -42,7 +42,8 @@ export interface StoreTimes {
 
 /**
  * The variables that say where the configuration document is, and the variables of the AWS SDK that
- * say the same. They are read before all others, because the document may set the others.
+ * say the same. These variables are read before all others, because the document may set the
+ * others.
  */
 const PLACE = {
   ...TABLE.objectStore,
@@ -71,8 +72,9 @@ export function readConfiguration(given: Environment = {}): Promise<ReadConfigur
 }
 
 /**
- * Makes the configuration that another process read, from the same sources. It sends no request to
- * the object store.
+ * Makes the configuration that another process made, from the sources that the other process read.
+ * It sends no request to the object store.
+ *
  * @throws ConfigProblems with every problem at once
  */
 export async function configurationFrom(sources: ConfigurationSources): Promise<ReadConfiguration> {

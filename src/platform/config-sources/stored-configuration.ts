@@ -9,15 +9,15 @@ import { readJsonObject, UnreadableObject } from '#platform/text/json-object.js'
 import { DocumentSettings, FROM_STORE } from './document-settings.js';
 
 /**
- * The valid configuration that a document and the environment make together, and the settings of
- * the document alone, which are compared with those of a later document.
+ * A valid configuration that was made from a document and the environment. The settings of the
+ * document alone are kept too, because they are compared with those of a later document.
  */
 export interface StoredConfiguration {
   readonly loaded: LoadedConfig;
   readonly settings: DocumentSettings;
   /** The entity tag of the document; undefined if the object store sends none. */
   readonly etag: string | undefined;
-  /** The document as it was read, from which a worker makes the same configuration. */
+  /** The document as it was read, from which a worker process makes the same configuration. */
   readonly object: StoredObject;
 }
 
@@ -64,7 +64,7 @@ export function validated(object: StoredObject, environment: Environment): Store
 /**
  * Sends a request to the object store. A fault becomes a problem that names the variable to
  * correct.
- * @throws ConfigProblems
+ * @throws ConfigProblems if the object store refuses the request or cannot be reached
  */
 export async function withVariable<T>(request: () => Promise<T>): Promise<T> {
   try {

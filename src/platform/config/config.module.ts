@@ -3,10 +3,10 @@ import { ConfigModule as NestConfigModule, registerAs } from '@nestjs/config';
 import { CONFIG, type Config } from './config.js';
 
 /**
- * Provides the values that are fixed before the application is built: the operator's frozen
- * {@link Config}, and the values of the composition root, which no variable can change. This file
- * alone imports `@nestjs/config`, whose module it uses to register the configuration; reading and
- * validation are in `load-config.ts`.
+ * Provides the values that are fixed before the application is built. They are the operator's
+ * frozen {@link Config}, and the values of the composition root, which no variable can change. This
+ * file alone imports `@nestjs/config`, and only registers the configuration by it. `load-config.ts`
+ * reads and validates the configuration.
  */
 @Module({})
 export class ConfigModule {

@@ -3,7 +3,7 @@ import type { PROVIDERS } from './table/providers.js';
 import { TABLE } from './table/settings.js';
 import { valueOf, type Frozen, type KmsKeyUse, type Values } from './table/variable.js';
 
-/** The values of all variables of the table, as an operator gave them, or their defaults. */
+/** The values of all settings in `TABLE`, as an operator gave them, or their defaults. */
 type Settings = Values<typeof TABLE>;
 
 /**
@@ -15,7 +15,7 @@ type ProviderOf<Type extends keyof typeof PROVIDERS> = Omit<
   'type' | 'name'
 > & { readonly type: Type; readonly slug: string; readonly name: string };
 
-/** The settings of an upstream OpenID Connect provider. */
+/** The settings of an upstream provider whose SVC_IDP_<SLUG>_TYPE is `oidc`. */
 export type OidcProviderConfig = ProviderOf<'oidc'>;
 /** The settings of an upstream SAML provider, with the entity id that names this service there. */
 export type SamlProviderConfig = ProviderOf<'saml'> & { readonly spEntityId: string };
@@ -47,7 +47,7 @@ export function arrange(
   const webUrl = isPublicApi ? 'https://github.com' : new URL(github.apiUrl).origin;
   return {
     ...settings,
-    /** The certificate and its key; undefined if a proxy terminates TLS, or no TLS is used. */
+    /** The certificate and its private key; undefined if a proxy terminates TLS, or without TLS. */
     http: { ...http, tls: whole(http.tls) },
     relyingParty: {
       id: relyingParty.id ?? new URL(http.baseUrl).hostname,
@@ -70,8 +70,8 @@ export type ValidConfig = Frozen<ReturnType<typeof arrange>>;
 /** The operator's settings, validated and frozen. A class of Nest takes the part that it needs. */
 export interface Config extends Omit<ValidConfig, 'secrets'> {
   /**
-   * The root secret, from which the key of each purpose is derived, and the previous root secret,
-   * which still opens data that was encrypted under it.
+   * The root secret, from which the key of each purpose is derived, and the previous root secret.
+   * The previous one still decrypts data that was encrypted under it.
    */
   readonly secrets: { readonly root: string; readonly previousRoot: string | undefined };
 }

@@ -19,7 +19,7 @@ export function setProcessVariable(name: string, value: string): void {
   process.env[name] = value;
 }
 
-/** Removes variables that are set to the empty string, because these count as unset. */
+/** Returns a copy without the empty variables, because an empty string counts as unset. */
 export function withoutEmpty(environment: Environment): Environment {
   return Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
 }

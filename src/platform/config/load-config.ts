@@ -22,7 +22,7 @@ export interface LoadedConfig {
 }
 
 /**
- * Reads all variables, checks each one and the rules between them, and freezes the configuration.
+ * Reads all variables, checks each variable and their combinations, and freezes the configuration.
  * @throws ConfigProblems with every problem at once
  */
 export function loadConfig(raw: Environment): LoadedConfig {

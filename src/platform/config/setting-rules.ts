@@ -16,7 +16,7 @@ const TOGETHER = [
   rowsOf(TABLE.github).filter(({ name }) => !/_(?:API|WEB)_URL$/.test(name)),
 ].map((rows) => rows.map(({ name }) => name));
 
-/** Patterns of variables, the name of the variable that they need, and its text in warnings. */
+/** Patterns of variables, the variable that they need, and how a warning names that variable. */
 const NEEDS = [
   [/^SVC_MTLS_/, 'SVC_TLS_CERT', 'SVC_TLS_CERT and SVC_TLS_KEY'],
   [/^SVC_CERTIFICATION_HOST$/, 'SVC_CERTIFICATION_TEST_TOKEN'],
@@ -38,7 +38,7 @@ const RULES: readonly ((environment: Environment) => Iterable<string>)[] = [
   privateSigningKeys,
 ];
 
-/** Lists the problems of variables that do not fit together. Other checks find all others. */
+/** Lists the problems of combinations of settings. Other checks examine each setting alone. */
 export function problemsOf(environment: Environment): string[] {
   return RULES.flatMap((rule) => [...rule(environment)]);
 }
@@ -66,7 +66,7 @@ export function kmsKeysOf(environment: Environment): KmsKeySetting[] {
   });
 }
 
-/** Checks that one root secret and at most one previous one are set, each a text or a KMS key. */
+/** Checks that one root secret and at most one previous root secret are set, as text or KMS key. */
 function* oneRootSecret(environment: Environment) {
   const isSet = (name: string) => environment[name] !== undefined;
   if (!isSet('SVC_JWT_SECRET') && !isSet('SVC_JWT_HMAC_KMS_KEY_ID')) {
@@ -88,7 +88,7 @@ function* someProvider(environment: Environment) {
   }
 }
 
-/** Returns the public origin; undefined for a malformed one, which another check reports. */
+/** Returns the public origin; undefined if it is malformed, which another check reports. */
 function baseUrlOf(environment: Environment): URL | undefined {
   const value = valueOf(TABLE.http.baseUrl, environment);
   return value === undefined ? undefined : new URL(value);
@@ -135,7 +135,7 @@ function* together(environment: Environment) {
   }
 }
 
-/** Allows certification test mode, which bypasses logins, on loopback or SVC_CERTIFICATION_HOST. */
+/** Allows certification test mode, without logins, only on loopback or SVC_CERTIFICATION_HOST. */
 function* certificationOnItsHost(environment: Environment) {
   const hostname = baseUrlOf(environment)?.hostname;
   const { SVC_CERTIFICATION_TEST_TOKEN: token, SVC_CERTIFICATION_HOST: meant } = environment;
@@ -155,7 +155,7 @@ function* safeKms(environment: Environment) {
   }
 }
 
-/** Checks that the first signing key is private. It may be public only if a key in KMS signs. */
+/** Checks that the first signing key of a type is private, or public if a key in KMS signs. */
 function* privateSigningKeys(environment: Environment) {
   for (const kind of ['ec', 'rsa'] as const) {
     const row = TABLE.oidc.signingKeys[kind];

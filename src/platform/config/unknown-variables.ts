@@ -29,7 +29,7 @@ interface Finding {
 }
 
 /**
- * Finds the `SVC_` variables that are no setting. A name at most two letters away from a known one
+ * Finds the `SVC_` variables that are no setting. A name at most two letters away from a known name
  * is fatal, because a mistyped `SVC_ALLOWED_DOMAIN` would open enrollment to every domain.
  */
 export function unknownNames(environment: Environment) {
@@ -54,7 +54,7 @@ function unknown(name: string): Finding {
   return { isFatal: distance <= MISTYPED, text };
 }
 
-/** Compares only the name after the prefix `SVC_IDP_<SLUG>_`, because operators choose the slug. */
+/** Compares a provider's variable without `SVC_IDP_<SLUG>_`, because operators choose the slug. */
 function unknownOfProvider(name: string, prefixes: readonly string[]): Finding | undefined {
   const prefix = prefixes
     .filter((candidate) => name.startsWith(candidate))

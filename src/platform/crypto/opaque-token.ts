@@ -15,7 +15,7 @@ export interface OpaqueToken {
  * Makes a new bearer secret of 256 random bits.
  *
  * @param prefix a text in front of the random bits, by which a secret scanner recognizes the kind
- *   of the secret; the hash covers it too
+ *   of the secret. The prefix is a part of the text that is hashed
  */
 export function mintOpaqueToken(prefix = ''): OpaqueToken {
   const token = prefix + systemRandom.token();
@@ -31,8 +31,8 @@ export function hashOpaqueToken(token: string): Buffer {
 }
 
 /**
- * Returns true if two secrets are equal. It compares the hashes of the secrets, so that the time of
- * the comparison does not show how much of a guessed secret is right.
+ * Returns true if two secrets are equal. It compares their hashes, so that the duration does not
+ * show how many characters of a guess are right.
  */
 export function equalInConstantTime(one: string, other: string): boolean {
   return timingSafeEqual(hashOpaqueToken(one), hashOpaqueToken(other));

@@ -61,7 +61,7 @@ function keyOf(secret: string, purpose: string): Buffer {
  * Derives the key of one purpose from a root secret by HKDF-SHA256 (RFC 5869). A leaked key reveals
  * nothing about the keys of other purposes.
  *
- * @param length in bytes
+ * @param length the length of the derived key, in bytes
  */
 export function deriveKey(secret: string, purpose: string, length: number): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, '', `svc ${purpose}`, length));

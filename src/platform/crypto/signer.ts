@@ -28,7 +28,7 @@ export interface Signer {
 }
 
 /**
- * Signs in a thread of libuv, because an RSA signature takes a millisecond, in which the main
+ * Signs in a thread of libuv, because an RSA signature takes about a millisecond, in which the main
  * thread could serve no other request.
  */
 const signInThread = promisify<string | null, Buffer, SignKeyObjectInput, Buffer>(sign);
@@ -49,7 +49,10 @@ export function localSigner(privateKey: KeyObject): Signer {
   };
 }
 
-/** Returns true if a raw signature, as {@link Signer.sign} makes it, is that of a message. */
+/**
+ * Returns true if a raw signature, in the form that {@link Signer.sign} returns, is valid for a
+ * message under a public key.
+ */
 export function isSignatureOf(
   { alg, publicKey }: Pick<Signer, 'alg' | 'publicKey'>,
   message: Buffer,
@@ -84,7 +87,13 @@ export function rawEcdsaSignature(der: Buffer): Buffer {
   return Buffer.concat([r.value, s.value]);
 }
 
-/** Reads a positive INTEGER in its shortest form at an offset, as 32 bytes. */
+/**
+ * Reads the INTEGER at an offset. Returns its value as 32 bytes, and the offset of the byte after
+ * it.
+ *
+ * @throws RangeError for a negative number, one of more than 32 bytes, or one that DER encodes
+ *   shorter
+ */
 function derInteger(der: Buffer, at: number): { readonly value: Buffer; readonly end: number } {
   const length = der[at + 1] ?? 0;
   const end = at + 2 + length;

@@ -6,15 +6,15 @@ import { migrateInBackground } from './migrations.js';
 
 /**
  * The pauses between two attempts to run the background migrations, in milliseconds: the first
- * pause, and the longest. Each pause is twice as long as the one before.
+ * pause, and the longest. Each pause is twice as long as the one before, up to the longest.
  */
 const FIRST_PAUSE = 60_000;
 const LONGEST_PAUSE = 3_600_000;
 
 /**
  * Runs the background migrations of this version (indexes, and moves of rows) while the process
- * already serves, until all are complete. A failure is logged and tried again later, because the
- * service works without them, though it may be slower.
+ * already serves, until all are complete. A failed migration is logged and tried again later,
+ * because the service works without it, though it may be slower.
  *
  * @returns a function that ends the work. PostgreSQL may still complete the index that it is
  *   building; if it does not, a later process builds the index.

@@ -2,8 +2,8 @@ import type { DataSource } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 
 /**
- * The program that runs: the service, its demo or a test. Each one trusts other attestation roots,
- * which are the certificates of makers of security keys.
+ * The program that runs: the service, its demo or a test. Each of them trusts other attestation
+ * roots, which are certificates of the makers of security keys.
  */
 export type Composition = 'production' | 'demo' | 'test';
 
@@ -24,8 +24,9 @@ export async function claimDatabase(
 }
 
 /**
- * Refuses a database of another composition (production, demo or test), and accepts a new one. The
- * check also runs before the migrations, so that a refused start changes nothing in the database.
+ * Refuses a database of another composition (production, demo or test), and accepts a database that
+ * is new. The check also runs before the migrations, so that a refused start changes nothing in the
+ * database.
  *
  * @throws Error that names both compositions
  */

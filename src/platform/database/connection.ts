@@ -31,8 +31,8 @@ export const TIMEOUTS = {
 
 /**
  * Lets a connection without a {@link ConfirmationGate} write audit rows although no service has
- * checked the server for lost commits since its start. Otherwise a trigger in the database would
- * refuse the rows.
+ * checked the server for lost commits since the server started. Otherwise a trigger in the database
+ * would refuse the rows.
  */
 const UNCONFIRMED_WRITES = "SET svc.unconfirmed = 'on'";
 
@@ -61,7 +61,8 @@ export interface PoolOptions {
 }
 
 /**
- * Opens a pool.
+ * Opens a pool of at most `maxConnections` connections, and makes a first connection to check the
+ * address.
  *
  * @throws the driver's error if the database cannot be reached; the function tries only once
  */
@@ -95,7 +96,7 @@ export async function openPool(
  * statements and not by start-up parameters, because PgBouncer does not pass start-up parameters
  * on. Parallel queries are off, so that a statement uses only one process of the database.
  *
- * @param statementTimeout in milliseconds
+ * @param statementTimeout the time limit of each statement, in milliseconds
  * @throws the driver's error when the database cannot be reached
  */
 export async function openCostlyPool(
@@ -117,7 +118,7 @@ export async function openCostlyPool(
 const ANSWER_OF_CONFIRMATION = 60_000;
 
 /**
- * Opens one connection for the check if the server has lost commits (docs/decisions/0020). Its
+ * Opens one connection for the check whether the server has lost commits (docs/decisions/0020). Its
  * statements have no time limit on the server.
  */
 export function openConfirmationConnection(
@@ -140,9 +141,9 @@ export function openMigrationConnection(
 }
 
 /**
- * Prepares a new connection of a pool without a {@link ConfirmationGate}: removes its time limits,
- * switches the compilation of statements off, sets the isolation level, and lets the connection
- * write audit rows.
+ * Prepares a new connection of a pool without a {@link ConfirmationGate}. It removes the time
+ * limits, switches the compilation of statements (JIT) off, and sets the isolation level. It also
+ * lets the connection write audit rows.
  */
 const ungated: Prepare = (client) =>
   client.query(`${NO_LIMITS}; ${NO_COMPILATION}; ${READ_COMMITTED}; ${UNCONFIRMED_WRITES}`);
@@ -189,9 +190,10 @@ function noteReadOnly(client: PoolClient): void {
 
 /**
  * Ends a connection that is returned to the pool with a running statement or an open transaction.
- * That happens if the server freezes and the ROLLBACK times out. The next request on the connection
- * would otherwise commit the abandoned work. A connection to a read-only server ends too, so that
- * the next connection reaches a server that takes writes. The pool drops an ending connection.
+ * Such a connection comes back if the server freezes and the ROLLBACK times out. The next request
+ * on the connection would otherwise commit the abandoned work. A connection to a read-only server
+ * ends too, so that the next connection reaches a server that takes writes. The pool drops an
+ * ending connection.
  */
 function discardUnlessUseful(client: PoolClient): void {
   const answered = 'readyForQuery' in client && client.readyForQuery === true;

@@ -24,7 +24,7 @@ export class DatabaseModule implements OnApplicationShutdown {
 
   /**
    * @param composition the program that starts (production, demo or test); the start fails if the
-   *   database belongs to another one
+   *   database belongs to another program
    * @param confirm makes the function that checks at the start if the database server has lost
    *   commits (docs/decisions/0020); undefined for no such check
    * @param from the database that the primary process prepared for this worker

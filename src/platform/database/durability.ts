@@ -5,17 +5,20 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * Switches `synchronous_commit` on for a session if it is off. With the setting off, a crash of one
- * process of PostgreSQL loses commits, and serial numbers of certificates would be issued twice.
- * The service would not notice, because such a crash does not change the start time of PostgreSQL,
- * by which the service recognizes a restart.
+ * Switches `synchronous_commit` on for a session if it is off. With the setting off, the crash of
+ * one PostgreSQL process loses commits, so that a certificate could get a serial number that
+ * another has already. The service would not notice the loss. It recognizes a restart of PostgreSQL
+ * by the start time, which this crash does not change.
  */
 export const DURABLE_COMMITS =
   "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
 
 type Failover = Config['database']['failover'];
 
-/** The settings of a PostgreSQL that decide which of its commits survive a crash or a failover. */
+/**
+ * The settings of a PostgreSQL server that decide which of its commits survive a crash or a
+ * failover.
+ */
 export interface DurabilitySettings {
   readonly fsync: string;
   readonly fullPageWrites: string;
@@ -27,8 +30,8 @@ export interface DurabilitySettings {
 
 /**
  * Reads the settings that decide which commits survive a crash or a failover. Consumers of logical
- * replication and running backups do not count as standbys, because no failover makes them the
- * server.
+ * replication and running backups do not count as standbys, because a failover never promotes them
+ * to the server.
  */
 export async function readDurability(manager: EntityManager): Promise<DurabilitySettings> {
   const [row] = await sql<{
@@ -56,9 +59,9 @@ export async function readDurability(manager: EntityManager): Promise<Durability
 
 /**
  * Returns a warning for each setting with which PostgreSQL may lose commits that it has
- * acknowledged. Warnings about a crash of the server are always returned. Warnings about a failover
- * are left out if the operator has set the failover to `asynchronous`, because the service then
- * revokes all access after each failover anyway.
+ * acknowledged. Warnings about a crash of the server are always returned. If the operator has set
+ * the failover to `asynchronous`, warnings about a failover are left out. The service then revokes
+ * all access after each failover anyway.
  */
 export function durabilityWarnings(
   settings: DurabilitySettings,

@@ -19,7 +19,8 @@ import {
 } from './open-database.js';
 
 /**
- * The largest number of connections of an operator's command: one for its work, and a spare one.
+ * The largest number of connections of an operator's command: one connection for its work, and a
+ * spare connection.
  */
 const CONNECTIONS = 2;
 
@@ -35,7 +36,7 @@ export interface InstalledDatabase {
   readonly dataSource: DataSource;
   /**
    * Opens connections also to an unconfirmed server, which is one that no service has checked for
-   * lost commits since its start (docs/decisions/0020).
+   * lost commits since the server started (docs/decisions/0020).
    */
   readonly unchecked: UncheckedDatabase;
   close(): Promise<void>;
@@ -55,9 +56,9 @@ interface CommandOptions {
  * @param isGated true to refuse a server that no service has checked for lost commits since its
  *   start. The embedded server is never refused: while this command uses it, no service can run
  *   that would check it.
- * @throws Error for a database that cannot be reached, is in use, belongs to another composition
- *   (production, demo or test), was never used by a service, or has other migrations, and for a
- *   refused server
+ * @throws Error if the database cannot be reached, is in use, belongs to another composition
+ *   (production, demo or test), or was never used by a service; if its migrations differ from those
+ *   of this version; and for a refused server
  */
 export async function openInstalledDatabase(
   config: Config['database'],
@@ -82,8 +83,8 @@ export async function openInstalledDatabase(
  * Connects to the database of an installed service, without checking its content.
  *
  * @param options `gate` refuses connections to a server that no service has checked for lost
- *   commits since its start; by default no connection is refused. `answerWithin` is the number of
- *   milliseconds for which a statement waits for its answer.
+ *   commits since the server started; by default no connection is refused. `answerWithin` is the
+ *   number of milliseconds for which a statement waits for its answer.
  * @throws Error for a database that cannot be reached
  */
 export async function connectToInstalled(
@@ -115,8 +116,8 @@ export async function connectToInstalled(
 /**
  * Checks that a command of this version can use a database.
  *
- * @returns undefined if the command may change the database. Otherwise the reason why it must not:
- *   a later version has migrated the database, and may have added kinds of access that this version
+ * @returns undefined if the command may change the database. Otherwise a text with the reason: a
+ *   later version has migrated the database. It may have added kinds of access that this version
  *   would not end
  * @throws Error for a server that is too old, a database that no service has used, and missing
  *   migrations

@@ -63,8 +63,8 @@ export async function migrate(
 
 /**
  * Runs the background migrations, for which no start waits: they build indexes or move the rows of
- * a table while the service already runs. One process runs them. The others wait until it has
- * ended, and then run those that are still missing.
+ * a table while the service already runs. One process runs them. The others wait until that process
+ * has finished or ended, and then run the migrations that are still missing.
  *
  * @throws Error if a file fails; earlier files stay applied
  */
@@ -90,7 +90,7 @@ function missingInBackground(
   return migrations.filter(({ name, isBackground }) => isBackground && !applied.has(name));
 }
 
-/** The differences between the migrations of a database and those of this version. */
+/** The names of the migrations that only a database has, or only this version. */
 export interface MigrationDifference {
   /**
    * The migrations that the database lacks, apart from background migrations, for which no start
@@ -161,7 +161,7 @@ async function apply(manager: EntityManager, log: Logger, migration: Migration):
       await record(manager);
     } else {
       await withShortLocks(manager, log, `Migration ${name}`, async (tx) => {
-        await tx.query(text); // without parameters PostgreSQL takes a whole script
+        await tx.query(text); // without parameters, one query may have several statements
         await record(tx);
       });
     }

@@ -27,23 +27,23 @@ import { sql } from '#platform/database/statements/sql.js';
 import { COSTLY_STATEMENT, sharesOf, TenantWork } from '#platform/database/tenants/tenant-work.js';
 
 /**
- * The milliseconds for which a start waits for a database that cannot be reached or takes no writes
- * (`PATIENCE`), and the milliseconds between two attempts (`RETRY_EVERY`).
+ * The milliseconds for which a start waits while the database cannot be reached or takes no writes
+ * (`PATIENCE`). The milliseconds between two attempts (`RETRY_EVERY`).
  */
 const PATIENCE = 30_000;
 const RETRY_EVERY = 1_000;
 
 /**
- * The number of connections that bypass a pooler in transaction mode. They are for the advisory
- * locks of two tasks: the clean-up, and the checks of domains. Such a lock belongs to a session,
+ * The number of connections that bypass a pooler in transaction mode. Two tasks need them for their
+ * advisory locks: the clean-up, and the checks of domains. An advisory lock belongs to a session,
  * which the pooler does not keep.
  */
 const DIRECT_CONNECTIONS = 2;
 
 /**
  * Opens connections to the database even if no service has checked the server for lost commits
- * since its start (docs/decisions/0020). The pools of the service refuse such a server, which is
- * called unconfirmed.
+ * since the server started (docs/decisions/0020). The pools of the service refuse such a server,
+ * which is called unconfirmed.
  */
 export interface UncheckedDatabase {
   /** True for the embedded PostgreSQL while no other process uses it. */
@@ -69,8 +69,8 @@ interface Pools {
   readonly main: DataSource;
   readonly costly: DataSource;
   /**
-   * The pool that bypasses a pooler in transaction mode; undefined if the main pool uses no such
-   * pooler, because its connections are then sessions of PostgreSQL itself.
+   * The pool that bypasses a pooler in transaction mode. Undefined without such a pooler, because
+   * the connections of the main pool are then sessions of PostgreSQL itself.
    */
   readonly direct?: DataSource;
   readonly tenantWork: TenantWork;
@@ -85,7 +85,7 @@ export class Database {
     private readonly pools: Pools,
     /**
      * The check that refuses connections to an unconfirmed server, which is one that no service has
-     * checked for lost commits since its start.
+     * checked for lost commits since the server started.
      */
     readonly gate: ConfirmationGate,
     readonly unchecked: UncheckedDatabase,
@@ -317,9 +317,9 @@ export async function locateServer(
 }
 
 /**
- * Prepares the database, and tries again while the database cannot be reached or takes no writes:
- * the database may start later than this process, and a standby may soon be promoted. Other errors
- * are final.
+ * Prepares the database, and tries again while the database cannot be reached or takes no writes.
+ * The database may start later than this process, and a standby may soon be promoted. It gives up
+ * after `PATIENCE`. Any other error is thrown at once.
  *
  * @returns true if the database lacks background migrations
  */

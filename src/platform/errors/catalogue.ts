@@ -1,4 +1,4 @@
-/** The values of an error code in each format. */
+/** The HTTP status of an error code, and its words in each format of an error response. */
 interface Row {
   readonly status: number;
   /** The short title of the error on its page, and in its problem document (RFC 9457 §3.1). */

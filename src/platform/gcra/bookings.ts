@@ -1,7 +1,8 @@
 import { GRACE, longestDebt, type Rate, type Decision } from './gcra.js';
 
 /**
- * The number of intervals of the rate, from the booked moment on, until an unused booking expires.
+ * The time after the booked moment at which an unused booking expires, as a number of intervals of
+ * the rate.
  */
 export const LAPSE_INTERVALS = 2;
 
@@ -21,8 +22,8 @@ export interface Booking {
 
 /**
  * The first character of a holder (see {@link holderText}) that marks a request that goes first,
- * such as one that removes a user. Such a request need not wait behind the bookings of the same
- * credential.
+ * such as one that removes a user. A request with this mark need not wait behind the bookings of
+ * the same credential.
  */
 const FIRST = '!';
 
@@ -50,9 +51,9 @@ export const goesFirst = (holder: string): boolean => holder.startsWith(FIRST);
 const credentialOf = (holder: string): string => holder.split('.', 1)[0] ?? '';
 
 /**
- * Returns the number of intervals by which a further booking of a credential is later than the
- * earliest possible moment: one interval for every two bookings that the credential already has.
- * Requests that go first can then use the intervals that stay free, without moving a booking.
+ * Returns by how many intervals a further booking of a credential is later than the earliest
+ * possible moment. It is one interval for every two bookings that the credential already has.
+ * Requests that go first can use these intervals, so that no booking has to move.
  */
 function roomLeftBy(holder: string, others: readonly Booking[]): number {
   if (goesFirst(holder)) return 0;
@@ -98,8 +99,8 @@ function slotAfter(
 }
 
 /**
- * The state of a bucket of the rate limit: the theoretical arrival time of GCRA, and the bookings
- * of refused clients.
+ * The state of a rate-limit bucket: a theoretical arrival time (GCRA), and the bookings of refused
+ * clients.
  */
 export interface Bucket {
   /** The theoretical arrival time of GCRA. Only requests that are allowed change it. */
@@ -116,7 +117,7 @@ export interface BookingFacts extends Bucket {
   readonly places: number;
 }
 
-/** A decision, with the state of the bucket after it. */
+/** A decision about a request, with the state of the bucket after the request. */
 export interface BookedDecision extends Decision, Bucket {}
 
 /**
@@ -131,7 +132,7 @@ export interface BookedDecision extends Decision, Bucket {}
  * of it. With `due = max(slot, now)` this holds for the i-th booking by its slot, before and after
  * each decision: `max(tat, due) + i × interval ≤ due + burst × interval`.
  *
- * @param now in milliseconds of the clock of `tat` and the slots
+ * @param now the time in milliseconds, by the clock that `tat` and the slots use
  */
 export function takeOrBook(
   { tat, bookings, rate, holder, places }: BookingFacts,

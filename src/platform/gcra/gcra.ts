@@ -11,7 +11,7 @@ export interface Decision {
   readonly allowed: boolean;
   /** The number of further requests that would be allowed at this moment. */
   readonly remaining: number;
-  /** The milliseconds until a request is allowed; 0 if this one was allowed. */
+  /** The milliseconds until a request is allowed; 0 if this request was allowed. */
   readonly retryAfter: number;
 }
 
@@ -29,16 +29,16 @@ export const GRACE = 5;
 
 /**
  * Returns the longest debt of a bucket in milliseconds. A bucket that was unused for that time is
- * equal to a new one, so that it need not be kept.
+ * equal to a new bucket, so it need not be kept.
  */
 export function longestDebt({ burst, interval }: Rate): number {
   return burst * interval + GRACE;
 }
 
 /**
- * Decides about a request by the generic cell rate algorithm (ITU-T I.371): a leaky bucket whose
- * state is one number, the theoretical arrival time (TAT) of the next request of a client at
- * exactly the sustained rate.
+ * Decides about a request by the generic cell rate algorithm (ITU-T I.371), which is a leaky
+ * bucket. Its state is one number, the theoretical arrival time (TAT). This is the time of the
+ * client's next request if all its requests came at exactly the sustained rate.
  *
  *     debt     = max(tat - now, 0)                      the remaining debt
  *     allowed  ⇔ debt + interval ≤ burst × interval     one more request fits in

@@ -9,9 +9,9 @@ interface Generation<Key, Value> {
  * A map whose entries expire: an entry is kept for at least `lifetime` after it was set, and for
  * less than twice that time.
  *
- * It has two generations: new entries go to the young one, which later becomes the old one, and the
- * old one is dropped as a whole. So expiry needs no timer, and its cost does not depend on the
- * number of entries.
+ * It has two generations. New entries go to the young generation, which later becomes the old one.
+ * The old generation is dropped as a whole. So expiry needs no timer, and its cost does not depend
+ * on the number of entries.
  */
 export class GenerationalMap<Key, Value> {
   #young: Generation<Key, Value>;
@@ -19,8 +19,8 @@ export class GenerationalMap<Key, Value> {
   #turned = -Infinity;
 
   /**
-   * @param lifetime in the unit of the parameter `now` of the other methods, which never goes
-   *   backwards
+   * @param lifetime the shortest time for which an entry is kept, in the unit of the parameter
+   *   `now` of the other methods. The clock of `now` must never go backwards
    */
   constructor(
     private readonly lifetime: number,

@@ -9,7 +9,7 @@ type CollectGarbage = (options: { type: 'major'; flavor: 'last-resort' }) => voi
  * second, once.
  */
 export function returnStartUpMemory(): void {
-  setFlagsFromString('--expose-gc'); // exposes the collector to the next context only
+  setFlagsFromString('--expose-gc'); // gives `gc` only to contexts that are made after this call
   const collect = runInNewContext('gc') as CollectGarbage;
   collect({ type: 'major', flavor: 'last-resort' });
 }

@@ -21,12 +21,12 @@ import type { AuthRule } from '#platform/http/routing/route-policy.js';
 const PAGE_SESSION = 'svc-session';
 
 /**
- * Applies the rules of a route to every request, after the rate limit: the declared size of the
- * body, the origin of a write, the caller, the names of the query parameters, and then the body
+ * Applies the rules of a route to every request, after the rate limit. It checks the declared size
+ * of the body, the origin of a write, the caller, the names of query parameters, and then the body
  * itself. After a refusal, nothing more is looked up and the body is not read.
  *
- * The body is read in this guard and not in an interceptor, because Nest would wrap the handling of
- * every request in RxJS observables if there were an interceptor.
+ * The body is read in this guard and not in an interceptor, because with an interceptor, Nest would
+ * wrap the handling of every request in RxJS observables.
  */
 @Injectable()
 export class RouteGuard implements CanActivate {

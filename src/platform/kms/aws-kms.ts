@@ -63,14 +63,14 @@ export class AwsKms {
     private readonly connection: KmsConnection,
   ) {}
 
-  /** Loads the AWS SDK. It opens no connection; the first call does. */
+  /** Loads the AWS SDK. The first call opens a connection. */
   static async load(connection: KmsConnection): Promise<AwsKms> {
     return new AwsKms(await import('@aws-sdk/client-kms'), connection);
   }
 
   /**
-   * Describes a key. The result names the key by its ARN (the full name in AWS), even if `keyId` is
-   * an alias.
+   * Returns what KMS states about a key. The result names the key by its ARN (the full name in
+   * AWS), even if `keyId` is an alias.
    */
   async describe(keyId: string, abortSignal: AbortSignal): Promise<KeyFacts> {
     const command = new this.library.DescribeKeyCommand({ KeyId: keyId });
@@ -109,7 +109,7 @@ export class AwsKms {
     return bytes((await this.#client(keyId).send(command, { abortSignal })).Signature);
   }
 
-  /** Computes the HMAC-SHA-256 of a text. */
+  /** Computes the HMAC-SHA-256 of a text under a key. */
   async mac(keyId: string, text: string, abortSignal: AbortSignal): Promise<Buffer> {
     const command = new this.library.GenerateMacCommand({
       KeyId: keyId,
@@ -119,7 +119,7 @@ export class AwsKms {
     return bytes((await this.#client(keyId).send(command, { abortSignal })).Mac);
   }
 
-  /** Makes a new data key of 256 bits. */
+  /** Makes a new data key of 256 bits, which KMS also encrypts under a key and the context. */
   async newDataKey(
     keyId: string,
     context: EncryptionContext,
@@ -198,7 +198,7 @@ function refuseCleartext(client: KMSClient): void {
 
 /**
  * Returns a field of a response as bytes.
- * @throws Error if KMS left the field out
+ * @throws Error if KMS left the field out, or sent it empty
  */
 function bytes(field: Uint8Array | undefined): Buffer {
   if (field === undefined || field.length === 0) throw new Error('KMS left out a field');

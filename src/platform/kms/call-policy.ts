@@ -41,8 +41,8 @@ export interface FailedAttempt {
 
 /**
  * Returns the milliseconds to wait before the next attempt; undefined if no further attempt is
- * made. The pause is random, from zero to a limit that doubles with each attempt, so that many
- * callers do not repeat their calls at the same moment.
+ * made. The pause is random, so that many callers do not repeat their calls at the same moment. Its
+ * upper limit doubles with each attempt.
  */
 export function pauseBeforeRetry(
   { attempts, elapsed, fault, chance }: FailedAttempt,

@@ -11,9 +11,9 @@ export interface CircuitLimits {
 }
 
 /**
- * The state of the circuit breaker of one key: closed sends calls, open refuses them, and probing
- * sends one call to find out if KMS works again. `opening` is the time in milliseconds for which
- * the circuit is open.
+ * The state of the circuit breaker of one key. A closed circuit sends calls, an open circuit
+ * refuses them, and a probing circuit sends one call to find out if KMS works again. `opening` is
+ * the time in milliseconds for which the circuit is open.
  */
 export type Circuit =
   | { readonly state: 'closed'; readonly failures: number }

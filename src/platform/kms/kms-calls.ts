@@ -9,7 +9,7 @@ export type KmsAttempt<T> = (signal: AbortSignal) => Promise<T>;
 
 /**
  * Runs calls to AWS KMS. A call has a time limit and is repeated with random pauses. Each key has a
- * circuit breaker, which refuses calls after several calls in a row have failed, so that a KMS that
+ * circuit breaker, which refuses calls after several calls in a row have failed. So a KMS that
  * fails gets little further load.
  */
 export class KmsCalls {

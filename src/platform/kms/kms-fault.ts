@@ -20,7 +20,7 @@ export type KmsFaultKind =
 export class KmsFault extends Error {
   override readonly name = 'KmsFault';
 
-  /** @param wait the milliseconds until a next call may succeed, if that is known */
+  /** @param wait the milliseconds until a next call may succeed, or 0 if that is not known */
   constructor(
     readonly kind: KmsFaultKind,
     message: string,
@@ -46,7 +46,7 @@ export function isPassing({ kind }: KmsFault): boolean {
   return PASSING.has(kind);
 }
 
-/** The kind of fault for each name of an error of AWS or of its SDK. */
+/** The kind of fault for each error of AWS or its SDK, by the name of the error. */
 const KIND_OF_NAME: Readonly<Record<string, KmsFaultKind>> = {
   ThrottlingException: 'throttled',
   Throttling: 'throttled',
@@ -140,6 +140,7 @@ function kindOf(error: SdkError, name: string, code: string | undefined): KmsFau
   if (code !== undefined) return 'unreachable';
   if (status === 429) return 'throttled';
   if (status === 403) return 'denied';
-  // An error for a status below 400 means that the answer was not of KMS. It is `failing` as well.
+  // If the status is below 400, the response was not written by KMS. Such an error is `failing`, as
+  // for a status of 500 or more.
   return status >= 400 && status < 500 ? 'refused' : 'failing';
 }

@@ -1,4 +1,4 @@
-/** The reasons why an object cannot be read. */
+/** The reasons why an object cannot be read or written. */
 export type ObjectStoreFault =
   | 'no-bucket'
   | 'no-object'
@@ -26,9 +26,7 @@ export class ObjectStoreError extends Error {
   }
 }
 
-/**
- * The members of an error of the AWS SDK, or of an error of Node.js inside it, that say the reason.
- */
+/** The members of an AWS SDK error, or of a Node.js error inside it, that say the reason. */
 interface SdkError {
   readonly name?: unknown;
   readonly code?: unknown;

@@ -18,10 +18,10 @@ export interface S3Server {
 export const TIME_LIMIT = 10_000;
 
 /**
- * Makes a client of the AWS SDK for a server. This function and those that make commands of the SDK
- * load it at their call, so that a service without an object store never loads it. The SDK finds
- * the credentials: in variables, by web identity (IRSA), from a container or from EC2. Plain http
- * is refused, except to a loopback host.
+ * Makes a client of the AWS SDK for a server. The SDK is loaded when a client or a command is made,
+ * so that a service without an object store never loads it. The SDK finds the credentials: in
+ * variables, by web identity (IRSA), from a container or from EC2. Plain http is refused, except to
+ * a loopback host.
  */
 export async function openClient({ region, endpoint, extraCaCerts }: S3Server): Promise<S3Client> {
   const { S3Client: Client } = await import('@aws-sdk/client-s3');

@@ -17,8 +17,8 @@ export interface LargeObjectLocation extends S3Server {
 export interface LargeObject {
   isThere(): Promise<boolean>;
   /**
-   * Writes the object in parts. Each part but the last one has at least 5 MiB. If an interrupted
-   * call has already uploaded some of the parts, parts with the same bytes are not uploaded again.
+   * Writes the object in parts. Each part but the last has at least 5 MiB. If an interrupted call
+   * has already uploaded some of the parts, parts with the same bytes are not uploaded again.
    */
   write(parts: AsyncIterable<Buffer>): Promise<void>;
   /** Reads the object from its beginning. The object must not change meanwhile. */
@@ -105,8 +105,8 @@ async function write(
   for await (const body of parts) {
     const number = written.length + 1;
     const known = upload.tags.get(number);
-    // The entity tag of a part is the MD5 of its bytes, except if a key of KMS encrypts the part.
-    // Such a part is uploaded again.
+    // The entity tag of a part is the MD5 of its bytes, except if a key of KMS encrypts the part. A
+    // part that is encrypted by a key of KMS is uploaded again.
     const isThere = known === `"${hash('md5', body, 'hex')}"`;
     const tag = isThere ? known : await putPart(client, { ...inUpload, PartNumber: number }, body);
     written.push({ PartNumber: number, ETag: tag });
@@ -167,8 +167,8 @@ async function openUpload(
       for (const { PartNumber: number = 0, ETag: tag = '' } of page.Parts ?? []) {
         tags.set(number, tag);
       }
-      // The marker does not show if another page follows, because a store may also send one with
-      // the last page.
+      // The marker does not show if another page follows, because a store may also send a marker
+      // with the last page.
       if (page.IsTruncated !== true) break;
       PartNumberMarker = page.NextPartNumberMarker;
     }

@@ -5,7 +5,7 @@ import { BlockList, isIP, SocketAddress } from 'node:net';
  * RFC 6890).
  */
 const SPECIAL_IPV4: readonly (readonly [string, number])[] = [
-  ['0.0.0.0', 8], // the own network (RFC 1122 §3.2.1.3)
+  ['0.0.0.0', 8], // this network (RFC 1122 §3.2.1.3)
   ['10.0.0.0', 8], // private
   ['100.64.0.0', 10], // carrier-grade NAT
   ['127.0.0.0', 8], // loopback
@@ -39,7 +39,7 @@ const SPECIAL_IPV6: readonly (readonly [string, number])[] = [
   ['3fff::', 20], // documentation
 ];
 
-/** The loopback networks. */
+/** The loopback addresses: 127.0.0.0/8 and ::1. */
 const LOOPBACK = blockList([['127.0.0.0', 8]], [['::1', 128]]);
 
 const NOT_GLOBAL = blockList(SPECIAL_IPV4, SPECIAL_IPV6);

@@ -102,8 +102,8 @@ export class OutboundHttp {
   /**
    * Fetches a URL and reads the body.
    *
-   * @throws OutboundRefused if the URL may not be fetched, or OutboundFailed after a failed look-up
-   *   or connection, a redirect, the deadline, or a response of more than 64 KiB
+   * @throws OutboundRefused if the URL may not be fetched; OutboundFailed if the look-up or the
+   *   connection fails, for a redirect, after the deadline, and for a response of more than 64 KiB
    */
   async fetch(
     address: string,
@@ -196,8 +196,8 @@ export class OutboundHttp {
 }
 
 /**
- * Returns true for a status without a body. Some servers send a body with 205 all the same (RFC
- * 9110 §15.3.6), with which the constructor of `Response` would throw.
+ * Returns true for a status without a body. Some servers send a body with 205 against RFC 9110
+ * §15.3.6. The constructor of `Response` throws if it gets a body with such a status.
  */
 function hasNoBody(status: number): boolean {
   return status === 204 || status === 205;

@@ -1,8 +1,8 @@
 import { Resolver } from 'node:dns/promises';
 
 /**
- * The error codes for a name that has no IPv4 or no IPv6 address. They are valid responses of the
- * DNS, and no faults.
+ * The error codes for a name that has no IPv4 or no IPv6 address. The codes stand for valid
+ * responses of the DNS, and not for faults.
  */
 const NO_ADDRESS: ReadonlySet<unknown> = new Set(['ENODATA', 'ENOTFOUND']);
 

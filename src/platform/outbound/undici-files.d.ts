@@ -1,6 +1,6 @@
 /**
- * Declares the types of the two files of `undici` that the service imports, because the library
- * declares only the types of its entry.
+ * Declares the types of two files of `undici`, which the service imports. The library declares only
+ * the types of its entry.
  */
 
 declare module 'undici/lib/dispatcher/agent.js' {

@@ -68,7 +68,7 @@ export class UpstreamHttp {
     });
   };
 
-  /** Closes the connections. */
+  /** Closes the connections, after the requests that are under way have ended. */
   close(): Promise<void> {
     return this.#agent.close();
   }

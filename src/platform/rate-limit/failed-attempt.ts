@@ -8,9 +8,9 @@ export interface RequestOutcome {
 }
 
 /**
- * The errors of status 401 that a client with a valid credential gets, so that they are no failed
- * attempts: for a touch of the key that is too old (RFC 9470), and for the first request with DPoP,
- * which has no nonce yet (RFC 9449 §8).
+ * The errors of status 401 that are no failed attempts, because the credential of the client is
+ * valid: the last touch of the key is too old (RFC 9470), or the first request with DPoP has no
+ * nonce yet (RFC 9449 §8).
  */
 const OF_VALID_CREDENTIALS: ReadonlySet<string | undefined> = new Set([
   'insufficient_user_authentication',
@@ -21,8 +21,8 @@ const OF_VALID_CREDENTIALS: ReadonlySet<string | undefined> = new Set([
 const WRONG_SECRETS: ReadonlySet<string | undefined> = new Set(['invalid_client', 'invalid_grant']);
 
 /**
- * Returns true if a response counts as a failed attempt of the client's network: authentication
- * failed, or the response has the status that the route adds. A device that polls
+ * Returns true if a response counts as a failed attempt of the client's network. That is so if
+ * authentication failed, or if the response has the status that the route adds. A device that polls
  * (`authorization_pending`, RFC 8628 §3.5) has not failed.
  *
  * @param failureStatus see {@link RoutePolicy.failureStatus}

@@ -35,9 +35,9 @@ export interface BookingRequest {
 }
 
 /**
- * Returns the holder of a booking as text: hashes of the credential, and of the method and the
- * path. All requests without a credential are one holder. Otherwise one program could take all
- * bookings of its IP address by requests for many paths.
+ * Returns the holder of a booking as text, which has a hash of the credential, and a hash of the
+ * method and path. All requests without a credential are one holder. Otherwise one program could
+ * take all bookings of its IP address by requests for many paths.
  */
 export function holderOf({ credential, method, path, goesFirst }: BookingRequest): string {
   if (credential === undefined) return holderText(NO_CREDENTIAL, '', false);

@@ -25,8 +25,8 @@ export function noteLimit(response: ServerResponse, limit: StatedLimit): void {
 
 /**
  * Sets the headers about the rate limit on every response. If no limit was applied, they show the
- * bucket of the General tier, from what this process knows: nothing is counted, and no statement is
- * sent.
+ * client's bucket in the General tier, as this process knows it. Nothing is counted for that, and
+ * no statement is sent.
  */
 export class LimitHeaders {
   constructor(

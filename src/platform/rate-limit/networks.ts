@@ -13,23 +13,26 @@ const SITE_PREFIX = 48;
 /** The limit of a site is as large as the limits of this many single clients together. */
 const FACTOR = 64;
 
-/** The rate of failed requests of a site, which is an IPv6 /48, and of its anonymous rows. */
+/**
+ * The rate at which a site, which is an IPv6 /48, may send requests that fail, and requests that
+ * insert anonymous rows.
+ */
 export const SITE_RATE: Rate = {
   burst: FACTOR * TIERS.authentication.burst,
   interval: TIERS.authentication.interval / FACTOR,
 };
 
 /**
- * The outcomes of requests that are counted for a site (an IPv6 /48), each in a bucket of its own:
+ * The outcomes that are counted for a site (an IPv6 /48), each in a bucket of its own. They are
  * failed attempts, and rows that requests without a user or an authenticated client insert.
  */
 export type SiteCount = 'failures' | 'rows';
 
 /**
- * Limits one kind of outcomes, such as failed attempts, of the requests of each IPv6 /48. A request
- * is counted when its outcome is known, and only if the outcome is of that kind. Until then, this
- * process counts it as if it had that outcome, so that many concurrent requests cannot exceed the
- * limit.
+ * Limits for each IPv6 /48 how many requests may have one kind of outcome, such as a failed
+ * attempt. A request is counted when its outcome is known, and only if the outcome is of that kind.
+ * Until then, this process counts it as if it had that outcome, so that many concurrent requests
+ * cannot exceed the limit.
  */
 export class Networks {
   readonly #underWay = new Map<string, number>();
@@ -40,9 +43,9 @@ export class Networks {
   ) {}
 
   /**
-   * Returns the milliseconds until the /48 of an IPv6 address may send a further request of the
-   * kind that is limited; 0 if it may do so now. For IPv4 the result is always 0, because the limit
-   * of the single address is enough.
+   * Returns the milliseconds until the /48 network of an IPv6 address may send a further limited
+   * request; 0 if it may send one now. For IPv4 the result is always 0, because the limit of the
+   * single address is enough.
    */
   wait(address: string): number {
     if (!isIPv6(address)) return 0;

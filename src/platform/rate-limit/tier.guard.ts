@@ -27,8 +27,8 @@ import { Networks } from './networks.js';
 /**
  * Limits the requests of every route by its tier. It is the first guard of every route, so that a
  * refused request changes nothing and its body is not read. A client is an IPv4 address, or an IPv6
- * /64, which one subscriber has. Clients of one /48 share a bucket of failed attempts, and one of
- * the rows that they insert without a user or an authenticated client.
+ * /64, which one subscriber has. Clients of one /48 share two more buckets: for failed attempts,
+ * and for rows that they insert without a user or an authenticated client.
  *
  * Unlike `@nestjs/throttler`, which counts a request in every tier, it counts a request in the tier
  * of its route only.
@@ -64,7 +64,7 @@ export class TierGuard extends ThrottlerGuard {
   /**
    * Counts a request in its tier, and refuses it if the limit of the client or of its network is
    * reached.
-   * @throws DomainError rate_limited
+   * @throws DomainError rate_limited at such a limit
    */
   async #hold(
     tier: TierName,
@@ -86,8 +86,8 @@ export class TierGuard extends ThrottlerGuard {
     const refusal = () =>
       address === undefined ? undefined : this.#refusalOfNetwork(address, counts, hit);
     const taken = refusal() ?? (await this.buckets.take(hit));
-    // The limit of the network is checked again, because other requests of it may have begun
-    // meanwhile. No `await` may come between this check and `countOutcome`, which counts this
+    // The limit of the network is checked again, because other requests of this network may have
+    // begun meanwhile. No `await` may come between this check and `countOutcome`, which counts this
     // request.
     const { allowed, remaining, retryAfter } = (taken.allowed ? refusal() : undefined) ?? taken;
     noteLimit(response, { tier, remaining });
@@ -112,8 +112,9 @@ export class TierGuard extends ThrottlerGuard {
   }
 
   /**
-   * Returns the kinds of outcomes that are counted for the network of a request: failed attempts if
-   * the route is in the Authentication tier, and anonymous rows if the route may insert them.
+   * Returns the kinds of outcomes that are counted for the network of a request. Failed attempts
+   * are counted if the route is in the Authentication tier, and anonymous rows if the route may
+   * insert them.
    */
   #countsOf(
     { tier, failureStatus, anonymousRows }: RoutePolicy,

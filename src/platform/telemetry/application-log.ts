@@ -17,13 +17,13 @@ import { nestPinoParams, servedRequest } from './pino-options.js';
  */
 const HTTP_TARGET = 'http';
 /**
- * The context under which Nest logs an error of the start. Such lines are left out, because the
- * entry point logs the same error.
+ * The context under which Nest logs an error of the start. Lines of this context are left out,
+ * because the entry point prints the same error.
  */
 const STARTUP_ERRORS = 'ExceptionHandler';
 /**
- * The contexts of the lines that Nest writes while it builds the application. They are logged at
- * debug level, because operators do not need them.
+ * The contexts of the lines that Nest writes while it builds the application. These lines are
+ * logged at debug level, because operators do not need them.
  */
 const ASSEMBLY = new Set(['NestFactory', 'InstanceLoader', 'RoutesResolver', 'RouterExplorer']);
 

@@ -18,7 +18,10 @@ export class CleanSpanExporter implements SpanExporter {
     this.#logger = logger;
   }
 
-  /** Exports the spans without their secrets. */
+  /**
+   * Passes the spans without their secrets to the exporter, and logs if the result differs from
+   * that of the last export.
+   */
   export(spans: ReadableSpan[], done: (result: ExportResult) => void): void {
     this.exporter.export(spans.map(cleanSpan), (result) => {
       this.#report(result);

@@ -1,7 +1,7 @@
 import { SpanKind, type Attributes, type SpanContext } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 
-/** The name of the attribute that has the interaction id of the request a span belongs to. */
+/** The name of the attribute that has the interaction id of the request to which a span belongs. */
 export const INTERACTION_ATTRIBUTE = 'svc.interaction_id';
 
 const ALWAYS = [INTERACTION_ATTRIBUTE, 'error.type'];

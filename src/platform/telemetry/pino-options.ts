@@ -81,7 +81,7 @@ let written = '';
 
 /**
  * Returns the present time in RFC 3339 for a log line. It is formatted once for each millisecond,
- * because many lines share one.
+ * because many lines have the same time.
  */
 function isoTime(): string {
   const now = systemClock.milliseconds();
@@ -114,7 +114,7 @@ export function describeError(error: unknown, causes = CAUSES): unknown {
   };
 }
 
-/** The largest number of characters of a logged message, and of a line of a stack. */
+/** The largest number of characters in a logged message, and in each logged line of a stack. */
 const LONGEST_MESSAGE = 1000;
 
 /**

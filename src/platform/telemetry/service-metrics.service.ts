@@ -34,11 +34,11 @@ const METHODS = new Set([
 
 /**
  * The upper bounds of the histogram's buckets in seconds, from the duration of the fastest route to
- * the deadline of a request.
+ * the time limit for a request.
  */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** A finished request. */
+/** The facts about a finished request that the metrics show. */
 export interface CountedRequest {
   readonly method: string;
   /**
@@ -65,7 +65,7 @@ export function sumOfMetrics(exported: readonly ExportedMetrics[]): Promise<Expo
   return AggregatorRegistry.aggregate([...exported]).getMetricsAsJSON();
 }
 
-/** Counts the four metrics of this process, and returns them for `/metrics`. */
+/** Keeps the four metrics of this process, and renders them for `/metrics`. */
 @Injectable()
 export class ServiceMetrics {
   readonly #registry = new Registry();
@@ -101,7 +101,10 @@ export class ServiceMetrics {
     for (const type of CREDENTIALS) this.#issued.inc({ type }, 0);
   }
 
-  /** Counts a finished request. */
+  /**
+   * Counts a finished request by method, route and status, and records its duration if that is
+   * known.
+   */
   countRequest({ method: token, path, status, seconds }: CountedRequest): void {
     const method = METHODS.has(token) ? token : 'OTHER';
     this.#requests.inc({ method, path, status });
@@ -128,7 +131,7 @@ export class ServiceMetrics {
     }
   }
 
-  /** Counts an issued credential. */
+  /** Counts an issued credential by its type. */
   countIssued(type: CredentialType): void {
     this.#issued.inc({ type });
   }

@@ -27,8 +27,8 @@ export function csvCell(text: string): string {
 export type CsvColumns<Row> = Readonly<Record<string, (row: Row) => string | null>>;
 
 /**
- * Returns the first line of a table of CSV, which has the names of the columns, and the function
- * that returns the line of a row. A null becomes an empty cell.
+ * Returns two parts of a CSV table: the first line, which names the columns, and a function that
+ * returns the line of a row. A null becomes an empty cell.
  */
 export function csvTable<Row>(columns: CsvColumns<Row>): {
   readonly header: string;

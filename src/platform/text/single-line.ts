@@ -1,6 +1,6 @@
 /**
  * Matches characters that one line of text must not contain: control characters, single halves of
- * surrogate pairs, and changes of text direction.
+ * surrogate pairs, line separators, and characters that change the text direction.
  */
 const NOT_IN_A_LINE = /[\p{Cc}\p{Cs}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
 
@@ -13,8 +13,8 @@ export function isSingleLine(text: string): boolean {
 }
 
 /**
- * Matches format characters. They are invisible, so that two different names could look the same
- * (UTS #39 §3.1).
+ * Matches format characters. These characters are invisible, so two different names could look the
+ * same (UTS #39 §3.1).
  */
 const INVISIBLE = /\p{Cf}/u;
 
@@ -30,7 +30,7 @@ export function isVisibleLine(text: string): boolean {
   return isSingleLine(text) && !INVISIBLE.test(text);
 }
 
-/** Replaces the characters that one line must not contain by spaces. */
+/** Puts a space in place of each character that one line must not contain. */
 export function withoutControls(text: string): string {
   return isSingleLine(text) ? text : text.replaceAll(NOT_IN_A_LINE, ' ');
 }

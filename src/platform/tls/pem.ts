@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs';
 const BEGIN = '-----BEGIN ';
 
 /**
- * Returns the PEM text of a source, which is the PEM text itself, base64 of it, or the path of a
- * file.
+ * Returns a PEM text. The source is the text itself, the text in base64, or the path of a file with
+ * the text.
  *
  * @throws the system's error if there is no such file
  */

@@ -149,7 +149,7 @@ export const certificates = pem.pipe(readable.certificates);
 export const rsaPrivateKey = pem.pipe(readable.rsaPrivateKey);
 /** An Ed25519 private key in PKCS#8. */
 export const ed25519PrivateKey = pem.pipe(readable.ed25519PrivateKey);
-/** Keys as PEM: the first one is private and signs, the others are only published. */
+/** Keys as PEM. The first key is private and signs. The other keys are only published. */
 export const signingKeys = {
   ec: pem.pipe(readable.signingKeys.ec),
   rsa: pem.pipe(readable.signingKeys.rsa),

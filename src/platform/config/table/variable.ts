@@ -6,7 +6,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** The use of a key in AWS KMS, which decides the type of the key. */
 export type KmsKeyUse = 'ES256' | 'RS256' | 'Ed25519' | 'Ed25519 or ES256' | 'HMAC' | 'data keys';
 
-/** A row of the table of settings: a variable, and the shape of its value with the default. */
+/** A row of the table of settings: a variable with its meaning, and a schema with the default. */
 export class Variable<Shape extends z.ZodType = z.ZodType> {
   /** The meaning of the variable, for the reference for operators. */
   meaning = '';

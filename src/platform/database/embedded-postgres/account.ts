@@ -7,8 +7,8 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 
 /**
- * The user id 65534. initdb needs an entry in /etc/passwd for the user that runs it, and nearly
- * every system has an entry for this id.
+ * The user id 65534, under which initdb runs. initdb needs an entry in /etc/passwd for its user,
+ * and nearly every system has one for this id.
  */
 const OVERFLOW_UID = 65534;
 
@@ -70,7 +70,7 @@ export async function accountForNewCluster(parent: string, postgres: string): Pr
  * services may use too. It does so only if this process is root. A cluster of any other user keeps
  * its owner.
  *
- * @returns undefined if the cluster keeps its owner
+ * @returns the account with that user id; undefined if the cluster keeps its owner
  */
 export async function ownAccountFor(
   cluster: string,
@@ -87,7 +87,7 @@ export async function ownAccountFor(
 
 /**
  * Changes the owner of a cluster while no server runs on it. The owner of the file PG_VERSION
- * counts as the owner of the cluster, and is changed last, so that the next start completes a
+ * counts as the owner of the cluster. The file is changed last, so that the next start repeats a
  * change that was interrupted.
  */
 export async function giveCluster(to: Account, cluster: string): Promise<void> {
@@ -139,7 +139,7 @@ export function peerName({ prefix }: Account): string {
 }
 
 /**
- * Returns the account of an existing cluster, which is its owner.
+ * Returns the account that owns an existing cluster.
  *
  * @throws Error if this process is neither the owner nor root
  */

@@ -4,7 +4,7 @@ import { giveTo, peerName } from './account.js';
 import { CLUSTER_USER, type Cluster } from './cluster.js';
 
 /**
- * The name in pg_ident.conf of the map from users of the operating system to the user of
+ * The name of the map, in pg_ident.conf, from a user of the operating system to a user of
  * PostgreSQL.
  */
 const MAP = 'svc';
@@ -12,8 +12,8 @@ const MAP = 'svc';
 /**
  * Writes the files that say which users may connect to the server of a cluster: this process's user
  * and root, by `peer` authentication. No other process may connect, not even one with the server's
- * own user id. The files are written before every start, because a cluster of an earlier version
- * trusted every connection.
+ * own user id. The files are written before every start, because a cluster that an earlier version
+ * of the service made accepts every connection.
  *
  * @throws Error when this process's user has no name on this system
  */

@@ -1,4 +1,4 @@
-/** The paths of PostgreSQL's own programs. */
+/** The absolute paths of the programs of PostgreSQL that the service runs. */
 export interface Binaries {
   readonly initdb: string;
   readonly postgres: string;

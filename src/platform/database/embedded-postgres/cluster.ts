@@ -23,7 +23,10 @@ const run = promisify(execFile);
 export const CLUSTER_USER = 'svc';
 export const CLUSTER_DATABASE = 'postgres';
 
-/** The directory of a complete database cluster of PostgreSQL, and the account of its server. */
+/**
+ * The directory of a complete PostgreSQL database cluster, and the operating system's account that
+ * runs its server.
+ */
 export interface Cluster {
   readonly directory: string;
   readonly account: Account;
@@ -32,8 +35,8 @@ export interface Cluster {
 const UNFINISHED = /^postgres\.new-(\d+)$/;
 
 /**
- * Finds the cluster in `dataDir`, or makes it. initdb writes to a sibling directory, which is
- * renamed when it is complete and on disk, so that a directory with the final name is always
+ * Finds the cluster in `dataDir`, or makes it. initdb writes to a sibling directory, which gets the
+ * final name only when it is complete and on disk. So a directory with the final name is always
  * complete. (The file PG_VERSION proves nothing, because an interrupted initdb leaves it behind.)
  *
  * @throws Error with the message of initdb

@@ -24,7 +24,7 @@ export interface EmbeddedPostgres {
   stop(): Promise<void>;
 }
 
-/** The options of an embedded server. */
+/** The options of {@link startEmbeddedPostgres}. Only `dataDir` and `log` are required. */
 export interface EmbeddedPostgresOptions {
   /** The parent of the data directory `postgres/`. It is made if it is missing. */
   readonly dataDir: string;

@@ -8,9 +8,9 @@ import { SOCKET_DIR_PREFIX } from './socket-directory.js';
 import { takeSupervisorLock } from './supervisor-lock.js';
 
 /**
- * A supervisor's lock that is still taken after so many milliseconds belongs to a live supervisor.
- * Before that, it may belong to a supervisor that was just killed, because the server needs time to
- * notice the end of its connection.
+ * The milliseconds after which a supervisor's lock that is still taken belongs to a live
+ * supervisor. Until then, the lock may belong to a supervisor that was just killed, because the
+ * server needs time to notice the end of its connection.
  */
 const SURELY_TAKEN_AFTER = 2_000;
 /**
@@ -88,8 +88,8 @@ async function stateOf(postmaster: Postmaster): Promise<'orphan' | 'supervised' 
 }
 
 /**
- * Removes the files of an ended server. PostgreSQL ignores a stale pid file, but not an empty one,
- * or one whose process id belongs to another process of the same user.
+ * Removes the files of an ended server. PostgreSQL ignores a stale pid file, but not an empty file,
+ * or a file whose process id belongs to another process of the same user.
  */
 async function removeTraces(directory: string, socketDir: string, ours: string): Promise<void> {
   await rm(join(directory, 'postmaster.pid'), { force: true });

@@ -8,9 +8,9 @@ import { giveTo, type Account } from './account.js';
 export const SOCKET_DIR_PREFIX = 'svc-postgres-';
 
 /**
- * Makes the private directory (mode 0700) for the Unix socket of the server. It lies in the
- * system's temporary directory and not in the data directory, because the path of a Unix socket may
- * have 107 bytes at most.
+ * Makes the private directory (mode 0700) for the Unix socket of the server. It is in the system's
+ * temporary directory, because the path of a Unix socket may have 107 bytes at most, and that of
+ * the data directory may be long.
  */
 export async function makeSocketDirectory(account: Account): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), SOCKET_DIR_PREFIX));
@@ -19,10 +19,11 @@ export async function makeSocketDirectory(account: Account): Promise<string> {
 }
 
 /**
- * Makes the socket's directory again if it is missing: the watchdog removes it when a server is
- * stopped, and so may a clean-up of temporary files.
+ * Makes the socket's directory again if it is missing. The watchdog removes it when a server is
+ * stopped, and a clean-up of temporary files may remove it too.
  *
- * @throws Error when another user made a directory of that name: that user could replace the socket
+ * @throws Error if another user has made a directory of that name, because that user could replace
+ *   the socket
  */
 export async function ensureSocketDirectory(account: Account, directory: string): Promise<void> {
   try {

@@ -2,15 +2,15 @@ import { Client } from 'pg';
 import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
 import { CLUSTER_DATABASE, CLUSTER_USER } from './cluster.js';
 
-/** The address of a server's Unix socket. */
+/** The directory of a server's Unix socket, and the number at the end of the socket's file name. */
 export interface SocketAddress {
   readonly socketDir: string;
   readonly port: number;
 }
 
 /**
- * Tries to become the supervisor of the server behind a socket. A supervisor keeps this advisory
- * lock in a session for as long as it runs, so that a free lock proves that it has ended.
+ * Tries to become the supervisor of the server behind a socket. A supervisor keeps an advisory lock
+ * in a session for as long as it runs, so that a free lock proves the end of the supervisor.
  *
  * @returns the session that has the lock, or undefined if another supervisor has it
  * @throws the error of pg if the server cannot be reached or does not respond within two seconds

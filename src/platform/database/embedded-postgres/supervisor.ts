@@ -24,7 +24,7 @@ export function* pauses({ first, longest }: Pace): Generator<number, never> {
   for (let pause = first; ; pause = Math.min(pause * 2, longest)) yield pause;
 }
 
-/** The options of a supervised server. */
+/** The server that a {@link Supervisor} runs, and the limits of its supervision. */
 export interface ServerOptions {
   readonly postgres: string;
   readonly cluster: Cluster;
@@ -109,7 +109,7 @@ export class Supervisor {
   async #launch(): Promise<WatchedServer> {
     const { postgres, cluster, address, log } = this.options;
     // If the watchdog of a server was killed, the server still runs although nothing supervises it.
-    // Such a server is stopped before the next one starts.
+    // A server that still runs is stopped before the next server starts.
     await this.#session?.end();
     await reclaimDirectory(cluster.directory, address.socketDir, log);
     await restrictConnections(cluster);
@@ -171,10 +171,10 @@ export class Supervisor {
   }
 
   /**
-   * Takes the lock again after the session that held it was lost: if one process of PostgreSQL is
-   * killed, PostgreSQL ends all sessions. If its child processes are killed during recovery, the
-   * main process may wait for them without end. So a server that does not respond within `patience`
-   * is stopped, and the next one recovers the data.
+   * Takes the supervisor's lock again after the session that held it was lost: if one process of
+   * PostgreSQL is killed, PostgreSQL ends all sessions. If its child processes are killed during
+   * recovery, the main process may wait for them without end. So a server that does not respond
+   * within `patience` is stopped, and the next one recovers the data.
    */
   async #regainLock(server: WatchedServer): Promise<void> {
     const { log, patience } = this.options;

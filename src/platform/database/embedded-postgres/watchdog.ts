@@ -32,8 +32,8 @@ const LINES_KEPT = 5;
 const SHUTDOWN_GRACE = 10;
 
 /**
- * The milliseconds to wait for the last lines of a server that has ended. They may arrive after its
- * exit. The wait is limited, because a remaining backend may keep the pipe open.
+ * The milliseconds to wait for the last lines of a server that has ended. The lines may arrive
+ * after its exit. The wait is limited, because a remaining backend may keep the pipe open.
  */
 const WAIT_FOR_LINES = 200;
 
@@ -43,7 +43,7 @@ export interface WatchedServer {
   readonly ended: Promise<string>;
   isRunning(): boolean;
   /**
-   * Starts a fast shutdown, and an immediate one if the fast one takes too long. `ended` resolves
+   * Starts a fast shutdown. If it takes too long, an immediate shutdown follows. `ended` resolves
    * when the server has ended.
    */
   stop(): void;
@@ -55,13 +55,14 @@ export interface WatchOptions {
   readonly cwd: string;
   readonly socketDir: string;
   readonly onLine: (line: string) => void;
-  /** The whole seconds that a fast shutdown may take before an immediate one follows. */
+  /** The whole seconds that a fast shutdown may take before an immediate shutdown follows. */
   readonly grace?: number;
 }
 
 /**
- * Starts a command under the watchdog, in a process group of its own: Ctrl-C in a terminal reaches
- * this process only, which then stops the server when it no longer needs it.
+ * Starts a command under the watchdog, in a process group of its own, so that Ctrl-C in a terminal
+ * reaches this process alone. This process then stops the server when it no longer needs the
+ * database.
  */
 export function startWatched(command: readonly string[], options: WatchOptions): WatchedServer {
   const { account, cwd, socketDir, onLine, grace = SHUTDOWN_GRACE } = options;

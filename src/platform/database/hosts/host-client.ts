@@ -19,7 +19,7 @@ export interface UrlAddress {
   readonly connectionString: string;
   /**
    * The class of clients that connects to one of several hosts of the URL, or only to a server that
-   * takes writes. It is undefined if the URL names one host and demands no state of it, because the
+   * takes writes. Undefined if the URL names one host and accepts it in any state, because the
    * driver's own client can then connect.
    */
   readonly Client?: typeof Client;

@@ -6,8 +6,8 @@ import { isRefusal } from './refusals.js';
 /** The milliseconds for which a host that was found usable is used without another check. */
 const FRESH = 1_000;
 /**
- * The milliseconds without an answer after which the next host is tried at the same time, so that a
- * dead host delays a connection no longer than that.
+ * The milliseconds without an answer after which the next host is tried at the same time. So a dead
+ * host delays a connection only this long.
  */
 const STAGGER = 250;
 
@@ -26,8 +26,8 @@ export class NoFittingHost extends Error {
 }
 
 /**
- * Finds the host for new connections: the first one that passes the probe. It tries the host that
- * was used last, then the others in their order, and remembers the result for a second. All
+ * Finds the host for new connections, which is the first that passes the probe. It tries the host
+ * that was used last, then the others in their order. The result is used for a second. All
  * connections that are made during a search wait for that search.
  */
 export class HostSearch {
@@ -45,7 +45,8 @@ export class HostSearch {
 
   /**
    * Returns the host to connect to.
-   * @throws NoFittingHost if no host can be used; the driver's error if a host refuses the login
+   * @throws NoFittingHost if no host can be used; the driver's error if a host refuses the user or
+   *   the password
    */
   choose(): Promise<DatabaseHost> {
     if (this.clock.monotonic() - this.foundAt < FRESH) return Promise.resolve(this.last);

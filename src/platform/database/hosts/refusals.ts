@@ -91,8 +91,8 @@ export function isRefusal(error: unknown): boolean {
 
 /**
  * Returns the fault of the database that may end by itself, such as a server that is still
- * starting. The service then waits with its start. Returns undefined for any other fault. Both the
- * error and its cause are examined.
+ * starting. During such a fault, the service waits with its start. Returns undefined if there is no
+ * such fault in the error or its cause, or if an operator must act.
  */
 export function passingFault(error: unknown): unknown {
   const faults = faultsOf(error);

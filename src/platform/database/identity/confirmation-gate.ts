@@ -4,8 +4,9 @@ import { UNCONFIRMED } from '#platform/database/statements/faults.js';
 /**
  * Refuses new connections to a PostgreSQL that no service has checked for lost commits since
  * PostgreSQL started. After a failover such a server may lack, for example, the end of a session.
- * One check for each connection is enough, because a connection stays with its server. Behind a
- * pooler it may not, so statements about credentials check the server too (`CONFIRMED`).
+ * One check for each connection is enough, because a direct connection stays with its server. A
+ * pooler may change the server behind a connection, so statements about credentials check the
+ * server too (`CONFIRMED`).
  */
 export class ConfirmationGate {
   readonly #listeners: (() => void)[] = [];

@@ -19,17 +19,17 @@ export interface DatabaseIdentity {
   readonly systemIdentifier: string | null;
   readonly databaseOid: string;
   /**
-   * The timeline, a number that grows at each promotion of a standby: the first 8 hexadecimal
-   * digits of the name of the present WAL file. Null if the role of the service may not read that
+   * The timeline, a number that grows when a standby is promoted. It is the first 8 hexadecimal
+   * digits in the name of the present WAL file. Null if the role of the service may not read that
    * name.
    */
   readonly timeline: string | null;
 }
 
 /**
- * Reads the identity of the server behind a connection. It runs outside of a transaction, because a
- * function that the role may not call raises an error, which would end the transaction. The
- * timeline comes from the name of the WAL file, which shows a promotion at once; the control file
+ * Reads the identity of the server behind a connection. It runs outside of a transaction, which an
+ * error would end. PostgreSQL raises an error for a function that the role may not call. The
+ * timeline comes from the name of the WAL file, which shows a promotion at once. The control file
  * shows it only after a checkpoint.
  *
  * @param manager bound to one connection

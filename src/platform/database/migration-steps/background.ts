@@ -26,10 +26,10 @@ const DROP = /^DROP INDEX CONCURRENTLY IF EXISTS [a-z0-9_]+$/;
 const VALIDATE = /^ALTER TABLE [a-z0-9_]+ VALIDATE CONSTRAINT [a-z0-9_]+$/;
 
 /**
- * Runs the statements of a migration file outside of a transaction, because PostgreSQL refuses
- * CREATE INDEX CONCURRENTLY, during which other statements can write, inside of one. The file can
- * be run again after a crash: an index that exists is not built again, and the other statements can
- * be repeated.
+ * Runs the statements of a migration file outside of a transaction. Inside of one, PostgreSQL
+ * refuses CREATE INDEX CONCURRENTLY, which lets other statements write to the table meanwhile. The
+ * file can be run again after a crash: an index that exists is not built again, and the other
+ * statements can be repeated.
  *
  * @throws Error for a statement that is none of CREATE INDEX CONCURRENTLY, DROP INDEX CONCURRENTLY
  *   IF EXISTS and VALIDATE CONSTRAINT
@@ -55,9 +55,9 @@ export async function runInBackground(
 }
 
 /**
- * Splits a migration file into its statements, without comments. It splits at every semicolon and
- * cuts from every `--` to the end of the line, so a string literal in the file must contain
- * neither.
+ * Splits a migration file into its statements, without comments. It removes the text from every
+ * `--` to the end of the line, and splits at every semicolon. So a string literal in the file must
+ * contain neither.
  */
 export function statementsOf(text: string): string[] {
   return text

@@ -5,9 +5,9 @@ import type { Batches, Migration } from './migration-files.js';
 import { withShortLocks } from './short-locks.js';
 
 /**
- * The number of rows in one batch of a migration. A COMMIT of any request waits until everything
- * that other transactions wrote to the log of PostgreSQL before it is on the disk. So that no
- * request waits long, a batch is small, and a pause as long as the batch follows it.
+ * The number of rows in one batch of a migration. The COMMIT of a request waits until PostgreSQL
+ * has written its whole write-ahead log to disk, including the rows of other transactions. So that
+ * no request waits long, a batch is small, and a pause as long as the batch follows it.
  */
 const ROWS = 250;
 
@@ -20,8 +20,9 @@ const LOG_EVERY = 10_000;
 /**
  * Runs the statements of a migration file once for each batch of 250 rows of its table, each time
  * in a transaction of its own. The statements find the first and the last key of the batch in the
- * settings `migration.first` and `migration.last`, as text. They must do nothing to rows that they
- * have changed before, because a migration that was killed begins again with the first batch.
+ * settings `migration.first` and `migration.last`, as text. The statements must not change a row
+ * again that they have changed before, because a killed migration begins again with the first
+ * batch.
  *
  * @param behind the key after which the batches begin; by default they begin with the first row
  */

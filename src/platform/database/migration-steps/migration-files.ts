@@ -32,7 +32,7 @@ export interface Move {
   readonly notes: string;
 }
 
-/** A file of the folder of migrations. */
+/** A file `*.sql` in the folder of migrations, with its text and the SHA-256 of the text. */
 export interface Migration {
   readonly name: string;
   readonly text: string;
@@ -114,9 +114,10 @@ function moveOf(line: string): Move | undefined {
 }
 
 /**
- * Checks that a migration file is the one that the database has run.
- * @throws Error if the database ran a text that is neither that of the file nor listed in
- *   {@link EARLIER_TEXTS}
+ * Checks that the database has run this text of a migration file.
+ *
+ * @throws Error if the database ran a text that is neither that of the file nor listed in {@link
+ *   EARLIER_TEXTS}
  */
 export function assertUnchanged({ name, sha256 }: Migration, applied: string): void {
   if (applied === sha256 || EARLIER_TEXTS[name]?.includes(applied)) return;

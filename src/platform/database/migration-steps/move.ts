@@ -28,7 +28,7 @@ const HIGHEST = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 /** The number of rows that one statement compares. */
 const COMPARED = 5_000;
 
-/** The milliseconds between two checks if the transactions that must end first have ended. */
+/** The milliseconds between two checks whether the earlier transactions have ended. */
 const POLL = 200;
 
 /** The number of polls after which the log says why the migration waits. */
@@ -63,7 +63,11 @@ export async function runMove(
   await run(parts.end);
 }
 
-/** Splits the text at the lines that name its parts. */
+/**
+ * Splits the text at the lines that name its parts.
+ *
+ * @throws Error if a part is missing or repeated, or if the order differs
+ */
 function partsOf(name: string, text: string): Parts {
   const [, ...pieces] = text.split(/^-- (mirror|batch|compare|exchange|end)$/m);
   const names = pieces.filter((_, index) => index % 2 === 0);
@@ -144,9 +148,9 @@ async function databaseTime(manager: EntityManager): Promise<string> {
 }
 
 /**
- * Waits for the transactions that began before the last row was copied. Such a transaction may use
- * a snapshot in which the new table lacks that row. After the exchange it would read the new table,
- * and miss the row.
+ * Waits for the transactions that began before the last row was copied. The snapshot of a
+ * transaction that began earlier may lack the row in the new table. After the exchange the
+ * transaction would read the new table, and miss the row.
  */
 async function untilOthersEnded(
   manager: EntityManager,

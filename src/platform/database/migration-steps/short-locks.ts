@@ -19,7 +19,7 @@ const LOCK_TIMEOUT_STATE = '55P03';
  */
 const LOCK_TIMEOUT = 200;
 
-/** The pauses between two attempts in milliseconds: the first one, and the longest. */
+/** The first and the longest pause between two attempts, in milliseconds. */
 const FIRST_PAUSE = 100;
 const LONGEST_PAUSE = 1_000;
 

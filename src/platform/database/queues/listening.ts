@@ -56,7 +56,7 @@ class ListeningConnection {
     private readonly clock: Clock,
   ) {}
 
-  /** Adds a channel to those that the connection listens to. */
+  /** Adds a channel, and the function that is called at each of its notifications. */
   add(channel: string, act: () => void): void {
     this.#acts.set(channel, act);
     this.#running ??= this.#run();

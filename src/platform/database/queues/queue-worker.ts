@@ -5,8 +5,8 @@ import { reasonOf } from '../statements/faults.js';
 /** The work of a {@link QueueWorker}, and the texts of its log lines. */
 export interface QueueWork {
   /**
-   * Does the work that is due in the queue. If the function rejects, the fault is logged, and the
-   * worker goes on.
+   * Does all work that is due in the queue. If the function rejects, the fault is logged, and the
+   * worker calls the function again after the next wait.
    */
   readonly drain: () => Promise<unknown>;
   /**

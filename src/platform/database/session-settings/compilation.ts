@@ -12,9 +12,10 @@ export const NO_COMPILATION = 'SET jit = off';
 /**
  * Switches off the compilation of statements for the role of the service in its database, if the
  * server compiles. A pooler in transaction mode hands out connections that this process has not
- * prepared, and those read the settings of the role. The caller holds the lock of the migrations,
- * because PostgreSQL refuses two changes of one role at once. A role may lack the right to change
- * its settings. That is no fault, because each session also switches compilation off by itself.
+ * prepared. PostgreSQL gives these connections the settings of the role. The caller holds the lock
+ * of the migrations, because PostgreSQL refuses two changes of one role at once. A role may lack
+ * the right to change its settings. The missing right is no fault, because each session also
+ * switches compilation off by itself.
  */
 export async function switchOffCompilation(manager: EntityManager, log: Logger): Promise<void> {
   if (!(await compilesStatements(manager))) return;
@@ -31,8 +32,8 @@ export async function switchOffCompilation(manager: EntityManager, log: Logger):
 
 /**
  * Warns if a connection that was opened after {@link switchOffCompilation} still compiles
- * statements. That happens with a pooler whose connections were opened before the setting of the
- * role was changed.
+ * statements. A pooler can have such connections, if it opened them before the setting of the role
+ * was changed.
  */
 export async function warnOfCompilation(manager: EntityManager, log: Logger): Promise<void> {
   if (!(await compilesStatements(manager))) return;

@@ -21,7 +21,8 @@ export const ADVISORY_LOCKS = {
   backgroundMigrations: 7_301_008,
   /**
    * The transaction that confirms a server of PostgreSQL, after a check for lost commits, has this
-   * lock. Other replicas do not wait for the lock, and soon look again if the server is confirmed.
+   * lock. Other replicas do not wait for the lock, and soon check again whether the server is
+   * confirmed.
    */
   confirmation: 7_301_006,
   /**

@@ -1,7 +1,7 @@
 import type { DataSource, EntityManager, QueryRunner } from './typeorm.js';
 
 /**
- * A function that waits for the commit of a transaction, and the depth of the transaction or
+ * A function that waits for the commit of a transaction. `depth` is the depth of the transaction or
  * savepoint in which it was added, as {@link depthOf} counts it.
  */
 interface WaitingAct {

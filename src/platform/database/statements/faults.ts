@@ -33,7 +33,7 @@ export function isReadOnly(error: unknown): boolean {
 
 /**
  * The SQLSTATE of a statement that fails because no service has checked the server for lost commits
- * since its start (`database/identity`).
+ * since the server started (`database/identity`).
  */
 export const UNCONFIRMED = 'SVC01';
 
@@ -41,8 +41,8 @@ export const UNCONFIRMED = 'SVC01';
  * The SQLSTATEs after which the same request may succeed later. They are connection exceptions
  * (08), insufficient resources such as too many connections (53), operator intervention (shutdown,
  * crash, start-up) and the statement timeout (57), the lock timeout, the end of an idle
- * transaction, and {@link UNCONFIRMED}. {@link isReadOnly} adds a server that takes no writes,
- * which is not the one that this service needs.
+ * transaction, and {@link UNCONFIRMED}. A server that takes no writes is recognized by {@link
+ * isReadOnly}.
  */
 const AWAY_STATES = /^(?:08...|53...|57P..|57014|55P03|25P03|SVC01)$/;
 
@@ -59,8 +59,8 @@ const AWAY_SYSTEM_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The codes that mean an unreachable server only if they occur while connecting to a Unix socket:
- * the socket does not exist, or its queue is full.
+ * Codes that mean an unreachable server only if they occur while connecting. The Unix socket does
+ * not exist (ENOENT), or its queue is full (EAGAIN).
  */
 const AWAY_WHEN_CONNECTING: ReadonlySet<string> = new Set(['ENOENT', 'EAGAIN']);
 
@@ -102,9 +102,9 @@ export function isDatabaseAway(error: unknown): boolean {
 const REFUSED_STATES: ReadonlySet<string> = new Set(['28000', '28P01', '3D000']);
 
 /**
- * The SQLSTATEs that a refused connection shares with refused statements: the role may not use the
- * database or the object (42501), and the database accepts no connections (55000). The name of the
- * function of PostgreSQL that checks a new connection decides which is meant.
+ * The SQLSTATEs that a refused connection shares with refused statements. By 42501 the role may not
+ * use the database or an object, and by 55000 the database accepts no connections. A connection is
+ * meant if the error names PostgreSQL's function that checks new connections.
  */
 const ALSO_REFUSED_STATES: ReadonlySet<string> = new Set(['42501', '55000']);
 const CHECKS_CONNECTION = 'CheckMyDatabase';
@@ -112,7 +112,7 @@ const CHECKS_CONNECTION = 'CheckMyDatabase';
 /**
  * Returns true if PostgreSQL refused to open a connection, for example because the role is locked
  * or the database was renamed. The service cannot start then. A service that runs waits until an
- * operator has corrected it ({@link isOutage}).
+ * operator has corrected the cause ({@link isOutage}).
  */
 export function isConnectionRefused(error: unknown): boolean {
   const fault = reportedBy(error);
@@ -155,7 +155,7 @@ export function noteDuration(error: unknown, milliseconds: number): void {
  * reports the same SQLSTATE (57014), and only the message, which is translated, differs. So the
  * duration decides: a time limit never ends a statement before the limit has passed.
  *
- * @param limit in milliseconds
+ * @param limit the time limit, in milliseconds
  */
 export function isTimedOut(error: unknown, limit: number): boolean {
   const fault = reportedBy(error);
@@ -166,7 +166,8 @@ export function isTimedOut(error: unknown, limit: number): boolean {
 /**
  * Returns true if PostgreSQL refused a value because of a character that it cannot store: U+0000,
  * or one half of a surrogate pair alone. For the half, PostgreSQL reports that the text is no JSON.
- * `JSON.stringify` writes every JSON that this service sends, so that it has no other fault.
+ * `JSON.stringify` writes every JSON that this service sends, so that such a report has no other
+ * cause.
  */
 export function isUnstorable(error: unknown): boolean {
   const state = sqlStateOf(error);

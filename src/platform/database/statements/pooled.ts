@@ -1,6 +1,6 @@
 import type { DataSource } from './typeorm.js';
 
-/** The traits of a pool whose connections go through a pooler in transaction mode. */
+/** The facts about a pool whose connections go through a pooler in transaction mode. */
 interface Pooled {
   /** The pool whose connections are sessions of PostgreSQL itself. */
   readonly direct: DataSource;
@@ -16,16 +16,16 @@ export function setPooled(pool: DataSource, traits: Pooled): void {
 }
 
 /**
- * Returns the pool whose connections keep what belongs to a session, such as an advisory lock or
- * LISTEN: the given pool itself, unless a pooler in transaction mode serves it.
+ * Returns a pool whose connections keep what belongs to a session, such as an advisory lock or
+ * LISTEN. It is the given pool itself, unless a pooler in transaction mode serves that pool.
  */
 export function directPoolOf(pool: DataSource): DataSource {
   return pooled.get(pool)?.direct ?? pool;
 }
 
 /**
- * Returns false if statements of a pool must have no name, because its pooler may run a statement
- * on another connection than the one that prepared it.
+ * Returns false if statements of a pool must have no name. The pooler may then run a statement on a
+ * connection that has not prepared it.
  */
 export function preparesByName(pool: DataSource): boolean {
   return pooled.get(pool)?.knowsNames ?? true;

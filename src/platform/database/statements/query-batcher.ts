@@ -12,9 +12,9 @@ const MOST = 64;
 const AT_ONCE = 2;
 
 /**
- * The milliseconds after which a statement is overdue, and a second one may begin beside it. A
- * statement on a database nearby ends earlier, so that a second one is rare and the requests share
- * few statements.
+ * The milliseconds after which a statement is overdue, and a second statement may begin beside it.
+ * With a database nearby, a statement ends earlier. So a second statement is rare, and many
+ * requests share one.
  */
 const OVERDUE_AFTER = 4;
 
@@ -25,10 +25,11 @@ interface Batch<Key, Answer> {
 }
 
 /**
- * Joins the queries of concurrent requests into one SQL statement: keys that arrive while
- * a statement runs wait for the next statement, which loads all of them. It begins when the running
- * one has ended or is overdue. It is not a cache: a statement begins after its last key arrived,
- * and no result is kept, so that each caller sees all changes that were committed before its call.
+ * Joins the queries of concurrent requests into one SQL statement. Keys that arrive while a
+ * statement runs wait for the next statement, which loads all of them. The next statement begins
+ * when the running one has ended or is overdue. The class is no cache, because it keeps no result.
+ * A statement begins after its last key arrived, so each caller sees all changes that were
+ * committed before its call.
  *
  *     load(a) -> end of this turn of the event loop -> statement(a)
  *     load(b), load(c) while statement(a) runs -> it ends or is overdue -> statement(b, c)
@@ -39,7 +40,10 @@ export class QueryBatcher<Key, Answer> {
    * new keys.
    */
   readonly #waiting: Batch<Key, Answer>[] = [];
-  /** The running statements, the oldest first, each with the time in milliseconds of its begin. */
+  /**
+   * The running statements, the oldest first, each with the time at which it began, in
+   * milliseconds.
+   */
   readonly #underWay: { readonly began: number }[] = [];
   #isDue = false;
   #isTimed = false;
@@ -53,9 +57,8 @@ export class QueryBatcher<Key, Answer> {
   /**
    * Loads the result of a key by a statement that begins after this call.
    *
-   * @throws the error of the statement. If another key of the same statement may have caused the
-   *   error, the key is loaded again by a statement of its own, and the error of that statement is
-   *   thrown
+   * @throws the error of the statement. If another key of the statement may have caused it, the key
+   *   is loaded again alone, and the error of this second statement is thrown
    */
   async load(key: Key): Promise<Answer> {
     const batch = this.#gathering();
@@ -99,8 +102,8 @@ export class QueryBatcher<Key, Answer> {
 
   /**
    * Begins the next statement after the current turn of the event loop, so that it takes the keys
-   * of all requests of this turn. If a statement is running, the next one begins when the running
-   * one is overdue or has ended.
+   * of all requests in this turn. While a statement runs, the next one waits until the running one
+   * has ended or is overdue.
    */
   #beginSoon(): void {
     const { length: running, 0: oldest } = this.#underWay;

@@ -73,8 +73,8 @@ const withFragments = new WeakMap<
 
 /**
  * Returns the statement of a template whose fragments bind no value and are the same objects in
- * each call; undefined for any other template. Its text is put together only once. That saves time,
- * because a look-up of every request has such a fragment.
+ * each call; undefined for any other template. The text of such a template is put together only
+ * once. This saves time in every request, because a look-up of every request has such a fragment.
  */
 function withConstants(
   strings: TemplateStringsArray,
@@ -126,7 +126,9 @@ export function fragment(strings: TemplateStringsArray, ...values: unknown[]): S
   return new SqlFragment(strings, values);
 }
 
-/** Joins fragments, with a text between every two of them. */
+/**
+ * Joins fragments to one fragment, with a text such as ` AND ` between each of them and the next.
+ */
 export function joined(fragments: readonly SqlFragment[], between: string): SqlFragment {
   const strings = ['', ...fragments.slice(1).map(() => between), ''];
   return new SqlFragment(fragments.length === 0 ? [''] : strings, fragments);
@@ -144,7 +146,7 @@ export function constantText(whole: SqlFragment): string {
   return text;
 }
 
-/** Writes bytes as PostgreSQL reads a `bytea` from text. */
+/** Returns bytes in the text form of a `bytea`: `\x` and hexadecimal digits. */
 export function byteaText(bytes: Buffer): string {
   return `\\x${bytes.toString('hex')}`;
 }
@@ -197,7 +199,8 @@ export function fixedSql<Row extends object>(
 
 /**
  * Runs one statement whose text depends on the request, such as a search with several conditions.
- * It is not prepared, because clients determine how many different texts there are.
+ * It is not prepared, because requests can cause many different texts, and each prepared text would
+ * stay in the memory of its connection.
  *
  * @param values the values of `$1`, `$2` …; what a client sent is only in these values, never in
  *   the text

@@ -34,7 +34,7 @@ export function withTransactionRetry<Result>(
  * rolled back everything that the attempt did.
  *
  * @param attempt a whole transaction, or one statement that stands alone
- * @throws the error of the attempt, or the fault of the last one
+ * @throws the error of an attempt that is not repeated, or that of the last attempt
  */
 export async function repeatingLostRaces<Result>(attempt: () => Promise<Result>): Promise<Result> {
   for (let run = 1; ; run += 1) {

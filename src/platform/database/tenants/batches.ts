@@ -23,13 +23,15 @@ export function partOf<Row, Place>(
   return { rows, next: found.length > limit && last ? placeOf(last) : undefined };
 }
 
-/** The part of a list that is read: after a position, and at most so many rows. */
+/**
+ * The range of a list that is to be read: at most `limit` rows, which follow the position `after`.
+ */
 export interface RangeOfList<Place> {
   readonly after: Place | undefined;
   readonly limit: number;
 }
 
-/** The most rows that one statement reads of a list that becomes a file. */
+/** The largest number of rows that one statement reads for an export. */
 const BATCH = 500;
 
 /** Reads a part of a list, and waits at most `patience` milliseconds for a connection, if set. */
@@ -42,7 +44,8 @@ type ReadPart<Row, Place> = (
  * Reads a list in batches. A batch is read after the client has taken the previous batch, so that
  * at most one batch is in memory.
  *
- * @param range where the list begins, and how many rows are read at most; all of them by default
+ * @param range the position at which the list begins, and the largest number of rows; by default
+ *   all rows
  * @returns the batches; the first one is read before the function returns, so that an error can
  *   still become the status code of the response
  */

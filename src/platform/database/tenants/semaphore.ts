@@ -1,6 +1,6 @@
 /**
  * A counting semaphore: at most `permits` callers have a permit at the same time. Waiting callers
- * get one in the order of their calls.
+ * get a permit in the order of their calls.
  */
 export class Semaphore {
   readonly #waiting = new Set<() => void>();
@@ -16,7 +16,7 @@ export class Semaphore {
   }
 
   /**
-   * Takes a permit, or waits for one.
+   * Takes a permit. If none is free, waits at most `milliseconds` for a free permit.
    * @returns a function that releases the permit, to be called once; undefined if no permit became
    *   available in time
    */

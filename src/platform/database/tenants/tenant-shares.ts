@@ -7,17 +7,16 @@ const LONGEST_REST = 100;
 
 /**
  * Limits the concurrent work of each tenant, and of all tenants together, in this process. A tenant
- * is an organization. Work of a tenant first waits for the limit of the tenant, and then for the
- * limit of all tenants. So a long queue of one tenant never delays other tenants.
+ * is an organization. Work first waits for the limit of its tenant, and then for the limit of all
+ * tenants. So a tenant with a long queue never delays other tenants.
  */
 export class TenantShares {
   readonly #all: Semaphore;
   readonly #byTenant = new Map<string, Semaphore>();
 
   /**
-   * @param ofAll the largest number of pieces of work that run at the same time, of all tenants
-   *   together
-   * @param ofOne the largest number of pieces of work of one tenant that run at the same time
+   * @param ofAll how many pieces of work may run at the same time, for all tenants together
+   * @param ofOne how many pieces of work may run at the same time for one tenant
    * @param rest the pause after a piece of work, as a multiple of its duration. During the pause
    *   the tenant keeps its permit but does no work, so that other tenants can work
    */
@@ -36,8 +35,8 @@ export class TenantShares {
    * @param tenant the id of the organization
    * @param patience how long it may wait, in milliseconds
    * @returns the function that ends the piece of work, to be called once
-   * @throws DomainError rate_limited if other work of the tenant takes all permits of the tenant
-   *   for that long; unavailable if the work of all tenants takes all permits of the process
+   * @throws DomainError rate_limited if the tenant's other work takes all permits of the tenant for
+   *   that long; unavailable if all tenants together take all permits of the process
    */
   async take(tenant: string, patience: number): Promise<() => void> {
     const own = this.#byTenant.get(tenant) ?? new Semaphore(this.ofOne);

@@ -20,14 +20,14 @@ export const PATIENCE_DURING_RESPONSE = 30_000;
 export const COSTLY_STATEMENT = 3_000;
 
 /**
- * The largest number of pieces of work of one tenant that run at the same time in a process, by
- * kind ({@link TenantWork}). The number is smaller if there are too few connections.
+ * For each kind of work ({@link TenantWork}), how many pieces of it one tenant may run at the same
+ * time in a process. The number is smaller if there are too few connections.
  */
 const OF_ONE = { costly: 2, bounded: 4 } as const;
 
 /**
- * The pause of a tenant after a piece of work, as a multiple of the duration of the work. During
- * the pause, other tenants can use the database.
+ * The pause of a tenant after a piece of work, as a multiple of how long the work took. During the
+ * pause, other tenants can use the database.
  */
 const REST = { costly: 3, bounded: 1 } as const;
 
@@ -60,14 +60,14 @@ export function sharesOf(maxConnections: number): ConnectionShares {
 
 /**
  * Runs the work that a tenant's admins and identity provider request. Such work grows with the
- * tenant's data, or waits for other work of the same tenant. It is limited so that authentication
- * and other tenants get connections under any load of one tenant.
+ * tenant's data, or waits for other work of the same tenant. The work is limited, so that
+ * authentication and other tenants get connections under any load of one tenant.
  *
- * - *costly* work reads as much as there is: searches, lists, exports. It has a pool of its own,
- *   whose statements end after {@link COSTLY_STATEMENT} milliseconds and use one process of the
- *   database each.
- * - *bounded* work finds or changes some rows by their keys, on the connections of the main pool,
- *   of which it never takes more than half.
+ * - *costly* work reads as much as there is: searches, lists, exports. It has a pool of its own.
+ *   Each statement of this pool ends after {@link COSTLY_STATEMENT} milliseconds at the latest, and
+ *   uses one process of the database.
+ * - *bounded* work finds or changes some rows by their keys, on connections of the main pool. It
+ *   never takes more than half of them.
  */
 export class TenantWork {
   readonly #costly: TenantShares;
@@ -112,11 +112,13 @@ export class TenantWork {
   }
 
   /**
-   * Runs short work, which reads or changes a few rows by their keys. An organization gets only a
-   * share of the connections for it, so that other organizations are not kept waiting.
+   * Runs short work, which reads or changes a few rows by their keys. For this work, an
+   * organization gets only some of the connections, so that other organizations are not kept
+   * waiting.
    *
-   * @throws DomainError rate_limited if the share of the organization stays in use for 10 s;
-   *   unavailable if the connections for bounded work of all organizations do
+   * @throws DomainError rate_limited if all connections that the organization may use are taken for
+   *   10 s; unavailable if all organizations together take all connections for bounded work that
+   *   long
    */
   async bounded<Done>(tenant: string, work: (tx: EntityManager) => Promise<Done>): Promise<Done> {
     const leave = await this.#bounded.take(tenant, PATIENCE);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** The page that describes the URL of the database. */
+/** The page of the documentation that describes the URL of the database, for error texts. */
 export const DATABASE_PAGE = 'docs/operations/databases.md';
 
 /**
@@ -58,7 +58,7 @@ function problemOf(text: string): string | undefined {
 
 /**
  * Parses the URL of a database.
- * @returns undefined for a malformed one
+ * @returns its hosts, and the kind of server that it demands; undefined for a malformed URL
  */
 export function parseDatabaseUrl(text: string): DatabaseUrl | undefined {
   const parts = PARTS.exec(text)?.groups;

@@ -2,8 +2,8 @@ import type { originOf } from '#platform/http/request/client-origin.js';
 import type { AuthRule } from '#platform/http/routing/route-policy.js';
 
 /**
- * An access token of a request, and the proofs that came with it, by which its sender shows that
- * the token is not a stolen copy.
+ * An access token of a request, and the proofs that came with it. By a proof, the sender shows that
+ * the token is not stolen.
  */
 export interface PresentedToken {
   readonly scheme: 'Bearer' | 'DPoP' | 'cookie';
@@ -58,8 +58,8 @@ export interface VerifiedRequest {
 }
 
 /**
- * A look-up of the caller of a request that began before the rate limit of the request was decided.
- * The request then waits for both answers of the database at the same time.
+ * A look-up of a request's caller that began before the rate limit was decided. The request then
+ * waits for both answers of the database at the same time.
  */
 export interface BegunLookUp {
   /**

@@ -6,7 +6,9 @@ import type { BegunLookUp, CallerFacts } from './access-policy.js';
 /** A request that the route guard has admitted, with its session, if there is one. */
 export interface AdmittedRequest extends Request {
   session?: unknown;
-  /** The look-up of the caller that began before the rate limit was decided, if one did. */
+  /**
+   * The look-up of the caller that began before the rate limit was decided; undefined if none did.
+   */
   begun?: BegunLookUp | undefined;
 }
 

@@ -8,8 +8,8 @@ const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 /**
  * Makes the check against cross-site request forgery. If a cookie may authorize a write, the write
  * must come from our own origin, or, on routes of the UI, from an origin of SVC_CORS_ORIGINS. A
- * request with a token in its header and without a cookie passes, because a browser never adds such
- * a header by itself.
+ * request with a token in its header and without a cookie passes, because a browser never adds a
+ * token to the header by itself.
  *
  * @returns a function that throws DomainError invalid_origin if a write from the origin of the
  *   request is not allowed

@@ -24,8 +24,8 @@ const HOST_PREFIX = '__Host-';
  */
 const RETURNING = 'svc_returning';
 /**
- * The name of the cookie that says which hint of the page `/account` the user of this browser has
- * dismissed. Only that page and its forms get it.
+ * The name of a cookie for the page `/account`. It says which hint of the page the user of this
+ * browser has dismissed. The browser sends it only to that page and its forms.
  */
 const DISMISSED = { name: 'svc_dismissed', path: '/account' } as const;
 /**
@@ -35,8 +35,9 @@ const DISMISSED = { name: 'svc_dismissed', path: '/account' } as const;
 const RETURNING_SECONDS = 400 * 86_400;
 
 /**
- * The start of the names of cookies with the encrypted state of a sign-in at an identity provider.
- * Each sign-in has its own cookie, so that sign-ins in two tabs do not disturb each other.
+ * The start of the name of each cookie that has the encrypted state of a sign-in at an identity
+ * provider. Each sign-in has its own cookie, so that sign-ins in two tabs do not disturb each
+ * other.
  */
 const SIGN_IN = 'svc_sign_in_';
 
@@ -65,7 +66,7 @@ export class SessionCookies {
 
   /**
    * Returns the session token of a request; undefined if there is none, or if the request has two
-   * different ones.
+   * different tokens.
    */
   token(request: Request): string | undefined {
     if (!this.#secure) return readCookie(request, SESSION);
@@ -76,8 +77,8 @@ export class SessionCookies {
   }
 
   /**
-   * Returns the session tokens of a request from the cookies of both names, because a logout ends
-   * the sessions of all of them.
+   * Returns every session token of a request, from the cookies of both names. A logout ends all
+   * these sessions.
    */
   everyToken(request: Request): string[] {
     return [...new Set(this.#names.flatMap((name) => readCookieValues(request, name)))];
@@ -140,7 +141,7 @@ export class SessionCookies {
 
   /**
    * Returns the secret of the browser: 256 random bits that only this browser has. If the browser
-   * has none yet, a new one is set as a cookie.
+   * has no secret yet, a new secret is set as a cookie.
    */
   ensureBrowserSecret(request: Request, response: Response): string {
     const known = this.browserSecret(request);

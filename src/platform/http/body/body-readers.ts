@@ -8,7 +8,8 @@ export interface BodyReader {
   readonly accepts: RegExp;
   /**
    * Parses the text of a body.
-   * @throws DomainError malformed_body or invalid_request
+   * @throws DomainError malformed_body if the text cannot be parsed or stored, or invalid_request
+   *   if a form has too many fields or a repeated field
    */
   readonly parse: (text: string) => unknown;
 }
@@ -67,10 +68,10 @@ const NOT_STORABLE = '\0';
 
 /**
  * Parses the JSON of SCIM. Characters that the database cannot store are left in it, and a value
- * that is nested too deeply is replaced by such a character. The routes of SCIM refuse them,
- * because a write that ends access must be applied without the attributes that have them.
+ * that is nested too deeply is replaced by such a character. The routes of SCIM refuse such
+ * attributes, so that a write that ends access is still applied without them.
  *
- * @throws DomainError malformed_body
+ * @throws DomainError malformed_body for a text that is no JSON object or array
  */
 function parseScim(text: string): unknown {
   const value = jsonIn(text);
@@ -84,7 +85,7 @@ function parseScim(text: string): unknown {
 
 /**
  * Parses a text as JSON. It must be an object or an array, because no route reads any other value.
- * @throws DomainError malformed_body
+ * @throws DomainError malformed_body for any other text
  */
 function jsonIn(text: string): object {
   let value: unknown;
@@ -152,7 +153,8 @@ function parseFields(text: string): unknown {
 
 /**
  * Splits the text of a form into its fields.
- * @throws DomainError invalid_request or malformed_body
+ * @throws DomainError invalid_request for too many fields, or malformed_body for a character that
+ *   the database cannot store
  */
 function fieldsOf(text: string): URLSearchParams {
   const fields = new URLSearchParams(text);

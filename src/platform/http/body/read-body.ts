@@ -15,7 +15,7 @@ const NOTHING = Buffer.alloc(0);
  * for each chunk, even for one of a single byte. Once the response ends, reading stops and the
  * bytes read so far are dropped.
  *
- * @param limit in bytes
+ * @param limit the largest size of the body, in bytes
  */
 export function readBody(
   request: IncomingMessage,

@@ -18,7 +18,7 @@ const UTF8 = new Set(['utf-8', '"utf-8"', 'utf8', '"utf8"']);
  * Refuses a body whose `Content-Length` exceeds the limit of its route, before the caller is looked
  * up.
  *
- * @throws DomainError body_too_large
+ * @throws DomainError body_too_large for such a body
  */
 export function assertDeclaredSize({ headers }: Request, { max }: BodyRule): void {
   const declared = headers['content-length'];
@@ -37,7 +37,7 @@ export function hasBodyFor({ method, headers }: Request, { kind }: BodyRule): bo
 
 /**
  * Reads the body of a request into `request.body`. The body parsers of Nest and Express are not
- * used, because they read a body that is too large to its end before they refuse it.
+ * used. They would read a body that is too large to its end before they refuse it.
  *
  * @throws DomainError body_too_large, unsupported_media_type, malformed_body or invalid_request
  */
@@ -59,8 +59,8 @@ export async function parseBody(
 }
 
 /**
- * Returns true for a chunked body without a media type. Some clients send one of no bytes in place
- * of no body, so the first byte decides if the missing type is refused.
+ * Returns true for a chunked body without a media type. Some clients send a chunked body of zero
+ * bytes if they have no body. So the missing type is refused only if a byte arrives.
  */
 function isUntypedStream({ headers }: Request): boolean {
   return headers['transfer-encoding'] !== undefined && headers['content-type'] === undefined;
@@ -77,7 +77,8 @@ function wrongType({ name }: BodyReader): DomainError {
 /**
  * Checks the media type of a body. It refuses compressed bodies, which no client needs and which
  * can expand to any size.
- * @throws DomainError unsupported_media_type
+ * @throws DomainError unsupported_media_type for another media type, a compressed body, or a
+ *   charset other than UTF-8
  */
 function assertType({ headers }: Request, reader: BodyReader): void {
   const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';');

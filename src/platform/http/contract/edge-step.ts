@@ -10,8 +10,8 @@ export type EdgeStep = (
 ) => void;
 
 /**
- * Puts steps in front of an application of Express. They must run first, because Express itself
- * answers requests whose path it cannot read.
+ * Puts steps in front of an application of Express. The steps must run first, because Express
+ * itself answers requests whose path it cannot read.
  */
 export function requestEdge(steps: readonly EdgeStep[], application: RequestListener) {
   return (request: IncomingMessage, response: ServerResponse): void => {

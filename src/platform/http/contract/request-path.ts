@@ -35,9 +35,8 @@ export function requestPath(
  * Reduces a target to a path and its query. A target that is neither a path nor an http URL becomes
  * `*`.
  *
- * @param bases base paths in lower case. A second slash behind one of them is dropped, since some
- *   clients append paths to a base URL that an administrator entered with a slash at its end. No
- *   other slash is dropped.
+ * @param bases base paths in lower case. A second slash behind one of them is dropped, because some
+ *   clients append `/path` to a base URL that already ends with a slash. No other slash is dropped.
  */
 export function originForm(url: string, bases: readonly string[] = []): string {
   if (url.startsWith('/')) return withoutSecondSlash(url, bases);

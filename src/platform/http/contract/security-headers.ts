@@ -1,6 +1,6 @@
 /**
  * The directives of the Content-Security-Policy whose value is `'self'`. No page has an inline
- * script, so that no nonce is needed.
+ * script, so no nonce is needed.
  */
 const OWN_ORIGIN_ONLY = [
   'default-src',
@@ -38,8 +38,8 @@ export function securityHeaders(formActionOrigins: readonly string[]) {
 }
 
 /**
- * The header by which browsers use only https for two years. They obey it only over TLS, and RFC
- * 6797 §7.2 forbids it over plain HTTP.
+ * The header by which browsers use only https for two years. Browsers obey the header only over
+ * TLS, and RFC 6797 §7.2 forbids it over plain HTTP.
  */
 export const STRICT_TRANSPORT_SECURITY = [
   'Strict-Transport-Security',

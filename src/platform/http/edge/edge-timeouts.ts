@@ -15,7 +15,7 @@ export interface EdgeTimeouts {
   readonly linger: number;
 }
 
-/** The time limits in production and in the demo. Tests use shorter ones. */
+/** The time limits in production and in the demo. Tests use shorter limits. */
 export const EDGE_TIMEOUTS: EdgeTimeouts = {
   handshake: 10_000,
   headers: 10_000,

@@ -51,7 +51,7 @@ export function ownHost({ baseUrl }: Config['http']): OwnAuthority {
   return (authority) => authority.replace(/:\d*$/, '') === hostname;
 }
 
-/** The objects that the rule about hosts needs. */
+/** The dependencies of {@link hostRule}, and the base URL that its refusals name. */
 export interface HostRuleOptions {
   readonly baseUrl: string;
   readonly routePolicies: RoutePolicies;
@@ -60,10 +60,10 @@ export interface HostRuleOptions {
 }
 
 /**
- * Refuses a request for another host with 421 (RFC 9110 §7.4), and logs it under `security`: an
- * attacker may have made a name of theirs resolve to our IP address (DNS rebinding). The response
- * names the base URL. A request without a `Host`, with two or with a malformed one gets 400 (RFC
- * 9112 §3.2).
+ * Refuses a request for another host with 421 (RFC 9110 §7.4), and logs it under `security`. An
+ * attacker may have made a host name resolve to our IP address (DNS rebinding). The response names
+ * the base URL. A request gets 400 if its `Host` is missing, malformed or sent twice (RFC 9112
+ * §3.2).
  *
  * A tenant is an organization with a host of its own. At such a host, only the routes with
  * `tenantHosts` exist.
@@ -141,7 +141,7 @@ function hostRefusal({ baseUrl, errorRenderer }: HostRuleOptions) {
 
 /**
  * Returns the label in front of our own authority, such as `acme` of `acme.svc.example`; undefined
- * for an authority that cannot be that of a tenant.
+ * for an authority that no tenant can have.
  */
 function tenantLabel(
   host: string | undefined,

@@ -23,7 +23,7 @@ export function httpsRedirect(routePolicies: RoutePolicies, baseUrl: string): Ed
 }
 
 /**
- * Returns the path and query of a target. They begin with a slash, because a text such as
+ * Returns the path and query of a target. The result begins with a slash, because a text such as
  * `.evil.example` would extend the host name in front of it.
  */
 function pathAndQuery(target: string): string {

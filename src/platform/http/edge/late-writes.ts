@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 
 /**
  * Makes a response ignore later writes of its handler or of a guard, because an earlier step has
- * responded already. Such a write reports success, so that the handler does not fail.
+ * responded already. An ignored write reports success, so that the handler does not fail.
  */
 export function swallowLateWrites(response: ServerResponse): void {
   const swallow = (...parameters: unknown[]) => {

@@ -5,8 +5,8 @@ import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 import { requestPath } from '#platform/http/contract/request-path.js';
 
 /**
- * Refuses request targets that the router cannot read and would answer by itself (RFC 9112 §3.2):
- * targets that are neither a path nor an http URL, that have a fragment, or that have a malformed
+ * Refuses request targets that the router cannot read and would answer by itself (RFC 9112 §3.2).
+ * Such a target is neither a path nor an http URL, or has a fragment or a malformed
  * percent-encoding.
  */
 export function requestTarget(errorRenderer: ErrorRenderer): EdgeStep {

@@ -14,8 +14,8 @@ import type { Audience } from '#platform/http/routing/route-policy.js';
 
 /**
  * The value of `Cache-Control` by the audience of the route. A browser checks a page again before
- * each use. No cache keeps a response of the API, or of a route of the audience `navigation`, which
- * has the value of `api`.
+ * each use. No cache keeps a response of the API. Routes of the audience `navigation` have the
+ * value of `api`.
  */
 const CACHE_CONTROL = {
   ui: 'no-cache',

@@ -51,7 +51,7 @@ const MOST_ISSUES = 5;
 
 /**
  * Validates bodies, queries and parameters by the schema that their decorator names, on every
- * route.
+ * route. The error names at most {@link MOST_ISSUES} faults.
  */
 export const validationPipe = new StandardSchemaValidationPipe({
   exceptionFactory: (issues) => {

@@ -25,7 +25,10 @@ export function problemJson(error: DomainError, baseUrl: string): ErrorBody {
   };
 }
 
-/** Renders an error of the OAuth endpoints (RFC 6749 §5.2). */
+/**
+ * Renders an error as the JSON of the OAuth endpoints: a code in `error`, and a text in
+ * `error_description` (RFC 6749 §5.2).
+ */
 export function oauthJson(error: DomainError): ErrorBody {
   return {
     type: 'application/json; charset=utf-8',

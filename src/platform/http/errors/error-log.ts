@@ -24,8 +24,8 @@ const ERROR = Symbol('code of the error');
 type FailedResponse = ServerResponse & { [ERROR]?: string };
 
 /**
- * Records on a response the code of its error, for logs and metrics: a code of the catalogue, or a
- * code of OAuth (RFC 6749 §5.2).
+ * Records the error code of a response, for logs and metrics. It is a code of the catalogue, or an
+ * OAuth error code (RFC 6749 §5.2).
  */
 export function noteResponseError(response: ServerResponse, code: string): void {
   (response as FailedResponse)[ERROR] = code;

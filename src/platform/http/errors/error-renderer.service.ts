@@ -99,8 +99,8 @@ export class ErrorRenderer {
   }
 
   /**
-   * Returns the format of a request's errors: the format that its route declares, or else the one
-   * that its `Accept` header prefers.
+   * Returns the format of a request's errors. It is the format that the route declares, or else the
+   * format that the header `Accept` prefers.
    */
   formatFor(request: IncomingMessage): ErrorFormat {
     const { errors } = this.routePolicies.of(request);

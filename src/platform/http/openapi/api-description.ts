@@ -19,7 +19,7 @@ export interface ApiDescription {
   readonly description: string;
   /** The groups, in the order in which pages list them. */
   readonly groups: readonly ApiGroup[];
-  /** For each scope, the errors that every route with that scope can answer. */
+  /** For each scope, the errors that every route with that scope can return. */
   readonly refusalsOfScope: Readonly<Record<string, readonly ErrorCode[]>>;
   /** Reads the examples of the operations, by the names of the operations. */
   readonly examples: () => Promise<Readonly<Record<string, OperationExample>>>;

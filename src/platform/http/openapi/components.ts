@@ -67,7 +67,10 @@ function expanded(id: string, defs: Readonly<Record<string, JsonSchema>>, depth 
   );
 }
 
-/** The deepest nesting of components. A schema that contains itself is cut off there. */
+/**
+ * The deepest nesting of schemas that {@link expanded} follows. A schema that contains itself is
+ * cut off there.
+ */
 const DEEPEST = 8;
 
 /**

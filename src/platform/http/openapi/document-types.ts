@@ -41,7 +41,7 @@ export interface ResponseObject {
   readonly content?: ContentObject;
 }
 
-/** The body of a request. */
+/** The body of a request (the Request Body Object of OpenAPI 3.1). */
 export interface RequestBodyObject {
   readonly description: string;
   readonly required: boolean;
@@ -57,8 +57,8 @@ export interface OperationObject {
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   /**
    * The scope that a token needs. It is a field of our own, because OpenAPI defines scopes only for
-   * security schemes of the types `oauth2` and `openIdConnect` (§4.8.30), and the document has none
-   * of these types.
+   * the types `oauth2` and `openIdConnect` of security schemes (§4.8.30). The document uses neither
+   * type.
    */
   readonly 'x-scope'?: string;
   readonly parameters?: readonly ParameterObject[];

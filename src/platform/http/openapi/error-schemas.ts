@@ -3,7 +3,7 @@ import { CATALOGUE, type ErrorCode } from '#platform/errors/catalogue.js';
 import { EXPLANATIONS } from '#platform/errors/explanations.js';
 import { SAMPLE_ORIGIN } from './operation-example.js';
 
-/** A problem document (RFC 9457). */
+/** The schema of a problem document (RFC 9457), for `/openapi.json`. */
 export const PROBLEM = z
   .object({
     type: z.url().meta({ description: 'The address of the page that explains the code.' }),
@@ -14,7 +14,7 @@ export const PROBLEM = z
   })
   .meta({ id: 'Problem', description: 'An error as a problem document (RFC 9457).' });
 
-/** An error of the OAuth endpoints (RFC 6749 §5.2). */
+/** The schema of an error of the OAuth endpoints (RFC 6749 §5.2), for `/openapi.json`. */
 export const OAUTH_ERROR = z
   .object({
     error: z.string().meta({ description: 'The code of the error, for programs.' }),
@@ -22,7 +22,7 @@ export const OAUTH_ERROR = z
   })
   .meta({ id: 'OAuthError', description: 'An error of the OAuth endpoints (RFC 6749 §5.2).' });
 
-/** An error of SCIM (RFC 7644 §3.12). */
+/** The schema of an error of SCIM (RFC 7644 §3.12), for `/openapi.json`. */
 export const SCIM_ERROR = z
   .object({
     schemas: z.array(z.string()).meta({ description: 'The schema of an error.' }),
@@ -32,19 +32,28 @@ export const SCIM_ERROR = z
   })
   .meta({ id: 'ScimError', description: 'An error of SCIM (RFC 7644 §3.12).' });
 
-/** Returns the example of a problem document (RFC 9457) of an error. */
+/**
+ * Returns a problem document (RFC 9457) as the example of an error code. Its detail is the cause
+ * from the page of the code.
+ */
 export function problemExample(code: ErrorCode): object {
   const { title, status } = CATALOGUE[code];
   const detail = EXPLANATIONS[code].cause;
   return { type: `${SAMPLE_ORIGIN}/errors/${code}`, title, status, detail, code };
 }
 
-/** Returns the example of an OAuth error (RFC 6749 §5.2). */
+/**
+ * Returns an OAuth error (RFC 6749 §5.2) as the example of an error code. Its description is the
+ * cause from the page of the code.
+ */
 export function oauthExample(code: ErrorCode): object {
   return { error: CATALOGUE[code].oauth, error_description: EXPLANATIONS[code].cause };
 }
 
-/** Returns the example of a SCIM error (RFC 7644 §3.12). */
+/**
+ * Returns a SCIM error (RFC 7644 §3.12) as the example of an error code. Its detail is the cause
+ * from the page of the code.
+ */
 export function scimExample(code: ErrorCode): object {
   const { status, ...row } = CATALOGUE[code];
   return {

@@ -103,7 +103,7 @@ function withAnswer(
   return { ...responses, [status]: { ...response, content: eachType(content, isOfSchema, body) } };
 }
 
-/** Adds an example to the content of some media types. */
+/** Adds an example to those media types of a content for which `isMeant` returns true. */
 function eachType(
   content: ContentObject,
   isMeant: (type: string) => boolean,

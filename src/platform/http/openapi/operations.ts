@@ -13,7 +13,10 @@ import { errorCodesOf, responsesOf } from './responses.js';
 /** The methods whose body has a meaning (RFC 9110 §9.3). */
 const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
 
-/** Describes a route as an operation of the document. */
+/**
+ * Describes a route as an operation of the OpenAPI document. The operation belongs to the group
+ * that `tag` names.
+ */
 export function operationOf(
   route: CompiledRoute,
   tag: string,

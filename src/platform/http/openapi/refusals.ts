@@ -13,8 +13,8 @@ const OF_EVERY_REQUEST = [
 ] as const satisfies readonly ErrorCode[];
 
 /**
- * Returns the errors of a route, sorted by status and code: the errors that the route declares, and
- * those that follow from its rules about the caller, the body and the rate.
+ * Returns the errors of a route, sorted by status and code. They are the errors that the route
+ * declares, and those that follow from its rules about the caller, the body and the rate.
  */
 export function refusalsOf({ method, policy }: Omit<CompiledRoute, 'handler'>): ErrorCode[] {
   const { auth, body, tier } = policy;
@@ -28,8 +28,8 @@ export function refusalsOf({ method, policy }: Omit<CompiledRoute, 'handler'>): 
 }
 
 /**
- * Returns the errors that the look-up of a session can cause. They include faults of the database,
- * which may be unreachable or too slow.
+ * Returns the errors that the look-up of a session can cause. Faults of the database are among
+ * them, because the database may be unreachable or too slow.
  */
 function ofCaller(auth: AuthRule): readonly ErrorCode[] {
   if (auth.session === 'none') return [];

@@ -70,7 +70,7 @@ function contentOf(
 /** The schema of a body that is not JSON. OpenAPI 3.1 gives bytes an empty schema. */
 const RAW = { text: { type: 'string' }, binary: {} } as const satisfies Record<string, JsonSchema>;
 
-/** The first word of the name of an error response, by the format of the error. */
+/** The first word in the name of an error response, by the format of its errors. */
 const FORMATS = {
   problem: '',
   oauth: 'OAuth',
@@ -112,9 +112,9 @@ function errorBody(
 const header = (name: string): Reference => ({ $ref: `#/components/headers/${name}` });
 
 /**
- * The headers that tell a client what to do after an error, by status. The headers that every
- * response has are described only in the text of the document, because a generator of clients
- * writes code for each header of each response.
+ * The headers that tell a client what to do after an error, by status. Headers that every response
+ * has are described only in the document's text. If they were listed, a generator of clients would
+ * write code for each of them in each response.
  */
 const HEADERS: Readonly<Record<number, ResponseObject['headers']>> = {
   401: { 'www-authenticate': header('www-authenticate') },

@@ -30,8 +30,8 @@ export function clientAddressResolver(trustedProxies: readonly string[]): Client
   const trustedPeers = new Map<string, boolean>();
   /**
    * Returns true if an IP address is that of a trusted proxy. Index 0 is the address at the other
-   * end of the connection, whose result is cached: there are few such addresses, and each sends
-   * many requests.
+   * end of the connection. Its result is cached, because there are few such addresses, and each
+   * sends many requests.
    */
   const isTrusted = (address: string, index: number): boolean => {
     if (index > 0) return trusted(address, index);

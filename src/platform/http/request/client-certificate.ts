@@ -3,15 +3,15 @@ import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';
 
 /**
- * The client certificates of open connections. They are stored because Node 24 returns the issuers'
+ * The client certificates of open connections. Each is stored, because Node 24 returns the issuers'
  * certificates only at the first call for a connection.
  */
 const certificates = new WeakMap<TLSSocket, X509Certificate | undefined>();
 
 /**
  * Returns the certificate that a client presented in the TLS handshake of this connection, with the
- * issuers' certificates in `issuerCertificate`; undefined if there is none. The handshake proves
- * that the client has the private key. It proves nothing about the issuer.
+ * issuers' certificates in `issuerCertificate`; undefined if the client presented no certificate.
+ * The handshake proves that the client has the private key. It proves nothing about the issuer.
  */
 export function clientCertificateOf({
   socket,

@@ -16,14 +16,17 @@ export function clientAddressOf(request: Request): string | undefined {
 }
 
 /**
- * Gives a handler the id, the client's IP address and the user agent of its request, for audit
- * rows.
+ * Gives a handler the interaction id of its request, the client's IP address and the user agent,
+ * for audit rows.
  */
 export const ClientOrigin = createParamDecorator((_: unknown, context: ExecutionContext) =>
   originOf(context.switchToHttp().getRequest<Request>()),
 );
 
-/** Returns the id, the client's IP address and the user agent of a request, for audit rows. */
+/**
+ * Returns the interaction id of a request, the client's IP address, and the first 512 characters of
+ * the user agent, for audit rows.
+ */
 export function originOf(request: Request) {
   return {
     requestId: interactionIdOf(request),

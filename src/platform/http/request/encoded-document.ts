@@ -12,8 +12,8 @@ interface Encoding {
 }
 
 /**
- * A public document in memory, plain and compressed with gzip. To compress it is safe, because it
- * has no secret that its compressed length could reveal.
+ * A public document in memory, plain and compressed with gzip. Compression is safe, because the
+ * document has no secret that its compressed length could reveal.
  */
 export interface EncodedDocument extends Encoding {
   readonly compressed: Encoding;

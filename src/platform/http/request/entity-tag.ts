@@ -32,7 +32,7 @@ export const MUST_MATCH = {
  * Refuses a write if the resource has changed since the client read it. A request without
  * `If-Match` passes (RFC 9110 §13.1.1).
  *
- * @throws DomainError precondition_failed
+ * @throws DomainError precondition_failed if it has changed
  */
 export function assertMatches(ifMatch: string | undefined, tag: string): void {
   if (ifMatch === undefined || namesTag(ifMatch, tag)) return;

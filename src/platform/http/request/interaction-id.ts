@@ -23,9 +23,9 @@ type Identified = IncomingMessage & { [ID]?: string };
 const OWN_CHOICE = /^[A-Za-z0-9._-]{1,128}$/;
 
 /**
- * Returns the interaction id of a request, by which its log lines are found: the client's own id,
- * if it has only allowed characters, or else a new UUIDv7. Every call for a request returns the
- * same id.
+ * Returns the interaction id of a request, by which its log lines are found. It is the id that the
+ * client sent, if that has only allowed characters, or else a new UUIDv7. Every call for a request
+ * returns the same id.
  */
 export function interactionIdOf(request: Identified): string {
   return (request[ID] ??= sentId(request) ?? newUuid());

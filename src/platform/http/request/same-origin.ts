@@ -1,13 +1,13 @@
 /**
- * The largest number of characters of the URL to which a browser goes after a login, because the
- * URL has to fit into queries and headers.
+ * The largest number of characters in the URL to which a browser goes after a login. The URL has to
+ * fit into queries and headers.
  */
 const LONGEST = 2048;
 
 /**
- * Returns the URL that a browser goes to after a login: the requested URL, if it leads to our own
- * origin, or else the start page. The result is absolute, since a browser takes a path such as
- * `//evil` for another origin.
+ * Returns the URL to which a browser goes after a login. It is the requested URL, if that leads to
+ * our own origin, or else the start page. The result is absolute, because a browser takes a path
+ * such as `//evil` for another origin.
  *
  * @param target the path or URL that the client requested; it is not trusted
  * @param baseUrl our own origin

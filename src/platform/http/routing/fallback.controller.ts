@@ -5,9 +5,9 @@ import { allowedMethods } from './allowed-methods.js';
 import { FALLBACK_TEMPLATE, RoutePolicies } from './route-policies.js';
 
 /**
- * Answers the requests that no route takes, after the same guards as for every route: 405 if the
- * path has a route with another method (RFC 9110 §15.5.6), and 404 otherwise. An OPTIONS request
- * for a path with routes gets 204 and the allowed methods.
+ * Answers the requests that no route takes, after the same guards as for every route. The status is
+ * 405 if the path has a route with another method (RFC 9110 §15.5.6), and otherwise 404. An OPTIONS
+ * request for a path with routes gets 204 and the allowed methods.
  */
 @Controller()
 export class FallbackController {

@@ -1,8 +1,8 @@
 import { normalizePath } from './route-table.js';
 
 /**
- * A node of the tree of paths: its children are the nodes of the next segment, by fixed text or for
- * a parameter.
+ * A node in the tree of paths. Its children stand for the next segment of the path: one for each
+ * fixed text, and one for a parameter.
  */
 interface Node<T> {
   readonly fixed: Map<string, Node<T>>;

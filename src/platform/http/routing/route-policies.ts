@@ -105,7 +105,7 @@ export class RoutePolicies {
   }
 
   /**
-   * Makes a request count as one for a path that no route has. Its errors are then problem
+   * Makes a request count as a request for a path that no route has. Its errors are then problem
    * documents for programs, and never HTML.
    */
   ofNothing(request: Classified): void {
@@ -172,8 +172,8 @@ function entryOf(template: string, routes: readonly SplitRoute[]): PathEntry {
 
 /**
  * Returns the rules that all routes of one path must share, because the steps before the router
- * apply them without regard to the method. They are joined to one text, so that two policies can be
- * compared.
+ * apply them without regard to the method. The rules are joined to one text, so that two policies
+ * can be compared.
  */
 function sharedRules(policy: RoutePolicy): string {
   const { audience, hosts, tenantHosts, plainHttp, errors, body } = policy;

@@ -17,8 +17,8 @@ export interface BodyRule {
 
 /**
  * The scripts and pages that may use a route. `api`: scripts of any origin read its responses.
- * `ui`: our own pages and those of SVC_CORS_ORIGINS. `navigation`: no script; a browser opens it as
- * a page of its own.
+ * `ui`: our own pages and those of SVC_CORS_ORIGINS. `navigation`: no script; a browser opens the
+ * response as a page of its own.
  */
 export type Audience = 'api' | 'ui' | 'navigation';
 
@@ -81,8 +81,8 @@ interface Unscoped {
 }
 
 /**
- * The responses of a route by status: a Zod schema for a JSON body, a record of media types for
- * other bodies, null for no body.
+ * The responses of a route by status. A Zod schema describes a JSON body, a record of media types
+ * describes other bodies, and null means no body.
  */
 export type Answers = Readonly<Record<number, ZodType | MediaTypes | null>>;
 
@@ -90,8 +90,8 @@ export type Answers = Readonly<Record<number, ZodType | MediaTypes | null>>;
 export type MediaTypes = Readonly<Record<string, ZodType | 'text' | 'binary'>>;
 
 /**
- * The ways in which an OAuth client authenticates on a route that reads no session: as the client
- * itself (RFC 6749 §2.3), by an access token, or by a registration token.
+ * The ways in which an OAuth client authenticates on a route that reads no session. They are: as
+ * the client itself (RFC 6749 §2.3), by an access token, or by a registration token.
  */
 export type ClientProof = 'client' | 'accessToken' | 'registrationToken';
 
@@ -145,7 +145,8 @@ export interface RoutePolicy {
    */
   readonly plainHttp: boolean;
   /**
-   * True if HEAD works like GET. False if a GET has an effect, such as using up a one-time code.
+   * True if HEAD works like GET. False if a GET has an effect, such as the use of a code that is
+   * valid once.
    */
   readonly head: boolean;
   /**
@@ -162,7 +163,7 @@ export interface RoutePolicy {
   readonly failureStatus: number | undefined;
   /**
    * True if the route may insert a row for a request without a user or an authenticated client.
-   * Such rows count against the limit of the client's network. The code that inserts one calls
+   * These rows count against the limit of the client's network. The code that inserts a row calls
    * `noteRow`.
    */
   readonly anonymousRows: boolean;
@@ -179,8 +180,8 @@ export interface RoutePolicy {
   /** A summary of one line for the API reference. */
   readonly summary: string;
   /**
-   * The name of the operation in `/openapi.json`, from which generators of clients make the names
-   * of functions: a verb and a noun in camel case, such as `listMembers`. It never changes.
+   * The name of the operation in `/openapi.json`, which never changes. It is a verb and a noun in
+   * camel case, such as `listMembers`. Generators of clients make the names of functions from it.
    */
   readonly operation: string;
   /** The responses of the route when it succeeds, by status, for `/openapi.json`. */
@@ -225,7 +226,7 @@ export const UNMATCHED_POLICY: RoutePolicy = {
   parameters: [],
 };
 
-/** The rules of a policy that replace those of a more general policy. */
+/** Changes to a policy: rules that replace those of a more general policy. */
 export type PolicyChanges = Partial<Omit<RoutePolicy, 'body' | 'parameters'>> & {
   readonly body?: Partial<BodyRule>;
 };
@@ -242,7 +243,7 @@ export function withChanges(
 }
 
 /**
- * Returns the policy of a request whose path has routes, but none with its method. Such a request
+ * Returns the policy of a request whose path has routes, but none with its method. The request
  * reaches no handler, so the rules about handlers are those of {@link UNMATCHED_POLICY}.
  */
 export function asUnmatched(policy: RoutePolicy): RoutePolicy {

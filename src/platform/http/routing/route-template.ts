@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import { FALLBACK_TEMPLATE } from './route-policies.js';
 
 /**
- * The route label, in metrics and logs, of requests that no route takes: those of the fallback
- * route, and those that a step before the router answers.
+ * The label in metrics and logs for requests that no route takes. The fallback route answers them,
+ * or a step before the router.
  */
 export const UNMATCHED = '<unmatched>';
 

@@ -37,8 +37,8 @@ export type UnmatchedRules = Readonly<
 
 interface SlashRule {
   /**
-   * True if a second slash right behind this path is dropped, because some clients append `/path`
-   * to a base URL that already ends with a slash.
+   * True if a second slash right behind this path is dropped. Some clients append `/path` to a base
+   * URL that already ends with a slash.
    */
   readonly dropsSecondSlash?: boolean;
 }

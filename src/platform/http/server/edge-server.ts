@@ -15,7 +15,10 @@ import type { Socket } from 'node:net';
 import type { EdgeTimeouts } from '#platform/http/edge/edge-timeouts.js';
 import type { ParseErrorResponder } from './parse-error-responder.js';
 
-/** The time limits and the functions that all HTTP listeners of a process share. */
+/**
+ * The time limits, and the responder to unreadable bytes, that all HTTP listeners of a process
+ * share.
+ */
 export interface EdgeServerOptions {
   readonly timeouts: EdgeTimeouts;
   readonly parseErrorResponder: ParseErrorResponder;

@@ -21,15 +21,15 @@ export class CannotListen extends Error {
  *
  * Other systems do not use the option: the primary process accepts the connections, and passes them
  * on (node:cluster). If a worker is killed in the moment in which it gets a connection, the primary
- * process keeps this connection open for ever, and nothing answers it.
+ * process never closes this connection, and nothing answers it.
  */
 export const SHARED_PORT: ListenOptions = process.platform === 'linux' ? { reusePort: true } : {};
 
 /**
- * Requires that no process listens on a port. Without this check two services of one user could
- * share their ports.
+ * Checks that no process listens on a port. Without this check two services of one user could share
+ * their ports.
  *
- * @throws CannotListen
+ * @throws CannotListen if a process listens on the port, or the port cannot be bound
  */
 export async function requireFree(where: ListenOptions, what: string): Promise<void> {
   const probe = createServer();
@@ -42,7 +42,7 @@ export async function requireFree(where: ListenOptions, what: string): Promise<v
  * Binds the port of a server.
  *
  * @param what the name of the port in the error: a variable, or a number
- * @throws CannotListen
+ * @throws CannotListen if the port is in use, or the system refuses it
  */
 export async function listen(server: Server, where: ListenOptions, what: string): Promise<void> {
   try {

@@ -61,8 +61,8 @@ interface RawRefusal {
 
 /**
  * Responds to bytes that Node would answer by itself, without the headers that every response
- * needs: malformed requests, requests that arrive too slowly or whose heads are too large, and
- * CONNECT.
+ * needs. They are malformed requests, requests that arrive too slowly, requests with too large a
+ * head, and CONNECT.
  */
 export class ParseErrorResponder {
   constructor(private readonly options: ParseErrorOptions) {}
@@ -181,8 +181,8 @@ function isHalfAnswered(latest: ServerResponse | undefined): boolean {
 }
 
 /**
- * Returns the error with which to respond to a fault of Node; undefined if the connection or its
- * handshake failed, because no response can be sent then.
+ * Returns the error with which to respond to a fault of Node. Undefined if the connection or its
+ * TLS handshake failed, because no response can be sent then.
  */
 function errorOf(fault: Error): DomainError | undefined {
   const code = 'code' in fault ? String(fault.code) : '';

@@ -33,7 +33,10 @@ export class RequestsInFlight {
     return this.#isStopping;
   }
 
-  /** The milliseconds since the last request came, or since the stop began. */
+  /**
+   * The milliseconds since the last request came, or since the stop began if no request came after
+   * that.
+   */
   get quietFor(): number {
     return systemClock.monotonic() - this.#lastCame;
   }

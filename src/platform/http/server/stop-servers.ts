@@ -16,8 +16,9 @@ const LAST_CALL_MS = 500;
 const POLL_MS = 20;
 
 /**
- * Stops servers so that accepted requests can end: every response closes its connection, the
- * listeners close, the service waits for the requests in flight, and then cuts off all connections.
+ * Stops servers so that accepted requests can end. Every response closes its connection, and the
+ * listeners close. The function waits for the requests in flight, and then cuts off all
+ * connections.
  *
  * @param drain true to go on listening until no more requests arrive, for at most ten seconds
  * @param limit the time after which requests in flight are cut off, in milliseconds from now
@@ -35,7 +36,7 @@ export async function stopServers(
   let open = servers.length;
   for (const server of servers) server.once('close', () => (open -= 1));
   // The event loop must first accept all waiting connections, because the operating system resets
-  // those of a closed listener.
+  // connections that a listener has not accepted before it closes.
   await afterPoll();
   for (const server of servers) server.close();
   const lastCall = systemClock.monotonic() + LAST_CALL_MS;

@@ -29,8 +29,8 @@ export interface Hit {
 export const NO_CREDENTIAL = '';
 
 /**
- * The buckets of the rate limits, each with the state of one client in one tier. They are in the
- * memory of this process or shared in the database.
+ * The buckets of the rate limits, each with the state of one client in one tier. The buckets are in
+ * the memory of this process, or shared in the database.
  */
 export abstract class Buckets implements ThrottlerStorage {
   /**
@@ -48,8 +48,8 @@ export abstract class Buckets implements ThrottlerStorage {
 
   /**
    * Counts a request that was allowed without a decision of this bucket, such as a failed attempt
-   * in the bucket of its network. The debt of a bucket is the time until it is equal to an unused
-   * one; it never exceeds what the burst allows.
+   * in the bucket of its network. The debt of a bucket is the time until the bucket is equal to an
+   * unused one. The debt never exceeds what the burst allows.
    */
   abstract charge(hit: Hit): void;
 

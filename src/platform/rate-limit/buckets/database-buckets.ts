@@ -31,7 +31,7 @@ const CLEAR_AT_ONCE = 10_000;
  * A flood of refused requests must not load the database. So a denial is cached until it is over,
  * and the number of concurrent statements for one bucket is at most its burst. While the database
  * cannot be reached, buckets in the memory of this process decide, so that a limit is never off.
- * They begin with the last states that the database returned.
+ * The buckets in memory begin with the last states that the database returned.
  */
 export class DatabaseBuckets extends Buckets {
   readonly #local: LocalBuckets;

@@ -11,9 +11,9 @@ const MOST = 100_000;
 
 /**
  * The shortest time, in milliseconds, for which the cache refuses clients without a booking after
- * all bookings of a bucket are taken. Another replica may give such a client a booking meanwhile.
- * That booking is not due within this time, because no response states a wait of less than a
- * second.
+ * all bookings of a bucket are taken. Another replica may give one of these clients a booking
+ * meanwhile. The client does not use it within this time, because no response states a wait of less
+ * than a second.
  */
 const HOLD = 990;
 
@@ -41,10 +41,10 @@ interface Refusal extends DeniedBucket {
  * is cached for each client with a booking that is not due yet. If all bookings of a bucket are
  * taken, it is cached for all other clients as well.
  *
- * The exact moment of the decision is unknown: it is between the question to the database and its
- * answer. The end of a denial is counted from the question, so that the cache does not refuse a
- * client that waited as long as it was told. The wait in a response is counted from the answer, so
- * that it is long enough.
+ * The database decides at an unknown moment between the question and its answer. The end of a
+ * denial is counted from the question, so that the cache does not refuse a client that waited as
+ * long as it was told. The wait in a response is counted from the answer, so that it is long
+ * enough.
  */
 export class DenialCache {
   readonly #known = new GenerationalMap(LONGEST_STATE, () => new Map<string, Refusal>());

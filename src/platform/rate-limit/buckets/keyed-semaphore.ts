@@ -1,4 +1,7 @@
-/** The work of one key: the number of pieces of work that run, and the callers that wait. */
+/**
+ * For one key, the number of pieces of work that run, and the functions that let waiting callers
+ * begin.
+ */
 interface Turns {
   running: number;
   readonly waiting: (() => void)[];

@@ -31,15 +31,15 @@ const NO_BOOKINGS: readonly Booking[] = [];
 /**
  * The buckets of the rate limits of one process, in its memory.
  *
- * A bucket is dropped only when it is equal to an unused one, so that a flood of other clients does
+ * A bucket is dropped only when it is equal to an unused bucket. So a flood of other clients does
  * not clear the state of a client. If a million clients come within a minute, further clients share
- * the overflow buckets at random. That refuses too many requests rather than too few, and a client
- * that has a bucket of its own keeps it.
+ * the overflow buckets at random. In a shared bucket too many requests are refused, and never too
+ * few. A client that has a bucket of its own keeps it.
  */
 export class LocalBuckets extends Buckets {
   /**
    * The state of each bucket: its theoretical arrival time (TAT) in the rate-limit algorithm GCRA,
-   * in milliseconds. The keys of the map are 48 bits of a hash of the bucket's key.
+   * in milliseconds. The keys of the map are the first 48 bits of hashed bucket keys.
    */
   readonly #tats = new GenerationalMap(LONGEST_STATE, () => new Float64Map());
   /** The bookings of the buckets that have any. */

@@ -30,13 +30,13 @@ export interface DecidedRow {
 export class RateLimitsRepository {
   /**
    * Decides about one request in one statement, by the same rules as `takeOrBook` in
-   * `platform/gcra/bookings.ts`. The lock of the row serializes the requests of one bucket, so that
-   * each decision sees the one before it. A request that waited for the lock is decided by the time
-   * at which it came.
+   * `platform/gcra/bookings.ts`. The row's lock serializes the requests of one bucket, so that each
+   * decision sees the state after the previous decision. A request that waited for the lock is
+   * decided by the time at which it came.
    *
    * A refused request also writes the row, because PostgreSQL returns the current row only of a
-   * write. The debt is then written back as it is. Only a debt that is impossible, because the
-   * server's clock was set back, is reduced to the largest possible one.
+   * write. The debt is then written back as it is. If it is larger than possible, because the
+   * server's clock was set back, it is reduced to the largest possible debt.
    */
   async take(tx: EntityManager, bucket: string, holder: string, rate: Rate): Promise<DecidedRow> {
     const { burst, interval, most, lapse, grace } = inSeconds(rate);
@@ -111,7 +111,7 @@ export class RateLimitsRepository {
 
   /**
    * Deletes buckets that have had no debt for so long that all their bookings have expired. A
-   * missing bucket counts as a new one, so no limit changes.
+   * missing bucket counts as a new bucket, so no limit changes.
    *
    * @param most the largest number of rows
    * @returns the number of deleted rows

@@ -2,8 +2,8 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { observeGauges } from './gauges.js';
 
 /**
- * The milliseconds between two samples. An event loop that is never late is measured with this
- * delay.
+ * The milliseconds between two samples. The measured delay is at least this long, even if the event
+ * loop is never late.
  */
 const RESOLUTION_MS = 10;
 

@@ -19,8 +19,9 @@ const NEW_LINE = 0x0a;
 /**
  * Writes log lines to a file descriptor. Lines that arrive during a write follow together in the
  * next one. A line that cannot be written, for example because the disk is full, is dropped, and
- * the service goes on. At most once a minute, a line on standard error says so. It is our own code,
- * because the destination of pino ends the process at such an error, or blocks it without end.
+ * the service goes on. At most once a minute, a line on standard error says that lines are lost. It
+ * is our own code, because the destination of pino ends the process at such an error, or blocks it
+ * without end.
  */
 export class LogDestination implements DestinationStream {
   readonly #blocks: string[] = [];
@@ -104,7 +105,10 @@ export class LogDestination implements DestinationStream {
     }
   }
 
-  /** Takes the next block. It begins a line of its own, also if the end of a line was dropped. */
+  /**
+   * Takes the lines for the next write; undefined if none wait. If the last line was cut off, a
+   * line break comes first, so that the next line begins on its own line.
+   */
   #nextBlock(): Buffer | undefined {
     const block = this.#blocks.shift();
     if (block === undefined) return undefined;
