@@ -11,7 +11,10 @@ import { logError } from '#platform/http/errors/error-log.js';
 import { Route } from '#platform/http/routing/route.js';
 import { ACTIVITIES_JSON, PAGE_QUERY, activityJson, nextJson } from './account.schemas.js';
 
-/** The export of an account. The guide of the account lists its further members. */
+/**
+ * The schema of an account export, which names one member only. The guide about the account lists
+ * all members.
+ */
 const EXPORT_JSON = z
   .looseObject({ exported_at: z.iso.datetime().describe('The time of the export.') })
   .describe('Everything that is held about the user.');
@@ -54,8 +57,8 @@ export class AccountRecordsController {
 }
 
 /**
- * Closes the connection if the export fails before its end. Otherwise the client would take the
- * part that it got for the whole file.
+ * Logs the error of an export that failed before its end, and closes the connection. Otherwise the
+ * client would take the part that it got for the whole file.
  */
 function cutOff(error: Error, response: { readonly destroy?: () => void }): void {
   logError(asDomainError(error));

@@ -128,7 +128,10 @@ export const APPLICATIONS_JSON = z
   .object({ applications: z.array(APPLICATION_JSON).describe('The applications.') })
   .describe('The applications that the user signed in to.');
 
-/** The answer to a request that ends an application's access. */
+/**
+ * The answer to a request that ends an application's access: the numbers of sessions, grants and
+ * tokens that ended.
+ */
 export const ENDED_ACCESS_JSON = z
   .object({
     ended: z
@@ -143,8 +146,8 @@ export const ENDED_ACCESS_JSON = z
 
 /**
  * An event in the JSON of `/v1/account/activity`. The IP address and the device are those of the
- * person who acted. They are null if another person than the user acted, so that the user does not
- * see data of that person.
+ * person who acted. If another person than the user acted, both are null, so that the user does not
+ * see data of the other person.
  */
 export const ACTIVITY_JSON = z
   .object({
@@ -162,7 +165,9 @@ export const ACTIVITIES_JSON = z
   .object({ events: z.array(ACTIVITY_JSON).describe('The events, the newest first.'), next })
   .describe('A page of the events of the user.');
 
-/** Renders a credential as JSON. */
+/**
+ * Renders a credential as JSON. Members that do not apply to the kind of the credential are null.
+ */
 export function credentialJson(credential: OwnCredential): z.output<typeof CREDENTIAL_JSON> {
   const { clientId, clientName } = credential;
   return {
@@ -181,7 +186,7 @@ export function credentialJson(credential: OwnCredential): z.output<typeof CREDE
   };
 }
 
-/** Renders an application as JSON. */
+/** Renders an application that the user signed in to, for `/v1/account/applications`. */
 export function applicationJson(of: OwnApplication): z.output<typeof APPLICATION_JSON> {
   return {
     client_id: of.id,

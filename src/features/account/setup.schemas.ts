@@ -52,7 +52,7 @@ export const SETUP_JSON = z
     }),
   })
   .meta({ id: 'Setup', description: 'The targets that admit the user.' });
-/** The type of the answer of `GET /v1/setup`. */
+/** The type of the answer of `GET /v1/setup`, by which the compiler checks answers. */
 export type SetupJson = z.output<typeof SETUP_JSON>;
 
 /**

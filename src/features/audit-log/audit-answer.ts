@@ -45,8 +45,8 @@ interface AuditExchange {
 }
 
 /**
- * Answers a request for the audit log of an organization, for an admin or a program: a page of
- * events as JSON, or all events as lines of a file.
+ * Answers a request for the audit log of an organization, for an admin or a program. The answer is
+ * a page of events as JSON, or a file with all events as lines.
  */
 export async function answerAudit(
   auditEvents: AuditEvents,
@@ -72,7 +72,7 @@ export async function answerAudit(
 /**
  * Answers a request with `order=asc`, the oldest event first, the order for programs. The answer is
  * one page as JSON, or in another format the events up to the present end of the log, one on each
- * line. If no event matches, the header `Link` has the address with the cursor to go on from.
+ * line. If no event matches, the header `Link` has the URL with the cursor from which to go on.
  */
 async function answerFeed(
   auditEvents: AuditEvents,
@@ -108,7 +108,7 @@ function closed(response: Response): AbortSignal {
   return closing.signal;
 }
 
-/** Returns the path and the query of a request, with another cursor. */
+/** Returns the path and the query of a request, with another cursor in the parameter `after`. */
 function withAfter({ originalUrl }: Request, cursor: string): string {
   const { pathname, searchParams } = new URL(originalUrl, 'http://localhost');
   searchParams.set('after', cursor);

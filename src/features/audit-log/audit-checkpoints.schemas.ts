@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { pageLimit } from '#platform/text/query-number.js';
 import type { Checkpoint } from '#domain/audit/seal/checkpoints.repository.js';
 
-/** The most checkpoints on a page. */
+/** The largest number of checkpoints on one page. */
 const LARGEST_PAGE = 1000;
 
 const number = (text: z.ZodString) =>
@@ -30,12 +30,12 @@ export const CHECKPOINTS_QUERY = z
       after: size === undefined ? ('newest' as const) : { epoch, size: Number(size) },
     };
   });
-/** The query of `GET /api/v1/org/audit-checkpoints` after validation. */
+/** The query of `GET /api/v1/org/audit-checkpoints` after validation, as the handler gets it. */
 export type CheckpointsRequest = z.output<typeof CHECKPOINTS_QUERY>;
 
 /**
- * The query of `GET /api/v1/org/audit-checkpoints/proof`: an epoch of the log, and two sizes of its
- * hash tree. A restored database begins a new epoch.
+ * The query of `GET /api/v1/org/audit-checkpoints/proof`: an epoch of the audit log, and two sizes
+ * of the epoch's hash tree. A restored database begins a new epoch.
  */
 export const PROOF_QUERY = z.strictObject({
   epoch: z
@@ -45,7 +45,9 @@ export const PROOF_QUERY = z.strictObject({
   from: number(z.string()).describe('The size of the earlier checkpoint.'),
   to: number(z.string()).describe('The size of the later checkpoint.'),
 });
-/** The query of `GET /api/v1/org/audit-checkpoints/proof` after validation. */
+/**
+ * The query of `GET /api/v1/org/audit-checkpoints/proof` after validation, as the handler gets it.
+ */
 export type ProofRequest = z.output<typeof PROOF_QUERY>;
 
 /** A page of checkpoints in the JSON of the API. */
@@ -67,7 +69,7 @@ export const CHECKPOINTS_JSON = z
       .describe('The value of `after` behind the last checkpoint; null if there is none.'),
   })
   .describe('A page of checkpoints of the audit log.');
-/** The type of checkpoints in the JSON of the API. */
+/** The type of checkpoints in the JSON of the API, by which the compiler checks answers. */
 export type CheckpointsJson = z.output<typeof CHECKPOINTS_JSON>;
 
 /**
@@ -84,10 +86,10 @@ export const PROOF_JSON = z
       .describe('The last checkpoint of the epoch before; null in the first epoch.'),
   })
   .describe('A consistency proof (RFC 9162 §2.1.4).');
-/** The type of a proof in the JSON of the API. */
+/** The type of a proof in the JSON of the API, by which the compiler checks answers. */
 export type ProofJson = z.output<typeof PROOF_JSON>;
 
-/** Renders a checkpoint as JSON. */
+/** Returns the parts of a checkpoint that the API shows. */
 export function checkpointJson({ epoch, size, note }: Checkpoint) {
   return { epoch, size, note };
 }

@@ -17,7 +17,7 @@ import { FORMAT_NAMES } from '#platform/http/files/line-file.js';
 import { pageLimit } from '#platform/text/query-number.js';
 import { isSingleLine } from '#platform/text/single-line.js';
 
-/** The most events on a page. */
+/** The largest number of events on one page. */
 const LARGEST_PAGE = 1000;
 
 const TEXT = z
@@ -88,7 +88,8 @@ export const AUDIT_QUERY = z
     to: time.optional().describe('Events before this time (RFC 3339).'),
     after: z
       .string()
-      // Without `abort`, the check of the whole query would get the text that is too long.
+      // Without `abort`, the check of the whole query at the end of this schema would still run,
+      // and would get a text that was not converted.
       .max(128, { abort: true })
       .transform((text, context): AskedPlace => {
         if (text === LATEST) return LATEST;
@@ -150,7 +151,7 @@ function isOfSeal(after: AskedPlace): after is SealedPlace {
   return after !== LATEST && 'index' in after;
 }
 
-/** The query of `GET /api/v1/org/audit-events` after validation. */
+/** The query of `GET /api/v1/org/audit-events` after validation, as the handler gets it. */
 export type AuditRequest = z.output<typeof AUDIT_QUERY>;
 
 /** Converts the query of a request to a search of the audit log. */
@@ -176,7 +177,10 @@ export function auditQuery(request: AuditRequest): AuditQuery {
   };
 }
 
-/** Converts the query of a request with `order=asc`, which programs use to read the whole log. */
+/**
+ * Converts the query of a request with `order=asc` to a query of the feed, by which programs read
+ * the whole log.
+ */
 export function feedQuery({ after, limit, type }: AuditRequest): FeedQuery {
   const types = type && typesOfFilter(type);
   return { after: after && isOfFeed(after) ? after : undefined, limit, types };
@@ -222,5 +226,5 @@ export const AUDIT_PAGE_JSON = z
       .describe('The value of `after` for the next page; null at the end, never with `order=asc`.'),
   })
   .meta({ id: 'AuditPage', description: 'A page of the audit log.' });
-/** The type of a page of events in the JSON of the API. */
+/** The type of a page of events in the JSON of the API, by which the compiler checks answers. */
 export type AuditPageJson = z.output<typeof AUDIT_PAGE_JSON>;

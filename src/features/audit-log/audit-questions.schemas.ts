@@ -63,7 +63,7 @@ export const SAVE_QUESTION = z
     'a question needs at least one filter',
   )
   .describe('A name and at least one filter.');
-/** The body of `POST /api/v1/org/audit-questions` after validation. */
+/** The body of `POST /api/v1/org/audit-questions` after validation, as the handler gets it. */
 export type SaveQuestion = z.output<typeof SAVE_QUESTION>;
 
 /** Converts the body of a request to the question that is saved. */
@@ -88,7 +88,7 @@ export const QUESTION_JSON = z
     created_at: z.string().describe('The time at which it was saved.'),
   })
   .meta({ id: 'AuditQuestion', description: 'A saved question to the audit log.' });
-/** The type of a saved question in the JSON of the API. */
+/** The type of a saved question in the JSON of the API, by which the compiler checks answers. */
 export type QuestionJson = z.output<typeof QUESTION_JSON>;
 
 /** The JSON of the saved questions of an organization. */
@@ -96,7 +96,7 @@ export const QUESTIONS_JSON = z
   .object({ questions: z.array(QUESTION_JSON).describe('The questions.') })
   .describe('The saved questions of the organization.');
 
-/** Renders a saved question as JSON. */
+/** Renders a saved question as JSON, with its time in ISO 8601. */
 export function questionJson({ id, name, filters, createdAt }: SavedQuestion): QuestionJson {
   return { id, name, filters: { ...filters }, created_at: createdAt.toISOString() };
 }

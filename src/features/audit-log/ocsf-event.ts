@@ -51,8 +51,8 @@ const SCIM_ACTIVITIES = new Map<unknown, number>([
 ]);
 
 /**
- * Renders an event as a document of the Open Cybersecurity Schema Framework: the class
- * Authentication for logins and logouts, and API Activity for every other event. Facts for which
+ * Renders an event as a document of the Open Cybersecurity Schema Framework. Logins and logouts
+ * have the class Authentication, and all other events have the class API Activity. Facts for which
  * the class has no attribute are in `unmapped`, under the names of the API.
  *
  * @param cursor the cursor after the event, if the event was read from the feed for programs

@@ -7,9 +7,9 @@ import { CertificationController } from './certification.controller.js';
 import { CERTIFICATION_TOKEN } from './certification.schemas.js';
 
 /**
- * Serves /certification/*. An OpenID conformance suite, which has no security key, uses it instead
- * of a login. The paths exist only in certification test mode, which also turns the rate limits
- * off. Every start in this mode logs a warning, because it is not for production.
+ * Serves /certification/*. An OpenID conformance suite, which has no security key, uses these paths
+ * instead of a login. The paths exist only in certification test mode, which also turns the rate
+ * limits off. Every start in this mode logs a warning, because the mode is not for production.
  */
 @Module({})
 export class CertificationModule implements OnModuleInit {

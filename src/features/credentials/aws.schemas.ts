@@ -40,10 +40,10 @@ export const AWS_TOKEN_JSON = z
     expires_in: z.int().describe('The seconds until it expires.'),
   })
   .meta({ id: 'AwsToken', description: 'A token that AWS STS exchanges for credentials.' });
-/** The type of the answer of `/v1/credentials/aws/token`. */
+/** The type of the answer of `/v1/credentials/aws/token`, by which the compiler checks answers. */
 export type AwsTokenJson = z.output<typeof AWS_TOKEN_JSON>;
 
-/** Renders a token for AWS STS as JSON. */
+/** Renders a token for AWS STS as JSON, with its lifetime in seconds. */
 export function awsTokenJson({ token, expiresIn }: IssuedAwsToken): AwsTokenJson {
   return { id_token: token, expires_in: expiresIn };
 }

@@ -79,7 +79,7 @@ export const SSH_JSON = z
       .exactOptional(),
   })
   .meta({ id: 'SshCertificate', description: 'An SSH user certificate.' });
-/** The type of the answer of `POST /v1/credentials/ssh`. */
+/** The type of the answer of `POST /v1/credentials/ssh`, by which the compiler checks answers. */
 export type SshJson = z.output<typeof SSH_JSON>;
 
 /** The answer of `POST /v1/credentials/ssh/challenge`. */
@@ -92,10 +92,13 @@ export const SSH_CHALLENGE_JSON = z
     expires_in: z.int().describe('The seconds until the challenge expires.'),
   })
   .meta({ id: 'SshChallenge', description: 'A challenge for the attestation of an SSH key.' });
-/** The type of the answer of `POST /v1/credentials/ssh/challenge`. */
+/**
+ * The type of the answer of `POST /v1/credentials/ssh/challenge`, by which the compiler checks
+ * answers.
+ */
 export type SshChallengeJson = z.output<typeof SSH_CHALLENGE_JSON>;
 
-/** Renders a challenge as JSON. */
+/** Renders a challenge as JSON: its bytes in base64, and its lifetime in seconds. */
 export function challengeJson(issued: AttestationChallenge): SshChallengeJson {
   return {
     challenge: issued.challenge.toString('base64'),
@@ -104,7 +107,10 @@ export function challengeJson(issued: AttestationChallenge): SshChallengeJson {
   };
 }
 
-/** Renders an issued certificate as JSON. */
+/**
+ * Renders an issued certificate as JSON. The serial number is a decimal text, because JSON numbers
+ * are exact only up to 2^53.
+ */
 export function sshJson(issued: IssuedCertificate): SshJson {
   return {
     certificate: issued.certificate,

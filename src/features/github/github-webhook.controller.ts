@@ -71,7 +71,7 @@ export class GitHubWebhookController {
  * is a UUID. Otherwise it is made of the SHA-256 of the id (UUIDv8, RFC 9562 §5.8), so that a
  * delivery that comes again has the same UUID.
  *
- * @throws DomainError invalid_request
+ * @throws DomainError invalid_request for a text that is no id of a delivery
  */
 function deliveryIdOf(text: string): string {
   if (!DELIVERY.test(text)) {

@@ -95,10 +95,13 @@ export const GITHUB_TOKEN_JSON = z
       .meta({ description: 'Null: every repository of the installation.' }),
   })
   .meta({ id: 'GitHubToken', description: 'An installation token of GitHub.' });
-/** The type of the answer of `POST /v1/credentials/github/token`. */
+/**
+ * The type of the answer of `POST /v1/credentials/github/token`, by which the compiler checks
+ * answers.
+ */
 export type GitHubTokenJson = z.output<typeof GITHUB_TOKEN_JSON>;
 
-/** Renders an issued token as JSON. */
+/** Renders an issued token as JSON. Its expiry is in RFC 3339, in whole seconds. */
 export function tokenJson(issued: IssuedGitHubToken): GitHubTokenJson {
   return {
     token: issued.token,
@@ -118,7 +121,10 @@ export const INSTALLATION_JSON = z
     linked_at: z.iso.datetime().describe('The time of the link.'),
   })
   .meta({ id: 'GitHubInstallation', description: 'A linked installation of the GitHub App.' });
-/** The type of an installation in the answer of `GET /v1/credentials/github/status`. */
+/**
+ * The type of an installation in the answer of `GET /v1/credentials/github/status`, by which the
+ * compiler checks answers.
+ */
 export type InstallationJson = z.output<typeof INSTALLATION_JSON>;
 
 /** The answer of `GET /v1/credentials/github/status`. */
@@ -133,10 +139,13 @@ export const STATUS_JSON = z
     installations: z.array(INSTALLATION_JSON).describe('The installations that admit the user.'),
   })
   .describe('The state of GitHub tokens for the user.');
-/** The type of the answer of `GET /v1/credentials/github/status`. */
+/**
+ * The type of the answer of `GET /v1/credentials/github/status`, by which the compiler checks
+ * answers.
+ */
 export type StatusJson = z.output<typeof STATUS_JSON>;
 
-/** Renders a linked installation as JSON. */
+/** Renders a linked installation as JSON, for `GET /v1/credentials/github/status`. */
 export function installationJson(linked: LinkedInstallation): InstallationJson {
   return {
     id: linked.id,

@@ -5,8 +5,8 @@ import { join, sep } from 'node:path';
 import { isSignatureOf, readFileSignature, SshFormatError } from '@svc/openssh';
 
 /**
- * The names of the files with the hashes of a release (the list) and with the signature of the
- * list.
+ * The name of the list, a file with the hash of each file of a release, and the name of the list's
+ * signature.
  */
 const LIST = 'SHA256SUMS';
 const SIGNATURE = 'SHA256SUMS.sig';
@@ -18,8 +18,8 @@ const MOST = { [LIST]: 64 * 1024, [SIGNATURE]: 8 * 1024 };
 const LINE = /^([0-9a-f]{64}) {2}([A-Za-z0-9][A-Za-z0-9._+~-]{0,127})$/;
 
 /**
- * Matches the name of a file of the `svc` command: its version, and the system and processor of an
- * executable. The script for Node (`.mjs`) names no system.
+ * Matches the name of a file with the `svc` command. The name has the version and, for an
+ * executable, the system and the processor. The script for Node (`.mjs`) names no system.
  */
 const COMMAND_FILE =
   /^svc-(\d+\.\d+\.\d+(?:-rc\.\d+)?)(?:-((?:linux|darwin)-(?:x64|arm64))\.gz|-(win-x64)\.exe|\.mjs)$/;
@@ -45,10 +45,10 @@ export interface CommandRelease {
 }
 
 /**
- * Reads the files of the `svc` command of a release, and compares each with the signed list of
- * hashes. Clients can download only files of the command that are both in the list and in the
- * folder. The signature must fit the list, but any key may have made it: the client checks that it
- * trusts the key.
+ * Reads the files that a release has for the `svc` command, and compares each with the signed list
+ * of hashes. Clients can download only files that are both in the list and in the folder. The
+ * signature must fit the list, but any key may have made it: the client checks that it trusts the
+ * key.
  *
  * @throws Error with one line for the operator, which begins with the name of the variable
  */
@@ -98,8 +98,8 @@ function commandFiles(text: string) {
 
 /**
  * Finds a file of the folder and computes its hash; undefined if the file does not exist.
- * @throws Error if a symbolic link leads out of the folder, or if it is no ordinary file or too
- *   large
+ * @throws Error if a symbolic link leads out of the folder, or if the file is no ordinary file or
+ *   is too large
  */
 async function locate(
   root: string,
@@ -128,8 +128,8 @@ async function sha256Of(path: string): Promise<string> {
 }
 
 /**
- * Checks that the signature is valid for this list and was made for files (namespace `file`). The
- * public key is the one that the signature itself contains.
+ * Checks that the signature is valid for this list and was made for files (namespace `file`). It is
+ * verified with the public key that the signature itself contains.
  */
 function assertSigned(content: Buffer, text: string): void {
   try {

@@ -2,7 +2,8 @@ import type { Request, Response } from 'express';
 import { clientAddressOf } from '#platform/http/request/client-origin.js';
 
 /**
- * The largest number of downloads at the same time: of all clients, and of one client IP address.
+ * The largest number of downloads that may run at the same time, for all clients together and for
+ * one client IP address.
  */
 const MOST = { inAll: 64, forOne: 8 } as const;
 

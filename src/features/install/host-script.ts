@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 const FOLDER = new URL('host/', import.meta.url);
 
 /**
- * Matches a line of a script (`#include FILE`) that is replaced by the content of another file of
- * the folder.
+ * Matches a line `#include FILE` of a script. The line is replaced by the content of that file,
+ * which is in the same folder.
  */
 const INCLUDE = /^#include (\S+)$/gm;
 

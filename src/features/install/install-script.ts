@@ -50,7 +50,7 @@ ${[...cases, '    *) return 1 ;;'].join('\n')}
 ${SCRIPT}`;
 }
 
-/** Returns the assignments of the variables that describe a file. */
+/** Returns the assignments of the shell variables that describe a file. */
 function assignments({ path, sha256, isReleased }: InstalledFile): string {
   return `path=${quoted(path)} sha256=${quoted(sha256)} released=${isReleased ? 'yes' : 'no'}`;
 }

@@ -2,8 +2,8 @@
 export type VisitorSystem = 'unix' | 'windows';
 
 /**
- * Returns the system of a visitor, by the headers that the browser sends. They decide only which
- * instructions come first.
+ * Returns the system of a visitor, by the headers that the browser sends. The result decides only
+ * which instructions come first.
  *
  * @param platform the header `Sec-CH-UA-Platform` (User-Agent Client Hints), a quoted name
  */

@@ -22,7 +22,8 @@ export class MetricsController {
   ) {}
 
   /**
-   * Returns the metrics of this process.
+   * Returns the metrics of this process, or their sums over all workers, in the text format of
+   * Prometheus.
    * @throws DomainError unauthenticated without the bearer token
    */
   @Get()

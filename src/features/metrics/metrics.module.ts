@@ -2,9 +2,9 @@ import { Module, type DynamicModule } from '@nestjs/common';
 import { METRICS_TOKEN, MetricsController } from './metrics.controller.js';
 
 /**
- * Serves GET /metrics: the counters of this process. Without SVC_METRICS_BEARER_TOKEN the path does
- * not exist. This module counts nothing itself: code that runs before the router counts the
- * requests, and the other features count their events.
+ * Serves GET /metrics: the metrics of this process, or their sums over all workers. Without
+ * SVC_METRICS_BEARER_TOKEN the path does not exist. This module counts nothing itself: code that
+ * runs before the router counts the requests, and the other features count their events.
  */
 @Module({})
 export class MetricsModule {

@@ -19,13 +19,13 @@ const DAYS = { usual: 90, most: 365 } as const;
  */
 const OVERLAP = { usual: 24, most: 72 } as const;
 
-/** The most networks, and the most SCIM tokens, that an API token names. */
+/** The largest number of networks, and of SCIM tokens, that an API token may name. */
 const MOST_NAMED = 20;
 
 /**
- * The shortest prefix of a network that a token may allow, by the number of bits of an IP address:
- * 8 for IPv4 (32 bits), 16 for IPv6 (128 bits). A shorter prefix is refused, because it would allow
- * very many IP addresses.
+ * The shortest prefix of a network that a token may allow. The keys are the bits of an IP address:
+ * 32 for IPv4, 128 for IPv6. A shorter prefix is refused, because it would allow very many IP
+ * addresses.
  */
 const SHORTEST_PREFIX = { 32: 8, 128: 16 } as const;
 
@@ -39,8 +39,8 @@ MAPPED_IPV4.addSubnet('::ffff:0:0', 96, 'ipv6');
 const days = z.int().min(1).max(DAYS.most);
 
 /**
- * The hours for which an old token stays valid beside the new one after a rotation; 0 ends it at
- * once.
+ * The hours for which an old token stays valid beside the new token after a rotation; 0 ends the
+ * old token at once.
  */
 export const OVERLAP_HOURS = z
   .int()
@@ -102,7 +102,7 @@ export const CREATE_API_TOKEN = z
     }
   })
   .describe('The token to create.');
-/** The body of `POST /api/v1/org/api-tokens` after validation. */
+/** The body of `POST /api/v1/org/api-tokens` after validation, as the handler gets it. */
 export type CreateApiToken = z.output<typeof CREATE_API_TOKEN>;
 
 /** The body of `POST /api/v1/org/api-tokens/{id}/rotate`, which may be left out. */
@@ -115,7 +115,9 @@ export const ROTATE_API_TOKEN = z
   })
   .prefault({})
   .describe('The times of the new and of the old token. The body may be left out.');
-/** The body of `POST /api/v1/org/api-tokens/{id}/rotate` after validation. */
+/**
+ * The body of `POST /api/v1/org/api-tokens/{id}/rotate` after validation, as the handler gets it.
+ */
 export type RotateApiToken = z.output<typeof ROTATE_API_TOKEN>;
 
 /** The path parameter of a token. A text that is no UUID gets 404, and not 400. */
@@ -149,7 +151,7 @@ export const API_TOKEN_JSON = z
       .meta({ description: 'The id of the token whose successor it is.' }),
   })
   .meta({ id: 'ApiToken', description: 'An API token, without its secret.' });
-/** The type of an API token in the JSON of the API. */
+/** The type of an API token in the JSON of the API, by which the compiler checks answers. */
 export type ApiTokenJson = z.output<typeof API_TOKEN_JSON>;
 
 /** The API tokens of an organization in the JSON of the API. */
@@ -175,10 +177,13 @@ export const API_TOKENS_JSON = z
 export const NEW_API_TOKEN_JSON = API_TOKEN_JSON.extend({
   token: z.string().describe('The token. Only this answer has it.'),
 }).meta({ id: 'NewApiToken', description: 'A new API token with its secret.' });
-/** The type of a new API token with its secret in the JSON of the API. */
+/**
+ * The type of a new API token with its secret in the JSON of the API, by which the compiler checks
+ * answers.
+ */
 export type NewApiTokenJson = z.output<typeof NEW_API_TOKEN_JSON>;
 
-/** Renders an API token as JSON. */
+/** Renders an API token as JSON, without its secret. */
 export function apiTokenJson(token: ApiToken): ApiTokenJson {
   return {
     id: token.id,
@@ -196,12 +201,12 @@ export function apiTokenJson(token: ApiToken): ApiTokenJson {
   };
 }
 
-/** Renders a valid API token as JSON. */
+/** Renders a valid API token as JSON for a list, with the mark that it expires soon. */
 export function listedApiTokenJson(token: ListedApiToken) {
   return { ...apiTokenJson(token), expires_soon: token.expiresSoon };
 }
 
-/** Renders a new API token with its secret as JSON. */
+/** Renders a new API token as JSON, with the secret that no other answer has. */
 export function newApiTokenJson({ apiToken, secret }: MadeApiToken): NewApiTokenJson {
   return { ...apiTokenJson(apiToken), token: secret };
 }

@@ -16,12 +16,12 @@ import type { UndeliveredEvent } from '#domain/oauth/event-receivers/undelivered
 import { OVERLAP_HOURS } from './api-tokens.schemas.js';
 import { LINE_OF_TEXT } from './organization.schemas.js';
 
-/** The most types, kinds and groups of events that a receiver names. */
+/** The largest number of types, kinds and groups of events that a receiver may name. */
 const MOST_TYPES = 100;
 
 /**
- * The headers that an admin cannot set for a receiver: those of the connection and of the body,
- * those that the protocols of receivers use, and cookies.
+ * The headers that an admin cannot set for a receiver: cookies, and headers of the connection, the
+ * body or the protocol by which the events are sent.
  */
 const RESERVED =
   /^(?:host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|accept-encoding|cookie|proxy-.*|content-.*|webhook-.*|sec-.*)$/;
@@ -105,7 +105,7 @@ export const CREATE_RECEIVER = z
     return { name, kind, url, types, after, header: headerOf(body, context) };
   })
   .describe('The receiver to create.');
-/** The body of `POST /api/v1/org/event-receivers` after validation. */
+/** The body of `POST /api/v1/org/event-receivers` after validation, as the handler gets it. */
 export type CreateReceiver = z.output<typeof CREATE_RECEIVER>;
 
 /**
@@ -133,7 +133,9 @@ export const CHANGE_RECEIVER = z
     return { name, url, types, status, header: isKept ? undefined : header };
   })
   .describe('The changes. What is missing stays as it is.');
-/** The body of `PATCH /api/v1/org/event-receivers/{id}` after validation. */
+/**
+ * The body of `PATCH /api/v1/org/event-receivers/{id}` after validation, as the handler gets it.
+ */
 export type ChangeReceiver = z.output<typeof CHANGE_RECEIVER>;
 
 /** The body of `POST /api/v1/org/event-receivers/{id}/rotate-secret`, which may be left out. */
@@ -145,7 +147,10 @@ export const ROTATE_SECRET = z
   })
   .prefault({})
   .describe('The time of the old secret. The body may be left out.');
-/** The body of `POST /api/v1/org/event-receivers/{id}/rotate-secret` after validation. */
+/**
+ * The body of `POST /api/v1/org/event-receivers/{id}/rotate-secret` after validation, as the
+ * handler gets it.
+ */
 export type RotateSecret = z.output<typeof ROTATE_SECRET>;
 
 /** The path parameter of a receiver. A text that is no UUID gets 404, and not 400. */
@@ -195,7 +200,7 @@ export const RECEIVER_JSON = z
     next_attempt_at: time.meta({ description: 'The next try after a failure.' }),
   })
   .meta({ id: 'EventReceiver', description: 'A receiver of the audit log.' });
-/** The type of a receiver in the JSON of the API. */
+/** The type of a receiver in the JSON of the API, by which the compiler checks answers. */
 export type ReceiverJson = z.output<typeof RECEIVER_JSON>;
 
 /** The receivers of an organization in the JSON of the API. */
@@ -237,7 +242,7 @@ export const RECEIVER_STATE_JSON = RECEIVER_JSON.extend({
   description: 'A receiver with its figures and dead letters.',
 });
 
-/** Renders a receiver as JSON. */
+/** Renders a receiver as JSON, without its secrets. */
 export function receiverJson(receiver: EventReceiver): ReceiverJson {
   return {
     id: receiver.id,
@@ -259,7 +264,7 @@ export function receiverJson(receiver: EventReceiver): ReceiverJson {
   };
 }
 
-/** Renders a receiver with its new secret as JSON. */
+/** Renders a receiver as JSON, with the new secret that no other answer has. */
 export function madeReceiverJson({
   receiver,
   secret,

@@ -12,7 +12,7 @@ export const LINE_OF_TEXT = z
 
 const AWS_ROLES = ['any', 'listed'] as const;
 
-/** The descriptions of the settings, in requests and in responses. */
+/** The descriptions of the settings of an organization, for `/openapi.json`. */
 const SETTINGS = {
   name: 'The name of the organization.',
   membership: '`open`: people of its domains join by signing in; `scim_only`: by SCIM alone.',
@@ -30,7 +30,7 @@ export const CHANGE_ORGANIZATION = z
     aws_roles: z.enum(AWS_ROLES).exactOptional().describe(SETTINGS.awsRoles),
   })
   .describe('The settings to change.');
-/** The body of `PATCH /api/v1/org` after validation. */
+/** The body of `PATCH /api/v1/org` after validation, as the handler gets it. */
 export type OrganizationChange = z.output<typeof CHANGE_ORGANIZATION>;
 
 /** The settings of an organization in the JSON of the API. */

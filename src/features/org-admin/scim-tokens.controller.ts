@@ -21,7 +21,9 @@ import {
 } from './scim-tokens.schemas.js';
 import { OrganizationAdmin } from '#domain/admin/organization/organization-admin.service.js';
 
-/** The valid SCIM tokens of an organization, and the writes with them that were refused. */
+/**
+ * The valid SCIM tokens of an organization, and the refused writes of the clients that used them.
+ */
 interface TokensJson {
   readonly tokens: ScimTokenJson[];
   readonly refused_writes: ScimRefusalJson[];

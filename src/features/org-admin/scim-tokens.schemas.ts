@@ -30,7 +30,7 @@ export const CREATE_TOKEN = z
       .describe('The id of the token that it replaces. Both are valid until that one is revoked.'),
   })
   .describe('The token to create.');
-/** The body of `POST /api/v1/org/scim-tokens` after validation. */
+/** The body of `POST /api/v1/org/scim-tokens` after validation, as the handler gets it. */
 export type CreateToken = z.output<typeof CREATE_TOKEN>;
 
 /** The path parameter of a token. A text that is no UUID gets 404, and not 400. */
@@ -56,10 +56,10 @@ export const SCIM_TOKEN_JSON = z
       .meta({ description: 'The id of the token that this one replaces.' }),
   })
   .meta({ id: 'ScimToken', description: 'A SCIM token, without its secret.' });
-/** The type of a SCIM token in the JSON of the API. */
+/** The type of a SCIM token in the JSON of the API, by which the compiler checks answers. */
 export type ScimTokenJson = z.output<typeof SCIM_TOKEN_JSON>;
 
-/** A write of an identity provider by SCIM that was refused, or that was applied without a part. */
+/** A SCIM write of an identity provider that was refused, or that was applied except for a part. */
 export const SCIM_REFUSAL_JSON = z
   .object({
     token_id: z.string().describe('The id of the token.'),
@@ -82,17 +82,24 @@ export const SCIM_REFUSAL_JSON = z
     description: 'Writes of an identity provider that were refused, or applied without a part.',
   });
 
-/** The SCIM tokens of an organization, and the writes with them that were refused. */
+/**
+ * The valid SCIM tokens of an organization, and the refused writes of the clients that used them.
+ */
 export const SCIM_TOKENS_JSON = z
   .object({
     tokens: z.array(SCIM_TOKEN_JSON).describe('The valid tokens.'),
     refused_writes: z.array(SCIM_REFUSAL_JSON).describe('The refused writes of the last 30 days.'),
   })
   .describe('The SCIM tokens of the organization.');
-/** The type of a refused SCIM write in the JSON of the API. */
+/**
+ * The type of a refused SCIM write in the JSON of the API, by which the compiler checks answers.
+ */
 export type ScimRefusalJson = z.output<typeof SCIM_REFUSAL_JSON>;
 
-/** Renders a refused SCIM write as JSON. */
+/**
+ * Renders a refused SCIM write as JSON. The id of the resource is null if the resource does not
+ * exist.
+ */
 export function scimRefusalJson(refusal: ListedRefusal): ScimRefusalJson {
   return {
     token_id: refusal.tokenId,
@@ -120,10 +127,13 @@ export const NEW_TOKEN_JSON = z
       .meta({ description: 'The membership setting of the organization, from this token on.' }),
   })
   .meta({ id: 'NewScimToken', description: 'A new SCIM token with its secret.' });
-/** The type of a new SCIM token with its secret in the JSON of the API. */
+/**
+ * The type of a new SCIM token with its secret in the JSON of the API, by which the compiler checks
+ * answers.
+ */
 export type NewTokenJson = z.output<typeof NEW_TOKEN_JSON>;
 
-/** Renders a SCIM token as JSON. */
+/** Renders a SCIM token as JSON, without its secret. */
 export function scimTokenJson(token: ListedToken): ScimTokenJson {
   return {
     id: token.id,
@@ -138,7 +148,7 @@ export function scimTokenJson(token: ListedToken): ScimTokenJson {
   };
 }
 
-/** Renders a new SCIM token as JSON. */
+/** Renders a new SCIM token as JSON, with its secret. */
 export function newTokenJson({ scimToken, secret, membership }: NewToken): NewTokenJson {
   return {
     id: scimToken.id,

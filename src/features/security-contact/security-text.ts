@@ -5,7 +5,7 @@ const GOOD_FOR = 180;
 
 /** The values that `security.txt` contains. */
 export interface SecurityFacts {
-  /** The address for reports: an https, mailto or tel URI. */
+  /** The URI for reports, with the scheme https, mailto or tel. */
   readonly contact: string;
   readonly baseUrl: string;
 }

@@ -28,10 +28,14 @@ export const SESSION_JSON = z
 export const SESSIONS_JSON = z
   .object({ sessions: z.array(SESSION_JSON).describe('The sessions.') })
   .describe('The sessions of the user.');
-/** The type of a session in the JSON of `/v1/sessions`. */
+/** The type of a session in the JSON of `/v1/sessions`, by which the compiler checks answers. */
 export type SessionJson = z.output<typeof SESSION_JSON>;
 
-/** Renders a session as JSON. @param currentId the id of the session of this request */
+/**
+ * Renders a session as JSON, and marks the session of this request as `current`.
+ *
+ * @param currentId the id of the session of this request
+ */
 export function sessionJson(session: OwnSession, currentId: string): SessionJson {
   const { client } = session;
   return {

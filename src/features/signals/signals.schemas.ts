@@ -135,7 +135,7 @@ export const POLLED_JSON = z
   .object({ sets: z.record(z.string(), z.string()), moreAvailable: z.boolean().optional() })
   .meta({ id: 'PolledSignals' });
 
-/** A stream in the JSON of an answer. */
+/** A stream of signals in the JSON of an answer (Shared Signals Framework §8.1.1). */
 export const STREAM_JSON = z
   .object({
     stream_id: z.string(),
@@ -149,10 +149,12 @@ export const STREAM_JSON = z
     description: z.string().optional(),
   })
   .meta({ id: 'SignalStream' });
-/** The type of {@link STREAM_JSON}. */
+/** The type of {@link STREAM_JSON}, by which the compiler checks answers. */
 export type StreamJson = z.output<typeof STREAM_JSON>;
 
-/** The state of a stream in the JSON of an answer. */
+/**
+ * The state of a stream of signals in the JSON of an answer (Shared Signals Framework §8.1.2.1).
+ */
 export const STATUS_JSON = z
   .object({
     stream_id: z.string(),
@@ -160,7 +162,7 @@ export const STATUS_JSON = z
     reason: z.string().optional(),
   })
   .meta({ id: 'SignalStreamStatus' });
-/** The type of {@link STATUS_JSON}. */
+/** The type of {@link STATUS_JSON}, by which the compiler checks answers. */
 export type StreamStatusJson = z.output<typeof STATUS_JSON>;
 
 /** The metadata of the service as a transmitter of signals (Shared Signals Framework §7.1). */

@@ -94,7 +94,7 @@ function deliveryOf(body: DeliveryBody): WantedSettings['delivery'] {
  * Checks that a request does not change the members of a stream that this service sets (Shared
  * Signals Framework §8.1.1.3).
  *
- * @throws DomainError invalid_request
+ * @throws DomainError invalid_request for another value of such a member
  */
 export function assertSupplied(body: NewStreamBody, expected: StreamJson): void {
   const names = ['iss', 'aud', 'events_supported', 'events_delivered'] as const;

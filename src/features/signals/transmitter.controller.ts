@@ -10,8 +10,8 @@ import { RESOURCE_JSON, TRANSMITTER_JSON } from './signals.schemas.js';
 import { METHODS } from './stream-json.js';
 
 /**
- * `/.well-known/*`: serves the metadata of the service as a transmitter of signals, and of its
- * endpoints as a protected resource.
+ * `/.well-known/*`: serves the metadata of this service as a transmitter of signals, and the
+ * metadata of a protected resource for its endpoints.
  */
 @Controller('.well-known')
 @Route({ tier: 'unlimited', audience: 'api', errors: 'negotiated', auth: PUBLIC })

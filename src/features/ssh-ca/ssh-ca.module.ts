@@ -6,8 +6,8 @@ import { SshCaController } from './ssh-ca.controller.js';
 
 /**
  * Serves /v1/credentials/ssh/ca and /v1/credentials/ssh/krl (OpenSSH PROTOCOL.krl). From them an
- * sshd learns which certificate authority to trust, and which certificates are revoked. They are
- * public and contain no secret: of a revoked certificate, only the serial number is shown.
+ * sshd learns which certificate authority to trust, and which certificates are revoked. Both are
+ * public and contain no secret. The list names a revoked certificate only by its serial number.
  */
 @UnmatchedPaths({ '/v1/credentials/ssh/krl/*': { tier: 'general' } })
 @Module({

@@ -45,7 +45,7 @@ export const REVOCATION_LIST_JSON = z
     generated_at: z.iso.datetime().describe('The time of the list.'),
   })
   .meta({ id: 'RevocationList', description: 'The revoked SSH certificates.' });
-/** The type of the revocation list in JSON. */
+/** The type of the revocation list in JSON, by which the compiler checks answers. */
 export type RevocationListJson = z.output<typeof REVOCATION_LIST_JSON>;
 
 /** The JSON that says if the certificate with a serial is revoked. */
@@ -56,7 +56,10 @@ export const REVOCATION_JSON = z
     checked_at: z.iso.datetime().describe('The time of the check.'),
   })
   .meta({ id: 'Revocation', description: 'Whether a certificate is revoked.' });
-/** The type of the JSON that says if the certificate with a serial is revoked. */
+/**
+ * The type of the JSON that says if the certificate with a serial is revoked, by which the compiler
+ * checks answers.
+ */
 export type RevocationJson = z.output<typeof REVOCATION_JSON>;
 
 /** A public key of the SSH certificate authority in the JSON of the API. */
@@ -68,7 +71,10 @@ export const AUTHORITY_KEY_JSON = z
     signs: z.boolean().meta({ description: 'False for a key that has signed or will sign.' }),
   })
   .meta({ id: 'SshAuthorityKey', description: 'A public key of the certificate authority.' });
-/** The type of a public key of the SSH certificate authority in the JSON of the API. */
+/**
+ * The type of a public key of the SSH certificate authority in the JSON of the API, by which the
+ * compiler checks answers.
+ */
 export type AuthorityKeyJson = z.output<typeof AUTHORITY_KEY_JSON>;
 
 /**
@@ -81,10 +87,16 @@ export const AUTHORITY_JSON = z
     keys: z.array(AUTHORITY_KEY_JSON).readonly().describe('Every key to trust.'),
   })
   .meta({ id: 'SshAuthority', description: 'The public keys of the SSH certificate authority.' });
-/** The type of the answer of `GET /v1/credentials/ssh/ca` in JSON. */
+/**
+ * The type of the answer of `GET /v1/credentials/ssh/ca` in JSON, by which the compiler checks
+ * answers.
+ */
 export type AuthorityJson = z.output<typeof AUTHORITY_JSON>;
 
-/** Renders the public keys of the SSH certificate authority as JSON. */
+/**
+ * Renders the public keys of the SSH certificate authority as JSON. `public_key` is the key that
+ * signs.
+ */
 export function authorityJson(authority: CertificateAuthority): AuthorityJson {
   const { comment } = authority;
   const lines = authority.publicKeyLines();

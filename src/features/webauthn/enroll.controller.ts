@@ -68,7 +68,7 @@ export class EnrollController {
   /**
    * Completes the enrollment. The `state` of the request is bound to the session in which the
    * enrollment began, so a request without a session is refused. If several requests send the same
-   * `state`, only the first one succeeds, because its success ends that session.
+   * `state`, only one succeeds, because its success ends that session.
    */
   @Post('complete')
   @Route({

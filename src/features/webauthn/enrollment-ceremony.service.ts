@@ -124,8 +124,8 @@ export class EnrollmentCeremony {
   /**
    * Completes the enrollment: verifies the registration and enrolls the key.
    *
-   * @throws DomainError invalid_state. Each of the following is also recorded as an audit event:
-   *   attestation_rejected, the other causes of a refused key, and the errors of Enrollment.enroll
+   * @throws DomainError invalid_state. All other errors are also recorded as audit events:
+   *   attestation_rejected, other reasons to refuse a key, and those of Enrollment.enroll
    */
   async complete(
     session: LiveSession,
@@ -144,7 +144,7 @@ export class EnrollmentCeremony {
    * Records that the browser created no credential. The state of this enrollment cannot be used
    * again.
    *
-   * @throws DomainError invalid_state
+   * @throws DomainError invalid_state if the state is not valid, or was used before
    */
   async fail(session: LiveSession, body: FailedEnrollment, origin: AuditOrigin): Promise<void> {
     await this.states.redeem<State>(PURPOSE, body.state, { binding: sessionBinding(session.id) });

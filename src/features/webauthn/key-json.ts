@@ -24,12 +24,12 @@ export const KEY_JSON = z
 export const KEYS_JSON = z
   .object({ keys: z.array(KEY_JSON).describe('The keys.') })
   .describe('The security keys of the user.');
-/** The type of a key as `/v1/keys` shows it. */
+/** The type of a key as `/v1/keys` shows it, by which the compiler checks answers. */
 export type KeyJson = z.output<typeof KEY_JSON>;
 
 /**
- * Renders a key as JSON.
- * @param currentId the id of the key with which the session of this request was opened
+ * Renders a key as JSON, and marks the key that opened the session of this request as `current`.
+ * @param currentId the id of that key; undefined if no key opened the session
  */
 export function keyJson(key: Authenticator, currentId: string | undefined): KeyJson {
   return {

@@ -78,8 +78,8 @@ export class KeyRegistrationCeremony {
    * Completes the registration: verifies the new key by the rules for enrollment, and adds it to
    * the user.
    *
-   * @throws DomainError invalid_state. Each of the following is also recorded as an audit event:
-   *   attestation_rejected, the other causes of a refused key, and the errors of Enrollment.addKey
+   * @throws DomainError invalid_state. All other errors are also recorded as audit events:
+   *   attestation_rejected, other reasons to refuse a key, and those of Enrollment.addKey
    */
   async complete(
     session: VerifiedSession,

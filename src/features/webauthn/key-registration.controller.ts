@@ -16,7 +16,7 @@ import {
   type Start,
 } from './webauthn.schemas.js';
 
-/** The answer that begins a registration. */
+/** The JSON of the answer that begins the registration of a key. */
 const STARTED_JSON = z
   .object({
     state: z.string().describe('The state to send back with the credential.'),
@@ -24,7 +24,7 @@ const STARTED_JSON = z
   })
   .describe('The options for `navigator.credentials.create()`.');
 
-/** The answer to a registration. */
+/** The JSON of the answer after a key was registered. */
 const REGISTERED_JSON = z
   .object({
     key: KEY_JSON,

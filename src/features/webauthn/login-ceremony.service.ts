@@ -29,7 +29,7 @@ interface State {
 
 /**
  * The sender of a login request: its session, or the browser if there is no session. The WebAuthn
- * ceremony is bound to this sender, so that another one cannot complete it.
+ * ceremony is bound to this sender, so that no other sender can complete it.
  */
 export interface LoginRequester {
   readonly session: LiveSession | undefined;
@@ -40,8 +40,8 @@ export interface LoginRequester {
 }
 
 /**
- * Runs the WebAuthn ceremony of a login, or of a further touch of the key in a session (step-up;
- * WebAuthn §7.2).
+ * Runs the WebAuthn ceremony by which a user logs in, or touches the key again in a session
+ * (step-up; WebAuthn §7.2).
  */
 @Injectable()
 export class LoginCeremony {
@@ -84,7 +84,7 @@ export class LoginCeremony {
   }
 
   /**
-   * Completes a login.
+   * Completes a login: verifies the assertion of the key, and opens a session.
    *
    * @returns the new session and the next URL; for a step-up the session is undefined, because the
    *   present session is kept

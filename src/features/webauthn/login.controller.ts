@@ -11,8 +11,9 @@ import { LoginCeremony } from './login-ceremony.service.js';
 import { COMPLETE_LOGIN, START, type CompleteLogin, type Start } from './webauthn.schemas.js';
 
 /**
- * Logs users in with a security key: without a session, in the session after a sign-in at the
- * identity provider, or again in a session that a key has verified (step-up).
+ * Logs users in with a security key. The browser may have no session, or that of a sign-in at the
+ * identity provider. In a session that a key has verified, the user touches the key again
+ * (step-up).
  */
 @Controller('login/webauthn')
 @Route({

@@ -104,7 +104,7 @@ export const APPLICATIONS_JSON = z
       .describe('The value of `after` for the next page; null on the last page.'),
   })
   .meta({ id: 'ApplicationPage', description: 'A page of applications.' });
-/** The type of an application in the JSON of the API. */
+/** The type of an application in the JSON of the API, by which the compiler checks answers. */
 export type ApplicationJson = z.output<typeof APPLICATION_JSON>;
 
 /** A new application in the JSON of the API, with its secret if it has one. */
@@ -120,7 +120,10 @@ export const NEW_APPLICATION_JSON = z
   ])
   .describe('The new application.');
 
-/** Converts an application to JSON. */
+/**
+ * Converts an application to JSON. A Kubernetes cluster has only some of the members of an OAuth
+ * client.
+ */
 export function applicationJson(application: ClientApplication): ApplicationJson {
   const { resource } = application;
   const ownership = {
@@ -176,10 +179,13 @@ export const NOTICES_JSON = z
       .describe('The notices that could not be delivered.'),
   })
   .meta({ id: 'LogoutNotices', description: 'The logout notices of an application.' });
-/** The type of the logout notices of an application in the JSON of the API. */
+/**
+ * The type of the logout notices of an application in the JSON of the API, by which the compiler
+ * checks answers.
+ */
 export type NoticesJson = z.output<typeof NOTICES_JSON>;
 
-/** Converts the logout notices of an application to JSON. */
+/** Converts the logout notices of an application to JSON, with times in ISO 8601. */
 export function noticesJson(notices: NoticesOfClient): NoticesJson {
   const { waiting, oldest, sent, failed, deadLetters } = notices;
   return {
@@ -209,10 +215,13 @@ export const SECRET_JSON = z
     expires_at: z.iso.datetime().nullable().describe('The time at which it ends; null for none.'),
   })
   .meta({ id: 'ApplicationSecret', description: 'A secret of an application, without its value.' });
-/** The type of a secret, without its value, in the JSON of the API. */
+/**
+ * The type of a secret, without its value, in the JSON of the API, by which the compiler checks
+ * answers.
+ */
 export type SecretJson = z.output<typeof SECRET_JSON>;
 
-/** Converts a secret to JSON. */
+/** Converts a client secret to JSON, without its value. */
 export function secretJson({ id, createdAt, expiresAt }: ClientSecret): SecretJson {
   return {
     id,

@@ -6,7 +6,8 @@ import type { VerifiedSession } from '#domain/sessions/session.js';
 
 /**
  * The access rule of routes that read applications: a session in which the user logged in with a
- * security key. If the request has an OAuth access token, the token needs the scope.
+ * security key. If the request has an OAuth access token, the token needs the scope
+ * `svc:applications`.
  */
 export const APPLICATION_READS = {
   session: 'verified',

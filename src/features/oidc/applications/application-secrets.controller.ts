@@ -10,12 +10,12 @@ import { APPLICATION_READS, APPLICATION_WRITES, managerOf } from './application-
 import { APPLICATION_ID, ROTATE, SECRET_ID, type SecretRotation } from './applications.schemas.js';
 import { Applications } from './applications.service.js';
 
-/** The valid secrets of an application. */
+/** The JSON of the valid secrets of an application, without their values. */
 const SECRETS_JSON = z
   .object({ secrets: z.array(SECRET_JSON).describe('The valid secrets.') })
   .describe('The secrets of the application.');
 
-/** A new secret, and the valid secrets with it. */
+/** The JSON of a new secret with its value, and of all valid secrets without theirs. */
 const NEW_SECRET_JSON = SECRETS_JSON.extend({
   id: z.string().describe('The id of the new secret.'),
   client_secret: z.string().describe('The new secret. Only this answer has it.'),

@@ -54,8 +54,8 @@ type SignalsJson = z.output<typeof SIGNALS_JSON>;
 
 /**
  * `/api/v1/applications/{id}/signals`: lets admins allow an application to receive a stream of
- * signals, which are security events about its users (Shared Signals Framework 1.0), and shows the
- * events that could not be delivered.
+ * signals, and shows the signals that could not be delivered. Signals are security events about the
+ * application's users (Shared Signals Framework 1.0).
  */
 @Controller('api/v1/applications/:id/signals')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: APPLICATION_WRITES })

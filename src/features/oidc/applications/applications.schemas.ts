@@ -11,8 +11,8 @@ import { AUTH_METHODS } from '#domain/oauth/applications/registration.js';
 import { NAME, SETTINGS, TYPE } from './setting-texts.js';
 
 /**
- * The seconds for which an old secret stays valid after a new one was created: a day by default, 30
- * days at most.
+ * The seconds for which an old secret stays valid after the creation of a new secret: a day by
+ * default, 30 days at most.
  */
 const OVERLAP = { usual: 86_400, longest: 30 * 86_400 } as const;
 
@@ -134,7 +134,7 @@ const CLIENT = z
     ...settings,
   })
   .meta({ id: 'ClientRegistration', description: 'An OAuth client to register.' });
-/** A client in the body of `POST /api/v1/applications` after validation. */
+/** A client in the body of `POST /api/v1/applications` after validation, as the handler gets it. */
 export type NewApplication = z.output<typeof CLIENT>;
 
 /** A Kubernetes cluster in the body of `POST /api/v1/applications`. */
@@ -145,7 +145,9 @@ const CLUSTER = z
     resource: address.describe('The audience of the tokens for its API server.'),
   })
   .meta({ id: 'ClusterRegistration', description: 'A Kubernetes cluster to register.' });
-/** A cluster in the body of `POST /api/v1/applications` after validation. */
+/**
+ * A cluster in the body of `POST /api/v1/applications` after validation, as the handler gets it.
+ */
 export type NewClusterBody = z.output<typeof CLUSTER>;
 
 /** The body of `POST /api/v1/applications`: an OAuth client or a Kubernetes cluster. */
@@ -166,7 +168,7 @@ export const UPDATE = z
     description:
       'The members to change. A missing member stays as it is, and null resets it to the default.',
   });
-/** The body of `PATCH /api/v1/applications/{id}` after validation. */
+/** The body of `PATCH /api/v1/applications/{id}` after validation, as the handler gets it. */
 export type ApplicationUpdate = z.output<typeof UPDATE>;
 
 /** The query of `GET /api/v1/applications`. */
@@ -178,7 +180,7 @@ export const PAGE = z.object({
     .default('')
     .describe('The `next` of the page before.'),
 });
-/** The query of `GET /api/v1/applications` after validation. */
+/** The query of `GET /api/v1/applications` after validation, as the handler gets it. */
 export type ApplicationsPage = z.output<typeof PAGE>;
 
 /** The body of `POST /api/v1/applications/{id}/secrets`, which may be absent. */
@@ -199,7 +201,9 @@ export const ROTATE = z
   })
   .prefault({})
   .describe('The times of the new secret and of those before.');
-/** The body of `POST /api/v1/applications/{id}/secrets` after validation. */
+/**
+ * The body of `POST /api/v1/applications/{id}/secrets` after validation, as the handler gets it.
+ */
 export type SecretRotation = z.output<typeof ROTATE>;
 
 /**
@@ -211,22 +215,19 @@ export const APPLICATION_ID = z.object({
 });
 
 /**
- * The path parameters of an application and of one of its logout notices that could not be
- * delivered.
+ * The path parameters that name an application, and a logout notice that could not be delivered to
+ * it.
  */
 export const NOTICE_ID = APPLICATION_ID.extend({
   noticeId: z.string().describe('The id of the logout notice.'),
 });
 
-/** The path parameters of an application and of one of its secrets. */
+/** The path parameters that name an application and a secret of the application. */
 export const SECRET_ID = APPLICATION_ID.extend({
   secretId: z.string().describe('The id of the secret.'),
 });
 
-/**
- * The path parameters of an application and of one of the signals that could not be delivered to
- * it.
- */
+/** The path parameters that name an application, and a signal that could not be delivered to it. */
 export const SIGNAL_ID = APPLICATION_ID.extend({
   signalId: z.string().describe('The id of the signal.'),
 });

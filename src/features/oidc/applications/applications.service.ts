@@ -60,7 +60,8 @@ export class Applications {
 
   /**
    * Registers an application.
-   * @throws DomainError invalid_request, limit_reached, account_inactive
+   * @throws DomainError invalid_request for a wrong setting; limit_reached if the user has too many
+   *   applications; account_inactive if the user is deactivated
    */
   async register(
     manager: ApplicationManager,
@@ -95,7 +96,8 @@ export class Applications {
    * Changes the registration of an application. The change applies to every later request. If the
    * application now authenticates by another method, its secrets are revoked.
    *
-   * @throws DomainError not_found, invalid_request
+   * @throws DomainError not_found for an application that the user does not manage; invalid_request
+   *   for a wrong setting
    */
   async update(
     manager: ApplicationManager,
@@ -126,7 +128,7 @@ export class Applications {
    * Removes an application with all its grants and tokens.
    *
    * @returns the numbers of tokens, users and secrets that the application had
-   * @throws DomainError not_found
+   * @throws DomainError not_found for an application that the user does not manage
    */
   async remove(
     manager: ApplicationManager,
@@ -152,7 +154,7 @@ export class Applications {
    * Ends all grants, codes and tokens of an application.
    *
    * @returns the number of tokens that were valid until then
-   * @throws DomainError not_found
+   * @throws DomainError not_found for an application that the user does not manage
    */
   async revokeTokens(
     manager: ApplicationManager,
@@ -170,7 +172,7 @@ export class Applications {
 
   /**
    * Lists the valid secrets of an application, the newest first.
-   * @throws DomainError not_found
+   * @throws DomainError not_found for an application that the user does not manage
    */
   async listSecrets(manager: ApplicationManager, id: string): Promise<ClientSecret[]> {
     const application = await this.managedApplications.find(manager, id);
@@ -184,9 +186,9 @@ export class Applications {
    * that the application can change over without a pause.
    *
    * @param rotation the overlap in seconds, and the days until the new secret expires
-   * @returns the valid secrets, the new one first
-   * @throws DomainError not_found, limit_reached, and invalid_request if the application uses no
-   *   secret
+   * @returns the new secret, and the list of all valid secrets, which begins with the new secret
+   * @throws DomainError not_found for an application that the user does not manage; limit_reached
+   *   if it has too many valid secrets; invalid_request if it uses no secret
    */
   async rotateSecret(
     manager: ApplicationManager,
@@ -228,7 +230,8 @@ export class Applications {
 
   /**
    * Revokes a secret of an application.
-   * @throws DomainError not_found
+   * @throws DomainError not_found if the user does not manage the application, or it has no such
+   *   secret
    */
   async revokeSecret(
     manager: ApplicationManager,
@@ -273,7 +276,7 @@ export class Applications {
 
   /**
    * Returns the metadata of an application after a change.
-   * @throws DomainError invalid_request
+   * @throws DomainError invalid_request for a wrong setting
    */
   async #changed(
     application: ClientApplication,
@@ -358,7 +361,7 @@ function assertUsesSecret(application: ClientApplication): void {
 /**
  * Refuses invisible characters in a new name. An application may keep a name that an earlier
  * version of the service accepted.
- * @throws DomainError invalid_request
+ * @throws DomainError invalid_request if the name is new and has such a character
  */
 function assertNewName(name: string | undefined, known: string): void {
   if (name === undefined || name === known || isVisibleLine(name)) return;

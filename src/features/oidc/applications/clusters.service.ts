@@ -45,7 +45,8 @@ export class Clusters {
 
   /**
    * Registers a cluster of the admin's organization.
-   * @throws DomainError invalid_request, admin_required, limit_reached, uniqueness
+   * @throws DomainError invalid_request for a wrong resource; admin_required; limit_reached if the
+   *   organization has too many clusters; uniqueness if the resource is registered already
    */
   async register(
     manager: ApplicationManager,
@@ -83,7 +84,7 @@ export class Clusters {
    * removes the clusters that other organizations registered at that domain without a proof. A
    * `urn:` has no domain and needs no proof.
    *
-   * @throws DomainError invalid_request
+   * @throws DomainError invalid_request if the organization has not proven the domain
    */
   async #assertProven(tx: EntityManager, orgId: string, resource: string): Promise<void> {
     const host = hostOfResource(resource);

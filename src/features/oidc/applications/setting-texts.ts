@@ -1,11 +1,14 @@
-/** The description of the name of an application. */
+/** The description of the name of an application, for `/openapi.json`. */
 export const NAME = 'The name that people see.';
 
-/** The description of the type of an application. */
+/** The description of the type of an application, for `/openapi.json`. */
 export const TYPE =
   '`web` keeps a secret on a server, `spa` runs in a browser, `native` on a device, `service` acts for itself.';
 
-/** The descriptions of the settings of an OAuth client, in requests and in responses. */
+/**
+ * The descriptions of the settings of an OAuth client, in requests and in responses, for
+ * `/openapi.json`.
+ */
 export const SETTINGS = {
   profile: '`fapi2` demands the FAPI 2.0 Security Profile.',
   grant_types: 'The grant types that the client may use; the usual one of its type unless set.',

@@ -22,8 +22,8 @@ export class InteractionController {
   ) {}
 
   /**
-   * Redirects the browser to the login page or back to the client, or shows one of two pages: the
-   * consent page, or the page for a user whom the application does not admit.
+   * Redirects the browser to the login page or back to the client, or shows a page. The page asks
+   * for consent, or says that the application does not admit the user.
    */
   @Get()
   @Route({ summary: 'Shows the login or the consent page of an authorization' })
@@ -44,7 +44,7 @@ export class InteractionController {
       .send(this.views.render(isRefused ? 'refused' : 'consent', next.page));
   }
 
-  /** Records the user's consent. */
+  /** Records the user's consent, and returns the URL to which the page goes next. */
   @Post('consent')
   @Route({ summary: 'Consents to an authorization' })
   @HttpCode(200)
@@ -56,7 +56,10 @@ export class InteractionController {
     return { redirect_to: await this.interactions.consent(request, response, uid) };
   }
 
-  /** Records that the user refuses the authorization. */
+  /**
+   * Records that the user refuses the authorization, and returns the URL to which the page goes
+   * next.
+   */
   @Post('deny')
   @Route({ summary: 'Denies an authorization' })
   @HttpCode(200)

@@ -31,7 +31,7 @@ import { withTransactionRetry } from '#platform/database/statements/transaction-
 
 /**
  * The next step of an authorization request: a redirect, a page that asks for consent, or a page
- * for a user whom the application does not admit.
+ * that says that the application does not admit the user.
  */
 export type NextStep =
   | { readonly kind: 'redirect'; readonly location: string }
@@ -225,9 +225,9 @@ export class Interactions extends PendingLogins {
   }
 
   /**
-   * Removes the account of another user, who has logged out of this service, from the OAuth
-   * library's own session of the browser. Otherwise the library would refuse the login, because the
-   * account of its session may not change.
+   * Removes another user's account from the session that the OAuth library keeps for the browser,
+   * after that user has logged out of this service. Otherwise the library would refuse the login,
+   * because the account of its session may not change.
    */
   async #switchAccount(request: Request, { userId }: ResourceOwner): Promise<void> {
     const { provider } = this.oidcProvider;
@@ -249,8 +249,9 @@ export class Interactions extends PendingLogins {
 }
 
 /**
- * Returns true if an application needs the approval of an admin of the user's organization, and has
- * none for the redirect URI of this request.
+ * Returns true if the consent page says that no admin has approved the application. That is so for
+ * an application of another organization, and for a colleague's application without an approval for
+ * this redirect URI.
  */
 function isUnapproved(
   client: Client & OwnMetadata,

@@ -22,9 +22,9 @@ interface AcrRequest {
  * Returns true if the login of the user satisfies what a waiting authorization request asks for. If
  * the request demands a new login, the user must have touched the key after the request.
  *
- * For `svc-cli` that touch must also differ from the last one before the request
- * (`touched_before`). Times are compared in whole seconds, so that both touches may lie in the same
- * second.
+ * For `svc-cli` this touch must also differ from the last touch before the request
+ * (`touched_before`). The time of the request is in whole seconds, so an earlier touch in the same
+ * second would otherwise count.
  */
 export function isLoggedInFor({ prompt, iat }: Interaction, { authTime }: ResourceOwner): boolean {
   if (prompt.name !== 'login') return true;

@@ -16,8 +16,8 @@ export interface RefusalPage {
    */
   readonly demand: string | undefined;
   /**
-   * The way back to the application; undefined in the device flow (RFC 8628), in which the user
-   * typed a code here and no application sent the browser.
+   * The way back to the application; undefined in the device flow (RFC 8628). There the user typed
+   * a code on a page of this service, and no application sent the browser.
    */
   readonly back:
     { readonly uid: string; readonly host: string; readonly loginPage: string } | undefined;

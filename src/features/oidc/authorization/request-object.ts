@@ -7,8 +7,8 @@ import { isFapi, type OwnMetadata } from '../protocol/client-metadata.js';
 import type { Client, KoaContextWithOIDC, Provider } from '../protocol/library.js';
 
 /**
- * The prefix of a `request_uri` that names a pushed request. Such a value is no URL to fetch (RFC
- * 9126 §2.2).
+ * The prefix of a `request_uri` that names a pushed request. A value with this prefix is no URL to
+ * fetch (RFC 9126 §2.2).
  */
 const PUSHED = 'urn:ietf:params:oauth:request_uri:';
 
@@ -66,8 +66,8 @@ async function fetchRequestObject(address: string, outboundHttp: OutboundHttp): 
 
 /**
  * Returns true if a client registered a URL of a request object (OpenID Connect Registration §2),
- * either exactly or without the part after `#`. That part is the hash of the content, so that a
- * client can bind a URL to one content.
+ * either exactly or without the part after `#`. The part after `#` is the hash of the content, by
+ * which a client can bind a URL to one content.
  */
 function isRegisteredUri(address: string, registered: readonly string[]): boolean {
   const [location = ''] = address.split('#', 1);

@@ -32,9 +32,7 @@ export interface DeviceRequest {
   readonly userCode: string;
   readonly client: Client & OwnMetadata;
   readonly params: DeviceParameters;
-  /**
-   * The network address and the `User-Agent` of the program on the device that asked for the code.
-   */
+  /** The IP address and the `User-Agent` of the program on the device that asked for the code. */
   readonly device: { readonly ip: string | null; readonly userAgent: string };
   /** The access that the user who typed the code can give the device. */
   readonly grant: DeviceGrant;
@@ -49,15 +47,15 @@ export interface ApprovalPage {
     readonly isColleagues: boolean;
   };
   /**
-   * The network address of the device. The page shows nothing that the device chose, such as the
-   * name of its program.
+   * The IP address of the device. The page shows nothing that the device chose, such as the name of
+   * its program.
    */
   readonly address: string | null;
   readonly user: { readonly email: string };
   /**
-   * The id of the session for which the page was rendered. The script of the page sends it with the
-   * decision, so that a page which is still open after another user has logged in does not approve
-   * for that user.
+   * The id of the session for which the page was rendered. The script of the page sends this id
+   * with the decision. So an old page that is still open cannot approve for another user who has
+   * logged in since.
    */
   readonly sessionId: string;
   readonly scopes: readonly string[];
@@ -169,9 +167,10 @@ export function grantPayload(
 }
 
 /**
- * Returns the IP address and the `User-Agent` that are recorded for a new session of svc-cli. They
- * are those of the device that asked for the code, not of the browser that approves it. An IPv6
- * address with a zone is left out, because the type `inet` of PostgreSQL has no zones.
+ * Returns the IP address and the `User-Agent` that are recorded for a new session of svc-cli. Both
+ * are those of the device that asked for the code, and not those of the browser in which the user
+ * approves it. An IPv6 address with a zone is left out, because the type `inet` of PostgreSQL has
+ * no zones.
  */
 export function originOfDevice({ ip, userAgent }: DeviceRequest['device']): SessionOrigin {
   const isAddress = ip !== null && isIP(ip) > 0 && !ip.includes('%');

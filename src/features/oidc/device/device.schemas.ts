@@ -24,11 +24,14 @@ export const DEVICE_FORM = z.object({
 /** The body of the request that approves or refuses a device. */
 export const DEVICE_DECISION = z.object({ user_code: USER_CODE.min(1) });
 
-/** The query of the page `/device` after validation. */
+/** The query of the page `/device` after validation, as the handler gets it. */
 export type DeviceQuery = z.output<typeof DEVICE_QUERY>;
 
-/** The form of the page `/device` after validation. */
+/** The form of the page `/device` after validation, as the handler gets it. */
 export type DeviceForm = z.output<typeof DEVICE_FORM>;
 
-/** The body of the request that approves or refuses a device, after validation. */
+/**
+ * The body of the request that approves or refuses a device after validation, as the handler gets
+ * it.
+ */
 export type DeviceDecision = z.output<typeof DEVICE_DECISION>;

@@ -126,7 +126,8 @@ export class Devices {
 
   /**
    * Approves a device. A second approval of the same code fails. The user's last touch of the key
-   * must be less than a minute ago. Its time becomes the login time in the tokens of the client.
+   * must be less than a minute ago. The time of that touch becomes the login time in the tokens of
+   * the client.
    *
    * @param token the browser's session, which a security key verified, or the synthetic one of
    *   certification test mode
@@ -224,7 +225,7 @@ export class Devices {
   /**
    * Checks that the organization allows devices to sign in (the device grant), and locks that
    * setting until the transaction ends.
-   * @throws DomainError issuance_refused
+   * @throws DomainError issuance_refused if the organization has switched the device grant off
    */
   async #assertAllowed(tx: EntityManager, { orgId }: ResourceOwner): Promise<void> {
     if (orgId === null || (await holdDeviceGrant(tx, orgId))) return;

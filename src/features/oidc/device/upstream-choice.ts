@@ -29,11 +29,11 @@ export function providerChoices(services: LoginServices): readonly ProviderChoic
 }
 
 /**
- * Returns the URL at which a browser without a session logs in. It is that of the chosen or only
- * identity provider, or that of the login page for the security key. Both lead back to the form of
- * `/device` with the code that the user typed.
+ * Returns the URL at which a browser without a session logs in. It is a URL of the chosen or only
+ * identity provider, or that of the login page for the security key. After either login, the
+ * browser returns to the form of `/device` with the code that the user typed.
  *
- * @throws DomainError unknown_provider
+ * @throws DomainError unknown_provider if the form names an identity provider that does not exist
  */
 export async function beginLogin(
   form: DeviceForm,

@@ -11,8 +11,8 @@ import { correctDiscovery, type ServerMetadata } from './server-metadata.js';
 import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 
 /**
- * `/.well-known/*` and `/oauth/jwks`: serves the metadata and the public keys of this server and,
- * at an organization's own host, those of the issuer of that organization.
+ * Serves the metadata and the public keys of this server at `/.well-known/*` and `/oauth/jwks`. At
+ * an organization's own host, they are those of the organization's issuer.
  */
 @Controller()
 @Route({ tier: 'unlimited', audience: 'api', errors: 'negotiated', auth: PUBLIC })

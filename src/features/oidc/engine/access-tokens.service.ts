@@ -43,7 +43,7 @@ const NO_TOKEN = 'none';
 /**
  * Records JWT access tokens (RFC 9068) in the same table as opaque ones, so that introspection,
  * revocation and the end of an account also apply to them. The id of a record is a MAC of the claim
- * `jti`, and not the `jti` itself, because every resource server sees the `jti` and could send it
+ * `jti`. It is not the `jti` itself, because every resource server sees the `jti` and could send it
  * as an opaque token.
  */
 @Injectable()
@@ -51,7 +51,7 @@ export class AccessTokens {
   readonly #issuer: string;
   /**
    * The keys of the MACs that are the ids of recorded JWTs. The first key comes from the root
-   * secret. The second one, if there is one, comes from the previous root secret.
+   * secret. The second key comes from the previous root secret, if one is configured.
    */
   readonly #idKeys: readonly KeyObject[];
   readonly #keys: ReturnType<typeof createLocalJWKSet>;
@@ -149,9 +149,9 @@ export class AccessTokens {
   }
 
   /**
-   * Returns the id under which a JWT is recorded. The id depends on the root secret. While that
-   * secret is being replaced, a JWT may be recorded under an id from the second configured secret,
-   * so this method looks for such a record.
+   * Returns the id under which a JWT is recorded. The id depends on the root secret. While the root
+   * secret is being replaced, a JWT may have an id from the second configured secret. So this
+   * method looks for a record with that id first.
    */
   async #recordedId(jti: string): Promise<string | undefined> {
     const [id, previous] = this.#ids(jti);

@@ -63,7 +63,7 @@ const LOGOUT: ClientErrorPage = {
 
 /**
  * The text for each parameter of a logout request that can be wrong (RP-Initiated Logout §2). If
- * several are wrong, the page names the one that comes first in this list.
+ * several parameters are wrong, the page names the first of them in this list.
  */
 const WRONG_PARAMETERS: Readonly<Record<string, string>> = {
   post_logout_redirect_uri: 'it is not an address that the application registered',

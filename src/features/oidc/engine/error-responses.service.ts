@@ -35,8 +35,8 @@ const PAGES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Renders the OAuth library's errors: as a page for a user, as the JSON of RFC 6749 for a program,
- * and as a line in the log.
+ * Renders an error of the OAuth library in three ways: as a page for a user, as JSON for a program
+ * (RFC 6749 §5.2), and as a line in the log.
  */
 @Injectable()
 export class ErrorResponses {
@@ -152,7 +152,7 @@ export class ErrorResponses {
   /**
    * Responds to an error outside the OAuth library's own handlers, for example when the library
    * saves the browser's session. The library would send plain text and log nothing. The response
-   * that it prepared is discarded.
+   * that the library prepared is discarded.
    */
   #respond(ctx: KoaContextWithOIDC, error: unknown): void {
     const { req: request, res: response } = ctx;

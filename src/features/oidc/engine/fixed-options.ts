@@ -51,7 +51,7 @@ export const FIXED: Configuration = {
   // There are no refresh tokens, because a new session needs a touch of the security key.
   issueRefreshToken: () => false,
   // Our own database ends tokens together with the session of the browser, so the OAuth library
-  // need not do that.
+  // need not end them.
   expiresWithSession: () => false,
   // If a client revokes a token, that token ends, but no other token of its grant. In all other
   // cases, such as the second use of a code, the whole grant ends.
@@ -85,6 +85,7 @@ export const FIXED_FEATURES = {
   jwtResponseModes: { enabled: true },
   pushedAuthorizationRequests: { enabled: true },
   deviceFlow: { enabled: true, ...USER_CODE },
-  // The controller in `logout/` renders both pages, so the OAuth library renders nothing.
+  // The controller in `logout/` renders the two pages of a logout, so the OAuth library renders
+  // nothing.
   rpInitiatedLogout: { enabled: true, logoutSource: () => {}, postLogoutSuccessSource: () => {} },
 } as const satisfies NonNullable<Configuration['features']>;

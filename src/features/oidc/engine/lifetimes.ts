@@ -29,7 +29,7 @@ const LONGEST = 3600;
 
 /**
  * The longest lifetime in seconds of a token that administers an organization or applications. It
- * is short, because a stolen one could do much harm.
+ * is short, because it is also the longest time for which a stolen token can be used.
  */
 const LONGEST_OF_BOUND = 900;
 

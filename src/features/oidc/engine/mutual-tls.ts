@@ -46,7 +46,8 @@ export function mutualTls({ tls, mtls }: Config['http'], clock: Clock = systemCl
 }
 
 /**
- * Checks the chain of a client certificate for the method `tls_client_auth`. The method
+ * Returns true if the client certificate's chain leads to a trusted authority, as the method
+ * `tls_client_auth` demands. A certificate that cannot be read is logged and refused. The method
  * `self_signed_tls_client_auth` needs no authority (RFC 8705 §2.2).
  */
 function isAuthorized(
@@ -64,7 +65,7 @@ function isAuthorized(
 }
 
 /**
- * Returns true if the subject of the client's certificate is the one that the client registered.
+ * Returns true if the client's certificate has the subject that the client registered.
  * @throws InvalidClientAuth `subject mismatch` for another subject
  */
 function matchesSubject(ctx: KoaContextWithOIDC, property: string, expected: string): boolean {

@@ -55,7 +55,8 @@ export function correctResponse(ctx: KoaContextWithOIDC, http: Config['http']): 
 }
 
 /**
- * Returns the OAuth library's name of the endpoint; undefined for a request that it does not route.
+ * Returns the OAuth library's name of the endpoint; undefined for a request that the library does
+ * not route.
  */
 export function routeOf(ctx: KoaContextWithOIDC): string | undefined {
   return (ctx.oidc as KoaContextWithOIDC['oidc'] | undefined)?.route;
@@ -70,8 +71,8 @@ function noteOAuthCaller(ctx: KoaContextWithOIDC): void {
 }
 
 /**
- * Records that a client has authenticated, so that the database rows of its request do not count
- * against the limit of its network for anonymous requests. A client that registered itself does not
+ * Records that a client has authenticated. The database rows that its request inserts then do not
+ * count as anonymous, for which each network has a limit. A client that registered itself does not
  * count as authenticated here, because any program can register any number of clients.
  */
 function noteClientAuthentication(ctx: KoaContextWithOIDC): void {

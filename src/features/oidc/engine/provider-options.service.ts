@@ -218,8 +218,8 @@ export class ProviderOptions {
       IdToken: (ctx, _token, client) => idTokenLifetime(ctx, client, this.clock.now()),
       DeviceCode: this.config.oidc.deviceCode.expiresSeconds,
       Grant: this.#sessionSeconds,
-      // A session of the OAuth library without an account is kept for a short time, because it has
-      // only the state of a page, such as the logout page.
+      // The OAuth library's session without an account is kept for a short time. It has only the
+      // state of a page, such as the logout page.
       Session: (_ctx, { accountId }) => (accountId ? this.#sessionSeconds : LIFETIMES.interaction),
       Interaction: LIFETIMES.interaction,
     };
@@ -273,7 +273,7 @@ export class ProviderOptions {
         }
         const server = ofResource(ctx, resource, client);
         // `assertFree` refuses the resource of a registered Kubernetes cluster. At the token
-        // endpoint, the SQL statement that issues the token does that.
+        // endpoint, the SQL statement that issues the token refuses such a resource.
         if (ctx.oidc.route !== 'token') await this.resourceOwners.assertFree(resource);
         return server;
       },
@@ -293,8 +293,8 @@ export class ProviderOptions {
 }
 
 /**
- * Returns the network address and the `User-Agent` of a device that requests a code. The approval
- * page shows the network address.
+ * Returns the IP address and the `User-Agent` of a device that requests a code. The approval page
+ * shows only the IP address.
  */
 function deviceInfo(ctx: KoaContextWithOIDC): Record<string, unknown> {
   return {

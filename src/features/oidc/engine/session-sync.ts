@@ -28,8 +28,8 @@ import { removeAccount, type LibrarySession } from './library-patches.js';
 
 /**
  * Updates the OAuth library's session of a browser from the session of this service, because only
- * that session decides who the user is. Pushed requests and the requests of devices have no session
- * to update.
+ * the session of this service decides who the user is. Pushed requests and the requests of devices
+ * have no session to update.
  */
 export async function updateSession(
   ctx: KoaContextWithOIDC,
@@ -112,7 +112,7 @@ export async function createGrant(
  * the user logs in, and not again afterwards. Meanwhile the owner of the application may have
  * removed it.
  *
- * @throws InvalidRedirectUri
+ * @throws InvalidRedirectUri if the redirect URI is no longer registered
  */
 function assertRedirectUri({ oidc: { params } }: KoaContextWithOIDC, client: Client): void {
   const redirectUri = params?.['redirect_uri'];
@@ -151,8 +151,8 @@ async function asksForConsent(
 
 /**
  * Looks up the reason why a client would not admit the user, and stores it in the request context.
- * A prompt of the OAuth library (a reason to show a page) then shows the refusal, so that no user
- * is asked for consent to an application that does not admit the user.
+ * A prompt of the OAuth library (a reason to show a page) then shows the refusal. So no user has to
+ * consent to an application that does not admit the user.
  */
 async function expectDenial(
   ctx: KoaContextWithOIDC,
@@ -217,8 +217,9 @@ export async function needsNativeConsent(
 }
 
 /**
- * Returns true if a request comes from an application of the user's organization that no admin has
- * approved for its redirect URI, and to which the user has not consented.
+ * Returns true if the user may not know the application that sends a request. It belongs to the
+ * user's organization, but no admin has approved it for its redirect URI, and the user has not
+ * consented to it.
  */
 async function isUnknownToUser(
   ctx: KoaContextWithOIDC,
@@ -236,8 +237,8 @@ async function isUnknownToUser(
 /**
  * Returns true if the user must still touch the security key for an authorization request of
  * `svc-cli`, on the login page that this request opened. The existing session of the browser is not
- * enough. The code opens a new session, and it is sent to a local port on which another program may
- * listen (RFC 8252 §8.6).
+ * enough. The code of the request opens a new session, and is sent to a local port on which another
+ * program may listen (RFC 8252 §8.6).
  */
 export async function needsTouch(
   ctx: KoaContextWithOIDC,

@@ -21,7 +21,7 @@ export interface LogoutPage {
   readonly others: readonly OtherSession[];
 }
 
-/** Another session of the user. */
+/** Another session of the user, as the logout page shows it. */
 interface OtherSession {
   readonly name: string;
   readonly device: string;

@@ -33,7 +33,7 @@ export class LogoutController implements OnModuleInit {
   }
 
   /**
-   * Makes the endpoint show our own pages. Those of the OAuth library contain a script that our
+   * Makes the endpoint show our own pages. The pages of the OAuth library contain a script that our
    * Content-Security-Policy forbids.
    */
   onModuleInit(): void {
@@ -113,8 +113,9 @@ export class LogoutController implements OnModuleInit {
       }
       this.sessionCookies.clear(responseOf(ctx));
     }
-    // The script of the logout page gets the URL of the redirect as JSON and opens it itself,
-    // because the Content-Security-Policy forbids that a form redirects to the site of a client.
+    // The script of the logout page gets the URL of the redirect as JSON, and opens the URL itself.
+    // The Content-Security-Policy forbids that a form redirects to another site, such as that of a
+    // client.
     if (ctx.accepts('html', 'json') === 'json') {
       const location = ctx.response.get('location');
       ctx.remove('location');

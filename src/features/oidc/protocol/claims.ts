@@ -50,8 +50,8 @@ export function mayNameEmail(client: OwnMetadata | undefined, scope: string | un
 }
 
 /**
- * Returns true if a request asks for claims of the scope `profile`: by the scope itself, or by the
- * name of one of its claims (OpenID Connect Core §5.5).
+ * Returns true if a request asks for claims about the profile: by the scope `profile`, or by the
+ * name of such a claim (OpenID Connect Core §5.5).
  */
 export function asksForProfile(scope: string, claims: object): boolean {
   return (

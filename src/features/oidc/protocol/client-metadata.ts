@@ -95,8 +95,8 @@ export function isFapi(client: OwnMetadata | undefined): boolean {
 const SEPARATOR = '.';
 
 /**
- * The default algorithms of FAPI clients. They replace RS256, which is the default for other
- * clients and which FAPI does not allow.
+ * The default algorithms of FAPI clients. For other clients the default is RS256, which FAPI does
+ * not allow.
  */
 const FAPI_DEFAULTS = {
   id_token_signed_response_alg: 'ES256',
@@ -187,7 +187,7 @@ const FAPI_AUTH_METHODS = new Set([
  * Checks a client of the FAPI profile (FAPI 2.0 Security Profile §5.3.2): it authenticates by key
  * or certificate, pushes its requests, and binds its tokens to a key.
  *
- * @throws InvalidClientMetadata
+ * @throws InvalidClientMetadata that names the missing property
  */
 export function checkFapiProfile(metadata: ClientMetadata & OwnMetadata): void {
   if (metadata.svc_profile !== 'fapi2') return;

@@ -27,9 +27,9 @@ export function needsConsent(client: Client & OwnMetadata, resourceOwner: Resour
 }
 
 /**
- * Returns true if the first sign-in of a user to an application of a colleague needs consent,
- * because no admin has approved the application for the redirect URI of the request. Without the
- * consent page, a link would sign the user in without notice, and the colleague would learn who
+ * Returns true if a user must consent before the first sign-in to a colleague's application. That
+ * is the case if no admin has approved the application for the redirect URI of the request. Without
+ * the consent page, a link would sign the user in without notice, and the colleague would learn who
  * opened the link.
  *
  * @param redirectUri undefined for a grant without a redirect; any approval covers such a grant
@@ -45,7 +45,10 @@ export function needsApproval(
   return approved === undefined || !isCoveredUri(client, approved, redirectUri);
 }
 
-/** Returns true if the consent that a user gave to an application covers a request. */
+/**
+ * Returns true if the consent that a user gave to an application covers the scopes, the claims and
+ * the redirect URI of a request.
+ */
 export function coversRequest(
   client: Client,
   { scopes, claims, redirectUris }: RecordedConsent,

@@ -11,9 +11,9 @@ export interface OwnedClient {
 }
 
 /**
- * Returns true if a client may introspect a token of another client (RFC 7662 §4): an application
- * that authenticates may, if both belong to the same user or organization. A client that registered
- * itself may not.
+ * Returns true if a client may introspect a token of another client (RFC 7662 §4). Both must belong
+ * to the same user or organization, and the client must be an application that authenticates. A
+ * client that registered itself may not.
  */
 export function mayIntrospectTokensOf(other: OwnedClient, client: Client & OwnMetadata): boolean {
   if (!authenticatesAsApplication(client)) return false;

@@ -121,7 +121,7 @@ const INTROSPECTION = z
   })
   .meta({ id: 'Introspection', description: 'The state of a token (RFC 7662 §2.2).' });
 
-/** The metadata of a client (RFC 7591 §2). */
+/** The schema of the metadata of a client (RFC 7591 §2), for `/openapi.json`. */
 const CLIENT_METADATA = z
   .looseObject({
     redirect_uris: z
@@ -201,8 +201,8 @@ const userinfo = {
 } as const;
 
 /**
- * The descriptions of the OAuth routes for `/openapi.json`. They are only for readers, because
- * `oidc-provider` itself reads and checks the parameters.
+ * The descriptions of the OAuth routes for `/openapi.json`. No request is validated by these
+ * schemas, because `oidc-provider` itself reads and checks the parameters.
  */
 export const OAUTH_ROUTES = {
   token: {

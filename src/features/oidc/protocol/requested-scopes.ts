@@ -16,7 +16,7 @@ const STANDARD: ReadonlySet<string> = new Set([
 
 /** The OAuth library's name of the endpoint of pushed requests (RFC 9126). */
 const PUSHED = 'pushed_authorization_request';
-/** The endpoints whose requests wait for a decision of the user. */
+/** The endpoints, by the OAuth library's names, whose requests wait for a decision of the user. */
 const ROUTES: ReadonlySet<string> = new Set([PUSHED, 'authorization', 'device_authorization']);
 
 /**
@@ -24,7 +24,8 @@ const ROUTES: ReadonlySet<string> = new Set([PUSHED, 'authorization', 'device_au
  * request with an unknown scope fails (RFC 9126 §2.3). In other requests the OAuth library ignores
  * an unknown scope (OpenID Connect Core §3.1.2.1), unless all scopes are unknown.
  *
- * @throws InvalidScope
+ * @throws InvalidScope for an unknown scope in a pushed request, and if the client may have none of
+ *   the scopes
  */
 export function checkRequestedScopes({ oidc }: KoaContextWithOIDC): void {
   const asked = [...oidc.requestParamScopes].filter((scope) => scope !== '');
@@ -64,7 +65,7 @@ export function isForClientItself({ oidc }: KoaContextWithOIDC): boolean {
  * §4.4.2). A request without a scope gets the scopes that the application registered. A requested
  * scope must be one of these or of OpenID Connect.
  *
- * @throws InvalidScope
+ * @throws InvalidScope for any other scope
  */
 export function completeOwnScopes(
   { oidc: { params = {} } }: KoaContextWithOIDC,

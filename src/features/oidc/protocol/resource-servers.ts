@@ -44,7 +44,7 @@ export function isOwnOrigin(url: URL, { baseUrl, mtlsPort }: OwnAudiences): bool
  * exceptions. A URL of this server is refused, because our APIs accept only tokens of `svc-cli`.
  * The audience of tokens for AWS is refused, because applications must not get such tokens.
  *
- * @throws InvalidTarget
+ * @throws InvalidTarget for any other resource
  */
 export function resourceServerOf(
   resource: string,
@@ -84,9 +84,9 @@ function isLoopback({ protocol, hostname }: URL): boolean {
 }
 
 /**
- * Makes the function that the OAuth library calls to learn about a resource server. A token of
- * client credentials without a resource is for the client itself. Such a token is opaque, because
- * the client introspects it.
+ * Makes the function that the OAuth library calls to learn about a resource server. If a request
+ * for client credentials names no resource, the token is for the client itself. This token is
+ * opaque, because the client introspects it.
  */
 export function resourceServerInfo(own: OwnAudiences) {
   return (ctx: KoaContextWithOIDC, resource: string, client: Client & OwnMetadata) =>

@@ -51,7 +51,7 @@ export function grantedScopes(
 /**
  * Removes `svc:admin` and `svc:applications`, unless the client sends a DPoP proof (RFC 9449) that
  * binds the token to a key. With a stolen token of these scopes, an attacker could control the
- * organization, or could redirect its members to a site of the attacker after a login.
+ * organization. The attacker could also redirect its members to another site after a login.
  */
 export function boundScopes(scopes: readonly string[], isDpopBound: boolean): string[] {
   return scopes.filter((scope) => isDpopBound || !isBoundScope(scope));

@@ -1,6 +1,6 @@
 /**
- * The form of a user code, which a user types to approve a device, in the options of the OAuth
- * library: 8 letters and a dash. The letters are hard to confuse (RFC 8628 §6.1).
+ * The options of the OAuth library about user codes, which a user types to approve a device. A user
+ * code has 8 letters and a dash. The letters are hard to confuse (RFC 8628 §6.1).
  */
 export const USER_CODE = { charset: 'base-20', mask: '****-****' } as const;
 

@@ -18,8 +18,8 @@ import { requestContextOf, requestOf } from './request-context.js';
 export const NOT_ASSIGNED = 'the user is not assigned to this application';
 
 /**
- * The text of an OAuth error for a user with no touch of a security key that meets the conditions
- * of the client. A condition can be the greatest age of the touch, for example.
+ * The text of an OAuth error for a user whose last touch of a security key does not meet the
+ * conditions of the client. A condition can be the greatest age of the touch, for example.
  */
 export const UNMET_CONDITION = 'the login does not meet the conditions of this application';
 
@@ -76,7 +76,7 @@ export function refusedApplication(client: Pick<Client, 'clientId' | 'clientName
  * For a code the error is `invalid_grant`, so that the client starts again at `/oauth/authorize`.
  * In a token exchange it is `invalid_target` for a Kubernetes cluster, and otherwise
  * `invalid_request` (RFC 8693 §2.2.2). If a token exchange or the FIDO2 grant lacks only a suitable
- * touch of the key, the error is the challenge of RFC 9470. It asks for a new touch.
+ * touch of the key, the error is the challenge of RFC 9470, which asks for a new touch.
  */
 export async function refusedToken(
   manager: EntityManager,
@@ -96,8 +96,8 @@ export async function refusedToken(
 }
 
 /**
- * Makes the error for a cluster that is not registered, or that does not admit the user. Both get
- * the same error, so that a user does not learn which clusters exist.
+ * Makes the error for a cluster that is not registered, or that does not admit the user. The error
+ * is the same in both cases, so that a user does not learn which clusters exist.
  */
 export function noSuchCluster(): Error {
   return new errors.InvalidTarget(NO_SUCH_CLUSTER);

@@ -39,8 +39,8 @@ export interface RequestContext {
    */
   isReusedAtOnce?: boolean;
   /**
-   * The time of the touch of the key in the login that gave the code of this request, in seconds
-   * since 1970.
+   * The time at which the user touched the key in the login that gave this request's code, in
+   * seconds since 1970.
    */
   codeAuthTime?: number;
   /** The id of the session that this request opened for `svc-cli` by redeeming its code. */
@@ -57,8 +57,8 @@ export interface RequestContext {
    */
   consumed?: ArtifactKey;
   /**
-   * The tokens that this request has stored. They are revoked if the key service does not sign
-   * them.
+   * The tokens that this request has stored. If the key service does not sign them, the tokens are
+   * revoked.
    */
   issued?: ArtifactKey[];
   /**

@@ -63,8 +63,8 @@ export class ResourceOwners {
 
   /**
    * Finds a grant and its user by the id of the grant in the OAuth library's records. The result is
-   * undefined if no tokens may be issued for the grant any more. It is kept for the rest of the
-   * request, so that one query is enough.
+   * undefined if no tokens may be issued for the grant any more. The grant is kept for the rest of
+   * the request, so that one query is enough.
    */
   async findGrant(ctx: HasRequest, grantId: string): Promise<LiveGrant | undefined> {
     const context = requestContextOf(ctx);
@@ -95,8 +95,9 @@ export class ResourceOwners {
   }
 
   /**
-   * Finds the id of the Kubernetes cluster that the organization of a user or client registered for
-   * a resource (the URI of RFC 8707). The result is undefined if there is none.
+   * Finds the Kubernetes cluster that an organization registered for a resource (the URI of RFC
+   * 8707), and returns its id; undefined if there is none. The organization is that of a user or
+   * client.
    */
   async clusterOf(
     { orgId }: Pick<ResourceOwner, 'orgId'>,
@@ -125,7 +126,7 @@ export class ResourceOwners {
    * command-line client `svc-cli` gets tokens for clusters. A request without a resource
    * (undefined) is accepted.
    *
-   * @throws InvalidTarget
+   * @throws InvalidTarget for the resource of a cluster
    */
   async assertFree(resource: string | undefined): Promise<void> {
     if (resource === undefined) return;

@@ -40,9 +40,8 @@ import { artifactOf, GONE, orIfGone } from './stored-payload.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
- * If a code is used again within this number of seconds after its first use, the client may still
- * wait for the response to that first use. So the grant of the code ends a little later, and not at
- * once.
+ * The seconds after the first use of a code in which the client may still wait for the response to
+ * that use. If the code is used again in this time, its grant ends a little later, and not at once.
  */
 const AT_ONCE = 0.5;
 
@@ -120,7 +119,7 @@ export class Adapters {
 
   /**
    * Removes up to `most` expired rows. It is called for each authorization request that came by
-   * POST and is stored, so that a flood of these requests leaves few rows until the next clean-up.
+   * POST and is stored. So a flood of these requests leaves few rows until the next clean-up.
    */
   removeExpired(most: number): Promise<void> {
     return removeExpiredArtifacts(this.manager, most);
@@ -321,7 +320,8 @@ export class Adapters {
 
 /**
  * Stores the grant of a found code or token in the request context, because the OAuth library looks
- * the grant up next. Also stores if the code was redeemed less than {@link AT_ONCE} seconds ago.
+ * the grant up next. It also stores whether the code was redeemed less than {@link AT_ONCE} seconds
+ * ago.
  */
 function noteFound(
   currentContext: CurrentContext,

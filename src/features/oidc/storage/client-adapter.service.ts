@@ -111,7 +111,7 @@ export class ClientAdapter {
 
 /**
  * Returns the secret in a client's data if it is new. Returns undefined if there is none, or if the
- * data have the hashes of the client's present secrets in its place.
+ * data have the hashes of the present secrets instead.
  */
 function newSecretOf(
   { client_secret: secret }: AdapterPayload,

@@ -60,7 +60,7 @@ export class GrantAdapter {
    * Refuses a resource that an organization registered as a Kubernetes cluster, because only our
    * command-line client `svc-cli` gets tokens for clusters. A request without a resource
    * (undefined) is accepted.
-   * @throws InvalidTarget
+   * @throws InvalidTarget for the resource of a cluster
    */
   assertFree(resource: string | undefined): Promise<void> {
     return this.resourceOwners.assertFree(resource);
@@ -192,9 +192,9 @@ export class GrantAdapter {
 }
 
 /**
- * Limits the scopes of a grant for a request to the token endpoint. `svc:admin` and
- * `svc:applications` need a DPoP proof, which the OAuth library verifies. A device of `svc-cli`
- * gets only the scopes of devices, even if an earlier version of this service approved more.
+ * Limits a grant's scopes for a request to the token endpoint. `svc:admin` and `svc:applications`
+ * need a DPoP proof, which the OAuth library verifies. A device of `svc-cli` gets only the scopes
+ * of devices, even if an earlier version of this service approved more.
  */
 function grantableNow(payload: AdapterPayload, currentContext: CurrentContext): AdapterPayload {
   const ctx = currentContext();

@@ -147,9 +147,8 @@ export class SelfRegistrations {
 
   /**
    * Refuses a network that has reached its limit. In certification test mode there is no limit,
-   * because the conformance suite registers a client for each of its test modules from one IP
-   * address.
-   * @throws DomainError limit_reached
+   * because the conformance suite registers many clients from one IP address.
+   * @throws DomainError limit_reached for such a network
    */
   async #assertMayRegister(tx: EntityManager, address: string | undefined): Promise<void> {
     if (this.#isCertification || address === undefined) return;

@@ -7,9 +7,9 @@ const FOREIGN_KEY_VIOLATION = '23503';
 
 /**
  * Converts a record of the OAuth library to a row of the domain layer. A waiting authorization
- * request (an interaction) is stored without a reference to its grant, because the login for which
- * it waits ends the grants of the old session, and would end the request with them. Each step of
- * the request looks the session up again.
+ * request (an interaction) is stored without a reference to its grant. The login for which it waits
+ * ends the grants of the old session, and would otherwise end the request too. Each step of the
+ * request looks the session up again.
  */
 export function artifactOf(
   model: string,

@@ -86,7 +86,7 @@ function isResourceName(resource: string): boolean {
  * the credentials of its user, and be bound to the key that the request proves. A security key must
  * have verified its session.
  *
- * @throws InvalidRequest
+ * @throws InvalidRequest for any other token
  */
 function assertOwnToken(subject: SubjectToken, jkt: string): void {
   const { clientId, audience, ownScopes, resourceOwner } = subject;
@@ -102,7 +102,7 @@ function assertOwnToken(subject: SubjectToken, jkt: string): void {
  * and stores it in the request context. Any other resource gets the same error as a cluster that
  * does not admit the user, so that no user learns which clusters exist.
  *
- * @throws InvalidTarget
+ * @throws InvalidTarget for any other resource
  */
 async function findCluster(
   ctx: TokenEndpointGrantContext,

@@ -27,7 +27,8 @@ export interface ExchangeRequest {
 }
 
 /**
- * Parses a request to exchange an access token for another one. Actor tokens are not supported.
+ * Parses a request to exchange an access token for another access token. Actor tokens are not
+ * supported.
  *
  * @throws InvalidRequest for a missing parameter, and for a parameter that is not supported
  */

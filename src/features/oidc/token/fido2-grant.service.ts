@@ -116,7 +116,7 @@ export class Fido2Grant {
 
   /**
    * Issues the tokens of a login. If they are refused, or if the key service does not sign them,
-   * the session of the login is ended. No client has received a token of it.
+   * the session of the login is ended, because no client has received a token of it.
    */
   async #issueOrEnd(
     ctx: TokenEndpointGrantContext,

@@ -40,7 +40,7 @@ export interface TokenOrder {
   readonly endsBy?: number;
 }
 
-/** The fields of a token response. */
+/** The fields of a token response (RFC 6749 §5.1). `expiresIn` is in seconds. */
 export interface IssuedToken {
   readonly accessToken: string;
   readonly expiresIn: number;
@@ -101,8 +101,8 @@ export async function issueToken(
     jkt: possession.jkt,
     'x5t#S256': possession.x5t,
     expiresIn: Math.max(1, Math.min(left, lifetime)),
-    // The expiry of the token is set explicitly, because the OAuth library may write the token a
-    // second later and would add the lifetime to that time.
+    // The expiry of the token is set explicitly. The OAuth library may write the token a second
+    // later, and would then add the lifetime to that later time.
     ...(endsBy !== undefined && left < lifetime ? { exp: endsBy } : {}),
   });
   ctx.oidc.entity('AccessToken', token);

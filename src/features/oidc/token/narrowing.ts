@@ -11,7 +11,8 @@ const OPENID_CONNECT: ReadonlySet<string> = new Set(OIDC_SCOPES);
  *
  * @param targets the targets that the client names
  * @returns undefined for an opaque token without a resource server
- * @throws InvalidTarget
+ * @throws InvalidTarget if the client names several targets, or one for which the exchanged token
+ *   is not valid
  */
 export function targetOf(
   targets: readonly string[],

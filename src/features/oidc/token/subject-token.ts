@@ -14,7 +14,7 @@ import type { Possession } from './issue-token.js';
 
 const OPENID_CONNECT: ReadonlySet<string> = new Set(OIDC_SCOPES);
 
-/** An access token that a client exchanges for another one (RFC 8693). */
+/** An access token that a client exchanges for another access token (RFC 8693). */
 export interface SubjectToken {
   readonly resourceOwner: ResourceOwner;
   /**

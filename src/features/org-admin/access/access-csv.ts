@@ -3,10 +3,10 @@ import { refOf } from '#domain/admin/access-rules/target.js';
 import type { CsvColumns } from '#platform/text/csv.js';
 
 /**
- * The columns of the CSV that lists which person can use which target (application, role of AWS,
- * group of hosts, GitHub installation). The column `because` names the kind of rule that admits the
- * person, and never a group, because who is in a group may be confidential. A target that admits
- * everyone has one line without a person.
+ * The columns of the CSV that lists which person can use which target, such as an application or a
+ * role of AWS. The column `because` names the kind of rule that admits the person. It never names a
+ * group, because the members of a group may be confidential. A target that admits everyone has one
+ * line without a person.
  */
 export const REACH_COLUMNS: CsvColumns<ReachLine> = {
   kind: ({ target }) => (target.isCluster ? 'cluster' : target.kind),

@@ -63,8 +63,8 @@ import { namedTarget, OnTarget } from './rule-act.js';
 type Path = z.output<typeof TARGET_PATH>;
 
 /**
- * `/api/v1/org/access`: shows and changes which people can use which targets (applications, roles
- * of AWS, groups of hosts, GitHub), for admins of the organization.
+ * `/api/v1/org/access`: lets admins of the organization see and change which people can use which
+ * targets. A target is an application, a role of AWS, a group of hosts or a GitHub installation.
  */
 @Controller('api/v1/org/access')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_READS })
@@ -104,8 +104,8 @@ export class AccessController {
 
   /**
    * Exports which people can use which target. The request needs a recent touch of the key, because
-   * the export can show who is in a group: if only one group is assigned to a target, the listed
-   * people are its members.
+   * the export can show the members of a group. If only one group is assigned to a target, the
+   * listed people are its members.
    */
   @Get('export')
   @Route({

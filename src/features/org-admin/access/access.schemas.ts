@@ -21,13 +21,13 @@ import { isHostPattern } from '@svc/openssh';
 import { isUuid } from '#platform/text/single-line.js';
 import { ENDED_JSON } from '../members/members.schemas.js';
 
-/** The description of the id of a target. */
+/** The description of the id of a target, for `/openapi.json`. */
 const TARGET_ID =
   'The `client_id` of an application, the number of an installation, or the id of the target.';
 
 /**
- * The path parameters of a target. They are checked later, so that an unknown kind or id gets 404,
- * and not 400.
+ * The path parameters of a target. This schema accepts any text, because an unknown kind or id gets
+ * 404, and not 400.
  */
 export const TARGET_PATH = z.object({
   kind: z
@@ -165,12 +165,12 @@ export const RULE = z.strictObject(RULE_FIELDS).meta({
   id: 'WantedRule',
   description: 'The whole rule by which a target admits people.',
 });
-/** The body of `PUT /api/v1/org/access/{kind}/{id}` after validation. */
+/** The body of `PUT /api/v1/org/access/{kind}/{id}` after validation, as the handler gets it. */
 export type RuleBody = z.output<typeof RULE>;
 
 /**
- * The body of a request for a forecast of who gains and loses access: by another rule, or by the
- * deletion of the target.
+ * The body of a request for a forecast: another rule for a target, or the deletion of the target.
+ * The forecast says who would gain and who would lose access.
  */
 export const ASKED_CHANGE = z
   .union([
@@ -180,10 +180,13 @@ export const ASKED_CHANGE = z
       .meta({ id: 'Deletion', description: 'The deletion of the target.' }),
   ])
   .describe('Another rule, or the deletion of the target.');
-/** The body of a request for a forecast after validation. */
+/** The body of a request for a forecast after validation, as the handler gets it. */
 export type AskedChangeBody = z.output<typeof ASKED_CHANGE>;
 
-/** Converts a body to the rule of a target. */
+/**
+ * Converts the body of a request to the rule of a target. A person or group that is listed twice is
+ * kept once.
+ */
 export function wantedRule({ access, conditions, assignments }: RuleBody): WantedRule {
   return {
     access,
@@ -197,7 +200,10 @@ export function wantedRule({ access, conditions, assignments }: RuleBody): Wante
   };
 }
 
-/** Converts a body to the changes of a role of AWS. */
+/**
+ * Converts the body of a request to the changes of a role of AWS. A member that is missing stays as
+ * it is.
+ */
 export function roleChange(body: z.output<typeof CHANGE_ROLE>): TargetChange {
   const { role_arn: role, ...rest } = body;
   return { ...rest, ...(role !== undefined && { roleArn: role }) };
@@ -208,10 +214,7 @@ const NEXT = z
   .nullable()
   .describe('The value of `after` for the next page; null on the last page.');
 
-/**
- * A target in a list of the API: an application, a role of AWS, a group of hosts or a GitHub
- * installation.
- */
+/** A target in a list of the API, such as an application or a group of hosts. */
 export const TARGET_JSON = z
   .object({
     kind: z.enum(TARGET_KINDS).describe('The kind of the target.'),
@@ -237,14 +240,17 @@ export const TARGET_JSON = z
     id: 'AccessTarget',
     description: 'An application, a role of AWS, a group of hosts or a GitHub installation.',
   });
-/** The type of a target in a list of the API. */
+/** The type of a target in a list of the API, by which the compiler checks answers. */
 export type TargetJson = z.output<typeof TARGET_JSON>;
 
 /** A target with its whole rule, which says which people the target admits. */
 export const TARGET_RULE_JSON = TARGET_JSON.extend({
   assignments: z.array(ASSIGNMENT).describe('The people and groups whom it admits.'),
 }).meta({ id: 'AccessRule', description: 'A target with its whole rule.' });
-/** The type of a target with its whole rule in the JSON of the API. */
+/**
+ * The type of a target with its whole rule in the JSON of the API, by which the compiler checks
+ * answers.
+ */
 export type TargetRuleJson = z.output<typeof TARGET_RULE_JSON>;
 
 /** A page of targets in the JSON of the API. */
@@ -254,7 +260,7 @@ export const TARGETS_JSON = z
     next: NEXT,
   })
   .meta({ id: 'TargetPage', description: 'A page of targets.' });
-/** The type of a page of targets in the JSON of the API. */
+/** The type of a page of targets in the JSON of the API, by which the compiler checks answers. */
 export type TargetsJson = z.output<typeof TARGETS_JSON>;
 
 /** The answer to a request that asks if a person can use a target. */
@@ -297,7 +303,10 @@ export const PEOPLE_JSON = z
     next: NEXT,
   })
   .meta({ id: 'AdmittedPeople', description: 'A page of the people whom a target admits.' });
-/** The type of the people that a target admits, in the JSON of the API. */
+/**
+ * The type of the people that a target admits, in the JSON of the API, by which the compiler checks
+ * answers.
+ */
 export type PeopleJson = z.output<typeof PEOPLE_JSON>;
 
 const SIDE = PEOPLE_JSON.omit({ next: true }).meta({
@@ -328,10 +337,13 @@ export const PREVIEW_JSON = z
       .describe('What nobody can recall, and how long it lasts.'),
   })
   .meta({ id: 'AccessPreview', description: 'A forecast of the effects of a change.' });
-/** The type of a forecast of the effects of a change in the JSON of the API. */
+/**
+ * The type of a forecast of the effects of a change in the JSON of the API, by which the compiler
+ * checks answers.
+ */
 export type PreviewJson = z.output<typeof PREVIEW_JSON>;
 
-/** Renders a target as JSON. */
+/** Renders a target as JSON. Members that do not apply to the kind of the target are left out. */
 export function targetJson(target: Target): TargetJson {
   const { kind, isCluster, roleArn, region: inRegion, hosts: patterns, logins: accounts } = target;
   const { touchWithinSeconds, models, userVerification } = target.conditions;
@@ -354,7 +366,7 @@ export function targetJson(target: Target): TargetJson {
   };
 }
 
-/** Renders a target with its rule as JSON. */
+/** Renders a target as JSON with its whole rule, which names the assigned people and groups. */
 export function targetRuleJson({ target, assignments }: TargetDetails): TargetRuleJson {
   return {
     ...targetJson(target),
@@ -364,22 +376,22 @@ export function targetRuleJson({ target, assignments }: TargetDetails): TargetRu
   };
 }
 
-/** Renders a page of targets as JSON. */
+/** Renders a page of targets as JSON, without the assigned people and groups. */
 export function targetsJson({ targets, next }: TargetPage): TargetsJson {
   return { targets: targets.map(targetJson), next };
 }
 
-/** Renders the answer to a request that asks if a person can use a target. */
+/** Renders the answer whether a person can use a target, with the reason. */
 export function decisionJson({ allowed, because }: ReachDecision): z.output<typeof DECISION_JSON> {
   return { allowed, because };
 }
 
-/** Renders the people that a target admits as JSON. */
+/** Renders the people that a target admits as JSON. `people` is null if the names are withheld. */
 export function peopleJson({ count, people, next }: AdmittedPage): PeopleJson {
   return { count, people: people && people.map((person) => ({ ...person })), next };
 }
 
-/** Renders a forecast as JSON. */
+/** Renders a forecast as JSON: the people who gain or lose access, and what would end. */
 export function previewJson({ gains, loses, ends, notRecalled: left }: RulePreview): PreviewJson {
   return {
     gains: side(gains),

@@ -28,8 +28,8 @@ const OF_CHANGE: ErrorCode[] = ['not_found', 'precondition_failed', 'preconditio
 type Path = z.output<typeof MADE_PATH>;
 
 /**
- * `/api/v1/org/access/aws_role` and `/host_group`: creates, changes and deletes roles of AWS and
- * groups of hosts, the kinds of targets that admins make.
+ * `/api/v1/org/access/aws_role` and `/host_group`: creates, changes and deletes the targets that
+ * admins make, which are roles of AWS and groups of hosts.
  */
 @Controller('api/v1/org/access')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })

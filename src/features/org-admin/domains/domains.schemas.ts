@@ -10,7 +10,7 @@ import type { OrganizationDomain } from '#domain/organizations/domains/organizat
 export const ADD_DOMAIN = z
   .strictObject({ domain: z.string().trim().min(1).max(1024).describe('The name of the domain.') })
   .describe('The domain to add.');
-/** The body of `POST /api/v1/org/domains` after validation. */
+/** The body of `POST /api/v1/org/domains` after validation, as the handler gets it. */
 export type AddDomain = z.output<typeof ADD_DOMAIN>;
 
 /**
@@ -56,10 +56,10 @@ export const DOMAINS_JSON = z
   .object({ domains: z.array(DOMAIN_JSON).describe('The domains.') })
   .describe('The domains of the organization.');
 
-/** The type of a domain in the JSON of the API. */
+/** The type of a domain in the JSON of the API, by which the compiler checks answers. */
 export type DomainJson = z.output<typeof DOMAIN_JSON>;
 
-/** Renders a domain as JSON. */
+/** Renders a domain as JSON. The DNS record is null if the domain needs none. */
 export function domainJson(found: OrganizationDomain): DomainJson {
   return {
     domain: found.domain,

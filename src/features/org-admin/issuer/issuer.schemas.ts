@@ -14,7 +14,7 @@ export const CLAIM_LABEL = z
     active: z.boolean().default(false).describe('True: AWS tokens come from it at once.'),
   })
   .describe('The label of the new issuer.');
-/** The body of `POST /api/v1/org/issuer` after validation. */
+/** The body of `POST /api/v1/org/issuer` after validation, as the handler gets it. */
 export type ClaimLabel = z.output<typeof CLAIM_LABEL>;
 
 /** The body of `PATCH /api/v1/org/issuer`, which switches the issuer on or off. */
@@ -23,7 +23,7 @@ export const CHANGE_ISSUER = z
     active: z.boolean().describe('True: the AWS tokens of the organization come from its issuer.'),
   })
   .describe('The switch of the issuer.');
-/** The body of `PATCH /api/v1/org/issuer` after validation. */
+/** The body of `PATCH /api/v1/org/issuer` after validation, as the handler gets it. */
 export type ChangeIssuer = z.output<typeof CHANGE_ISSUER>;
 
 /**
@@ -38,7 +38,7 @@ export const ROTATE_KEY = z
   })
   .prefault({})
   .describe('How the key is replaced. The body may be left out.');
-/** The body of `POST /api/v1/org/issuer/rotate` after validation. */
+/** The body of `POST /api/v1/org/issuer/rotate` after validation, as the handler gets it. */
 export type RotateKey = z.output<typeof ROTATE_KEY>;
 
 /** A published key of an issuer in the JSON of the API. */
@@ -56,7 +56,7 @@ export const ISSUER_KEY_JSON = z
       .describe('The time until which it is published; null until a rotation.'),
   })
   .meta({ id: 'IssuerKey', description: 'A published key of an issuer.' });
-/** The type of a published key in the JSON of the API. */
+/** The type of a published key in the JSON of the API, by which the compiler checks answers. */
 export type IssuerKeyJson = z.output<typeof ISSUER_KEY_JSON>;
 
 /** The issuer of an organization in the JSON of the API. */
@@ -69,14 +69,16 @@ export const ISSUER_JSON = z
     keys: z.array(ISSUER_KEY_JSON).readonly().describe('The published keys.'),
   })
   .meta({ id: 'Issuer', description: 'The issuer of an organization.' });
-/** The type of an issuer in the JSON of the API. */
+/** The type of an issuer in the JSON of the API, by which the compiler checks answers. */
 export type IssuerJson = z.output<typeof ISSUER_JSON>;
 
 /** A response with the issuer of the organization; null if it has none. */
 export const ISSUER_RESPONSE = z
   .object({ issuer: ISSUER_JSON.nullable().describe('The issuer; null if there is none.') })
   .meta({ id: 'IssuerResponse', description: 'The issuer of the organization, if it has one.' });
-/** The type of a response with the issuer of the organization. */
+/**
+ * The type of a response with the issuer of the organization, by which the compiler checks answers.
+ */
 export type IssuerResponse = z.output<typeof ISSUER_RESPONSE>;
 
 /** Renders an issuer with the keys that it publishes now. */

@@ -8,7 +8,7 @@ import { columnsOfJson } from '#platform/text/csv.js';
 
 /** The query of `GET /api/v1/org/keys`. `format` selects a page as JSON, or a file. */
 export const KEYS_QUERY = KEY_QUERY.safeExtend(FORMAT_QUERY);
-/** The query of `GET /api/v1/org/keys` after validation. */
+/** The query of `GET /api/v1/org/keys` after validation, as the handler gets it. */
 export type KeysQuery = z.output<typeof KEYS_QUERY>;
 
 const time = z.iso.datetime({ offset: true });
@@ -38,7 +38,7 @@ const LISTED_KEY_JSON = z
   .meta({ id: 'ListedKey', description: 'A security key with its member, in a list.' });
 type ListedKeyJson = z.output<typeof LISTED_KEY_JSON>;
 
-/** A page of keys. */
+/** A page of security keys in the JSON of the API. */
 export const KEYS_JSON = z
   .object({
     keys: z.array(LISTED_KEY_JSON).describe('The security keys.'),
@@ -48,10 +48,10 @@ export const KEYS_JSON = z
       .describe('The value of `after` for the next page; null on the last page.'),
   })
   .meta({ id: 'KeyPage', description: 'A page of the security keys of the members.' });
-/** The type of a page of keys in the JSON of the API. */
+/** The type of a page of keys in the JSON of the API, by which the compiler checks answers. */
 export type KeysJson = z.output<typeof KEYS_JSON>;
 
-/** Renders a page of keys as JSON. */
+/** Renders a page of security keys as JSON, each key with its member. */
 export function keysJson({ keys, next }: KeyPage): KeysJson {
   return { keys: keys.map(listedKeyJson), next };
 }

@@ -19,7 +19,7 @@ import { MEMBER_ID } from './members.schemas.js';
 
 /**
  * `/api/v1/org/members/{id}/enrollment-passes`: makes and withdraws the re-enrollment pass of a
- * member. The pass is a secret for one use, with which a member who lost a key enrolls another one.
+ * member. The pass is a secret for one use, with which a member who lost a key enrolls another key.
  * A member has at most one pass. `If-Match` names the state of the member, as for other changes of
  * members.
  */

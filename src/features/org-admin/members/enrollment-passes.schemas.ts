@@ -18,7 +18,7 @@ export const NEW_PASS_JSON = z
       .describe('The numbers of ended credentials of the member.'),
   })
   .meta({ id: 'NewEnrollmentPass', description: 'A new re-enrollment pass.' });
-/** The type of the answer with a new pass. */
+/** The type of the answer with a new pass, by which the compiler checks answers. */
 export type NewPassJson = z.output<typeof NEW_PASS_JSON>;
 
 /** The pass that a member needs to enroll a key: a list of one or none, without its secret. */
@@ -42,10 +42,13 @@ export const PASSES_JSON = z
       .describe('True if a key is enrolled only with a pass, also after the last one has ended.'),
   })
   .meta({ id: 'EnrollmentPasses', description: 'The pass that a member needs.' });
-/** The type of the pass that a member needs, in the JSON of the API. */
+/**
+ * The type of the pass that a member needs, in the JSON of the API, by which the compiler checks
+ * answers.
+ */
 export type PassesJson = z.output<typeof PASSES_JSON>;
 
-/** Renders a new pass as JSON. */
+/** Renders a new pass as JSON, with the numbers of the credentials that its creation ended. */
 export function newPassJson({ pass, ended }: Renewal): NewPassJson {
   return {
     pass: pass.secret,
@@ -54,7 +57,7 @@ export function newPassJson({ pass, ended }: Renewal): NewPassJson {
   };
 }
 
-/** Renders the pass that a member needs as JSON. */
+/** Renders the pass that a member needs as JSON: an empty list if the member needs none. */
 export function passesJson(pass: DemandedPass | undefined): PassesJson {
   if (!pass) return { passes: [], demanded: false };
   const { createdBy, createdAt, expiresAt, isWithdrawn } = pass;

@@ -26,7 +26,7 @@ import {
 
 /** The query of a list of members in the API. `format` selects a page as JSON, or a file. */
 export const MEMBERS_QUERY = MEMBER_QUERY.safeExtend(FORMAT_QUERY);
-/** The query of a list of members in the API after validation. */
+/** The query of a list of members in the API after validation, as the handler gets it. */
 export type MembersQuery = z.output<typeof MEMBERS_QUERY>;
 
 /** The answers and the errors that all routes with a list of members share. */
@@ -52,12 +52,12 @@ interface MembersExchange {
 }
 
 /**
- * Answers a request for the members of an organization, for an admin or a program: a page, or a
- * file with all members that match.
+ * Answers a request for the members of an organization, for an admin or a program. The answer is a
+ * page, or a file with all members that match.
  *
  * @throws DomainError invalid_request for a file that is not sorted by the creation of the
- *   accounts. In any other order a member could move while the file is read, and be missing or
- *   occur twice
+ *   accounts. In any other order a member could move while the file is read, and would then be
+ *   missing or occur twice
  */
 export async function answerMembers(
   records: MemberRecords,

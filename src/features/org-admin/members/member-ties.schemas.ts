@@ -39,17 +39,23 @@ export const READMITTED_JSON = z
       .describe('The id of the SCIM record that got the address; null if there is none.'),
   })
   .describe('A readmitted person.');
-/** The type of the answer to a request that readmits a removed person. */
+/**
+ * The type of the answer to a request that readmits a removed person, by which the compiler checks
+ * answers.
+ */
 export type ReadmittedJson = z.output<typeof READMITTED_JSON>;
 
 /**
- * The answer to a request that separates a member from SCIM records: the member, and the ids of the
- * records from which the member was separated.
+ * The answer to a request that separates a member from SCIM records. It has the member, and the ids
+ * of the records.
  */
 export const PARTED_JSON = ENDED_MEMBER_JSON.extend({
   parted_from: z.array(z.guid()).describe('The ids of the records from which it was parted.'),
 }).meta({ id: 'PartedMember', description: 'A member after the separation from a record.' });
-/** The type of the answer to a request that separates a person from a SCIM record. */
+/**
+ * The type of the answer to a request that separates a person from a SCIM record, by which the
+ * compiler checks answers.
+ */
 export type PartedJson = z.output<typeof PARTED_JSON>;
 
 /**
@@ -59,15 +65,24 @@ export type PartedJson = z.output<typeof PARTED_JSON>;
 export const GIVEN_ADDRESS_JSON = ENDED_MEMBER_JSON.extend({
   taken_from: z.guid().nullable().describe('The id of the member who had the address.'),
 }).meta({ id: 'GivenAddress', description: 'A SCIM record that got its withheld address.' });
-/** The type of the answer for a SCIM record that got its withheld e-mail address. */
+/**
+ * The type of the answer for a SCIM record that got its withheld e-mail address, by which the
+ * compiler checks answers.
+ */
 export type GivenAddressJson = z.output<typeof GIVEN_ADDRESS_JSON>;
 
-/** Renders the answer for a readmitted e-mail address as JSON. */
+/**
+ * Renders the answer after a person was readmitted, with the number of the person's identities that
+ * may sign in again.
+ */
 export function readmittedJson({ email, identities, givenTo }: Readmitted): ReadmittedJson {
   return { email, identities, given_to: givenTo };
 }
 
-/** Renders a person after the separation from a SCIM record as JSON. */
+/**
+ * Renders a member after the separation from SCIM records, with what ended and the ids of the
+ * records.
+ */
 export function partedJson({ member, ended, partedFrom }: PartedMember): PartedJson {
   return { ...endedMemberJson(member, ended), parted_from: [...partedFrom] };
 }

@@ -60,7 +60,7 @@ export const MEMBER_JSON = MEMBER.meta({
   id: 'Member',
   description: 'A member of the organization.',
 });
-/** The type of a member in the JSON of the API. */
+/** The type of a member in the JSON of the API, by which the compiler checks answers. */
 export type MemberJson = z.output<typeof MEMBER_JSON>;
 
 /** The numbers of sessions, certificates and so on that a change of a member ends. */
@@ -91,25 +91,30 @@ export const ENDED_JSON = z
 export const ENDED_MEMBER_JSON = MEMBER.extend({
   ended: ENDED_JSON,
 }).meta({ id: 'ChangedMember', description: 'A member after a change, and what it ended.' });
-/** The type of a member after a change in the JSON of the API. */
+/**
+ * The type of a member after a change in the JSON of the API, by which the compiler checks answers.
+ */
 export type EndedMemberJson = z.output<typeof ENDED_MEMBER_JSON>;
 
 /** The response to a change after which there is no member to show, such as a removal. */
 export const ONLY_ENDED_JSON = z.object({ ended: ENDED_JSON }).describe('What the change ended.');
-/** The type of the response to a change after which there is no member to show. */
+/**
+ * The type of the response to a change after which there is no member to show, by which the
+ * compiler checks answers.
+ */
 export type OnlyEndedJson = z.output<typeof ONLY_ENDED_JSON>;
 
-/** A member in a list. */
+/** A member in a list of the API, with the models and the last use of the member's keys. */
 export const LISTED_MEMBER_JSON = MEMBER.extend({
   key_models: z
     .array(z.string().nullable())
     .describe('The names of the models of the keys; null for an unknown model.'),
   last_used_at: time.nullable().describe('The time of the last use of any key.'),
 }).meta({ id: 'ListedMember', description: 'A member in a list.' });
-/** The type of a member in a list in the JSON of the API. */
+/** The type of a member in a list in the JSON of the API, by which the compiler checks answers. */
 export type ListedMemberJson = z.output<typeof LISTED_MEMBER_JSON>;
 
-/** A page of members. */
+/** A page of members in the JSON of the API. */
 export const MEMBERS_JSON = z
   .object({
     members: z.array(LISTED_MEMBER_JSON).describe('The members.'),
@@ -120,7 +125,7 @@ export const MEMBERS_JSON = z
       .describe('The value of `after` for the next page; null on the last page.'),
   })
   .meta({ id: 'MemberPage', description: 'A page of members.' });
-/** The type of a page of members in the JSON of the API. */
+/** The type of a page of members in the JSON of the API, by which the compiler checks answers. */
 export type MembersJson = z.output<typeof MEMBERS_JSON>;
 
 const application = z.object({
@@ -209,7 +214,10 @@ export const MEMBER_RECORD_JSON = MEMBER.extend({
     })
     .describe('What each of these changes would end now.'),
 }).meta({ id: 'MemberRecord', description: 'A member with all that the member holds.' });
-/** The type of a member with the security keys in the JSON of the API. */
+/**
+ * The type of a member with the security keys in the JSON of the API, by which the compiler checks
+ * answers.
+ */
 export type MemberRecordJson = z.output<typeof MEMBER_RECORD_JSON>;
 
 type Shown = Omit<Member, 'revision'>;
@@ -234,12 +242,17 @@ export function memberJson(member: Shown): MemberJson {
   };
 }
 
-/** Renders a page of members as JSON. */
+/**
+ * Renders a page of members as JSON. `complete` is false if more members match than the service
+ * examines.
+ */
 export function membersJson({ members, isComplete, next }: MemberPage): MembersJson {
   return { members: members.map(listedMemberJson), complete: isComplete, next };
 }
 
-/** Renders a member of a list as JSON. */
+/**
+ * Renders a member of a list as JSON, with the names of the key models; null for an unknown model.
+ */
 export function listedMemberJson(member: ListedMember): ListedMemberJson {
   return {
     ...memberJson(member),
@@ -248,12 +261,18 @@ export function listedMemberJson(member: ListedMember): ListedMemberJson {
   };
 }
 
-/** Renders a member after a change that ended access. */
+/**
+ * Renders a member after a change as JSON, with the numbers of the sessions and credentials that
+ * the change ended.
+ */
 export function endedMemberJson(member: Member, ended: RevokedCounts): EndedMemberJson {
   return { ...memberJson(member), ended };
 }
 
-/** Renders the whole record of a member as JSON. */
+/**
+ * Renders a member as JSON with everything that the member holds, and with what each change would
+ * end.
+ */
 export function memberRecordJson(record: MemberRecord): MemberRecordJson {
   const { member, lastLoginAt, ending } = record;
   return {

@@ -23,7 +23,7 @@ export const ALLOW_PROVIDER = z
       ),
   })
   .describe('The identity provider to allow.');
-/** The body of `POST /api/v1/org/providers` after validation. */
+/** The body of `POST /api/v1/org/providers` after validation, as the handler gets it. */
 export type AllowProvider = z.output<typeof ALLOW_PROVIDER>;
 
 /** The path parameter of a provider. A text that is no UUID gets 404, and not 400. */
@@ -51,7 +51,10 @@ export const ORGANIZATION_PROVIDER_JSON = z
     id: 'OrganizationProvider',
     description: 'An identity provider that the organization accepts.',
   });
-/** The type of an identity provider that the organization accepts, in the JSON of the API. */
+/**
+ * The type of an identity provider that the organization accepts, in the JSON of the API, by which
+ * the compiler checks answers.
+ */
 export type OrganizationProviderJson = z.output<typeof ORGANIZATION_PROVIDER_JSON>;
 
 /** An identity provider that the operator has configured, in the JSON of the API. */
@@ -66,7 +69,10 @@ export const AVAILABLE_PROVIDER_JSON = z
     id: 'AvailableProvider',
     description: 'An identity provider that the operator has configured.',
   });
-/** The type of an identity provider that the operator has configured, in the JSON of the API. */
+/**
+ * The type of an identity provider that the operator has configured, in the JSON of the API, by
+ * which the compiler checks answers.
+ */
 export type AvailableProviderJson = z.output<typeof AVAILABLE_PROVIDER_JSON>;
 
 /**
@@ -92,10 +98,16 @@ export const PROVIDERS_JSON = z
     available: z.array(AVAILABLE_PROVIDER_JSON).describe('The providers that can be allowed.'),
   })
   .describe('The identity providers of the organization.');
-/** The type of the answer to the withdrawal of an identity provider. */
+/**
+ * The type of the answer to the withdrawal of an identity provider, by which the compiler checks
+ * answers.
+ */
 export type WithdrawalJson = z.output<typeof WITHDRAWAL_JSON>;
 
-/** Renders an identity provider that the organization accepts as JSON. */
+/**
+ * Renders an accepted identity provider as JSON. The slug and the name are null if it is no longer
+ * configured.
+ */
 export function organizationProviderJson(provider: OrganizationProvider): OrganizationProviderJson {
   const { id, configured, issuer, tenant, founding, addedBy, createdAt, users } = provider;
   return {
@@ -111,7 +123,9 @@ export function organizationProviderJson(provider: OrganizationProvider): Organi
   };
 }
 
-/** Renders an identity provider that the operator has configured as JSON. */
+/**
+ * Renders a configured identity provider as JSON, and says if an organization must name a tenant.
+ */
 export function availableProviderJson({
   slug,
   name,
@@ -121,7 +135,10 @@ export function availableProviderJson({
   return { provider: slug, name, issuer, tenant_required: tenancy.kind !== 'one' };
 }
 
-/** Renders the result of the withdrawal of an identity provider as JSON. */
+/**
+ * Renders as JSON how many users, sessions and credentials the withdrawal of an identity provider
+ * ended.
+ */
 export function withdrawalJson({ users, counts }: Withdrawal): WithdrawalJson {
   return {
     users,

@@ -34,10 +34,16 @@ export const SECRET_TO_CONFIRM_JSON = z
 export const SECRETS_TO_CONFIRM_JSON = z
   .object({ secrets: z.array(SECRET_TO_CONFIRM_JSON).describe('The secrets.') })
   .describe('The secrets to confirm.');
-/** The type of a secret that an admin has to confirm in the JSON of the API. */
+/**
+ * The type of a secret that an admin has to confirm in the JSON of the API, by which the compiler
+ * checks answers.
+ */
 export type SecretToConfirmJson = z.output<typeof SECRET_TO_CONFIRM_JSON>;
 
-/** Renders a secret that an admin has to confirm as JSON. */
+/**
+ * Renders a secret to confirm as JSON: its creation or its end, and whether the database has lost
+ * that.
+ */
 export function secretToConfirmJson(listed: ListedSecret): SecretToConfirmJson {
   return {
     id: listed.id,

@@ -49,8 +49,8 @@ export function hostOfResource(resource: string): string | undefined {
 }
 
 /**
- * Returns the client metadata of a cluster. They allow no grant type, because a cluster requests no
- * tokens itself.
+ * Returns the client metadata of a cluster. The metadata allow no grant type, because a cluster
+ * itself requests no tokens.
  */
 export function clusterMetadata(name: string): Record<string, unknown> {
   return {
@@ -62,7 +62,7 @@ export function clusterMetadata(name: string): Record<string, unknown> {
   };
 }
 
-/** Returns the name of a cluster. */
+/** Returns the name of a cluster; an empty string if its metadata has none. */
 export function clusterNameOf({ metadata }: Pick<ClientApplication, 'metadata'>): string {
   return typeof metadata['client_name'] === 'string' ? metadata['client_name'] : '';
 }

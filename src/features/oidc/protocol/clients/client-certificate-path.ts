@@ -11,9 +11,9 @@ const BASIC_CONSTRAINTS = '2.5.29.19';
 const KEY_USAGE = '2.5.29.15';
 const EXTENDED_KEY_USAGE = '2.5.29.37';
 /**
- * The extension Name Constraints. A certificate with this extension is refused, even if the
- * extension is not marked as critical: this file does not evaluate it, and RFC 5280 §4.2.1.10 says
- * that it must be critical.
+ * The extension Name Constraints. This file does not evaluate it, so a certificate with it is
+ * refused, even if the extension is not marked as critical. RFC 5280 §4.2.1.10 says that it must be
+ * critical.
  */
 const NAME_CONSTRAINTS = '2.5.29.30';
 /**
@@ -31,8 +31,8 @@ const FOR_CLIENTS = ['1.3.6.1.5.5.7.3.2', '2.5.29.37.0'];
 
 /**
  * The algorithms of signatures that are accepted: RSA (PKCS #1 version 1.5) and ECDSA over SHA-256,
- * SHA-384 and SHA-512, Ed25519 and Ed448. Every other one is refused, because an attacker can forge
- * signatures over MD5 and SHA-1 (RFC 9325 §4.5). RSASSA-PSS names its hash in its parameters.
+ * SHA-384 and SHA-512, Ed25519 and Ed448. Every other algorithm is refused, because an attacker can
+ * forge signatures over MD5 and SHA-1 (RFC 9325 §4.5). RSASSA-PSS names its hash in its parameters.
  */
 const STRONG_SIGNATURES = new Set([
   ...['11', '12', '13'].map((hash) => `1.2.840.113549.1.1.${hash}`),
@@ -41,7 +41,7 @@ const STRONG_SIGNATURES = new Set([
   '1.3.101.113',
 ]);
 const RSASSA_PSS = '1.2.840.113549.1.1.10';
-/** SHA-256, SHA-384 and SHA-512. */
+/** The object identifiers of SHA-256, SHA-384 and SHA-512. */
 const STRONG_HASHES = new Set(['1', '2', '3'].map((hash) => `2.16.840.1.101.3.4.2.${hash}`));
 
 /** The size of the smallest RSA key in bits (RFC 9325 §4.5). */

@@ -71,7 +71,10 @@ export function keysProblem(metadata: object): string | undefined {
 /** The size in bits of the smallest RSA key whose signatures are accepted (RFC 7518 §3.3, §3.5). */
 const FEWEST_RSA_BITS = 2048;
 
-/** Returns true if a key can verify signatures of an algorithm. */
+/**
+ * Returns true if a public key can verify signatures of an algorithm: by its type, its curve or
+ * size, and the use that it states.
+ */
 function canVerify({ kty, crv, n, alg, use, key_ops: operations }: Jwk, algorithm: string) {
   const [type, curve] = KEYS_OF_ALGORITHMS[algorithm] ?? [];
   return (

@@ -41,8 +41,8 @@ interface Header {
 
 /**
  * The types that a client assertion may state, in lower case. A JWT of another type is for another
- * purpose, and others may see it: a request object (`oauth-authz-req+jwt`) is in the address bar of
- * a browser (RFC 8725 §3.11, RFC 9101 §10.8).
+ * purpose, and may be known to others (RFC 8725 §3.11). For example, a request object
+ * (`oauth-authz-req+jwt`) is in the address bar of a browser (RFC 9101 §10.8).
  */
 const ASSERTION_TYPES: readonly unknown[] = [undefined, 'jwt', 'client-authentication+jwt'];
 
@@ -55,7 +55,7 @@ export interface ClientAssertion {
   readonly header: Header;
   readonly issuer: string;
   /**
-   * The URLs of the token endpoint: the published one, and the one at the listener that received
+   * The URLs of the token endpoint: the published URL, and the URL at the listener that received
    * the request. In a pushed request, the two URLs of the endpoint for pushed requests are also
    * listed.
    */
@@ -65,13 +65,13 @@ export interface ClientAssertion {
 /**
  * Checks a client assertion, by which a client authenticates. It must not be a request object,
  * because a JWT of one kind must not pass as another one (RFC 8725 §3.12). Many request objects
- * state no type, so their parameters tell them. An assertion must be short-lived, and its only
- * audience must be the issuer (FAPI 2.0 Security Profile §5.3.2.1). For a client without the FAPI
- * profile, the audience may also be the token endpoint (RFC 7523 §3). In a pushed request it may be
- * the endpoint of pushed requests (RFC 9126 §2).
+ * state no type, so they are recognized by their parameters. An assertion must be short-lived, and
+ * its only audience must be the issuer (FAPI 2.0 Security Profile §5.3.2.1). For a client without
+ * the FAPI profile, the audience may also be the token endpoint (RFC 7523 §3). In a pushed request
+ * it may be the endpoint of pushed requests (RFC 9126 §2).
  *
  * @param milliseconds the present time in milliseconds since 1970
- * @throws InvalidClientAuth
+ * @throws InvalidClientAuth with the rule that the assertion breaks
  */
 export function checkClientAssertion(
   assertion: ClientAssertion,
@@ -124,7 +124,7 @@ interface RequestObject {
  * not checked, because its header is not stored. Its signature was checked when it was pushed.
  *
  * @param milliseconds the present time in milliseconds since 1970
- * @throws InvalidRequestObject
+ * @throws InvalidRequestObject with the rule that the object breaks
  */
 export function checkRequestObject(
   { claims, header, isPushed }: RequestObject,
@@ -159,7 +159,7 @@ function isAhead({ iat, nbf }: Claims, milliseconds: number): boolean {
   return [iat, nbf].some((time) => time !== undefined && !(Number(time) <= latest));
 }
 
-/** The metadata whose values must be booleans. */
+/** The client metadata whose values must be booleans. The OAuth library does not know them. */
 const FLAGS: ReadonlySet<string> = new Set([
   'require_pkce',
   'backchannel_logout_session_required',
@@ -170,7 +170,7 @@ const FLAGS: ReadonlySet<string> = new Set([
  * Checks the URL to which a client wants logout tokens sent (OpenID Connect Back-Channel Logout
  * §2.2).
  *
- * @throws InvalidClientMetadata
+ * @throws InvalidClientMetadata if the URL breaks a rule for redirect URIs
  */
 function checkLogoutAddress(value: unknown): void {
   const problem =
@@ -185,7 +185,7 @@ function checkLogoutAddress(value: unknown): void {
  * Checks one member of a client's metadata that the OAuth library does not know. The library calls
  * this function for each such member.
  *
- * @throws InvalidClientMetadata
+ * @throws InvalidClientMetadata for a wrong value
  */
 export function checkMetadata(
   _ctx: unknown,

@@ -34,8 +34,8 @@ export function dynamicMetadata(body: unknown): unknown {
 }
 
 /**
- * The limits of a client that registers itself: bytes of metadata, URIs in one list of redirect
- * URIs, characters of the name.
+ * The limits of a client that registers itself: the bytes of its metadata, the URIs in a list of
+ * redirect URIs, and the characters of its name.
  */
 const MOST_BYTES = 16 * 1024;
 const MOST_ADDRESSES = 20;

@@ -16,7 +16,7 @@ export function asksForSignals({ oidc: { params } }: KoaContextWithOIDC): boolea
 /**
  * Refuses a token of client credentials for anything but signals, if the application has not
  * registered the grant type `client_credentials`.
- * @throws UnauthorizedClient
+ * @throws UnauthorizedClient in this case
  */
 export function assertRegisteredGrant(client: Client & OwnMetadata): void {
   if (client.svc_signals !== 'only') return;

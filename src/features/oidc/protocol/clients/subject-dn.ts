@@ -10,8 +10,8 @@ import { Certificate } from 'pkijs';
 import { attributeType } from './attribute-types.js';
 
 /**
- * The result of a comparison of a registered subject with the subject of a certificate. It is
- * `reversed` if they are equal with their parts in the opposite order.
+ * The result of comparing a registered subject with that of a certificate. It is `reversed` if both
+ * have the same parts, but in the opposite order.
  */
 export type SubjectComparison = 'match' | 'reversed' | 'mismatch';
 
@@ -21,13 +21,13 @@ export type SubjectComparison = 'match' | 'reversed' | 'mismatch';
  */
 type Attribute = string;
 /**
- * The attributes of one relative distinguished name (RDN). They are sorted, because attributes that
- * `+` joins have no order.
+ * The attributes of one relative distinguished name (RDN). The attributes are sorted, because
+ * attributes that `+` joins have no order.
  */
 type Rdn = readonly Attribute[];
 
 /**
- * The ASN.1 tags of the text types, such as UTF8String (X.680 §8.6). They are listed because
+ * The ASN.1 tags of the text types, such as UTF8String (X.680 §8.6). The list is needed because
  * ASN.1.js treats dates as strings too.
  */
 const TEXT_TAGS: ReadonlySet<number> = new Set([12, 18, 19, 20, 22, 26, 28, 30]);
