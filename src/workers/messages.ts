@@ -4,7 +4,9 @@ import type { ExportedMetrics } from '#platform/telemetry/service-metrics.servic
 
 /** The data that a worker needs for its start. */
 export interface WorkerTask {
-  /** The number of the worker, from 1. A worker that replaces another one has the same number. */
+  /**
+   * The number of the worker, from 1. A worker that replaces an ended worker has the same number.
+   */
   readonly number: number;
   readonly sources: ConfigurationSources;
   readonly database: PreparedDatabase;

@@ -37,7 +37,7 @@ export class MetricsOfWorkers {
     return collected;
   }
 
-  /** Stores the metrics of a worker. */
+  /** Stores the metrics of a worker, in place of those that the worker sent before. */
   store(worker: number, metrics: ExportedMetrics): void {
     this.#known.set(worker, metrics);
   }

@@ -12,8 +12,8 @@ import { endsInARow, restartDelay } from './restart-delay.js';
 const KILL_MS = 30_000;
 
 /**
- * A numbered position in the pool, with the process that fills it. If the process ends, another one
- * takes the position.
+ * A numbered position in the pool, with the process that fills it. If the process ends, another
+ * process takes the position.
  */
 interface Place {
   readonly number: number;
@@ -67,9 +67,9 @@ export class WorkerPool {
   }
 
   /**
-   * Starts the workers, and resolves when all of them serve. The first one starts alone, because at
-   * the first start of a service it makes the keys that the others then find. If a worker cannot
-   * start and no other one serves, all of them end.
+   * Starts the workers, and resolves when all of them serve. The first worker starts alone, because
+   * at the first start of a service it makes the keys that the other workers then find. If a worker
+   * cannot start and no other worker serves, all workers end.
    */
   async start(): Promise<void> {
     const [first, ...others] = this.#places;
@@ -91,7 +91,7 @@ export class WorkerPool {
   /**
    * Stops the workers, which answer the requests in flight before they end.
    *
-   * @param status the exit status of the service, unless a worker ends with another one
+   * @param status the exit status of the service, unless a worker ends with another status
    */
   stop(signal: NodeJS.Signals, status = 0): void {
     if (this.#stop) return;
