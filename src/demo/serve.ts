@@ -74,8 +74,8 @@ export async function serveDemo({
   });
   const modules = [BrowserKeyModule.forRoot(key), TourModule.forRoot(tour)];
   const app = await createApp(config, logger, composition(vendor, outsideRoots, modules));
-  // The data are written only now, because the start has checked that the database belongs to the
-  // demo.
+  // The port and the token are written only now, because the start has by now checked that the
+  // database belongs to the demo.
   data.write({ identityProviderPort: provider.port, metricsToken });
   await app.listen();
   process.once('SIGHUP', () => process.kill(process.pid, 'SIGINT')); // the terminal was closed
@@ -104,8 +104,9 @@ function composition(
   return {
     composition: 'demo',
     ports: { https: 443, http: 80 }, // unused, because only TLS needs them
-    // Both addresses are bound, because some browsers resolve `localhost` to ::1. If only 127.0.0.1
-    // were bound, another program could listen at ::1.
+    // The demo listens on both IP addresses of `localhost`, because some browsers resolve
+    // `localhost` to ::1. Otherwise another program could listen at ::1, and would get their
+    // requests.
     hosts: ['127.0.0.1', '::1'],
     timeouts: EDGE_TIMEOUTS,
     kmsLimits: KMS_LIMITS,

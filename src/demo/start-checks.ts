@@ -7,8 +7,8 @@ import { freePort } from '@svc/stand-ins/loopback-server';
 import { refusePublicOrigin } from './configuration.js';
 
 /**
- * The facts that a start needs. They are checked before the application is loaded, because loading
- * takes a second and a wrong fact is then reported at once.
+ * The facts that a start needs. They are checked before the application is loaded, which takes a
+ * second, so that a wrong fact is reported at once.
  */
 export interface StartFacts {
   readonly environment: Environment;

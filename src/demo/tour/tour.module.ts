@@ -10,8 +10,8 @@ import { Views } from '#platform/http/views/views.service.js';
 import { TourController } from './tour.controller.js';
 
 /**
- * Serves the tour at `/demo`, and stops what the tour started when the application stops. Only the
- * demo contains this module.
+ * Serves the tour at `/demo`. When the application stops, it also stops what the tour has started.
+ * Only the demo contains this module.
  */
 @Module({})
 export class TourModule implements OnModuleInit, OnApplicationShutdown {
