@@ -80,7 +80,7 @@ export interface CompositionRoot extends ListenerPlan {
    * production.
    */
   readonly failoverLimits?: FailoverLimits | undefined;
-  /** The clock of the services and of the rate limits; by default that of the machine. */
+  /** The clock for the services and the rate limits; by default that of the machine. */
   readonly clock?: Clock | undefined;
   /** Modules in addition to the product's features. Production has none. */
   readonly modules: readonly (Type | DynamicModule)[];
@@ -94,8 +94,8 @@ export interface CompositionRoot extends ListenerPlan {
 }
 
 /**
- * The parts of the application that differ in a worker, which is a process that serves requests on
- * the port that it shares with other workers.
+ * The parts of the application that differ in a worker. A worker is a process that shares its port
+ * with other workers.
  */
 export interface WorkerPart extends OnApplicationShutdown {
   readonly database: PreparedDatabase;

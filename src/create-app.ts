@@ -42,7 +42,11 @@ import { Listeners, type Edges } from './listeners.service.js';
 /** An application that is built, but does not listen yet. */
 export interface BuiltApplication {
   readonly nest: NestExpressApplication;
-  /** Opens the listeners. @throws Error if a port that the service needs cannot be bound */
+  /**
+   * Opens the listeners.
+   *
+   * @throws Error if a port that the service needs cannot be bound
+   */
   listen(): Promise<void>;
   close(): Promise<void>;
 }
@@ -70,9 +74,8 @@ interface Parts extends Omit<NestParts, 'kmsKeys'> {
  * Builds the application for production, the demo or a test, as the composition root says. The
  * result does not listen yet.
  *
- * @throws Error for every reason not to start: a key of KMS that does not fit, a database of
- *   another composition, an identity provider without discovery, a wrong CA key, a route without
- *   rules
+ * @throws Error for every reason not to start, such as a key of KMS that does not fit, a database
+ *   of another composition, or a route without rules
  */
 export async function createApp(
   validConfig: ValidConfig,
@@ -131,8 +134,8 @@ async function createNest({
 }
 
 /**
- * Makes the two edges, which are the handlers that get each request first, before Express: that of
- * the application, and that of the plain HTTP listener beside TLS, which only redirects to https.
+ * Makes the two edges, which are the handlers that get each request before Express. One is for the
+ * application. The other is for the plain HTTP listener beside TLS, and only redirects to https.
  */
 function edgesOf(parts: Parts): Edges {
   const { nest, config } = parts;

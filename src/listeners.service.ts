@@ -32,7 +32,7 @@ export interface ListenerPlan {
   /**
    * The hosts to listen on if TLS is not configured, instead of the host of SVC_LISTEN_ADDR. If
    * this machine lacks the IP address of a host, the start goes on without that host, unless it is
-   * the first one. In production the list is empty.
+   * the first in the list. In production the list is empty.
    */
   readonly hosts: readonly string[];
   /** The time-outs of clients. In production they are EDGE_TIMEOUTS. */
@@ -54,8 +54,8 @@ interface SharedPorts {
 export const LISTENER_PLAN = Symbol('ListenerPlan');
 
 /**
- * The handlers of the listeners. They are called edges, because they get each request first. If TLS
- * is used, the plain port has an edge of its own, which redirects to https.
+ * The handlers of the listeners. A handler is called an edge, because it gets each request first.
+ * If TLS is used, the plain port has an edge of its own, which redirects to https.
  */
 export interface Edges {
   readonly application: RequestListener;
@@ -90,8 +90,8 @@ const CUT_OFF_MS = 24_000;
 const EXIT_MS = 29_000;
 
 /**
- * The HTTP servers of this process. They open when the application is ready, and close before the
- * services that handle their requests are stopped.
+ * The HTTP servers of this process. The servers open when the application is ready, and close
+ * before the services that handle their requests are stopped.
  */
 @Injectable()
 export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdown {

@@ -28,7 +28,7 @@ export function argumentsOfService(program: string): Readonly<Record<string, str
 }
 
 /**
- * Ends the process with status 2 if an entry point that takes no arguments was given one, because
+ * Ends the process with status 2 if an entry point got arguments that it does not take. Otherwise
  * it would start without the setting that the operator wanted. The message repeats the name of an
  * option, but no value, because a value may contain a password.
  */
