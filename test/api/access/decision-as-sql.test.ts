@@ -18,10 +18,13 @@ import { fragment, sql } from '#platform/database/statements/sql.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { RecordingLog } from '../../support/recording-log.js';
 
-/** Ages of a touch in seconds, on both sides of the condition. */
+/** Two ages of a touch, and the limit that a condition sets between them, in seconds. */
 const [FRESH, STALE, WITHIN] = [60, 7_200, 900];
 
-/** The states of one key in a session: the age of its touch, and of its touch with verification. */
+/**
+ * The states of one key in a session: the ages of its last touch (`at`) and of its last touch with
+ * user verification (`uv`), or undefined without a touch.
+ */
 const TOUCHES_OF_KEY = [
   undefined,
   { at: FRESH, uv: null },
@@ -30,7 +33,10 @@ const TOUCHES_OF_KEY = [
   { at: STALE, uv: STALE },
 ] as const;
 
-/** The touches by a key of another model, and by a FIPS-certified one. */
+/**
+ * The touches in a session: by a key that is not FIPS-certified (`other`) and by one that is
+ * (`fips`).
+ */
 const TOUCHES = [
   ...TOUCHES_OF_KEY.map((other) => ({ other, fips: undefined })),
   ...TOUCHES_OF_KEY.slice(1).map((fips) => ({ other: undefined, fips })),
@@ -62,7 +68,7 @@ interface Case {
   readonly session: string;
 }
 
-/** Every rule of a target. */
+/** Every rule of a target: both kinds of access, each with every combination of conditions. */
 const RULES = (['everyone', 'assigned'] as const).flatMap((access) =>
   CONDITIONS.map((conditions) => ({ access, ...conditions })),
 );
@@ -130,8 +136,8 @@ describe('the decision as SQL', () => {
   }
 
   /**
-   * Inserts an application, a role of AWS and a group of hosts for each rule, each assigned to the
-   * group.
+   * Inserts an application, a role of AWS and a group of hosts for each rule, and assigns each to
+   * the SCIM group.
    */
   async function insertTargets(): Promise<void> {
     const owner = randomUUID();
@@ -171,7 +177,7 @@ describe('the decision as SQL', () => {
     );
   }
 
-  /** Inserts a person with a session for each case. */
+  /** Inserts for each case a person with a session, and what the case says about the two. */
   async function insertPeople(): Promise<void> {
     const values = CASES.map((each) => ({
       id: each.user,
@@ -289,7 +295,7 @@ describe('the decision as SQL', () => {
       );
       const expected = CASES.map((each) => {
         const facts = factsOf(each, byGroups);
-        // The organization of the person lists no such role.
+        // To a person of another organization the role is unlisted: the function gets no target.
         return wordOf(decideReach(each.isMember ? facts : { ...facts, target: null }, now));
       });
       expect(outcomes.map(wordOfOutcome)).toEqual(expected);
@@ -321,7 +327,8 @@ describe('the decision as SQL', () => {
       const expected = CASES.map((each) => {
         const facts = factsOf(each, byGroups);
         const word = wordOf(decideReach(each.isMember ? facts : { ...facts, target: null }, now));
-        // The principal is then one that the person does not hold.
+        // A certificate without the principal of the group is then no refusal: the principal is
+        // withheld.
         return word === 'not_assigned' ? 'withheld' : word;
       });
       expect(outcomes.map(wordOfOutcome)).toEqual(expected);

@@ -53,7 +53,7 @@ describe(`a server that is killed while a group of ${MEMBERS} ends`, () => {
 
   const grants = () => count(dataSource, 'oauth_grants WHERE client_id = $1', [world.clientId]);
 
-  /** Asks for a grant as the person of a grant that is still there. */
+  /** Requests a grant for a person whose earlier grant has not been ended yet. */
   async function issueToLeft() {
     const [left] = await rows<{ user_id: string; session_id: string }>(
       dataSource,
@@ -73,7 +73,8 @@ describe(`a server that is killed while a group of ${MEMBERS} ends`, () => {
   it('goes on after the restart, issues nothing meanwhile, and records each person once', async () => {
     const first = runScript<ReplicaAnswer>('replica.ts', argument);
     await first.answer;
-    // The worker waits at a person of the third batch, and is killed there.
+    // A batch ends the access of 500 people. The worker waits for the locked row of a person of the
+    // third batch, and is killed there.
     const [parked] = await rows<{ user_id: string }>(
       dataSource,
       'SELECT user_id FROM oauth_grants WHERE client_id = $1 ORDER BY id OFFSET 1200 LIMIT 1',

@@ -19,7 +19,9 @@ import { untilWaiting } from '../../support/lock-waiters.js';
 const ROLE = 'arn:aws:iam::123456789012:role/production';
 const ORIGIN = { requestId: 'request-1', ip: undefined, userAgent: undefined };
 
-/** A kind of credential, with the request of a person, and the target that it opens. */
+/**
+ * A kind of credential: its target, a person's request for it, and the SQL that removes the target.
+ */
 interface Subject {
   readonly kind: IssuanceKind<unknown, unknown>;
   readonly target: () => string;
@@ -82,8 +84,8 @@ describe('issuing beside the end of a reach', () => {
     };
   }
 
-  // An authorization code needs its grant, and an exchange issues a token as `USER_TOKEN` does:
-  // their statements are these two.
+  // Codes and exchanged tokens are not listed: a code is issued only with a grant, and an exchange
+  // issues its token by the statement of `USER_TOKEN`.
   const SUBJECTS: Readonly<Record<string, Subject>> = {
     'a grant': {
       kind: GRANT as never,
@@ -165,7 +167,7 @@ describe('issuing beside the end of a reach', () => {
     },
   };
 
-  /** The state before, by which the person is admitted, and the change that ends the reach. */
+  /** For each change: what admits the person before it, and the change, which ends the reach. */
   const CHANGES: Readonly<
     Record<
       string,
@@ -270,7 +272,8 @@ describe('issuing beside the end of a reach', () => {
       () => WAYS['in a batch'](subject.kind, requests),
       () => run('DELETE FROM group_members WHERE user_id = $1', [person.id]),
     );
-    // The batch has not seen the change, and each request is decided again by itself.
+    // The snapshot of the batch is older than the change: both are refused as `changed`, so that
+    // the service decides about each again in a statement of its own.
     expect(outcomes).toEqual([{ denial: 'changed' }, { denial: 'changed' }]);
     const again = await WAYS.alone(subject.kind, requests);
     expect(again).toEqual([{ denial: 'not_assigned' }, { issued: true }]);

@@ -23,7 +23,10 @@ const ROLE = 'arn:aws:iam::123456789012:role/matrix';
 const CLUSTER = `https://matrix.k8s.${DOMAIN}`;
 const HOST = 'web.prod.example.com';
 
-/** The touch of a session: its age, and if the key verified its user and has a FIPS model. */
+/**
+ * A touch in a session: its age in seconds, if the key verified its user, and if its model is
+ * FIPS-certified.
+ */
 interface Touch {
   readonly age: number;
   readonly uv: boolean;
@@ -34,9 +37,9 @@ const FITTING: Touch = { age: 10, uv: true, fips: true };
 
 interface Condition {
   readonly conditions: object;
-  /** The same in the audit log. */
+  /** The conditions as the audit log names them. */
   readonly recorded: object;
-  /** Touches of which none meets the condition. */
+  /** Touches in one session, none of which meets the condition. */
   readonly unmet: readonly Touch[];
   readonly demand: string;
   readonly maxAge: number;
@@ -73,7 +76,7 @@ const CONDITIONS: Readonly<Record<string, Condition | undefined>> = {
   all: {
     conditions: { ...AGE, ...FIPS, ...UV },
     recorded: { touchWithinSeconds: 900, models: 'fips-only', userVerification: 'required' },
-    // Each part is met by a touch, and no touch meets all of them.
+    // Each of the three conditions is met by two of these touches, and no touch meets all three.
     unmet: [
       { ...FITTING, age: 1000 },
       { ...FITTING, fips: false },
@@ -85,7 +88,9 @@ const CONDITIONS: Readonly<Record<string, Condition | undefined>> = {
   },
 };
 
-/** The decision about a request. */
+/**
+ * The decision that a request must get; `condition` means that a touch does not meet the condition.
+ */
 type Decision = 'admitted' | 'not assigned' | 'condition';
 
 describe('who reaches a target, by its kind, its rule and its condition', () => {
@@ -112,7 +117,8 @@ describe('who reaches a target, by its kind, its rule and its condition', () => 
     if (cluster.status !== 201) throw new Error(cluster.text);
     clusterId = String(cluster.json.client_id);
     cli = await cliToken(app, ada.key);
-    // Her last touch is older than every request: one of the same second counts as made for it.
+    // A touch in the second of a request counts as made for the request. Sets the last touch of ada
+    // 10 seconds back, so that none does.
     await rows(
       app.dataSource,
       `UPDATE sessions SET auth_time = auth_time - interval '10 s' WHERE user_id = $1`,
@@ -129,7 +135,7 @@ describe('who reaches a target, by its kind, its rule and its condition', () => 
   afterAll(() => running.close());
   beforeEach(() => rows(app.dataSource, 'TRUNCATE rate_limits'));
 
-  /** Gives the sessions of ada these touches, each by another key. */
+  /** Replaces the touches in the sessions of ada, and records each under another key. */
   async function setTouches(touches: readonly Touch[]): Promise<void> {
     await rows(
       app.dataSource,
@@ -148,7 +154,7 @@ describe('who reaches a target, by its kind, its rule and its condition', () => 
   });
   const outcomeOf = ({ status, json }: Answer) => ({ status, body: json as unknown });
 
-  /** Checks the answer of an API that gives credentials. */
+  /** Checks that an API which issues credentials answered as the decision demands. */
   async function expectProblem(answer: Answer, decision: Decision, condition?: Condition) {
     if (decision === 'admitted')
       return expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
@@ -174,7 +180,7 @@ describe('who reaches a target, by its kind, its rule and its condition', () => 
     return expect(challenge).toContain(`max_age="${condition?.maxAge}"`);
   }
 
-  /** Checks the answer of the token endpoint about a cluster. */
+  /** Checks that a token exchange for the cluster is answered as the decision demands. */
   async function expectClusterToken(decision: Decision, condition?: Condition) {
     const answer = await clusterToken(app, cli, CLUSTER);
     if (decision === 'admitted')
@@ -189,7 +195,10 @@ describe('who reaches a target, by its kind, its rule and its condition', () => 
     return expectChallenge(answer, 'DPoP', decision, condition);
   }
 
-  /** Follows an authorization to a page of the service, or to the client. */
+  /**
+   * Follows the redirects of an authorization request to a page of the service, or to the client.
+   * `path` is the last one at the service.
+   */
   async function authorize(path: string): Promise<{ page?: Answer; path: string; client?: URL }> {
     let next = path;
     for (let hops = 0; hops < 8; hops += 1) {
@@ -203,7 +212,10 @@ describe('who reaches a target, by its kind, its rule and its condition', () => 
     throw new Error('too many redirects');
   }
 
-  /** Checks the page of an authorization, and what its client hears. */
+  /**
+   * Checks which page an authorization request leads to, and what the client gets with
+   * `prompt=none` and after the user declines.
+   */
   async function expectAuthorization(decision: Decision): Promise<void> {
     const request = (more: Record<string, string> = {}) =>
       `/oauth/authorize?${new URLSearchParams({
@@ -243,7 +255,7 @@ describe('who reaches a target, by its kind, its rule and its condition', () => 
   const post = (path: string, body: object) =>
     ada.client.post(path, body, { address: newAddress() });
 
-  /** A kind of target: the check of a request for it, and the target in the audit log. */
+  /** For each kind of target: a check that requests it, and its name in the audit log. */
   const KINDS = {
     application: {
       check: expectAuthorization,

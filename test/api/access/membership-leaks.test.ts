@@ -19,13 +19,13 @@ const ROLE = 'arn:aws:iam::123456789012:role/deploy';
 const MAIL = `member@${DOMAIN}`;
 const OTHER = `colleague@${DOMAIN}`;
 
-/** Names that occur nowhere else. */
+/** Names of groups. They occur in no other text, so that each match is a leak. */
 const GROUP = 'Zircon Falcons';
 const SECOND_GROUP = 'Quartz Herons';
 
 /**
- * A person who reaches one target of each kind by a group of SCIM, together with a colleague. What
- * the person and an admin outside of SCIM get is searched for the group.
+ * A person and a colleague reach one target of each kind by a group of SCIM. The tests search what
+ * the person gets, and what an admin gets outside SCIM, for the ids and names of the groups.
  */
 describe('the membership of a group of SCIM', () => {
   let running: GitHubApplication;
@@ -34,7 +34,7 @@ describe('the membership of a group of SCIM', () => {
   let colleague: EnrolledUser & { readonly id: string };
   let web: Application;
   let targets: { readonly path: string; readonly kind: string; readonly id: string }[];
-  /** What would give a group away: ids and names. */
+  /** The texts that must not occur: the ids and the names of the groups. */
   let secrets: string[];
 
   beforeAll(async () => {
@@ -76,7 +76,7 @@ describe('the membership of a group of SCIM', () => {
   });
   afterAll(() => running.close());
 
-  /** Finds the secrets in a text, and in what the tokens in it claim. */
+  /** Returns the secrets that occur in a text, or in the decoded JWTs and certificates in it. */
   function found(text: string): string[] {
     const claims = [...text.matchAll(/eyJ[\w-]+\.eyJ[\w-]+\.[\w-]+/g)].map(([token]) =>
       JSON.stringify(decodeJwt(token)),
@@ -88,11 +88,14 @@ describe('the membership of a group of SCIM', () => {
     return secrets.filter((secret) => all.includes(secret.toLowerCase()));
   }
 
-  /** Returns the whole of an answer: the headers too. */
+  /** Returns the headers and the body of an answer as one text. */
   const wholeOf = ({ headers, text }: Answer) =>
     [...[...headers].map((pair) => pair.join(': ')), text].join('\n');
 
-  /** Every address that a GET can have, with known ids in the place of parameters. */
+  /**
+   * Every path of a GET route outside SCIM, with the known ids of targets, or a random id, for its
+   * parameters.
+   */
   const addresses = () =>
     app.nest
       .get(RoutePolicies)
@@ -139,7 +142,7 @@ describe('the membership of a group of SCIM', () => {
       }),
       cluster: await clusterToken(app, await cliToken(app, key), CLUSTER),
       setup: await client.get('/v1/setup', { address: newAddress() }),
-      // The person’s own audit events, which now tell of all these.
+      // The person’s own audit events: the requests above have recorded some.
       activity: await client.get('/account/activity', { address: newAddress() }),
       data: await client.get('/v1/account/export', { address: newAddress() }),
     };
@@ -180,7 +183,7 @@ describe('the membership of a group of SCIM', () => {
     );
     expect(events.length).toBeGreaterThan(5);
     expect(found(JSON.stringify(events))).toEqual([]);
-    // The lines of SCIM name the group in their path: they are no line of the person.
+    // The log lines of requests to `/scim/v2/Groups` name the group in their path, rightly.
     const lines = app.log.slice(begin).filter((line) => !line.includes('/scim/v2/Groups'));
     expect(found(lines.join(''))).toEqual([]);
   });
@@ -203,7 +206,7 @@ describe('the membership of a group of SCIM', () => {
         }
       }
     }
-    // Forecasts that add a person beside the groups or take one of the groups away, and the page.
+    // Forecasts of rules that add the person or take groups away, and the page of a forecast.
     for (const { path, kind, id } of targets) {
       const groups = secrets.slice(0, 2).map((group) => ({ group }));
       const person = { user: member.id };
@@ -219,7 +222,8 @@ describe('the membership of a group of SCIM', () => {
         { address: newAddress() },
       );
       expect([page.status, page.text]).toEqual([200, expect.stringContaining('Who gains')]);
-      // The field has the rule that the admin proposes, and no membership.
+      // The hidden field is left out of the search: it has the rule that the admin proposes, which
+      // names the groups, but no members.
       const field = /<input type="hidden" name="assignments"[^>]*>/;
       expect(page.text).toMatch(field);
       if (found(page.text.replace(field, '')).length > 0) leaks.push(`${path}/change`);
@@ -227,7 +231,8 @@ describe('the membership of a group of SCIM', () => {
     for (const page of [`/admin/members/${colleague.id}`, '/admin/access', '/admin/audit']) {
       const answer = await admin.get(page, { address: newAddress() });
       expect(answer.status).toBe(200);
-      // The audit log names the groups that SCIM changed: those are events of SCIM.
+      // The page of the audit log may name groups, because it also shows the changes of groups by
+      // SCIM.
       if (page !== '/admin/audit' && found(wholeOf(answer)).length > 0) leaks.push(page);
     }
     expect(leaks).toEqual([]);

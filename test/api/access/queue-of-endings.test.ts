@@ -51,7 +51,7 @@ describe('the queue of ended reaches', () => {
   });
 
   /**
-   * Every target is assigned to a group of two people, to one of them too, and to a third person.
+   * Assigns every target to a group (`inGroup` and `both`), and directly to `alone` and to `both`.
    */
   beforeEach(async () => {
     await run('TRUNCATE access_endings, audit_events');
@@ -81,7 +81,10 @@ describe('the queue of ended reaches', () => {
     }
   }
 
-  /** Checks that a row is queued for each target, with this rule and these people. */
+  /**
+   * Checks that the queue has one row for each target, with this rule and these people. Null stands
+   * for everyone.
+   */
   async function expectQueued(rule: string, people: readonly (Person | undefined)[] | null) {
     const queue = await queuedEndings(dataSource);
     expect(queue.map((row) => row.target_id).toSorted()).toEqual(sorted());
@@ -118,7 +121,8 @@ describe('the queue of ended reaches', () => {
     await expectHeld({ inGroup: true, alone: false, both: true });
     await run('TRUNCATE access_endings');
     for (const target of sorted()) await unassign(dataSource, target, { groupId: group });
-    // A row with the members of the group, and one about every person, which comes after it.
+    // For each target: first a row with the members of the group, and then a row without a list,
+    // which covers everyone.
     const queue = await queuedEndings(dataSource);
     const members = [inGroup, both].map(idOf).toSorted();
     for (const target of sorted()) {
@@ -193,7 +197,8 @@ describe('the queue of ended reaches', () => {
         k: { at: now - 7200, uv: null, fips: false },
         l: { at: now - 60, uv: now - 60, fips: true },
       });
-      // A certificate that ends later than the touch allows would end too, below.
+      // The condition on the age also ends a certificate that is valid for longer than the touch
+      // allows. These end in 600 seconds, so that this does not happen here.
       await endCertificatesIn(600);
       for (const target of sorted()) {
         await setRule(dataSource, target, { access: 'assigned', ...condition });
@@ -208,7 +213,7 @@ describe('the queue of ended reaches', () => {
     await run('UPDATE sessions SET touches = $2 WHERE id = $1', [person?.sessionId, touches]);
   }
 
-  /** Moves the end of each certificate to some seconds from now. */
+  /** Sets the expiry of the user's certificates, or of all, to some seconds from now. */
   async function endCertificatesIn(seconds: number, userId?: string): Promise<void> {
     for (const table of ['ssh_certificates', 'ssh_certificate_groups']) {
       await run(
@@ -222,7 +227,8 @@ describe('the queue of ended reaches', () => {
   it('revokes a certificate that ends later than the newest touch that fits allows', async () => {
     const ago = (seconds: number) => Date.now() / 1000 - seconds;
     const fits = { at: ago(60), uv: null, fips: true };
-    // The newest touch that fits is 800 seconds old, so a certificate ends in 100 seconds.
+    // The newest touch by a FIPS key is 800 seconds old. With a limit of 900 it allows a
+    // certificate for 100 more seconds.
     const newer = { at: ago(60), uv: null, fips: false };
     await touch(inGroup, { k: newer, l: { ...fits, at: ago(800) } });
     await touch(alone, { k: fits });
@@ -292,7 +298,8 @@ describe('the queue of ended reaches', () => {
       const left = { ...ALL_HELD, grants: 0, codes: 0, tokens: 0 };
       expect(await world.held({ id: idOf(person) })).toEqual(left);
     }
-    // The audit log of the other organization hears nothing, and its target has no assignments.
+    // The events are those of the first organization alone, and the target of the application,
+    // which the other organization has now, has no assignments.
     const events = await endedEvents(dataSource);
     expect(events.map(({ org_id }) => org_id)).toEqual([world.orgId, world.orgId, world.orgId]);
     const targets = await rows(
@@ -418,7 +425,8 @@ describe('the queue of ended reaches', () => {
       'host_group',
     ]);
     expect(new Set(ended.map(({ rule }) => rule))).toEqual(new Set(['membership']));
-    // Another rule admits one of them, and an account ends with events of its own.
+    // Events that list nothing that ended are missing for `both`, because another rule admits this
+    // user. They are missing for the inactive user, whose deactivation has recorded its own events.
     const others = ended.filter(({ who }) => who === both?.id || who === inactive.id);
     expect(others.filter(({ holds }) => holds.length === 0)).toEqual([]);
   });
@@ -459,7 +467,8 @@ describe('the queue of ended reaches', () => {
     const unlisted = await makeGroupRow(dataSource, world.orgId, 'unlisted', ids);
     await assign(dataSource, target, { groupId: listed }, { groupId: unlisted });
     const queued = await dataSource.transaction(async (tx) => {
-      // This order, because a target whose whole row is queued gets no row for a membership.
+      // The membership must end first: once a row for everyone of a target is queued, the end of a
+      // membership queues no row for that target.
       await tx.query('DELETE FROM group_members WHERE group_id = $1', [listed]);
       await unassign(tx, target, { groupId: unlisted });
       return endings.label(tx, {});
@@ -485,7 +494,8 @@ describe('the queue of ended reaches', () => {
 
   describe('beside changes that have not committed', () => {
     /**
-     * Makes a change within a transaction, begins another one beside it, and waits until it waits.
+     * Makes a change in a transaction, begins a second one in another transaction, and commits the
+     * first when the second waits for its locks. Returns when both are committed.
      */
     async function during(
       first: (tx: EntityManager) => Promise<unknown>,

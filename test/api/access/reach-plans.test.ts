@@ -29,13 +29,19 @@ const CHUNK = 500;
 const ROLE = 'arn:aws:iam::123456789012:role/production';
 const ORIGIN = { requestId: 'request-1', ip: undefined, userAgent: undefined };
 
-/** The tables that grow with people. The targets of one organization fit on a few pages. */
+/**
+ * The tables of rules that grow with people, and whose reads are limited. The targets of one
+ * organization fit on a few pages, so that reading all of them is cheap.
+ */
 const RULES = new Set(['access_assignments', 'group_members']);
 
-/** A key outside of security keys, without principals beside those of groups. */
+/**
+ * The fields of a request with a key that is not on a security key, without any principals except
+ * those of groups.
+ */
 const PLAIN_KEY = { isSecurityKey: false, principals: [], principalsElsewhere: [] };
 
-/** More rows than the person has. */
+/** A limit above the number of rows that concern the person in any of these tables. */
 const MANY = 20;
 
 interface Plan {
@@ -76,7 +82,7 @@ describe('the plans of statements that decide a reach', () => {
       'everybody',
       people.map(({ id }) => id),
     );
-    // The person is in many groups, each of which is assigned to a role of its own and to this one.
+    // Many groups without members, and a role for each group, which is assigned to it.
     await run(
       `INSERT INTO groups (id, org_id, display_name) SELECT gen_random_uuid(), $1, 'group ' || n FROM generate_series(1, $2::int) n`,
       [world.orgId, GROUPS],
@@ -104,7 +110,10 @@ describe('the plans of statements that decide a reach', () => {
     await database.drop();
   });
 
-  /** Returns the greatest number of rows that a node of these tables reads for one statement. */
+  /**
+   * Returns for each table the most rows that one node of the plan reads, those that a filter drops
+   * included.
+   */
   function rowsRead(plan: Plan): Record<string, number> {
     const read: Record<string, number> = {};
     const visit = (node: Plan): void => {
@@ -122,8 +131,8 @@ describe('the plans of statements that decide a reach', () => {
   }
 
   /**
-   * Runs an act, and explains each of its statements with a generic plan. The transaction of the
-   * act and those of the explanations are rolled back.
+   * Records the statements of an action, and runs each again by EXPLAIN ANALYZE with a generic
+   * plan. Returns the most rows that one of them reads of each table. All is rolled back.
    */
   async function explained(
     act: (tx: EntityManager) => Promise<unknown>,
@@ -156,8 +165,8 @@ describe('the plans of statements that decide a reach', () => {
   }
 
   /**
-   * Returns the rows that the connection has read of the tables so far: a plan does not show what
-   * the functions of its statement read.
+   * Returns how many rows of the tables the transaction has read so far. The counters include reads
+   * in the functions of a statement, which its plan does not show.
    */
   async function rowsCounted(tx: EntityManager): Promise<Record<string, number>> {
     const counted = (await tx.query(
@@ -198,7 +207,7 @@ describe('the plans of statements that decide a reach', () => {
     }
   }
 
-  /** Returns the tables whose rows the statements of an act lock, in the order of the plan. */
+  /** Returns the tables whose rows the statements of an action lock, in the order of the plan. */
   async function lockedBy(act: (tx: EntityManager) => Promise<unknown>): Promise<string[]> {
     const tables: string[] = [];
     const visit = (node: Plan, isLocked: boolean): void => {
@@ -215,7 +224,7 @@ describe('the plans of statements that decide a reach', () => {
     return tables;
   }
 
-  /** Returns the generic plan of a statement, which does not run. */
+  /** Returns the generic plan of a statement by EXPLAIN, which does not run the statement. */
   async function planOf(text: string, values: readonly unknown[]): Promise<Plan> {
     const name = `p${randomUUID().replaceAll('-', '')}`;
     const args = values.length === 0 ? '' : `(${values.map(literal).join(', ')})`;
@@ -324,7 +333,10 @@ describe('the plans of statements that decide a reach', () => {
     ],
   };
 
-  /** The tables whose rows the statement of each kind locks, in the one order of the service. */
+  /**
+   * The tables whose rows the statement for each kind of credential locks. The order is the same
+   * for all kinds, so that no two of them deadlock.
+   */
   const LOCKED: Readonly<Record<keyof typeof KINDS, readonly string[]>> = {
     'a grant': ['users', 'oauth_clients', 'sessions', 'oauth_grants', 'access_versions'],
     'a token': ['users', 'oauth_clients', 'sessions', 'oauth_grants', 'access_versions'],
@@ -410,7 +422,7 @@ describe('the plans of statements that decide a reach', () => {
   });
 });
 
-/** Returns the tables of rules of which a statement read many rows. */
+/** Returns the tables of {@link RULES} of which more than {@link MANY} rows were read. */
 function manyOf(read: Readonly<Record<string, number>>): Record<string, number> {
   return Object.fromEntries(
     Object.entries(read).filter(([table, n]) => RULES.has(table) && n > MANY),

@@ -22,7 +22,7 @@ const ORIGIN = { requestId: 'request-1', ip: undefined, userAgent: undefined };
 const DOMAIN = 'storm.example';
 const ROLE = 'arn:aws:iam::123456789012:role/storm';
 
-/** The storms of one act, and the acts of each. */
+/** The number of storms, and of the requests that each sends at once. */
 const [STORMS, AT_ONCE] = [atScale({ small: 2, full: 10 }), 20];
 
 describe('two replicas that issue while a reach ends', () => {
@@ -51,7 +51,7 @@ describe('two replicas that issue while a reach ends', () => {
 
   type Issued = IssuanceKind<unknown, unknown>;
 
-  /** Issues a credential at a replica. False for a refusal. */
+  /** Requests a credential at a replica. Returns false if the replica refuses. */
   async function issue(replica: TestApp, kind: unknown, request: object): Promise<boolean> {
     const issuance = replica.nest.get(Issuance, { strict: false });
     return 'issued' in (await issuance.issue(kind as Issued, request));
@@ -71,7 +71,9 @@ describe('two replicas that issue while a reach ends', () => {
     audit: { auditId: randomUUID(), origin: ORIGIN, details: {} },
   });
 
-  /** Issues a grant and a token on it at a replica. False for a refusal. */
+  /**
+   * Requests a grant and then a token below it at a replica. Returns false if either is refused.
+   */
   async function issueAt(replica: TestApp, person: Person): Promise<boolean> {
     const { id: userId, sessionId } = person;
     const { clientId } = world;
@@ -127,12 +129,14 @@ describe('two replicas that issue while a reach ends', () => {
       origin: ORIGIN,
     });
 
-  /** A kind of credential: its target, how it is issued, and what a person holds of it. */
+  /**
+   * A kind of credential: its target, a request for it, and the number of them that a person holds.
+   */
   interface Kind {
     readonly target: () => string;
     readonly issue: (replica: TestApp, person: Person) => Promise<boolean>;
     readonly held: (person: Person) => Promise<number>;
-    /** True if the service cannot recall what it gave: then only nothing new may come. */
+    /** True if the service cannot revoke what it issued. The count of these only must not grow. */
     readonly lasts?: true;
   }
 
@@ -192,7 +196,7 @@ describe('two replicas that issue while a reach ends', () => {
     for (const [, { target }] of kinds) {
       await setRule(app.dataSource, target(), { access: 'assigned' });
     }
-    // 5 kinds and 4 removals in turn: each pair comes within 20 races.
+    // The 5 kinds and the 4 removals take turns, so that 20 races contain each pair once.
     const removals = Object.values(REMOVALS);
     const issuedByAll: Record<string, number> = {};
     for (let race = 0; race < RACES; race += 1) {
@@ -313,7 +317,9 @@ describe('two replicas that issue while a reach ends', () => {
   }
 });
 
-/** Checks that an answer is a success, or says that its resource is gone or rests for now. */
+/**
+ * Checks that an answer is a success, a 404 because another request removed the resource, or a 429.
+ */
 function orderly(answer: { readonly status: number; readonly text: string }): void {
   expect([200, 204, 404, 429], answer.text).toContain(answer.status);
 }

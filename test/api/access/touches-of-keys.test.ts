@@ -11,10 +11,13 @@ import { PUBLIC_KEY } from '../../support/ssh-issuance.js';
 const MAIL = 'alice@touches.example';
 const FIPS_MODEL = '73bb0cd4-e502-49b8-9c6f-b59445bf720b';
 
-/** The age of a touch that a group of hosts counts. */
+/** The greatest age of a touch, in seconds, with which a group of hosts admits. */
 const WITHIN = 900;
 
-/** The keys of one person: two models, and one that attests by `fido-u2f` and has no PIN. */
+/**
+ * The person has three keys: one of a FIPS-certified model, one of a model that is not certified,
+ * and one with a `fido-u2f` attestation, which has no PIN.
+ */
 describe('the touches of several keys in one session', () => {
   let app: TestApp;
   let client: Client;
@@ -49,13 +52,16 @@ describe('the touches of several keys in one session', () => {
     orgId = users[0]?.org_id ?? '';
   });
 
-  /** Steps up in the session, 600 seconds after every touch before. */
+  /** Makes every earlier touch in the session 600 seconds older, and then steps up with a key. */
   async function touchLater(key: SoftwareKey): Promise<void> {
     await ageTouches(app, MAIL, 600);
     expect((await client.logIn(key, { address: newAddress() })).status).toBe(200);
   }
 
-  /** Issues a certificate; the groups that it carries, and the whole minutes that it lasts. */
+  /**
+   * Issues a certificate. Returns the principals of groups in it, and its lifetime in whole
+   * minutes.
+   */
   async function certificate(): Promise<{ groups: string[]; minutes: number }> {
     const answer = await client.post(
       '/v1/credentials/ssh',
@@ -116,7 +122,8 @@ describe('the touches of several keys in one session', () => {
 
   it('count no longer once their key is removed', async () => {
     await makeHostGroup(app.dataSource, { orgId, name: 'vault', models: 'fips-only' });
-    // A session that the removed key opened would end with it.
+    // The session begins with another key, because the removal of a key also ends the sessions that
+    // the key opened.
     client = app.client();
     await client.signIn(MAIL);
     for (const key of [keys.plain, keys.fips]) await touchLater(key);

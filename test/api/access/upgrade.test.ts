@@ -20,7 +20,10 @@ const DOMAIN = 'octo.example';
 const CLUSTER = `https://prod.${DOMAIN}`;
 const MEMBER = `member@${DOMAIN}`;
 
-/** What a database says about itself, and who serves it: not rows that an upgrade keeps. */
+/**
+ * The tables about the database itself and its replicas, which describe one database and are not
+ * copied.
+ */
 const OF_THE_DATABASE = ['schema_migrations', 'database_identity', 'replicas', 'replica_reports'];
 
 /** Copies all rows into a database with an earlier schema, which lacks newer tables and columns. */
@@ -90,7 +93,10 @@ describe('a database of 0.12.0 with people, an application, a cluster and an ins
     await removeDirectory(folder);
   });
 
-  /** The statuses of every kind of credential, asked for in a session that was opened before. */
+  /**
+   * Requests every kind of credential in the session that the member opened before the upgrade.
+   * Returns the HTTP statuses.
+   */
   async function decisions(at: TestApp): Promise<Record<string, number>> {
     const client = at.client();
     client.setCookie('svc_session', member.client.cookie('svc_session') ?? '');

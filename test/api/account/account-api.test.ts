@@ -19,7 +19,10 @@ afterAll(() => app.close());
 
 let people = 0;
 
-/** A user with a key, by default of an organization of the user's own. */
+/**
+ * Creates a user with a key and a session. Without an address, the user is the first of a new
+ * organization.
+ */
 async function newUser(email?: string) {
   people += 1;
   const address = email ?? `ada@account-${people}.example`;
@@ -119,7 +122,7 @@ describe('GET /v1/account/credentials', () => {
     }
   });
 
-  /** Records a token of an application as the token endpoint does. */
+  /** Inserts the audit event with which the token endpoint records a token of an application. */
   const issuedToken = (user: UserRow, sessionId: string) =>
     rows(
       app.dataSource,
@@ -467,7 +470,7 @@ describe('GET /v1/account/export', () => {
             claimedUser: 'claimed-olga',
             host: 'machine-seven.internal',
           }),
-          sudo_user: 'sudo-olga', // as earlier versions wrote it
+          sudo_user: 'sudo-olga', // a field that earlier versions recorded
         }),
       ],
     );

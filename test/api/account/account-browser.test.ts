@@ -19,10 +19,10 @@ import { count, rows } from '../../support/rows.js';
 import { registerApplication } from '../../support/signed-in-application.js';
 import { newPublicKeyLine } from '../../support/ssh-public-keys.js';
 
-/** Markup, changes of the text direction, and 10,000 characters without a space. */
+/** A text with markup, changes of the text direction, and 10,000 characters without a space. */
 const HOSTILE = `<img src=x onerror=alert(1)>\u202e\u2066gnp.exe"'${'W'.repeat(10_000)}`;
 
-/** A name of an application, as long as one may be, and without a space. */
+/** The longest name that an application may have (64 characters), without a space. */
 const HOSTILE_NAME = `<b>${'W'.repeat(61)}`;
 
 const PAGES = ['', '/reach', '/keys', '/sessions', '/credentials', '/applications', '/activity'];
@@ -53,8 +53,7 @@ requires('chromium').describe('the pages of the account in Chromium', () => {
   let people = 0;
 
   /**
-   * A user whose session is in the browser, with a certificate, a second session and an
-   * application.
+   * Creates a user with a key, plugs the key in, and puts the session of the user into the browser.
    */
   async function newUser(email = `ada-${(people += 1)}@account-pages.example`) {
     const { client, key } = await app.enrolled(email);
@@ -64,7 +63,7 @@ requires('chromium').describe('the pages of the account in Chromium', () => {
     return { id, email, client, key };
   }
 
-  /** Puts the session of a client into the browser. */
+  /** Copies the session cookie of a client into the browser. */
   const enter = (client: Client) =>
     page
       .context()
@@ -72,7 +71,9 @@ requires('chromium').describe('the pages of the account in Chromium', () => {
         { name: 'svc_session', value: client.cookie('svc_session') ?? '', url: app.baseUrl },
       ]);
 
-  /** Gives a user an application with a name, on the user's session. */
+  /**
+   * Inserts an application with a name, and a token of it in the user's session. Returns its id.
+   */
   async function signedInTo(userId: string, name: string): Promise<string> {
     const clientId = await oauth.client();
     await rows(app.dataSource, 'UPDATE oauth_clients SET metadata = $2 WHERE id = $1', [
@@ -135,7 +136,7 @@ requires('chromium').describe('the pages of the account in Chromium', () => {
     await walk.press('form[data-send$="/repeat"] button');
     await notice('The notice is sent again.').waitFor();
     await expect.poll(() => letters.count()).toBe(1);
-    // The application has no address, so that the sender drops what waits.
+    // The application has no back-channel logout URI, so that the service drops its notices.
     await expect.poll(() => count(app.dataSource, waiting)).toBe(0);
     await walk.press('form[data-send^="DELETE"] button');
     await notice('The notice is dropped.').waitFor();
@@ -167,7 +168,7 @@ requires('chromium').describe('the pages of the account in Chromium', () => {
     );
     expect(color).toBe('rgb(122, 74, 0)');
     const walk = await KeyboardWalk.begin(page, '/account');
-    const loaded = page.waitForEvent('load'); // a reload in the middle of a navigation fails
+    const loaded = page.waitForEvent('load'); // page.reload() fails while the page still loads
     await walk.press('[data-risk] button');
     await loaded;
     expect(await hint.count()).toBe(0);
@@ -181,7 +182,8 @@ requires('chromium').describe('the pages of the account in Chromium', () => {
     await enter(later);
     await page.goto('/account');
     expect(await hint.count()).toBe(0);
-    expect((await client.get('/account')).text).toContain('data-risk'); // another browser
+    // this client has no `svc_dismissed` cookie
+    expect((await client.get('/account')).text).toContain('data-risk');
     const spare = app.newKey();
     await addKey(app, later, spare, 'Spare');
     const other = app.client();
@@ -330,7 +332,7 @@ requires('chromium').describe('the pages of the account in Chromium', () => {
       const where =
         text === 'needs JavaScript' ? plain.locator('noscript .status') : plain.locator('main');
       await where.filter({ hasText: text }).waitFor();
-      // A form with a method needs no script.
+      // A form with a method attribute works without a script, so that its button stays enabled.
       const enabled = plain.locator('main form:not([method]) button:enabled');
       expect(await enabled.count(), end).toBe(0);
     }

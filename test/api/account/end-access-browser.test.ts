@@ -9,7 +9,9 @@ import '../../support/full-scale-only.js';
 import { CALLBACK, newCodeFields, newPkce, postForm } from '../../support/oauth-flow.js';
 import { requires } from '../../support/programs.js';
 
-/** An application that registered itself, with the fields that authenticate it. */
+/**
+ * The credentials of an application that registered itself, as the form fields of a token request.
+ */
 interface Registered {
   readonly client_id: string;
   readonly client_secret: string;
@@ -41,7 +43,7 @@ requires('chromium').describe('a user who ends the access of an application in C
   }
 
   /**
-   * Walks the authorization-code flow, with the consent of the user. @returns the response of the
+   * Runs the authorization-code flow, in which the user consents. @returns the response of the
    * token endpoint
    */
   async function signInTo(application: Registered): Promise<Answer> {
@@ -59,7 +61,7 @@ requires('chromium').describe('a user who ends the access of an application in C
   const isActive = async (application: Registered, token: string) =>
     (await postForm(app, '/oauth/introspect', { ...application, token })).json.active as boolean;
 
-  /** Returns true where the next sign-in shows the consent page. */
+  /** Returns true if the next authorization request of the client leads to the consent page. */
   async function asksConsent({ client_id }: Registered): Promise<boolean> {
     const query = new URLSearchParams({
       client_id,
@@ -106,7 +108,7 @@ requires('chromium').describe('a user who ends the access of an application in C
     expect([await userinfo(access), await isActive(ended, access)]).toEqual([401, false]);
     const late = await postForm(app, '/oauth/token', { ...unused, ...ended });
     expect([late.status, late.json.error]).toEqual([400, 'invalid_grant']);
-    // There are no refresh tokens: neither was one given, nor does the access token renew itself.
+    // The service issues no refresh tokens, and an access token is not accepted as one.
     expect(token.json.refresh_token).toBeUndefined();
     const renewal = { grant_type: 'refresh_token', refresh_token: access, ...ended };
     expect((await postForm(app, '/oauth/token', renewal)).status).toBe(400);
@@ -115,6 +117,6 @@ requires('chromium').describe('a user who ends the access of an application in C
     expect([await userinfo(keptAccess), await isActive(kept, keptAccess)]).toEqual([200, true]);
     expect(await asksConsent(kept)).toBe(false);
     expect((await ada.client.get('/v1/keys', { address: newAddress() })).status).toBe(200);
-    expect((await signInTo(ended)).status).toBe(200); // after the user agreed again
+    expect((await signInTo(ended)).status).toBe(200); // the user consents again
   });
 });

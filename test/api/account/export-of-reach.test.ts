@@ -17,7 +17,9 @@ const HOST = 'db.basalt.example.com';
 const CLUSTER = `https://prod.${DOMAIN}`;
 const UNKNOWN_CLUSTER = `https://none.${DOMAIN}`;
 const ROLE = 'arn:aws:iam::123456789012:role/onyx';
-/** The names of groups of SCIM, which occur only there. */
+/**
+ * Names of SCIM groups. They occur in no other text, so that each match in the export is a leak.
+ */
 const GROUP = 'Zircon Falcons';
 const SECOND_GROUP = 'Quartz Herons';
 
@@ -26,7 +28,10 @@ interface ExportedEvent {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** What a person without admin rights learns of the rules from the export of the own data. */
+/**
+ * A member downloads the export of the account, and must not learn from it which rules and groups
+ * refused or ended the access.
+ */
 describe('GET /v1/account/export of a person whose reach was refused and ended', () => {
   let app: TestApp;
   let own: ScimOrganization;

@@ -15,11 +15,13 @@ import { count, rows } from '../../support/rows.js';
 const ADA = 'ada@notices.example';
 const BEA = 'bea@notices.example';
 
-/** The headers that only the command line reads. */
+/** The response headers that only the `svc` command gets. */
 const HEADERS = ['svc-notice', 'svc-version'];
 
 let app: TestApp;
-/** Ada and bea are the admins of an organization; cleo is a member; eve is of another one. */
+/**
+ * Ada and bea are the admins of an organization. Cleo is a member of it, and eve is in another one.
+ */
 let ada: EnrolledUser;
 let bea: Client;
 let cleo: EnrolledUser;
@@ -34,10 +36,10 @@ beforeAll(async () => {
 afterAll(() => app.close());
 beforeEach(() => rows(app.dataSource, 'DELETE FROM account_notices'));
 
-/** Adds a further key of a person. */
+/** Enrolls a second key named Spare for a user. */
 const addKeyOf = ({ client }: EnrolledUser) => addKey(app, client, app.newKey(), 'Spare');
 
-/** Returns the notices on a page, each as its text before the time. */
+/** Returns the notices on a page. Each is its text up to the comma before the time. */
 async function shown(client: Client, path = '/account'): Promise<string[]> {
   const { text } = await client.get(path);
   return [...text.matchAll(/data-notice="[^"]+">(.*?), <time/g)].map(([, words = '']) =>
@@ -187,7 +189,7 @@ describe('a notice', () => {
     const forged = await dismiss(ada.client, page, { origin: 'https://evil.example' });
     expect([forged.status]).toEqual([403]);
     await addKeyOf(cleo);
-    await dismiss(cleo.client, page); // a page that was made for another person
+    await dismiss(cleo.client, page); // the ids on a page of ada
     expect(await shown(cleo.client)).toHaveLength(1);
     const away = await dismiss(ada.client, { ...page, back: 'https://evil.example/' });
     expect(away.status).toBe(400);
