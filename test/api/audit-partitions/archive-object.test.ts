@@ -23,7 +23,10 @@ const Bucket = 'archives-of-test';
 const Key = 'oauth/2026-01.ndjson';
 const MANIFEST = `${Key}.manifest.json`;
 
-/** The bytes of each part of the object, as `archive-copy.ts` joins whole lines. */
+/**
+ * The least bytes of each part of the upload except the last: `archive-copy.ts` adds whole lines
+ * until a part has this size.
+ */
 const PART = 8 * 1024 * 1024;
 
 requires('moto').describe('node dist/admin.js archive --to s3://BUCKET/KEY', () => {
@@ -33,7 +36,7 @@ requires('moto').describe('node dist/admin.js archive --to s3://BUCKET/KEY', () 
   let database: TestDatabase;
   let app: TestApp;
   let folder: string;
-  /** The same month as a file. */
+  /** The archive of the same month as the command writes it to a file. */
   let expected: Buffer;
 
   beforeAll(async () => {
@@ -99,7 +102,7 @@ requires('moto').describe('node dist/admin.js archive --to s3://BUCKET/KEY', () 
     const manifest = await readFile(join(folder, 'file.manifest.json'), 'utf8');
     expect((await stored(MANIFEST)).toString()).toBe(manifest);
     expect(await uploads()).toEqual([]);
-    // Once more it compares only.
+    // A second run compares the object with the log and succeeds.
     expect((await archive()).status).toBe(0);
   });
 
@@ -111,7 +114,7 @@ requires('moto').describe('node dist/admin.js archive --to s3://BUCKET/KEY', () 
     await client.send(new UploadPartCommand({ ...begun, PartNumber: 2, Body: Buffer.from('x') }));
     expect((await archive()).status).toBe(0);
     expect((await stored()).equals(expected)).toBe(true);
-    // Another upload would have left this one.
+    // A new upload would have left the interrupted one open.
     expect(await uploads()).toEqual([]);
   });
 

@@ -15,7 +15,10 @@ import { makeTemporaryDirectory, removeDirectory } from '../../support/temporary
 
 const EVENTS = 2_345;
 
-/** Each event has a newline, a quotation mark and U+2028, at which some programs end a line. */
+/**
+ * The details of each event have a newline, a quotation mark and U+2028, which some programs read
+ * as the end of a line.
+ */
 describe('node dist/admin.js archive', () => {
   let database: TestDatabase;
   let app: TestApp;
@@ -125,7 +128,8 @@ describe('node dist/admin.js archive', () => {
       expect((await readFile(to)).equals(text)).toBe(true);
       expect(await isMissing(`${to}.part`)).toBe(true);
     }
-    // After it was killed before it wrote the manifest, it compares the file that is there.
+    // If a run was killed before it wrote the manifest, the next run compares the complete file
+    // with the log and writes the manifest.
     const done = newFile();
     await writeFile(done, text);
     expect((await archive(done)).status).toBe(0);

@@ -11,10 +11,10 @@ import { makeTemporaryDirectory, removeDirectory } from '../../support/temporary
 
 const ROWS = atScale({ small: 1_000, full: 50_000 });
 const WRITERS = atScale({ small: 2, full: 4 });
-/** The time of the test at full size, in milliseconds. */
+/** The time limit of a slow step at full size, in milliseconds. */
 const PATIENCE = 180_000;
 
-/** The longest time in which a writer may wait, in milliseconds. */
+/** The longest that one INSERT may take while an action runs, in milliseconds. */
 const LONGEST_PAUSE = 1_000;
 
 const FILL = `
@@ -68,7 +68,10 @@ describe('the audit log under load', () => {
   }
   const all = async (query: string) => (await client.query(query)).rows;
 
-  /** Writes from several connections during an action. Returns the longest pause of one of them. */
+  /**
+   * Inserts events from several connections during an action. Returns their number, the longest
+   * time of one INSERT in milliseconds, and the seconds that the action took.
+   */
   async function underLoad(act: () => Promise<unknown>) {
     const state = { isStopped: false, written: 0, longest: 0 };
     const write = async (connection: Client) => {

@@ -3,7 +3,10 @@ import { CleanUp } from '#domain/admin/clean-up/clean-up.service.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { count, rows } from '../../support/rows.js';
 
-/** The name of the partition of a class for the month that began so many months ago. */
+/**
+ * Returns the end of an SQL expression that begins with a quotation mark: the name of a class's
+ * partition for the month `ago` months before this one.
+ */
 const monthOf = (kind: string, ago: number) =>
   `audit_events_${kind}_' || to_char(date_trunc('month', now(), 'UTC') AT TIME ZONE 'UTC' - interval '${ago} months', 'YYYY_MM')`;
 
@@ -55,7 +58,8 @@ describe('the months of the audit log', () => {
     expect(await count(app.dataSource, 'audit_events_oauth_other')).toBe(3);
     expect(await cleanUp()).toEqual({});
     expect(await count(app.dataSource, 'audit_events_auth_other')).toBe(0);
-    expect(await count(app.dataSource, 'audit_events_oauth_other')).toBe(1); // after the year 2199
+    // the partition for times after the year 2199
+    expect(await count(app.dataSource, 'audit_events_oauth_other')).toBe(1);
     expect(await count(app.dataSource, 'audit_events_oauth_2199_12')).toBe(1);
     expect(await ofTest()).toBe(before + 4);
   });
@@ -151,7 +155,8 @@ describe('SSH certificates that expired', () => {
     await write(4, '19 days');
     await write(5, '18 days 23 hours 59 minutes');
     expect(await cleanUp()).toEqual({ sshCertificates: 1 });
-    // A failover reads the newest one, and the one before its last two minutes.
+    // Certificate 3 is past the retention but stays: a failover reads the newest certificate, and
+    // the newest that is two minutes older.
     expect(await serials()).toEqual([3, 4, 5]);
   });
 });

@@ -8,10 +8,13 @@ import { earlierMigrations } from '../../support/earlier-migrations.js';
 import { RecordingLog } from '../../support/recording-log.js';
 import { makeTemporaryDirectory, removeDirectory } from '../../support/temporary-directory.js';
 
-/** The longest time in which a writer may wait, in milliseconds. */
+/** The longest that one round of {@link write} may take during the move, in milliseconds. */
 const LONGEST_PAUSE = 1_000;
 
-/** Rows of three classes and of fourteen months, of which some ids are in the order of time. */
+/**
+ * Inserts 2,000 events of three classes and fourteen months. Two of three ids ascend, and the
+ * others are random.
+ */
 const ROWS = `
   INSERT INTO audit_events (id, type, class, org_id, subject_id, subject_email, client_name, request_id, ip, details, created_at, epoch, xid)
   SELECT CASE n % 3 WHEN 0 THEN gen_random_uuid() ELSE ('01900000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid END,
@@ -20,20 +23,20 @@ const ROWS = `
          jsonb_build_object('client_id', n), now() - n * interval '5 hours', n % 2, (n / 2)::text::xid8
   FROM generate_series(1, 2000) n`;
 
-/** How a replica of the version before writes a row. */
+/** The INSERT of a replica of the previous version. */
 const WRITE = `
   INSERT INTO audit_events (id, type, class, actor_id, subject_id, org_id, request_id, ip, user_agent, details)
   VALUES ($1::uuid, 'login_success', $2::text, NULL, gen_random_uuid(), gen_random_uuid(), 'request', '10.0.0.2', 'agent', '{"client_id": "none"}')
   RETURNING audit_events::text AS row`;
 
-/** How a replica of the version before deletes rows past their retention. */
+/** The statement by which a replica of the previous version deletes events past their retention. */
 const CLEAN_UP = `
   WITH expired AS MATERIALIZED (
     SELECT id FROM audit_events WHERE class = 'auth' AND class <> 'admin' AND created_at < now() - interval '60 days'
     ORDER BY created_at LIMIT 3 FOR UPDATE SKIP LOCKED
   ) DELETE FROM audit_events t USING expired e WHERE t.id = e.id RETURNING t.id`;
 
-/** The lock of the clean-up, in every version. */
+/** The key of the advisory lock of the clean-up, the same in every version. */
 const CLEAN_UP_LOCK = 7_301_004;
 
 describe('the move of the audit log into partitions', () => {
@@ -72,7 +75,7 @@ describe('the move of the audit log into partitions', () => {
     return rows.map(({ row }) => row as string);
   };
 
-  /** Begins the move, and ends its connection when a condition is true. */
+  /** Begins the move, and terminates its connection as soon as an SQL condition is true. */
   async function killWhen(condition: string): Promise<void> {
     const mover = await opened();
     const ended = migrateInBackground(mover, new RecordingLog()).catch((error: unknown) => error);
@@ -87,7 +90,7 @@ describe('the move of the audit log into partitions', () => {
   const waitsForLock = (table: string) =>
     `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = to_regclass('${table}'))`;
 
-  /** Runs an action while a transaction has run a statement and stays open. */
+  /** Runs an action while another transaction, which has run a statement, stays open. */
   async function whileOpen(statement: string, act: () => Promise<void>): Promise<void> {
     const holder = await connected();
     await holder.query(`BEGIN ISOLATION LEVEL REPEATABLE READ; ${statement}`);
@@ -141,7 +144,10 @@ describe('the move of the audit log into partitions', () => {
   });
 });
 
-/** Writes rows over and over: one alone, then two with a savepoint, of which one is rolled back. */
+/**
+ * Inserts rows in rounds: one row, then two in a transaction, of which a savepoint rolls one back.
+ * Adds the rows that remain to `expected`. `stop` returns the longest round in milliseconds.
+ */
 function write(connection: Client, expected: Set<string>) {
   const state = { isStopped: false };
   let longest = 0;
@@ -176,7 +182,10 @@ function write(connection: Client, expected: Set<string>) {
   };
 }
 
-/** Deletes old rows as a clean-up of the version before does: only while it has the lock. */
+/**
+ * Deletes old rows, each time under the lock of the clean-up, as the previous version does. `stop`
+ * returns the deleted ids.
+ */
 function cleanUp(connection: Client) {
   const state = { isStopped: false };
   const deleted = new Set<string>();

@@ -51,7 +51,10 @@ afterAll(async () => {
   await removeDirectory(folder);
 });
 
-/** Writes many events of one size in one transaction, and returns their ids. */
+/**
+ * Inserts many events in one transaction, each with a text of `bytes` characters. Returns their
+ * ids.
+ */
 async function writeMany(events: number, bytes: number): Promise<string[]> {
   const written = await rows<{ id: string }>(
     app.dataSource,
@@ -68,7 +71,7 @@ const headersOf = (client: Client) => ({
   'x-forwarded-for': newAddress(),
 });
 
-/** Returns the events of the whole lines. What comes after the last end of a line is dropped. */
+/** Parses the complete lines of a text. The part after the last newline is dropped. */
 function wholeLines(text: string): FeedEvent[] {
   const lines = text.slice(0, text.lastIndexOf('\n') + 1).split('\n');
   return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as FeedEvent);
@@ -80,7 +83,7 @@ describe('a reader that is killed while it copies the feed', () => {
   it('goes on after its last whole line: each event is there once', async () => {
     await reader.skip(app.dataSource, org);
     const file = join(folder, 'copy.ndjson');
-    // The copy begins with one event, after which the reader goes on.
+    // The copy begins with one event and its cursor, from which the copying process goes on.
     const first = await writeEvent(app.dataSource, org);
     await reader.until(1);
     writeFileSync(file, `${JSON.stringify({ id: first, cursor: reader.cursor })}\n`);
@@ -118,7 +121,10 @@ describe('a reader that is killed while it copies the feed', () => {
   });
 });
 
-/** Asks for the feed as lines, and returns the answer once its first bytes are there. */
+/**
+ * Requests the feed as NDJSON after a cursor, and returns the response when its headers have
+ * arrived.
+ */
 async function open(baseUrl: string, cursor: string): Promise<IncomingMessage> {
   const answer = Promise.withResolvers<IncomingMessage>();
   const headers = headersOf(ada);
@@ -130,7 +136,7 @@ async function open(baseUrl: string, cursor: string): Promise<IncomingMessage> {
   return answer.promise;
 }
 
-/** Reads an answer to its end, and tells whether it was cut off. */
+/** Reads the body of a response. `isCut` is true if the connection ended before the body did. */
 async function textOf(answer: IncomingMessage): Promise<{ text: string; isCut: boolean }> {
   const chunks: Buffer[] = [];
   try {
@@ -145,14 +151,15 @@ describe('a server that is killed while it answers', () => {
   it('cuts the answer off, and the reader goes on at another one: each event once', async () => {
     await reader.skip(app.dataSource, org);
     let { cursor } = reader;
-    const written = await writeMany(3_000, 8_000); // more than the buffers of a connection hold
+    // more than fits into the buffers of a connection
+    const written = await writeMany(3_000, 8_000);
     await reader.until(written.length);
     const read: FeedEvent[] = [];
     for (let kill = 0; kill < atScale({ small: 1, full: 5 }); kill += 1) {
       const server = runScript<ReplicaAnswer>('replica.ts', argument);
       const answer = await open((await server.answer).baseUrl, cursor);
       expect(answer.statusCode).toBe(200);
-      await server.kill(); // the reader has taken nothing but the first bytes
+      await server.kill(); // until now the client has read only the first bytes of the body
       const { text, isCut } = await textOf(answer);
       expect(isCut).toBe(true);
       read.push(...wholeLines(text));

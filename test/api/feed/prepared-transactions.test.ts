@@ -14,10 +14,10 @@ import { urlOf } from '../../support/test-server.js';
 
 const ADA = 'ada@prepared.example';
 
-/** The interval of the looks at the delay, in milliseconds. */
+/** The interval at which the service checks how long events have been delayed, in milliseconds. */
 const LOOK = 30_000;
 
-/** A PostgreSQL of its own, which allows prepared transactions. By default they are off. */
+/** Starts a PostgreSQL that allows prepared transactions, which are off by default. */
 describe('a prepared transaction', () => {
   const parts = new AsyncDisposableStack();
   const clock = new TestClock(systemClock.milliseconds());
@@ -43,7 +43,10 @@ describe('a prepared transaction', () => {
   afterAll(() => parts.disposeAsync());
   beforeEach(() => reader.skip(app.dataSource, org));
 
-  /** Prepares a transaction that wrote an event, and returns the event. */
+  /**
+   * Writes an event in a transaction, and prepares the transaction under a name. Returns the id of
+   * the event.
+   */
   async function prepare(name: string): Promise<string> {
     const runner = app.dataSource.createQueryRunner();
     try {
@@ -64,7 +67,7 @@ describe('a prepared transaction', () => {
   const finish = (how: 'COMMIT' | 'ROLLBACK', name: string) =>
     app.dataSource.query(`${how} PREPARED '${name}'`);
 
-  /** Ends the epoch as the confirmation of another server does. */
+  /** Ends the epoch with the same SQL as the confirmation of another server. */
   const endEpoch = () =>
     app.dataSource.transaction(async (tx) => {
       await tx.query("SELECT set_config('svc.audit_epoch', 'ends', true)");
@@ -73,7 +76,7 @@ describe('a prepared transaction', () => {
       );
     });
 
-  /** Returns the line of `node dist/admin.js check` about the feed. */
+  /** Runs `node dist/admin.js check`, and returns its lines about the feed. */
   async function checked(): Promise<string> {
     const [provider] = app.config.upstream.providers;
     const issuer = provider?.type === 'oidc' ? provider.issuer : '';
@@ -106,7 +109,8 @@ describe('a prepared transaction', () => {
     clock.advance(LOOK);
     expect(warnings()).toEqual([]);
 
-    // PostgreSQL has no clock that a test could move: the event becomes older.
+    // The delay is measured from `created_at` by the clock of PostgreSQL, which a test cannot move.
+    // The test makes the event itself older instead.
     await app.dataSource.query(
       "UPDATE audit_events SET created_at = created_at - interval '61 seconds' WHERE id = $1",
       [late],

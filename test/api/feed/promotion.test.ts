@@ -10,7 +10,7 @@ import { atScale } from '../../support/scale.js';
 
 const ADA = 'ada@promoted.example';
 
-/** The promotions one after another. */
+/** The number of promotions, which follow one another. */
 const ROUNDS = atScale({ small: 1, full: 3 });
 
 requires('postgresql').describe('a promotion that loses events', () => {
@@ -37,7 +37,7 @@ requires('postgresql').describe('a promotion that loses events', () => {
 
   const isReady = async () => (await app.client().get('/health/ready')).status === 200;
 
-  /** Logs in again: a loss ends all sessions. */
+  /** Returns a client with a new session, because a loss of commits ends all sessions. */
   async function again() {
     const client = app.client();
     await client.signIn(ADA);
@@ -59,7 +59,7 @@ requires('postgresql').describe('a promotion that loses events', () => {
       await cluster.caughtUp();
 
       cluster.holdReplication();
-      await again(); // an event of which the service knows
+      await again(); // the service has written this event itself, so that it later notices its loss
       const lost = [await writeEvent(app.dataSource, org), await writeEvent(app.dataSource, org)];
       await expect
         .poll(() => reader.drain().then(() => reader.ids))

@@ -13,7 +13,7 @@ import '../../support/full-scale-only.js';
 
 const ADA = 'ada@restored.example';
 
-/** The transactions that the first cluster has had, and the new one has not. */
+/** By how many transaction ids the first cluster is ahead of the new one. */
 const AHEAD = 20_000;
 
 requires('postgresql', 'pg_dump', 'pg_restore').describe(
@@ -49,7 +49,10 @@ requires('postgresql', 'pg_dump', 'pg_restore').describe(
       await connection.end();
     }
 
-    /** Starts the service. It waits for no process of before the dump. */
+    /**
+     * Starts the service. With these limits it does not wait for reports of the processes that the
+     * dump names.
+     */
     const started = (postgres: DebianPostgres) =>
       startTestApp({
         failoverLimits: { recent: 1_000, patience: 1_000 },
@@ -57,7 +60,10 @@ requires('postgresql', 'pg_dump', 'pg_restore').describe(
         environment: { SVC_SSH_CA_KEY_PATH: join(folder, 'ssh_ca_key') },
       });
 
-    /** Logs in again: the first start after a restore ends all sessions. */
+    /**
+     * Returns a client with a new session, because the first start after a restore ends all
+     * sessions.
+     */
     async function again(app: TestApp, { key }: EnrolledUser) {
       await renameProvider(app);
       const client = app.client();
@@ -91,7 +97,7 @@ requires('postgresql', 'pg_dump', 'pg_restore').describe(
       const second = await started(fresh);
       try {
         const { dataSource } = second;
-        // No transaction of this cluster is as high as those of the rows.
+        // The restored events have higher transaction ids than any transaction of this cluster.
         const ahead = 'audit_events WHERE xid > pg_snapshot_xmax(pg_current_snapshot())';
         expect(await count(dataSource, ahead)).toBeGreaterThan(kept.length);
         const client = await again(second, ada);

@@ -9,7 +9,9 @@ import { untilWaiting } from '../../support/lock-waiters.js';
 
 const log = new AuditLog();
 
-/** Records an event as the service does, and returns its mark. */
+/**
+ * Records an event by the code of the service. Returns the request id by which the event is found.
+ */
 async function record(tx: EntityManager): Promise<string> {
   const mark = randomUUID();
   const origin = { requestId: mark, ip: undefined, userAgent: undefined };
@@ -31,7 +33,8 @@ describe('a server that is not confirmed', () => {
   };
 
   it('takes no event, also in a transaction that was open before', async () => {
-    // A connection as that of a pooler: no gate of the service checks it.
+    // A connection outside the service's pool, like one of a pooler: the service does not check its
+    // server.
     const pooled = await new DataSource({ type: 'postgres', url: world.database.url }).initialize();
     const open = pooled.createQueryRunner();
     try {
@@ -59,8 +62,9 @@ describe('a server that is not confirmed', () => {
       await open.startTransaction();
       const early = await record(open.manager);
       await waiting.startTransaction();
-      await waiting.query('SELECT pg_current_xact_id()'); // before that of the confirmation
-      // A process has proved a loss after the confirmation, and has withdrawn it.
+      // its transaction id is lower than that of the confirmation
+      await waiting.query('SELECT pg_current_xact_id()');
+      // Makes the server unconfirmed, as if a process had found a loss after the confirmation.
       await world.query("UPDATE database_identity SET started_at = 'epoch'");
       await world.report(await world.addSilentReplica(), true);
       const state = { isConfirmed: false };
@@ -68,7 +72,8 @@ describe('a server that is not confirmed', () => {
         state.isConfirmed = true;
       });
       await untilWaiting(world.direct, 1);
-      // As the statement of an earlier version, which is not refused.
+      // This INSERT is of an earlier version, which lacks the check that refuses events on an
+      // unconfirmed server.
       const late = randomUUID();
       const recording = waiting.query(
         "INSERT INTO audit_events (id, type, class, request_id) VALUES (gen_random_uuid(), 'logout', 'auth', $1)",
@@ -92,7 +97,8 @@ describe('a server that is not confirmed', () => {
         { request_id: early, epoch: first },
         { request_id: late, epoch: second },
       ]);
-      // A reader of the last event of the ended epoch is not told to begin again.
+      // The early event is not beyond the recorded end of its epoch, so that a reader who has read
+      // it need not begin again.
       const beyond = `audit_events e JOIN audit_epochs a ON a.epoch = e.epoch
         WHERE e.request_id = $1 AND (e.xid, e.id) > (a.last_xid, a.last_id)`;
       expect(await world.query(`SELECT FROM ${beyond}`, [early])).toEqual([]);

@@ -7,11 +7,14 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.js
 import { FeedReader, inOrder, organizationOf, writeEvent } from '../../support/feed-reader.js';
 import { atScale } from '../../support/scale.js';
 
-/** The writers, each with a connection of its own, and the transactions of each. */
+/** The number of writers, each with its own connection, and of the transactions of each. */
 const WRITERS = 64;
 const OF_ONE = atScale({ small: 10, full: 100 });
 
-/** How long one transaction stays open at least, in milliseconds, while a reader asks on. */
+/**
+ * The least time for which one transaction stays open, in milliseconds, while a reader polls the
+ * feed.
+ */
 const HELD = atScale({ small: 300, full: 10_000 });
 
 const ADA = 'ada@writers.example';
@@ -39,14 +42,17 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** The ways in which a transaction writes events. Each returns those that its commit leaves. */
+/**
+ * Transactions that write events in different ways. Each returns the ids of the events that remain
+ * after its commit.
+ */
 const WAYS: readonly ((writer: Client) => Promise<string[]>)[] = [
   async (writer) => {
     const id = await writeEvent(writer, org);
     await pause();
     return [id];
   },
-  // The transaction has its place long before its first event.
+  // This transaction gets its id, which decides the order of the feed, long before its first event.
   async (writer) => {
     await writer.query('SELECT pg_current_xact_id()');
     await pause();
@@ -68,24 +74,27 @@ const WAYS: readonly ((writer: Client) => Promise<string[]>)[] = [
   },
 ];
 
-/** Lets others go on for a random time below 25 ms. */
+/** Waits for a random time below 25 ms, in steps of 1 ms. */
 async function pause(): Promise<void> {
   for (let left = randomInt(25); left > 0; left -= 1) await delay(1);
 }
 
-/** Runs the transactions of one writer, and returns the events that it committed. */
+/**
+ * Runs transactions on one connection, each in another of {@link WAYS}. Returns the ids of the
+ * committed events.
+ */
 async function write(writer: Client, first: number, transactions: number): Promise<string[]> {
   const committed: string[] = [];
   for (let n = 0; n < transactions; n += 1) {
     await writer.query('BEGIN');
     const left = (await WAYS[(first + n) % WAYS.length]?.(writer)) ?? [];
-    await writer.query('COMMIT'); // a warning after a ROLLBACK
+    await writer.query('COMMIT'); // only a warning if the transaction was rolled back
     committed.push(...left);
   }
   return committed;
 }
 
-/** Runs all writers, and returns what they committed. */
+/** Runs all writers at once, and returns the ids of the events that they committed. */
 async function writeAll(transactions: number): Promise<string[]> {
   const each = writers.map((writer, index) => write(writer, index, transactions));
   return (await Promise.all(each)).flat();
@@ -105,7 +114,7 @@ describe(`${WRITERS} writers with open transactions of different lengths`, () =>
     expect(reader.ids).toEqual(await inOrder(app.dataSource, committed));
     expect(new Set(reader.ids).size).toBe(committed.length);
     expect(committed.length).toBeGreaterThan(WRITERS * OF_ONE);
-    expect(pages).toBeGreaterThan(1); // the reader did not come after the writers
+    expect(pages).toBeGreaterThan(1); // it read while the writers wrote
   });
 
   it(`are all read after a transaction that was open for ${HELD} ms, which comes first`, async () => {

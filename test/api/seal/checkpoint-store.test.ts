@@ -132,7 +132,8 @@ requires('moto').describe('the bucket of checkpoints', () => {
     for (const table of ['audit_checkpoints', 'audit_nodes', 'audit_leaves', 'audit_trees']) {
       await rows(dataSource, `DELETE FROM ${table} WHERE tree = $1`, [org]);
     }
-    // The next epoch is that of the restored copy, whose checkpoints are in the bucket.
+    // Ends two epochs: in the next one, the restored copy of the test above has already stored
+    // checkpoints.
     await endEpoch(dataSource);
     await endEpoch(dataSource);
     await writeEvent(dataSource, org);

@@ -9,7 +9,10 @@ import { count } from '../../support/rows.js';
 import { atScale } from '../../support/scale.js';
 import { connectTo, TestSeal } from '../../support/seal.js';
 
-/** The statements of a round after which a sealer dies are those that this number divides. */
+/**
+ * The sealers are killed after statement `EVERY`, `2 * EVERY` and so on, until one completes its
+ * round.
+ */
 const EVERY = atScale({ small: 7, full: 1 });
 
 let database: TestDatabase;

@@ -34,7 +34,10 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Checks a tree with its own checkpoints, and expects that it is whole. */
+/**
+ * Exports a tree, checks it against its own checkpoints, and expects no faults and this number of
+ * events.
+ */
 async function expectWhole(tree: string, events: number, of = seal): Promise<void> {
   const check = of.check(await of.export(tree), await of.checkpoints(tree));
   expect(check.findings).toEqual([]);
@@ -240,7 +243,7 @@ describe('the sealer', () => {
     },
   );
 
-  /** Seals while a trigger runs `body` at each change of a column of a tree. */
+  /** Seals while a trigger runs `body`, PL/pgSQL, at each change of a column of the tree's row. */
   const sealWith = async (body: string, tree: string, column: string) => {
     await dataSource.query(
       `CREATE FUNCTION of_test() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${body}; END $$;

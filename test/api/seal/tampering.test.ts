@@ -8,10 +8,10 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.js
 import { writeEvent } from '../../support/feed-reader.js';
 import { connectTo, endEpoch, TestSeal } from '../../support/seal.js';
 
-/** The events of each organization, each under a checkpoint of its own. */
+/** The number of events of each organization. A checkpoint is signed after each event. */
 const EVENTS = 5;
 
-/** The event that is altered, by its number. */
+/** The index, from 0, of the event that the tests alter. */
 const THIRD = 2;
 
 let database: TestDatabase;
@@ -28,7 +28,10 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Tampers with the log of a new organization by SQL, and returns what the check finds. */
+/**
+ * Creates an organization, checks that its log is whole, and tampers with the log. Returns what a
+ * second check finds.
+ */
 async function tamper(act: (org: string, ids: readonly string[]) => Promise<unknown>) {
   const { org, ids } = await seal.organization(EVENTS);
   const witness = await seal.checkpoints(org);
@@ -175,7 +178,7 @@ describe('a change of the audit log by SQL is found, with the name of the row', 
     expect(findings).toMatchObject([{ fault: 'inserted', id: forged, index: undefined }]);
   });
 
-  /** Makes an organization with five events in one epoch and one in the next one. */
+  /** Creates an organization with five events in one epoch and one event in the next epoch. */
   async function overTwoEpochs() {
     const { org, ids } = await seal.organization(EVENTS);
     await endEpoch(dataSource);
@@ -194,7 +197,8 @@ describe('a change of the audit log by SQL is found, with the name of the row', 
     const lines = await seal.export(org);
     const missing = { fault: 'missing', epoch: ended };
     expect(seal.check(lines, witness).findings).toMatchObject([missing]);
-    // Checkpoints of the later epoch are enough, because its first leaf names the earlier one.
+    // The checkpoints of the later epoch suffice, because its first leaf names the last checkpoint
+    // of the earlier one.
     const later = witness.filter(({ epoch }) => epoch !== ended);
     expect(seal.check(lines, later).findings).toMatchObject([missing]);
   });
