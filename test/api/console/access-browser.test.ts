@@ -21,7 +21,10 @@ const ROLE_ARN = 'arn:aws:iam::123456789012:role/Deploy';
 requires('chromium').describe('the pages of who may reach what in Chromium', () => {
   const pages = consoleSetUp('access');
 
-  /** Inserts a SCIM group with members into the organization of an admin. @returns its id */
+  /**
+   * Inserts a SCIM group with members into the organization of the admin with an e-mail address.
+   * @returns its id
+   */
   async function groupOf(admin: string, name: string, members: readonly string[]): Promise<string> {
     const { dataSource } = pages.app;
     const id = randomUUID();
@@ -186,7 +189,8 @@ requires('chromium').describe('the pages of who may reach what in Chromium', () 
 
     for (const path of ['', '/change?access=everyone', '/delete']) {
       await page.goto(`/admin/access${target}${path}`);
-      // A forecast hides its numbers, too: they tell who is in the group, one question at a time.
+      // A forecast hides its numbers as well: by forecasts for one person after another an admin
+      // could learn who is in the group.
       const words = path === '' ? '1 person' : 'shown after a touch';
       expect(await page.getByText(words).count()).toBeGreaterThan(0);
       expect(await page.locator('[data-not-recalled]').count()).toBe(0);

@@ -10,8 +10,8 @@ import { accessibilityViolations, checkPage, overflowing } from '../../support/p
 import { requires } from '../../support/programs.js';
 
 /**
- * The fields that each kind needs beside its name, and what the API then says about the
- * application.
+ * For each kind of application: the fields of its form besides the name, and the members of its
+ * JSON at the API that these fields set.
  */
 const KINDS: Readonly<Record<string, { fields: Record<string, string>; becomes: object }>> = {
   web: {
@@ -42,7 +42,10 @@ const SIGN_IN = [
   'end_session_endpoint',
 ];
 
-/** The members of the metadata of discovery whose addresses an application of each kind needs. */
+/**
+ * The members of the discovery metadata (RFC 8414) whose URLs the page of an application shows, by
+ * kind.
+ */
 const ENDPOINTS: Readonly<Record<string, readonly string[]>> = {
   web: [
     ...SIGN_IN,
@@ -60,7 +63,7 @@ requires('chromium').describe('the forms of applications in Chromium', () => {
   let app: TestApp;
   let browser: Browser;
   let admin: EnrolledUser;
-  /** The applications that were registered, by kind. */
+  /** The client ids of the applications that an earlier test registered, by kind. */
   const registered: Record<string, string> = {};
   beforeAll(async () => {
     app = await startTestApp();
@@ -76,14 +79,17 @@ requires('chromium').describe('the forms of applications in Chromium', () => {
   const open = (page: Page) =>
     page.evaluate('for (const one of document.querySelectorAll("details")) one.open = true');
 
-  /** The metadata of discovery, and its own address. */
+  /** Returns the discovery metadata, with its own URL as `discovery`. */
   const discovered = async () => {
     const path = '/.well-known/openid-configuration';
     const { json } = await app.client().get(path);
     return { ...json, discovery: app.baseUrl + path } as Readonly<Record<string, string>>;
   };
 
-  /** Expects the addresses of discovery on the page, and copies each by its button. */
+  /**
+   * Expects that the page shows the URLs with these names in the discovery metadata, and that the
+   * button of each copies it.
+   */
   async function expectAddresses(page: Page, names: readonly string[]): Promise<void> {
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     const metadata = await discovered();

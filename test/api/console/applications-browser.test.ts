@@ -26,7 +26,7 @@ requires('chromium').describe('the pages of applications in Chromium', () => {
       ...(body === undefined ? {} : { body }),
     });
 
-  /** Registers a web application. */
+  /** Registers a web application at the API. Returns its client id and secret. */
   const registered = async (client: Client, name = 'Grafana') => {
     const body = { name, type: 'web', redirect_uris: ['https://grafana.example/callback'] };
     return (await api(client, 'POST', '', body)).json as {
@@ -35,7 +35,10 @@ requires('chromium').describe('the pages of applications in Chromium', () => {
     };
   };
 
-  /** Registers a service, whose secret gets a token. */
+  /**
+   * Registers an application of type `service`, which gets tokens by its secret. Returns its client
+   * id and secret.
+   */
   const registeredService = async (client: Client) =>
     (await api(client, 'POST', '', { name: 'Robot', type: 'service', scopes: ['robots'] }))
       .json as {
@@ -106,12 +109,15 @@ requires('chromium').describe('the pages of applications in Chromium', () => {
     expect(json).toMatchObject({
       approved_redirect_uris: ['https://grafana.example/callback'],
     });
-    // the demand for a touch
+    // Chromium logs the 401 that demands a touch as an error.
     expect(pageErrors.filter((error) => !error.includes(' 401 '))).toEqual([]);
     await admin.profile.leave();
   });
 
-  /** A secret is not in the page, its address, its history or its storage, and not in the log. */
+  /**
+   * Checks that a secret is not in the page, its URL, its history or storage, or in the log of the
+   * service.
+   */
   async function expectNowhere(page: BrowserProfile['page'], secret: string) {
     for (const visit of [() => page.reload(), () => page.goBack(), () => page.goForward()]) {
       await visit();

@@ -53,7 +53,10 @@ requires('chromium').describe('the audit log in Chromium', () => {
   });
   const eventTexts = () => page.locator('[data-events] li').allInnerTexts();
 
-  /** Writes an event of an application at a time, about a member. */
+  /**
+   * Inserts an audit event about a member, with a time and, if there is one, the name of an
+   * application.
+   */
   const write = (
     type: string,
     subject: string,

@@ -33,7 +33,7 @@ async function orgOf(email: string): Promise<string> {
 const open = (path: string, user: EnrolledUser = ada): Promise<Answer> =>
   user.client.get(path, { address: newAddress() });
 
-/** The text of a page without its tags, with one space between words. */
+/** Returns the text of a page: without tags, with entities decoded and one space between words. */
 const textOf = (html: string) =>
   html
     .replaceAll(/<[^>]*>/g, ' ')
@@ -44,7 +44,7 @@ const textOf = (html: string) =>
     .replaceAll('&amp;', '&')
     .replaceAll(/\s+/g, ' ');
 
-/** The events of the list, as texts: the line of each, and its facts. */
+/** Returns the events in the list of a page, each as the text of its line and its facts. */
 function eventsOf({ text }: Answer): string[] {
   return (text.match(/<li data-event=[\s\S]*?<\/li>/g) ?? []).map((line) => textOf(line).trim());
 }
@@ -55,7 +55,7 @@ const linkOf = ({ text }: Answer, name: string) => {
   return link?.[1]?.replaceAll('&amp;', '&');
 };
 
-/** The latest Tuesday before today, at noon in UTC. */
+/** Returns noon (UTC) of the latest Tuesday before today. */
 function lastTuesday(): Date {
   const today = Math.floor(Date.now() / DAY) * DAY;
   const weekday = new Date(today).getUTCDay();
@@ -232,7 +232,8 @@ describe('the page of the audit log', () => {
       const saving = await open(linkOf(page, 'Save this question') ?? '');
       expect(saving.text).toContain(`name="${query.split('=')[0]}" value="${value}"`);
     }
-    // Every filter must hold: an event that ada caused about lin is not about may.
+    // An event must match every filter: what ada did to lin matches `user` lin and `person` ada,
+    // but not `email` may.
     const both = await open(
       `/admin/audit?user=${lins}&person=ada%40audit-page.example&type=changes`,
     );
@@ -300,7 +301,7 @@ describe('the page of an event', () => {
     const text = textOf(page.text);
     expect(text).toContain('ada@audit-page.example made dan@audit-page.example an admin');
     expect(text).toContain(request);
-    expect(text).toContain('node'); // the program of this test
+    expect(text).toContain('node'); // the user agent of fetch in Node
     expect(linkOf(page, 'dan@audit-page.example')).toBe(`/admin/members/${id}`);
     expect(linkOf(page, 'Events of this request')).toBe(`/admin/audit?request=${request}`);
     const [, same = ''] = /data-same-request>([\s\S]*?)<\/ul>/.exec(page.text) ?? [];

@@ -10,10 +10,10 @@ import { requires } from '../../support/programs.js';
 import { rows } from '../../support/rows.js';
 
 const EMAIL = 'ada@event-lines.example';
-/** The time of the newest event. In Tokyo, the 24 events are on two days. */
+/** The time of the newest of 24 events. In the time zone of Tokyo the events are on two days. */
 const NEWEST = new Date('2026-11-20T16:00:07Z');
 const EVENTS = 24;
-/** The most pixels that 24 closed events may take, their two days included. */
+/** The greatest height in pixels of 24 closed events with the headings of their two days. */
 const TALLEST = EVENTS * 36 + 120;
 
 requires('chromium').describe('lists of events in Chromium', () => {
@@ -59,7 +59,10 @@ requires('chromium').describe('lists of events in Chromium', () => {
   const paths = () => ['/account/activity', '/admin/audit', `/admin/members/${member}`];
   const lines = '[data-events] li';
 
-  /** Returns the number of shown events, and the pixels from the first to the end of the last. */
+  /**
+   * Returns the number of shown events, and the pixels from the top of the first to the bottom of
+   * the last.
+   */
   const measured = () =>
     page.locator(lines).evaluateAll((all) => {
       const boxes = all.map((one) => one.getBoundingClientRect());

@@ -20,8 +20,8 @@ const ABSENT = '00000000-0000-7000-8000-000000000000';
 const WRITES = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 
 /**
- * The writes outside SCIM that any origin may send, since no cookie decides them, and what decides
- * each.
+ * The writes outside SCIM that read no session cookie, so that a page of any origin may send them,
+ * with what authorizes each.
  */
 const WITHOUT_COOKIE: Readonly<Record<string, string>> = {
   'POST /saml/acs': 'the signed response, in the browser that the service sent to the provider',
@@ -47,8 +47,8 @@ describe('every write of the service', () => {
   let written: readonly CompiledRoute[];
   let routes: readonly CompiledRoute[];
   /**
-   * The parameters of the templates with things that exist, so that a write that is let through
-   * changes one.
+   * For parts of route templates: the path of a thing that exists. With it a write changes the
+   * database if it is wrongly let through.
    */
   let places: Readonly<Record<string, string>>;
   beforeAll(async () => {
@@ -67,14 +67,19 @@ describe('every write of the service', () => {
   });
   afterAll(() => app.close());
 
-  /** Creates an item by a POST with the session of the admin. @returns the JSON of the answer */
+  /**
+   * Sends a POST to the API in the session of the admin, and throws if the status is above 201.
+   * @returns the JSON of the answer
+   */
   async function made(path: string, body: object): Promise<Record<string, string>> {
     const answer = await browser.post(path, body, { address: newAddress() });
     if (answer.status > 201) throw new Error(`${path}: ${answer.text}`);
     return answer.json as Record<string, string>;
   }
 
-  /** Returns the id of the newest session of a user. */
+  /**
+   * Returns the id of the newest session of the user with an e-mail address, or an empty string.
+   */
   async function sessionOf(email: string): Promise<string> {
     const [session] = await rows<{ id: string }>(
       app.dataSource,
@@ -111,7 +116,7 @@ describe('every write of the service', () => {
     };
   }
 
-  /** Inserts a logout notice that an application did not take. @returns its id */
+  /** Inserts a logout notice whose delivery to an application failed for good. @returns its id */
   async function deadLetterOf(clientId: string): Promise<string> {
     const [letter] = await rows<{ id: string }>(
       app.dataSource,
@@ -122,7 +127,10 @@ describe('every write of the service', () => {
     return letter?.id ?? '';
   }
 
-  /** Inserts a signal that the stream of an application did not take. @returns its id */
+  /**
+   * Inserts a signal whose delivery to the stream of an application failed for good. @returns its
+   * id
+   */
   async function deadSignalOf(clientId: string): Promise<string> {
     await rows(
       app.dataSource,
@@ -183,13 +191,14 @@ describe('every write of the service', () => {
       'access/aws_role/:id': `access${role}`,
       'access/host_group/:id': `access${group}`,
       'access/:kind/:id': `access${group}`,
-      // The application of a colleague, for the last test.
+      // An application that a colleague owns. The test about a demoted admin uses it.
       colleague: await applicationOf(grace),
     };
   }
 
   /**
-   * Inserts an event receiver with a dead letter. It is paused, so that nothing changes by itself.
+   * Inserts an event receiver with an undelivered event. The receiver is paused, so that the
+   * service does not send the event and change the database.
    */
   async function receiverWithLetter() {
     const [receiver] = await rows<{ id: string }>(
@@ -220,7 +229,8 @@ describe('every write of the service', () => {
   const database = () => databaseDigest(app.dataSource);
 
   /**
-   * The path of a route with things that exist; a parameter without one is an id that nothing has.
+   * Returns the path of a route with things that exist. For parameters without one it has an id
+   * that does not exist.
    */
   const pathOf = ({ template }: CompiledRoute) =>
     Object.entries(places)
@@ -228,8 +238,8 @@ describe('every write of the service', () => {
       .replaceAll(/:\w+/g, ABSENT);
 
   /**
-   * Sends a write to each route with the same headers, and returns each status with the code of the
-   * problem.
+   * Sends a write with the same headers to each route. Returns the status and the problem code of
+   * each answer by route.
    */
   async function sendAll(
     to: readonly CompiledRoute[],
@@ -269,7 +279,7 @@ describe('every write of the service', () => {
     expect(others.map(({ policy }) => policy.auth.session)).toEqual(others.map(() => 'none'));
     const withAbsent = routes.filter((route) => pathOf(route).includes(ABSENT)).map(nameOf);
     expect(withAbsent.filter((name) => !(name in WITHOUT_COOKIE))).toEqual([
-      'POST /interaction/:uid/consent', // page-posts.test.ts has real ones
+      'POST /interaction/:uid/consent', // page-posts.test.ts tests these two with real interactions
       'POST /interaction/:uid/deny',
     ]);
   });
@@ -302,7 +312,7 @@ describe('every write of the service', () => {
     const checked = routes.filter(({ policy }) => policy.auth.session !== 'none');
     expect(checked.filter((route) => !ofApi(route)).map(nameOf)).toContain('POST /device/approve');
     const answers = await sendAll(checked, { 'svc-session': ABSENT });
-    // Their error is a page.
+    // These routes answer errors with an HTML page, which has no problem code.
     const asPage = new Set([
       'POST /logout',
       'POST /device',
@@ -345,7 +355,8 @@ describe('every write of the service', () => {
   it('refuses every write of an admin who was demoted while the page was open', async () => {
     const asAdmin = await database();
     await rows(app.dataSource, 'UPDATE users SET is_org_admin = false WHERE email = $1', [ADMIN]);
-    expect(await database()).not.toEqual(asAdmin); // the digests see a change of one row
+    // shows that the digest notices a change of one row
+    expect(await database()).not.toEqual(asAdmin);
     const checked = verified().filter(({ policy }) => policy.auth.scope === 'svc:admin');
     const before = await database();
     expect(await sendAll(checked, {})).toEqual(all(checked, '403 admin_required'));

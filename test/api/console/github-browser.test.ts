@@ -14,8 +14,8 @@ import { count, rows } from '../../support/rows.js';
 
 const PAGE = '/admin/github';
 /**
- * The longest login that the service takes from GitHub: markup, a change of text direction, no
- * place for a line break.
+ * The longest account name that the service accepts from GitHub: it has markup, a change of text
+ * direction and no place for a line break.
  */
 const HOSTILE_LOGIN = HOSTILE.slice(0, 100);
 
@@ -36,7 +36,8 @@ requires('chromium').describe('the page of GitHub in Chromium', () => {
 
   let organizations = 0;
   /**
-   * Founds an organization, and installs the App at an account of its admin, who owns it at GitHub.
+   * Founds an organization with an admin, and installs the GitHub App in an account that the admin
+   * owns at GitHub.
    */
   async function newAdmin(
     login = `engines-${organizations + 1}`,
@@ -49,7 +50,7 @@ requires('chromium').describe('the page of GitHub in Chromium', () => {
     return { ...(await app.enrolled(email)), email, installation };
   }
 
-  /** Links the installation of an admin by the API. */
+  /** Links the admin's installation through the API. */
   async function linked(admin: EnrolledUser & { installation: StandInInstallation }) {
     const { status } = await link(github, admin, admin.installation);
     expect(status).toBe(200);
@@ -72,7 +73,7 @@ requires('chromium').describe('the page of GitHub in Chromium', () => {
     await walk.press('main a[href="/admin/github"]');
     await page.getByRole('rowheader', { name: installation.account.login }).waitFor();
 
-    const other = app.client(); // the touch gave the browser another session
+    const other = app.client(); // the touch has replaced the session of `admin.client`
     await other.logIn(admin.key);
     expect((await allowAll(other, true)).status).toBe(200);
     const token = (await askToken(other)).json.token as string;
@@ -169,7 +170,10 @@ requires('chromium').describe('the page of GitHub in Chromium', () => {
     }
   });
 
-  /** Checks the page for a user on every screen. @returns the errors of its scripts */
+  /**
+   * Runs the checks of every page on {@link PAGE} for a user, in each screen width. @returns the
+   * errors of its scripts
+   */
   async function check(
     at: TestApp,
     user: EnrolledUser,
@@ -201,7 +205,10 @@ requires('chromium').describe('the page of GitHub in Chromium', () => {
     await profile.leave();
   });
 
-  /** The page has a name whole, as text, and no element of it. */
+  /**
+   * Checks that the page shows a name in full as text, and that no markup in the name became an
+   * element.
+   */
   async function expectText(page: BrowserProfile['page'], name: string): Promise<void> {
     expect((await page.locator('main bdi').allTextContents()).includes(name)).toBe(true);
     expect(await page.locator('main img').count()).toBe(0);

@@ -16,18 +16,18 @@ import { rows } from '../../support/rows.js';
 
 const ADMIN = 'ada@hostile-names.example';
 const MEMBER = 'bob@hostile-names.example';
-/** A provider states a hostile name about this user. */
+/** The identity provider sends the hostile text as the name of this user. */
 const CLAIMED = 'mallory@hostile-names.example';
-/** A provider states for this user what is no address. */
+/** The identity provider sends for this user an e-mail address that is not valid. */
 const MISNAMED = 'eve@hostile-names.example';
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
-/** The beginning of the hostile text, by which a page is searched for it. */
+/** The beginning of the hostile text. A page is searched for it. */
 const MARK = '<img src=x';
-/** The part of it that fits the texts of SCIM. */
+/** The part of the hostile text that is short enough for the text attributes of SCIM. */
 const SHORT = HOSTILE.slice(0, 500);
 /**
- * The longest address without a place for a line break. Its form allows neither markup nor a change
- * of text direction.
+ * The longest e-mail address without a place for a line break. The syntax of addresses allows
+ * neither markup nor a change of text direction.
  */
 const LONG_DOMAIN = `${'d'.repeat(60)}.${'e'.repeat(60)}.example`;
 const LONG_ADDRESS = `${'w'.repeat(64)}@${LONG_DOMAIN}`;
@@ -35,28 +35,29 @@ const LONG_ADDRESS = `${'w'.repeat(64)}@${LONG_DOMAIN}`;
 type Statement = readonly [sql: string, ...parameters: string[]];
 
 /**
- * A name that a user, an application or a provider chooses. Further ones are in the files of their
- * pages: the owner at GitHub (`github-browser`), the issuer and tenant of a provider
- * (`settings-browser`), the label of an issuer (`issuer-browser`), each column of the audit log
- * (`audit-browser`), the targets of credentials (`account-browser`), and the targets that a
- * user reaches (`launcher-browser`).
+ * A name that a user, an application or a provider chooses. The files of other pages test more: the
+ * owner at GitHub (`github-browser`), the issuer and tenant of a provider (`settings-browser`), the
+ * label of an issuer (`issuer-browser`), each column of the audit log (`audit-browser`), the
+ * targets of credentials (`account-browser`), and the targets that a user reaches
+ * (`launcher-browser`).
  */
 interface Name {
-  /** Sends a text through the entrance of the name. @returns the status of the response */
+  /** Sends a text to the route by which this name enters the service. @returns the status */
   readonly enter?: (text: string) => Promise<number>;
   /**
-   * The status for the hostile text, and for its first characters where the length alone is
-   * refused.
+   * The status for the hostile text and, if only its length is refused, the status for its first
+   * characters.
    */
   readonly answers?: readonly [hostile: number, short?: number];
   /**
-   * Stores a text that the entrance refuses or cuts: an earlier version may have let it through.
+   * Stores the text by SQL if the route refuses or cuts it, because an earlier version may have
+   * accepted it.
    */
   readonly store?: Statement;
-  /** The pages that show it: paths, or the steps to a page. */
+  /** The pages that show the name: paths, or functions that open the page. */
   readonly pages: readonly (string | ((page: Page) => Promise<unknown>))[];
   readonly user?: 'ada' | 'bob' | 'mallory' | 'stranger';
-  /** The text on the pages, if not the hostile one. */
+  /** The text that the pages show, if it is not the hostile text. */
   readonly text?: string;
 }
 
@@ -144,7 +145,7 @@ requires('chromium').describe('a hostile name in Chromium', () => {
   const loggingOut = (client: string) => (page: Page) =>
     page.goto(`/oauth/logout?client_id=${ids[client]}`);
 
-  /** Opens the page that approves a device, whose application may be hostile. */
+  /** Returns a function that opens the page on which a user approves a device for a client. */
   const approving = (client: string) => async (page: Page) => {
     const fields = { client_id: ids[client] ?? client, scope: 'openid' };
     const asked = await postForm(app, '/oauth/device', fields);
@@ -153,7 +154,10 @@ requires('chromium').describe('a hostile name in Chromium', () => {
     await page.getByText('Approve a device?').waitFor();
   };
 
-  /** The first page of the audit log, and the page of its newest event. */
+  /**
+   * Opens the audit log, checks that it shows the name as text, and opens the page of the newest
+   * event.
+   */
   const inAudit = async (page: Page) => {
     await page.goto('/admin/audit');
     await expectText(page, MARK, '/admin/audit');
@@ -162,7 +166,7 @@ requires('chromium').describe('a hostile name in Chromium', () => {
     await page.waitForURL(/\/admin\/audit\/[\da-f-]{36}$/);
   };
 
-  /** Sets a column of the row with an id. */
+  /** Returns the SQL that sets a column to the hostile text in the row with an id. */
   const column = (table: string, name: string, id: string): Statement => [
     `UPDATE ${table} SET ${name} = $1 WHERE id = $2`,
     HOSTILE,
@@ -203,7 +207,8 @@ requires('chromium').describe('a hostile name in Chromium', () => {
     }),
     'of a user, as a userName of SCIM': () => ({
       enter: (userName) => scim('/Users', { userName, displayName: SHORT }),
-      answers: [400, 201], // no address: the user cannot sign in
+      // not an e-mail address, so that SCIM creates the user but the user cannot sign in
+      answers: [400, 201],
       pages: [`/admin/members?q=${encodeURIComponent('<img')}`, '/admin/members'],
     }),
     'of a user, in an address': () => ({
@@ -255,7 +260,7 @@ requires('chromium').describe('a hostile name in Chromium', () => {
             },
           )
         ).status,
-      answers: [403], // it is on record all the same, in its first 512 characters
+      answers: [403], // refused, but the log has the first 512 characters
       store: ['UPDATE sessions SET user_agent = $1 WHERE user_id = $2', HOSTILE, ids['bob'] ?? ''],
       user: 'bob',
       pages: ['/account/sessions'],
@@ -287,7 +292,7 @@ requires('chromium').describe('a hostile name in Chromium', () => {
           logo_uri: `https://evil.example/${encodeURIComponent(MARK)}`,
           client_uri: 'https://evil.example/',
         }),
-      answers: [201], // its logo and its own address are shown on no page
+      answers: [201], // no page shows the logo or the URI of the client
       store: metadata('dynamic', HOSTILE),
       user: 'bob',
       pages: [authorizing('dynamic')],
@@ -429,7 +434,10 @@ requires('chromium').describe('a hostile name in Chromium', () => {
     },
   );
 
-  /** Returns the one browser of a person, with a narrow screen. */
+  /**
+   * Returns the browser profile of a user, which is opened once, and sets its window to 320 pixels
+   * wide.
+   */
   async function profileOf(user: string): Promise<BrowserProfile> {
     const known = users[user];
     const profile =
@@ -441,8 +449,8 @@ requires('chromium').describe('a hostile name in Chromium', () => {
   }
 
   /**
-   * The page shows a name as text, each time in an element of its own that isolates its direction,
-   * and stays in its width.
+   * Checks that a page shows a name as text, each time in an element that isolates its text
+   * direction, and does not overflow its width.
    */
   async function expectText(page: Page, name: string, where: string): Promise<void> {
     expect(await page.locator('img[src="x"], img[onerror]').count(), where).toBe(0);
@@ -456,8 +464,8 @@ requires('chromium').describe('a hostile name in Chromium', () => {
 });
 
 /**
- * Runs in the page: counts the places of a name, and returns those that stand beside other words
- * without isolation.
+ * A function that runs in the page: it counts where a name is shown, and returns those places that
+ * have other text beside the name without isolation.
  */
 const FIND_NAME = `(name) => {
   const mixed = [];

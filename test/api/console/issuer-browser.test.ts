@@ -123,7 +123,7 @@ requires('chromium', 'moto').describe('the issuer of an organization in Chromium
     await check(admin, '[data-issuer-active="true"]');
   });
 
-  /** Checks the page with every disclosure open, on which an element is. */
+  /** Checks the page with all its `details` elements open, after an element has appeared. */
   async function check(admin: EnrolledUser, selector: string): Promise<void> {
     const profile = await openAs(browser, app, admin);
     await checkPage(profile, PAGE, async (page) => {

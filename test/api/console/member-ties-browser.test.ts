@@ -30,7 +30,7 @@ requires('chromium').describe('the accounts of one person in the console', () =>
 
   const at = (local: string) => `${local}@${ada.domain}`;
   const work = (value: string) => [{ value, type: 'work', primary: true }];
-  /** A member who signed in, with a key and an SSH certificate. */
+  /** Creates a member who signed in and has a key and an SSH certificate. */
   async function member(local: string) {
     const user = await world.app.enrolled(at(local));
     const body = { public_key: newPublicKeyLine() };
@@ -42,14 +42,17 @@ requires('chromium').describe('the accounts of one person in the console', () =>
     expect([answer.status, answer.text]).toEqual([201, expect.any(String)]);
     return answer.json.id as string;
   }
-  /** A record, and a member who is a twin of it. */
+  /** Creates a record of SCIM and a member who is its twin. */
   async function withTwin() {
     const twin = await member('twin');
     const id = await record({ userName: at('robert') });
     await scim('PUT', `/Users/${id}`, { userName: at('robert'), emails: work(twin.email) });
     return { id, twin };
   }
-  /** A record that signs in with the address of another one. */
+  /**
+   * Creates two records of SCIM with one address. The user of the first signs in; the second is
+   * linked, because its `userName` is that address.
+   */
   async function withLink() {
     const second = await record({ userName: 'adm-bob', emails: work(at('bob')) });
     const bob = await member('bob');
@@ -96,8 +99,8 @@ requires('chromium').describe('the accounts of one person in the console', () =>
     expect(await page.locator('tr', { hasText: at('carol') }).textContent()).toContain(
       'Taken over',
     );
-    // The record that waits for its address, the one of the twin, and the two of the shared
-    // mailbox.
+    // These records have no address: the linked one, the one of the twin, and the two with the
+    // shared mailbox.
     expect(await found('no_address')).toBeGreaterThanOrEqual(3);
     const states = await page.locator('td[data-label="State"]').allTextContents();
     expect(states.filter((state) => state.includes('Shared address'))).toHaveLength(2);

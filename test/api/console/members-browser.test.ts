@@ -22,7 +22,9 @@ const FIPS = {
   model: 'YubiKey 5 FIPS Series with NFC',
 } as const;
 
-/** A name that breaks a page which does not escape, isolate or wrap it. */
+/**
+ * A name that breaks a page unless the page escapes it, isolates its text direction and wraps it.
+ */
 const HOSTILE = `<img src=x onerror=alert(1)>\u202Egnp.exe\u2066${'W'.repeat(10_000)}`;
 
 requires('chromium').describe('the pages of the members in Chromium', () => {
@@ -50,7 +52,7 @@ requires('chromium').describe('the pages of the members in Chromium', () => {
   });
 
   let people = 0;
-  /** A member with a key and an SSH certificate. */
+  /** Creates a member with a key and an SSH certificate. */
   async function newMember() {
     people += 1;
     const email = `bob-${people}@${DOMAIN}`;
@@ -67,7 +69,10 @@ requires('chromium').describe('the pages of the members in Chromium', () => {
   const notice = (text: string | RegExp) =>
     page.locator('[data-page-notice]').filter({ hasText: text });
 
-  /** Reaches an element by the Tab key and presses Enter. Returns the number of pressed keys. */
+  /**
+   * Moves the focus to an element by the Tab key and presses Enter. Returns the number of pressed
+   * keys.
+   */
   async function choose(selector: string): Promise<number> {
     const pressed = await tabTo(page, selector);
     await page.keyboard.press('Enter');
@@ -75,8 +80,8 @@ requires('chromium').describe('the pages of the members in Chromium', () => {
   }
 
   /**
-   * Finds a member from the start page, by the keyboard alone. Returns the steps and the pressed
-   * keys.
+   * Finds a member from the start page by the keyboard alone. Returns the numbers of steps and of
+   * pressed keys.
    */
   async function findMember({ id, email }: { id: string; email: string }) {
     await page.setViewportSize(PHONE);
@@ -94,13 +99,16 @@ requires('chromium').describe('the pages of the members in Chromium', () => {
     return { steps: 4, keys };
   }
 
-  /** Tells whether an element is inside the screen from left to right. */
+  /** Returns true if an element is inside the width of the screen. */
   const isInView = async (element: Locator) => {
     const { x, width } = (await element.boundingBox()) ?? { x: -1, width: 0 };
     return x >= 0 && x + width <= PHONE.width;
   };
 
-  /** Opens an act by the keyboard and confirms it. Returns the number of pressed keys. */
+  /**
+   * Opens the form of an action on the page and submits it, by the keyboard. Returns the number of
+   * pressed keys.
+   */
   async function act(name: string): Promise<number> {
     const keys = await choose(`[data-act="${name}"] summary`);
     return keys + (await choose(`[data-act="${name}"] button`));
@@ -169,7 +177,7 @@ requires('chromium').describe('the pages of the members in Chromium', () => {
         .split('\n')
         .map((line) => JSON.parse(line)),
     ).toEqual([expect.objectContaining({ member_id: bob.id, model: FIPS.model, fips: true })]);
-    await checkPage(visitor, '/admin/members?fips=true&model=unknown'); // no one matches
+    await checkPage(visitor, '/admin/members?fips=true&model=unknown'); // no member matches
     expect(await page.locator('[data-files]').count()).toBe(0);
     await page.goto(`/admin/members?model=${encodeURIComponent('YubiKey 5 Series')}`);
     expect(await page.getByLabel('Model of a key').inputValue()).toBe('YubiKey 5 Series');
@@ -276,7 +284,7 @@ requires('chromium').describe('the pages of the members in Chromium', () => {
     await addKey(app, bob.client, app.newKey(), 'Spare');
     await page.setViewportSize(PHONE);
     await page.goto(`/admin/members/${bob.id}`);
-    await choose('tr[data-session-row] button'); // the newest
+    await choose('tr[data-session-row] button'); // the first row, which is the newest session
     await notice('The session has ended. Ended: 1 session.').waitFor();
     expect((await other.get('/v1/keys')).status).toBe(401);
     expect((await bob.client.get('/v1/keys')).status).toBe(200);

@@ -6,14 +6,14 @@ import { CALLBACK, newPkce, postForm } from '../../support/oauth-flow.js';
 
 const ABSENT = '00000000-0000-7000-8000-000000000000';
 
-/** A write that a page of the service would send now, and that would succeed. */
+/** A POST that a page of the service can send at this moment, with success. */
 interface PagePost {
   readonly client: Client;
   readonly path: string;
   readonly body: object;
   /**
-   * The cookie that another browser lacks, where the route reads no session: the consent is that of
-   * one user, and the refusal, which gives nothing, that of the browser that the request began in.
+   * What binds the POST if its route reads no session cookie. A consent is bound to its user. A
+   * refusal gives no access, and is bound only to the browser in which the request began.
    */
   readonly boundTo?: 'user' | 'browser';
 }
@@ -27,7 +27,7 @@ describe('a write of a page with a real state', () => {
   afterAll(() => app.close());
 
   const enrolled = () => app.enrolled(`ada@page-posts-${(people += 1)}.example`);
-  /** Begins a ceremony, and returns its completion by a key. */
+  /** Begins a WebAuthn ceremony, and returns the POST that completes it by a key. */
   async function ceremony(
     client: Client,
     path: string,
@@ -111,7 +111,8 @@ describe('a write of a page with a real state', () => {
         expect(await send({}, changed)).toBe(404);
       } else expect(await send({ 'svc-session': ABSENT })).toBe(409);
       expect(await databaseDigest(app.dataSource)).toEqual(before);
-      // it was refused for no other reason, and is not used up
+      // The same POST succeeds with the right headers: nothing else was wrong with it, and the
+      // refusals did not use it up.
       expect(await send({})).toBeLessThan(304);
       expect(await databaseDigest(app.dataSource)).not.toEqual(before);
     },

@@ -9,7 +9,10 @@ import { orgApi } from '../../support/org-api.js';
 import { checkPage } from '../../support/page-checks.js';
 import { requires } from '../../support/programs.js';
 
-/** The step that the page of a rotation names as the present one, and what it offers. */
+/**
+ * For each step that the page of a rotation can show as the current one: an element that only this
+ * step has.
+ */
 const STEPS = {
   make: 'form[data-secret] button',
   wait: '[data-unused]',
@@ -42,7 +45,10 @@ requires('chromium').describe('each step of the rotation of a SCIM token in Chro
       token: string;
     };
 
-  /** Brings the rotation to a step as the people and programs of an organization do. */
+  /**
+   * Moves the rotation to each step from the one before, by the requests of the admin or of the
+   * identity provider.
+   */
   const REACHED: Readonly<Record<keyof typeof STEPS, () => Promise<void>>> = {
     make: async () => undefined,
     wait: async () => {

@@ -6,7 +6,7 @@ import { touchedAgo } from '../../support/keys.js';
 import { orgApi } from '../../support/org-api.js';
 import { rows } from '../../support/rows.js';
 
-/** The tables that the writes of these pages may change. */
+/** The tables that the writes in this file could change. */
 const TABLES = [
   'organizations',
   'organization_domains',
@@ -22,7 +22,7 @@ const TABLES = [
 let service: GitHubApplication;
 let admin: Client;
 let eve: Client;
-/** What the organization has, by its part of a path. */
+/** The ids of what the organization has, for the paths of the writes. */
 let ids: Record<'token' | 'api' | 'provider' | 'application' | 'secret' | 'installation', string>;
 beforeAll(async () => {
   service = await startGitHubApplication();
@@ -45,7 +45,10 @@ beforeAll(async () => {
 });
 afterAll(() => service.close());
 
-/** Every write of the pages, on things that exist, with a body that would succeed. */
+/**
+ * Returns every write of the settings pages that demands a recent touch, on things that exist and
+ * with a valid body.
+ */
 const writes = (): [method: string, path: string, body?: object][] => [
   ['PATCH', '/api/v1/org', { name: 'Changed', membership: 'open' }],
   ['POST', '/api/v1/org/scim-tokens', { description: 'x', replaces: ids.token }],
@@ -59,7 +62,10 @@ const writes = (): [method: string, path: string, body?: object][] => [
   ['POST', `/api/v1/applications/${ids.application}/secrets`, {}],
   ['DELETE', `/api/v1/applications/${ids.application}/secrets/${ids.secret}`],
 ];
-/** Writes that demand no recent touch: they reduce access, or concern an application alone. */
+/**
+ * Returns the writes that demand no recent touch, because they reduce access or concern one
+ * application alone.
+ */
 const untouched = (): [method: string, path: string, body?: object][] => [
   ['DELETE', `/api/v1/org/scim-tokens/${ids.token}`],
   ['PATCH', `/api/v1/applications/${ids.application}`, { name: 'Changed' }],
@@ -77,7 +83,7 @@ const digest = async () =>
     }),
   );
 
-/** Sends each write, and returns the codes of the refusals. */
+/** Sends each write, and returns its status and problem code as one text each. */
 async function sendAll(
   client: Client,
   list: ReturnType<typeof writes>,

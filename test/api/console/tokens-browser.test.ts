@@ -29,7 +29,7 @@ requires('chromium').describe('the pages of SCIM tokens in Chromium', () => {
       token: string;
     };
 
-  /** Sends a request as the identity provider. */
+  /** Sends a SCIM request with a token, as the identity provider does. */
   const scim = (token: string) =>
     pages.app.client().get('/scim/v2/Users', {
       address: newAddress(),
@@ -59,12 +59,15 @@ requires('chromium').describe('the pages of SCIM tokens in Chromium', () => {
     expect(await page.locator('[data-first-token]').count()).toBe(0);
     expect(page.url()).toBe(`${pages.app.baseUrl}/admin/scim-tokens`);
     await expectNowhere(admin, token);
-    // the demand for a touch
+    // Chromium logs the 401 that demands a touch as an error.
     expect(pageErrors.filter((error) => !error.includes(' 401 '))).toEqual([]);
     await admin.profile.leave();
   });
 
-  /** A secret is not in the page, its address, its history or its storage, and not in the log. */
+  /**
+   * Checks that a secret is not in the page, its URL, its history or storage, or in the log of the
+   * service.
+   */
   async function expectNowhere({ profile }: { profile: BrowserProfile }, secret: string) {
     const { page } = profile;
     const part = secret.replace(/^svc_[a-z]+_/, '');

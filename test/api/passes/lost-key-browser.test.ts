@@ -46,7 +46,7 @@ requires('chromium').describe('a lost key in Chromium', () => {
     await page.keyboard.press('Enter');
     const said = page.locator('form [data-status]');
     await said.filter({ hasText: 'not valid for your account' }).waitFor();
-    visitor.pageErrors.length = 0; // Chromium reports the 403
+    visitor.pageErrors.length = 0; // Chromium logs the 403 as an error, which is expected
 
     await page.locator('#pass').focus();
     await page.keyboard.press('ControlOrMeta+A');

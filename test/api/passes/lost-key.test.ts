@@ -9,7 +9,7 @@ import { enrollWith, passFor, passGround, signedIn } from '../../support/passes.
 import { rows } from '../../support/rows.js';
 import { newPublicKeyLine } from '../../support/ssh-public-keys.js';
 
-/** Models that the policies below tell apart, from `config/`. */
+/** Two models from `config/`: one that `fips-only` allows, and one that it refuses. */
 const FIPS = 'c1f9a0bc-1dd2-404a-b27f-8e29047a43fd';
 const NOT_FIPS = '2fc0579f-8113-47ea-b116-bb5a8db9202a';
 
@@ -46,7 +46,8 @@ describe('a lost key', () => {
 
     expect((await app.client().logIn(bobKey)).status).toBe(400);
     const inSession = await signedIn(app, `bob@${domain}`);
-    // The options list the new key alone, so that the old one has nothing to assert.
+    // The service asks for the new key alone, so that the software key finds no credential of its
+    // own.
     await expect(inSession.logIn(bobKey)).rejects.toThrow('no such credential');
     const types = await auditTypes(ada);
     expect(types).toEqual(
@@ -56,7 +57,7 @@ describe('a lost key', () => {
 
   it('stolen: session and certificate of the thief end at once, and the password alone enrolls nothing', async () => {
     const { ada, bob, bobKey, ids, domain } = await passGround(app, 'stolen.example');
-    const thief = bob.copy(); // the laptop, with its open session, and the key
+    const thief = bob.copy(); // the thief has the laptop with its open session, and the key
     const { serial } = (await sshCertificate(thief)).json;
     expect(await isRevoked(serial)).toBe(false);
 
@@ -65,7 +66,8 @@ describe('a lost key', () => {
     expect(await isRevoked(serial)).toBe(true);
     expect((await thief.logIn(bobKey)).status).toBe(400);
 
-    // with the password, and a key of the thief
+    // The thief knows the password and so signs in upstream, but has no pass for a key of the
+    // thief's own.
     const upstream = await signedIn(app, `bob@${domain}`);
     expect((await enrollWith(app, upstream, app.newKey())).json.code).toBe(
       'enrollment_pass_required',
@@ -119,7 +121,7 @@ describe('a lost key', () => {
     try {
       await renameProvider(after);
       const going = after.client();
-      // requirements: the policy is for enrollment
+      // the policy of models is for enrollments alone, so that an enrolled key still logs in
       expect((await going.logIn(bobKey)).status).toBe(200);
       expect((await sshCertificate(going)).status).toBe(200);
 
@@ -142,7 +144,7 @@ describe('a lost key', () => {
         json: { code: 'model_not_allowed' },
       });
       const right = after.newKey({ aaguid: FIPS });
-      // the refusal did not use it up
+      // the refusal above did not use up the pass
       expect((await enrollWith(after, back, right, pass)).status).toBe(200);
       expect((await sshCertificate(back)).status).toBe(200);
     } finally {

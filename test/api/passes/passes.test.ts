@@ -50,7 +50,7 @@ const events = (id: string) =>
     [id],
   );
 
-/** The refusal of an enrollment without the pass that is demanded. */
+/** The refusal of an enrollment that needs a pass and has none. */
 const REQUIRED = { status: 403, json: { code: 'enrollment_pass_required' } };
 
 /** The refusal of every pass that is not the valid pass of the user. */
@@ -138,7 +138,8 @@ describe('a re-enrollment pass', () => {
       'enrollment',
     ]);
 
-    // The keys end again, without a pass: the used one opens nothing, and none is demanded.
+    // The admin removes the keys again, this time without a new pass. The used pass is refused, and
+    // an enrollment needs no pass.
     expect((await orgApi(ada, 'POST', `/members/${ids.bob}/revoke-credentials`)).status).toBe(200);
     const again = await signedIn(app, `bob@${domain}`);
     expect(await startWith(again, pass)).toMatchObject(INVALID);
@@ -354,7 +355,7 @@ describe('who may give a pass', () => {
       orgApi(ada, method, `${path}/enrollment-passes`, undefined, { 'if-match': tag });
     const tag = async () => (await orgApi(ada, 'GET', path)).headers.get('etag') ?? '';
     const seen = await tag();
-    await orgApi(ada, 'POST', `${path}/promote`); // another admin, meanwhile
+    await orgApi(ada, 'POST', `${path}/promote`); // another admin changes the member meanwhile
     const stale = { status: 412, json: { code: 'precondition_failed' } };
     expect(await act('POST', seen)).toMatchObject(stale);
     expect([await keysOfUser(ids.bob), await passRows(ids.bob)]).toEqual([1, 0]);
@@ -492,8 +493,8 @@ describe('the demand for a pass', () => {
       const browser = await signedIn(app, `bob@${each.domain}`);
       await enrollWith(app, browser, app.newKey(), pass);
     }
-    // One used the pass, and lost the key by an act without a pass; the events of enrollments are
-    // deleted by age.
+    // The user of `renewed` has used the pass, and then loses the key by an action that demands no
+    // pass. Then the events of enrollments are deleted, as after their retention.
     await orgApi(renewed.ada, 'POST', `/members/${renewed.ids.bob}/revoke-credentials`);
     await orgApi(revoked.ada, 'POST', `/members/${revoked.ids.bob}/revoke-credentials`);
     const ids = places.map((each) => each.ids.bob);
