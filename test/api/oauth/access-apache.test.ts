@@ -127,8 +127,8 @@ requires('apache2', 'mod_auth_openidc').describe(
       const callback = resumed.headers.get('location') ?? '';
       expect(callback).toMatch(/^http:\/\/localhost:\d+\/app\/callback\?error=access_denied/);
       expect(new URL(callback).searchParams.get('state')).not.toBeNull();
-      // mod_auth_openidc 2.4.12 takes the `iss` of RFC 9207 in an error for a discovery: it shows
-      // an error page of its own, and opens no session.
+      // mod_auth_openidc 2.4.12 misreads the parameter `iss` (RFC 9207) of an error response as a
+      // discovery response. It shows an error page of its own, and opens no session.
       const end = await browser.get(callback);
       expect([end.status, end.text]).toEqual([
         200,

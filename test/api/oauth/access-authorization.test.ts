@@ -32,7 +32,7 @@ const DOMAIN = 'reach.example';
 const FIPS_MODEL = '73bb0cd4-e502-49b8-9c6f-b59445bf720b';
 const NAME = 'Payroll <b>x</b>';
 
-/** The end of a walk of a browser: a page of ours, or the address of the client. */
+/** Where the redirects of a browser end: at a page of the service, or at the URL of the client. */
 type End = { readonly page: Answer; readonly path: string } | { readonly client: URL };
 
 describe('an authorization of a person who does not reach the application', () => {
@@ -78,7 +78,7 @@ describe('an authorization of a person who does not reach the application', () =
       await assign(app, clientId, { groupId: group.id });
     }
     await drain(app);
-    // The session of each person is as new as its login.
+    // Each test sees only the refusals that it causes itself.
     await app.dataSource.query("DELETE FROM audit_events WHERE type = 'access_refused'");
   });
 
@@ -93,7 +93,7 @@ describe('an authorization of a person who does not reach the application', () =
     ...more,
   });
 
-  /** Follows an address of the service to a page that is not a redirect, or to the client. */
+  /** Follows redirects from a path of the service to a page of the service, or to the client. */
   async function walk(browser: Client, path: string): Promise<End> {
     let next = path;
     for (let hops = 0; hops < 8; hops += 1) {
@@ -109,7 +109,10 @@ describe('an authorization of a person who does not reach the application', () =
   const authorize = (browser: Client, request: Readonly<Record<string, string>>) =>
     walk(browser, `/oauth/authorize?${new URLSearchParams(request).toString()}`);
 
-  /** Gives a consent that an application of another organization needs. */
+  /**
+   * Consents if the redirects ended at a consent page, which an application of another organization
+   * shows.
+   */
   async function consented(browser: Client, end: End): Promise<End> {
     if (!('page' in end) || end.page.status !== 200) return end;
     const agreed = await browser.post(`${end.path}/consent`, {}, { address: newAddress() });

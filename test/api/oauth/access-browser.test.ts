@@ -27,7 +27,7 @@ requires('chromium').describe(
     beforeAll(async () => {
       app = await startTestApp();
       browser = await startBrowser();
-      await app.enrolled(ADA); // the first person of the organization is its admin
+      await app.enrolled(ADA); // the first user of an organization is its admin
       ({ key } = await app.enrolled(BOB));
       ({ clientId: application } = await addApplication(
         app,
@@ -77,10 +77,13 @@ requires('chromium').describe(
       await page.setViewportSize({ width: 390, height: 844 });
       expect(await accessibilityViolations(page)).toEqual([]);
       expect(await overflowing(page)).toEqual([]);
-      // The console notes the status 403 of the page itself.
+      // Chromium logs the status 403 of the page as an error; no other error is allowed.
       expect(visitor.pageErrors.filter((text) => !text.includes('403'))).toEqual([]);
     };
-    /** Waits for the request of the browser to the client, which does not exist. */
+    /**
+     * Runs an action, and waits until the browser requests the callback of the client. Returns the
+     * query of the request.
+     */
     const atClient = async (act: () => Promise<unknown>) => {
       const asked = page.waitForRequest((request) => request.url().startsWith(CALLBACK));
       await act();

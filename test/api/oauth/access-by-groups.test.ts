@@ -11,7 +11,7 @@ import { foundOrganization } from '../../support/scim-organization.js';
 
 const DOMAIN = 'by-groups.example';
 
-/** The key of the SSH authority, which every start on one database must have. */
+/** The private key of the SSH authority. Every process on one database needs the same one. */
 const { privateKey } = generateKeyPairSync('ed25519');
 const SSH_KEY = {
   SVC_SSH_CA_KEY: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
@@ -70,7 +70,10 @@ describe('SVC_ACCESS_BY_GROUPS', () => {
     const options = { address: newAddress(), headers };
     return (await app.client().get('/oauth/userinfo', options)).status;
   };
-  /** Starts another replica with the setting, as a restart does, and ends it. */
+  /**
+   * Starts a second replica with this value of the variable, and stops it. A restart with the value
+   * has the same effect on the database.
+   */
   async function restart(byGroups: 'true' | 'false'): Promise<void> {
     const environment = { ...SSH_KEY, SVC_ACCESS_BY_GROUPS: byGroups };
     const replica = await startTestApp({ database, environment });
@@ -80,7 +83,7 @@ describe('SVC_ACCESS_BY_GROUPS', () => {
 
   it('false ends what a group gave, refuses its members, and leaves assigned people alone', async () => {
     const tokens = { grouped: await tokenOf('grouped'), direct: await tokenOf('direct') };
-    await restart('true'); // nothing changes
+    await restart('true'); // the value is `true` already, so that nothing ends
     expect([await queued(), await userinfo(tokens.grouped)]).toEqual([0, 200]);
 
     await restart('false');

@@ -17,7 +17,7 @@ import { count, rows } from '../../support/rows.js';
 
 const ORIGIN = { requestId: 'r', ip: undefined, userAgent: undefined };
 
-/** A way in which the person reaches the target before the change. */
+/** The rule by which the person reaches the target before the change. */
 type Reach = 'everyone' | 'person' | 'group';
 
 interface Change {
@@ -33,7 +33,7 @@ describe('an issuer that parks after its snapshot while a reach ends', () => {
   let session: SessionRow;
   let groupId: string;
   let otherOrgId: string;
-  /** The application and the cluster of the organization, and those that no change concerns. */
+  /** The application and the cluster whose rules change, and two that no change concerns. */
   let application: string;
   let cluster: string;
   let otherApplication: string;
@@ -160,7 +160,7 @@ describe('an issuer that parks after its snapshot while a reach ends', () => {
     payload: {},
     expiresIn: 600,
   });
-  /** Writes a grant before the race. */
+  /** Issues a grant for a client before the race. Returns its id. */
   async function grantOf(clientId: string): Promise<Buffer> {
     const request = grant(clientId);
     expect(await GRANT.issue(app.dataSource.manager, request)).toEqual({ issued: true });
@@ -186,7 +186,10 @@ describe('an issuer that parks after its snapshot while a reach ends', () => {
     applicationId,
   });
 
-  /** A kind of credential, with a request that the change concerns, and one that it does not. */
+  /**
+   * A kind of credential. `requests` makes one request that the change concerns, and one that it
+   * does not.
+   */
   interface Kind {
     readonly kind: IssuanceKind<never, true>;
     readonly requests: () => Promise<readonly [unknown, unknown]>;
@@ -217,7 +220,8 @@ describe('an issuer that parks after its snapshot while a reach ends', () => {
       [application, cluster],
     ),
   ];
-  // `changed`: a batch has not seen the change, so that each request is decided again alone.
+  // `changed` is the denial of a batch that did not see the change. The service then decides each
+  // request again alone.
   const denials = ['not_assigned', 'condition_unmet', 'gone', 'changed'];
   const isDenied = (outcome: Outcome<true> | undefined) =>
     outcome !== undefined && 'denial' in outcome && denials.includes(outcome.denial);
@@ -245,8 +249,8 @@ describe('an issuer that parks after its snapshot while a reach ends', () => {
         commit,
       );
       expect(refused).toSatisfy(isDenied);
-      // A request that its batch did not issue is repeated alone: the worker that ends the reach
-      // may hold a row of the neighbour for a moment.
+      // If the batch did not issue to the neighbour, the request is repeated alone: the worker that
+      // ends the reach may have locked a row of the neighbour.
       const neighbour = () => kind.issue(app.dataSource.manager, asked[1] as never);
       expect(other && 'issued' in other ? other : await neighbour()).toEqual({ issued: true });
       expect(await kind.issue(app.dataSource.manager, asked[0] as never)).toSatisfy(isDenied);

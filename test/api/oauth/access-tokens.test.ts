@@ -101,7 +101,10 @@ describe('a token of a person who does not reach its application or cluster', ()
     }
   });
 
-  /** Assigns an application to the direct person and to the group. */
+  /**
+   * Makes an application admit only the user `direct` and the members of the group, under some
+   * conditions.
+   */
   async function restrict(clientId: string, conditions: object = {}): Promise<void> {
     await setRule(app, clientId, { access: 'assigned', ...conditions });
     await assign(app, clientId, { email: email('direct') });

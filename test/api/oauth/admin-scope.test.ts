@@ -14,7 +14,8 @@ describe('svc:admin of a client', () => {
   beforeAll(async () => {
     app = await startTestApp();
     admin = await app.enrolled('admin@admin-scope.example');
-    // Imitates a later version of the command line: the rule does not depend on one grant.
+    // Gives svc-cli the authorization-code grant as well, because the rule must hold for every
+    // grant.
     await app.dataSource.query(
       `UPDATE oauth_clients SET metadata = metadata || $1 WHERE id = 'svc-cli'`,
       [
@@ -28,7 +29,7 @@ describe('svc:admin of a client', () => {
   });
   afterAll(() => app.close());
 
-  /** Redeems a code of svc-cli with the given headers. */
+  /** Gets a code as svc-cli, and redeems it with the given headers. Returns the token response. */
   async function redeem(headers: Record<string, string>): Promise<Answer> {
     const asked = { scope: SCOPE, key: admin.key };
     const code = await newCodeFields(admin.client, 'svc-cli', asked);

@@ -12,7 +12,7 @@ const OTHER = 'https://evil.example/callback';
 
 describe('an application of a member', () => {
   let app: TestApp;
-  /** The first of the organization, and its admin. */
+  /** The first user of the organization, and so its admin. The others are members. */
   let ada: EnrolledUser;
   let bob: EnrolledUser;
   let eve: EnrolledUser;
@@ -52,7 +52,10 @@ describe('an application of a member', () => {
   const ask = (browser: Client, clientId: string, more: Readonly<Record<string, string>> = {}) =>
     browser.get(`/oauth/authorize?${query(clientId, more)}`, { address: newAddress() });
 
-  /** The result of a sign-in: `code`, `page`, or the error that the application gets. */
+  /**
+   * Returns the result of an authorization request: `code`, `page` for a page of the service, or
+   * the error that the application gets.
+   */
   function outcome(answer: Answer): string {
     const location = answer.headers.get('location') ?? '';
     if (location.startsWith('/interaction/')) return 'page';
@@ -66,7 +69,10 @@ describe('an application of a member', () => {
     more: Readonly<Record<string, string>> = {},
   ) => outcome(await ask(client, id, more));
 
-  /** Consents on the page that an authorization request shows. */
+  /**
+   * Sends an authorization request, and consents on the page that it leads to. Returns the consent
+   * page.
+   */
   async function consent(
     { client }: EnrolledUser,
     id: string,
@@ -158,7 +164,7 @@ describe('an application of a member', () => {
     await call(bob.client, 'PATCH', `/${id}`, { redirect_uris: [CALLBACK, OTHER] });
     expect(await signIn(eve, id)).toBe('code');
     expect(await signIn(eve, id, { redirect_uri: OTHER })).toBe('page');
-    // An address that was removed meanwhile is new when it comes back.
+    // A redirect URI that is removed and added again is not approved any more.
     await call(bob.client, 'PATCH', `/${id}`, { redirect_uris: [OTHER] });
     await call(bob.client, 'PATCH', `/${id}`, { redirect_uris: [CALLBACK] });
     expect(await signIn(eve, id)).toBe('page');

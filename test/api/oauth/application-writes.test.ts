@@ -14,7 +14,8 @@ describe('the writes of /api/v1/applications', () => {
   beforeAll(async () => {
     app = await startTestApp();
     ada = await app.enrolled(ADMIN);
-    // Imitates a later version of the command line: the rule does not depend on one grant.
+    // Gives svc-cli the authorization-code grant as well, because the rule must hold for every
+    // grant.
     await app.dataSource.query(
       `UPDATE oauth_clients SET metadata = metadata || $1 WHERE id = 'svc-cli'`,
       [{ redirect_uris: [CALLBACK], grant_types: ['authorization_code'] }],
@@ -68,7 +69,7 @@ describe('the writes of /api/v1/applications', () => {
     expect(changed.status).toBe(200);
   });
 
-  /** Redeems a code of svc-cli for `svc:applications` with the given headers. */
+  /** Gets a code as svc-cli for `svc:applications`, and redeems it with the given headers. */
   async function redeem(headers: Record<string, string>) {
     const scope = 'openid svc:credentials svc:applications';
     const code = await newCodeFields(ada.client, 'svc-cli', { scope, key: ada.key });

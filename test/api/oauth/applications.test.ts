@@ -30,8 +30,8 @@ const RESOURCE = 'https://orders.example';
 
 let app: TestApp;
 /**
- * Ada founded her organization and is its admin; bob is a member; eve belongs to another; nina has
- * none.
+ * Ada is the first user of her organization and its admin. Bob is a member of it, and eve belongs
+ * to another organization.
  */
 let ada: Client;
 let bob: Client;
@@ -44,13 +44,13 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** Calls the API with a user's session, from an unused address. */
+/** Calls the API of applications with a user's session, from a new IP address. */
 function api(browser: Client, method: string, path = '', body?: unknown): Promise<Answer> {
   const options = { address: newAddress() };
   return browser.send(method, API + path, body === undefined ? options : { ...options, body });
 }
 
-/** The response to the registration of an application. */
+/** Registers an application, and returns the JSON of the response. */
 async function registered(browser: Client, body: object) {
   const answer = await api(browser, 'POST', '', body);
   expect([answer.status, answer.text]).toEqual([201, expect.any(String)]);
@@ -61,7 +61,7 @@ function basic(id: string, secret: string): Record<string, string> {
   return { authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}` };
 }
 
-/** Gets a client credentials token with a secret. */
+/** Requests a token by the client-credentials grant (RFC 6749 §4.4) with a secret. */
 function serviceToken(id: string, secret: string, fields: Record<string, string> = {}) {
   const form = { grant_type: 'client_credentials', ...fields };
   return postForm(app, '/oauth/token', form, basic(id, secret));
@@ -274,7 +274,8 @@ describe('each type of application, registered and used', () => {
         },
         headers,
       );
-    expect((await redeem({})).json.error).toBe('invalid_grant'); // a token without a certificate
+    // refused: it is without a certificate or DPoP
+    expect((await redeem({})).json.error).toBe('invalid_grant');
     const dpop = await newDpopKey();
     const answer = await redeem({ dpop: await dpop.proof('POST', `${app.baseUrl}/oauth/token`) });
     expect([answer.status, answer.json.token_type]).toEqual([200, 'DPoP']);
@@ -556,7 +557,7 @@ describe('revoke-tokens', () => {
     expect(await count(app.dataSource, 'oauth_artifacts WHERE client_id = $1', [id])).toBe(0);
     expect(await isActive(own, service.client_id, service.client_secret)).toBe(true);
 
-    const { form } = await newCode(bob, id); // a new authorization is possible
+    const { form } = await newCode(bob, id); // a user can still authorize the application
     expect((await postForm(app, '/oauth/token', form, basic(id, secret))).status).toBe(200);
   });
 

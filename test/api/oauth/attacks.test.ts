@@ -16,7 +16,7 @@ import { count } from '../../support/rows.js';
 
 const VICTIM = 'victim@attacks.example';
 
-/** Every API of the service that a token might open. */
+/** Routes of the service's own APIs, which a token of the attacker must not open. */
 const OUR_APIS = [
   ['POST', '/v1/credentials/ssh'],
   ['GET', '/v1/keys'],
@@ -31,7 +31,7 @@ describe('a client that registers itself, and a victim who consents', () => {
   let attacker: { client_id: string; client_secret: string };
   beforeAll(async () => {
     app = await startTestApp();
-    ({ client: victim } = await app.enrolled(VICTIM)); // the admin of the organization
+    ({ client: victim } = await app.enrolled(VICTIM)); // as the first user, the victim is the admin
     const registered = await app.client().post('/oauth/register', {
       client_name: 'Harmless',
       redirect_uris: [CALLBACK],
@@ -98,8 +98,8 @@ describe('a client that registers itself, and a victim who consents', () => {
     'openid svc:anything',
   ])('is refused or not granted the scope %s', async (scope) => {
     const outcome = await stolenToken(scope).catch((error: Error) => error.message);
-    // Before the victim's consent the client receives no error: the service shows it on its own
-    // page.
+    // The victim has not consented yet: the service then shows an error as a page with status 400,
+    // and does not redirect to the client.
     if (outcome.includes('answered 400')) return;
     if (outcome === 'invalid_scope') return;
     const { json } = await postForm(app, '/oauth/introspect', { token: outcome, ...credentials() });
@@ -189,7 +189,7 @@ describe('a client that registers itself, and a victim who consents', () => {
   });
 
   it('cannot make the victim’s browser consent to an interaction of the attacker', async () => {
-    // The attacker starts an authorization, and sends the victim, who is logged in, to its page.
+    // The attacker begins an authorization, and sends its page to the victim, who is logged in.
     const thief = app.client();
     const query = new URLSearchParams({
       client_id: attacker.client_id,
@@ -245,7 +245,7 @@ describe('a session that is only signed in upstream', () => {
       { owner: 'boot@attacks.example' },
     );
     const browser = app.client();
-    // a bootstrap session: the user has a key, and has not used it
+    // signIn alone opens a bootstrap session: the user has a key, but has not used it
     await browser.signIn('boot@attacks.example');
     const parameters = {
       client_id: clientId,

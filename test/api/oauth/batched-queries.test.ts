@@ -14,7 +14,7 @@ const ORIGIN = { requestId: 'r', ip: '192.0.2.7', userAgent: 'test' };
 describe('statements that requests share', () => {
   let app: TestApp;
   let statements: BatchedQueries;
-  /** A client of each owner. */
+  /** The ids of the clients, one of each owner. */
   let clients: string[];
   beforeAll(async () => {
     app = await startTestApp();
@@ -268,7 +268,8 @@ describe('statements that requests share', () => {
         'ada consumes false',
         'ada is granted undefined',
         'ada is issued false',
-        // its tokens are refused, because the current state of the resource owner decides
+        // a write does not check the user; a later request with the artifact is refused, because
+        // its user is inactive
         'ada writes undefined',
       ]);
       expect(await rowsOf(grants[0], 'AccessToken')).toBe(0);

@@ -30,7 +30,7 @@ describe('the authorization code of svc-cli', () => {
 
   const locationOf = (answer: Answer) => answer.headers.get('location') ?? '';
 
-  /** Puts the touch of the user's sessions into the past. */
+  /** Moves the last touch in the sessions of a user back by some seconds. */
   function age(email: string, seconds: number) {
     return app.dataSource.query(
       `UPDATE sessions SET auth_time = auth_time - make_interval(secs => $2)
@@ -40,20 +40,23 @@ describe('the authorization code of svc-cli', () => {
   }
 
   /**
-   * Follows a redirect, from an address of its own: the file sends more requests than one address
-   * may.
+   * Follows a redirect from a new address, because this file sends more requests than one address
+   * may send.
    */
   const visit = (browser: Client, from: Answer) =>
     browser.get(locationOf(from), { address: newAddress() });
 
-  /** Touches the key on the login page of a request, and returns to the request. */
+  /** Logs in by the key for an authorization request that waits, and resumes the request. */
   async function afterTouch(user: EnrolledUser, begun: Answer): Promise<Answer> {
     await user.client.logIn(user.key, { address: newAddress() });
     const again = await visit(user.client, begun);
     return visit(user.client, again);
   }
 
-  /** Logs in with a code for a DPoP key. */
+  /**
+   * Runs the authorization request of `svc login` for a DPoP key. Returns the key and a function
+   * that redeems the code.
+   */
   async function login(user: EnrolledUser, parameters: Readonly<Record<string, string>> = {}) {
     const key = await newDpopKey();
     const { verifier, challenge } = newPkce();
@@ -123,7 +126,8 @@ describe('the authorization code of svc-cli', () => {
 
   it('gives svc:admin to an admin alone', async () => {
     const scope = 'openid email svc:credentials svc:admin';
-    const bob = await app.enrolled('bert@cli-code.example'); // ada came first, and is the admin
+    // ada was the first user, and is the admin
+    const bob = await app.enrolled('bert@cli-code.example');
     const [admin, member] = [await login(ada, { scope }), await login(bob, { scope })];
     expect((await admin.redeem()).json).toMatchObject({ scope, expires_in: 900 });
     expect((await member.redeem()).json.scope).toBe('openid email svc:credentials');
@@ -139,7 +143,8 @@ describe('the authorization code of svc-cli', () => {
       expect(parameterOf(new URL(locationOf(silent)), 'error')).toBe('login_required');
       const begun = await ask(ada, asked);
       expect(locationOf(begun)).toMatch(/^\/interaction\//);
-      // The touch of the login is of the same second, and is not the touch of this request.
+      // The touch of the login was in the same second, but before this request, and does not count
+      // for it.
       expect(locationOf(await visit(ada.client, begun))).toMatch(/\/login\?/);
       const sent = await afterTouch(ada, begun);
       expect(parameterOf(new URL(locationOf(sent)), 'code')).not.toBe('');
@@ -189,7 +194,7 @@ describe('the authorization code of svc-cli', () => {
     const guest = app.client();
     const begun = await ask({ ...ada, client: guest }, { code_challenge: newPkce().challenge });
     await guest.logIn(ada.key, { address: newAddress() });
-    // as a session that came into the browser from another one
+    // the touch becomes older than the request, as in a session that was copied into the browser
     await age('ada@cli-code.example', 60);
     expect(locationOf(await visit(guest, begun))).toMatch(/\/login\?/);
   });
@@ -198,7 +203,7 @@ describe('the authorization code of svc-cli', () => {
     const people = ['eve', 'dan', 'fay', 'gil', 'hal', 'ian', 'joe', 'kim', 'lea', 'mia'];
     const newUser = () => app.enrolled(`${people.shift()}@cli-code.example`);
 
-    /** Logs in, and returns a check whether the token opens an API of the service. */
+    /** Logs in and redeems the code. Returns functions that send requests with the token. */
     async function command(user: EnrolledUser) {
       const { key, redeem } = await login(user);
       const answer = await redeem();
@@ -239,7 +244,7 @@ describe('the authorization code of svc-cli', () => {
       expect(Date.parse(own?.expires_at ?? '') - Date.parse(own?.created_at ?? '')).toBe(
         8 * 3_600_000,
       );
-      expect(own?.device).toBe('node'); // the program that redeemed the code
+      expect(own?.device).toBe('node'); // the user agent of the program that redeemed the code
       const [session] = await app.dataSource.query<Record<string, unknown>[]>(
         `SELECT s.level, s.authenticator_id IS NOT NULL AS keyed, s.of_device, s.auth_time = b.auth_time AS same
          FROM sessions s JOIN sessions b ON b.user_id = s.user_id AND b.client_id IS NULL WHERE s.id = $1`,

@@ -295,7 +295,7 @@ describe('requests of clients, and their authentication', () => {
       const jwks = { keys: [rsa.jwk] };
       const refused = await ada.post('/api/v1/applications', { ...fapi, jwks });
       expect([refused.status, refused.json.detail]).toEqual([400, expect.stringContaining('jwks')]);
-      const usable = { keys: [unnamed] }; // suitable for PS256
+      const usable = { keys: [unnamed] }; // the key has no `alg`, and suits PS256
       expect((await ada.post('/api/v1/applications', { ...fapi, jwks: usable })).status).toBe(201);
     });
   });

@@ -15,7 +15,7 @@ describe('a replayed code (RFC 6749 §4.1.2), and tokens exchanged for its token
   let ada: Client;
   let web: Application;
   let backend: Application;
-  /** The fields that redeem the code of this test, and the resulting token. */
+  /** The form that redeems the code of the present test, and the access token that it got. */
   let redemption: Record<string, string>;
   let token: string;
   const confidential = { token_endpoint_auth_method: 'client_secret_post' };
@@ -59,7 +59,7 @@ describe('a replayed code (RFC 6749 §4.1.2), and tokens exchanged for its token
   const statusAtUserinfo = async (bearer: string) =>
     (await app.client().get('/oauth/userinfo', { headers: { authorization: `Bearer ${bearer}` } }))
       .status;
-  /** Backdates the redemption of the code of this test. */
+  /** Sets the time of the redemption of this test's code to some seconds ago. */
   const consumedAgo = (seconds: number) =>
     app.dataSource.query(
       `UPDATE oauth_artifacts SET consumed_at = now() - make_interval(secs => $1)
@@ -79,7 +79,8 @@ describe('a replayed code (RFC 6749 §4.1.2), and tokens exchanged for its token
     expect((await redeem()).json.error).toBe('invalid_grant');
     expect(await statusAtUserinfo(token)).toBe(200);
     const beyond = `${grantOf(web)} AND created_at > now() - interval '5 s' AND expires_at > now() + interval '5 s'`;
-    expect(await count(app.dataSource, beyond)).toBe(0); // the token ends seconds later
+    // the grant, and so the token, expires within 5 seconds
+    expect(await count(app.dataSource, beyond)).toBe(0);
   });
 
   it('10.3 ends every token that was exchanged for its token, and tokens exchanged for these', async () => {
@@ -99,7 +100,7 @@ describe('a replayed code (RFC 6749 §4.1.2), and tokens exchanged for its token
     const child = await exchanged();
     await exchanged(child);
     await consumedAgo(0);
-    await redeem(); // at once: the token of the first request ends within 5 seconds
+    await redeem(); // a replay at once: the token of the first redemption expires within 5 seconds
     expect(await statusAtUserinfo(await exchanged())).toBe(200);
     expect(await count(app.dataSource, grantOf(backend))).toBe(3);
     const beyond = `${grantOf(backend)} AND (expires_at > now() + interval '5 s'
@@ -138,7 +139,7 @@ describe('a replayed code (RFC 6749 §4.1.2), and tokens exchanged for its token
          SELECT '\\x01', id, $2, user_id, session_id, payload, expires_at FROM oauth_grants WHERE id = $1`,
         [parent?.id, backend.clientId],
       );
-      pending = redeem(); // at once
+      pending = redeem(); // a replay at once
       await untilWaiting(app.dataSource, 1);
     });
     await pending;

@@ -105,7 +105,7 @@ requires('chromium').describe('consent and logging out in Chromium', () => {
     await button('Refuse').click();
     await page.getByText('at the client').waitFor();
     expect(new URL(page.url()).searchParams.get('error')).toBe('access_denied');
-    // Chromium logs the status of the service's page; no other message is allowed.
+    // Chromium logs the status 400 of the service's page as an error; no other error is allowed.
     expect(visitor.pageErrors.filter((complaint) => !complaint.includes('400'))).toEqual([]);
   });
 
@@ -114,7 +114,7 @@ requires('chromium').describe('consent and logging out in Chromium', () => {
     await logOut();
     await page.getByRole('heading', { name: 'Log out?' }).waitFor();
     expect(await hasSession()).toBe(true);
-    await page.goto('/'); // leaves the page: the session stays open
+    await page.goto('/'); // leaves the page without an answer
     expect(await hasSession()).toBe(true);
     await logOut();
     await button('Log out').click();

@@ -153,10 +153,13 @@ describe('the consent of a user to a client', () => {
     };
   }
 
-  /** Checks that a code is returned without a consent page. */
+  /**
+   * Returns true if an authorization request with `prompt=none` gets a code, and false if it needs
+   * a consent.
+   */
   async function isSilent(parameters: Readonly<Record<string, string>>): Promise<boolean> {
     const answer = await ask({ ...parameters, prompt: 'none' });
-    // Before a consent to the current client, the service shows the error on its own page.
+    // If the user has never consented to the client, the service shows the error on its own page.
     if (answer.status === 400) return false;
     const location = new URL(answer.headers.get('location') ?? '');
     if (location.searchParams.has('code')) return true;

@@ -15,12 +15,15 @@ import '../../support/full-scale-only.js';
 const WORKERS = 12;
 const RESOURCE = 'https://orders.example/api';
 
-/** The access that the load received. */
+/** What the workers received. */
 interface Load {
-  /** The process that knows it: only its issuer accepts a JWT, and each process is one issuer. */
+  /**
+   * `bases` are the processes that accept the token. Each process is an issuer of its own, and
+   * accepts only its own JWTs.
+   */
   readonly tokens: { readonly token: string; readonly bases: readonly string[] }[];
   readonly certificates: string[];
-  /** Responses that were neither a success nor a clear refusal. */
+  /** The texts of responses that were neither a success nor an expected refusal. */
   readonly faults: string[];
 }
 
@@ -55,7 +58,7 @@ describe('an account that ends while 12 workers at two server processes issue ac
       const { client } = await app.enrolled(email);
       const cookie = `svc_session=${client.cookie('svc_session')}`;
       const admin = `admin@${ending}-clients.example`;
-      await app.enrolled(admin); // the owner of the application stays
+      await app.enrolled(admin); // the owner of the application is another user, who stays
       const application = await addApplication(
         app,
         {
@@ -67,7 +70,8 @@ describe('an account that ends while 12 workers at two server processes issue ac
         },
         { owner: admin },
       );
-      // Their organizations differ: the user consented once, before the load.
+      // Moves the application into the user's organization, so that the requests of the workers
+      // need no consent.
       const [user] = await rows<{ id: string }>(
         app.dataSource,
         'SELECT id FROM users WHERE email = $1',
@@ -125,17 +129,19 @@ describe('an account that ends while 12 workers at two server processes issue ac
       await app.dataSource.transaction((tx) =>
         ending === 'removed' ? service.remove(tx, options) : service.deactivate(tx, options),
       );
-      // Access issued before the response must end now, at either process.
+      // Whatever was issued before the response to the end is invalid now at both processes.
       expect(await activeOf(load)).toBe(0);
       const before = attempts;
-      await expect.poll(() => attempts).toBeGreaterThan(before + 4 * WORKERS); // the storm goes on
+      // the workers go on sending
+      await expect.poll(() => attempts).toBeGreaterThan(before + 4 * WORKERS);
       over.abort();
       await Promise.all(workers);
 
-      // Responses in transit may arrive later: their access is invalid.
+      // Responses that arrived after the end have brought only invalid tokens.
       expect(await activeOf(load)).toBe(0);
       expect(load.faults.filter((fault) => /^\w+ 5\d\d /.test(fault))).toEqual([]);
-      // The library's own browser session may name a deactivated user: it gives no access.
+      // Sessions and interactions of the OIDC library may still name a deactivated user. They give
+      // no access.
       const notes = ending === 'removed' ? [] : ['Session', 'Interaction'];
       for (const left of [
         'sessions WHERE user_id = $1',
@@ -151,7 +157,10 @@ describe('an account that ends while 12 workers at two server processes issue ac
   );
 });
 
-/** Requests a code, a token of either kind, and a certificate. */
+/**
+ * Requests a code, an opaque or a JWT access token for it, and a certificate, and adds them to the
+ * load.
+ */
 async function issue(
   { base, bases }: { readonly base: string; readonly bases: readonly string[] },
   cookie: string,

@@ -70,7 +70,7 @@ requires('chromium').describe('devices and certification in Chromium', () => {
     await page.getByText('Approved. Go back to the device').waitFor();
     expect(await button('Refuse').count()).toBe(0);
     expect(await poll(codes.device_code)).toMatchObject({ id_token: expect.any(String) });
-    // Chromium logs the 401 that required the touch; no other message is allowed.
+    // Chromium logs the 401 that demanded a touch as an error; no other error is allowed.
     expect(visitor.pageErrors.filter((complaint) => !complaint.includes('401'))).toEqual([]);
   });
 

@@ -141,8 +141,8 @@ describe('a device that requests access for a user', () => {
     expect((await auditOf(app.dataSource, ADA)).at(-2)).toMatchObject({
       type: 'device_approved',
       details: { client_id: 'svc-cli', device: { user_agent: 'svc/1.0 <i>x</i>' } },
-    }); // the last session is the token's
-    // The code and its approval are used once.
+    }); // the last event is about the token
+    // Neither the code nor its approval can be used a second time.
     await waitOut();
     expect(outcomeOf(await poll(codes))).toEqual([400, 'invalid_grant']);
     expect(outcomeOf(await decide(ada, 'approve', codes.user_code))).toEqual([
@@ -298,7 +298,7 @@ describe('a device that requests access for a user', () => {
     'leads a browser without a session to the login: %s',
     async (decision) => {
       const { user_code } = await newCodes();
-      const signedIn = app.client(); // only signed in upstream
+      const signedIn = app.client(); // an upstream login alone: a bootstrap session
       await signedIn.signIn(ADA);
       expect(signedIn.cookie('svc_session')).toBeDefined();
       for (const browser of [app.client(), signedIn]) {
@@ -312,7 +312,7 @@ describe('a device that requests access for a user', () => {
           'unauthenticated',
         ]);
       }
-      // the device was not approved
+      // the code still waits for a decision, so that ada can decide
       expect((await decide(ada, decision, user_code)).status).toBe(200);
     },
   );
@@ -394,7 +394,8 @@ describe('a device that requests access for a user', () => {
       401,
       'unauthenticated',
     ]);
-    expect(outcomeOf(await poll(codes))).toEqual([400, 'invalid_grant']); // approved before
+    // the code that was approved before the deactivation is refused, too
+    expect(outcomeOf(await poll(codes))).toEqual([400, 'invalid_grant']);
   });
 
   describe('a device code that is guessed', () => {
@@ -422,7 +423,7 @@ describe('a device that requests access for a user', () => {
         const answer = await decide(ada, decision, user_code);
         expect(outcomeOf(answer)).toEqual([429, 'rate_limited']);
       }
-      expect((await show(bob, user_code)).status).toBe(200); // this user typed no wrong code
+      expect((await show(bob, user_code)).status).toBe(200); // bob has typed no wrong code
       const waited = (seconds: number) =>
         app.dataSource.query(
           'UPDATE oauth_user_code_tries SET last_at = last_at - make_interval(secs => $1)',

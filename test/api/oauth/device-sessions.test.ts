@@ -81,7 +81,10 @@ async function poll(
   return postForm(app, '/oauth/token', asked, proof);
 }
 
-/** Logs svc-cli in by a device code that the user approves. */
+/**
+ * Gets a token of svc-cli by a device code that the user of a browser approves. Returns the token,
+ * its response and its DPoP key.
+ */
 async function deviceToken(browser = ada) {
   const dpop = await newDpopKey();
   const codes = await newCodes();
@@ -210,7 +213,7 @@ describe('the page that approves a device', () => {
 });
 
 describe('the session of a device', () => {
-  /** The routes that demand a touch, with an id that nothing has in place of each parameter. */
+  /** Returns the routes that demand a recent touch. */
   const demanding = () =>
     app.nest
       .get(RoutePolicies)
@@ -229,7 +232,7 @@ describe('the session of a device', () => {
       if (!isRefused) answers.push(`${route.method} ${route.template} ${status} ${code}`);
     }
     expect(answers).toEqual([]);
-    // it works where no touch is demanded
+    // the token works at a route that demands no touch
     expect((await call(device, 'GET', '/v1/keys')).status).toBe(200);
   });
 
@@ -252,7 +255,8 @@ describe('the session of a device', () => {
       '401 insufficient_user_authentication',
       '403 insufficient_scope',
     ]);
-    // The same session, by a token that is not marked as one of a device.
+    // Without `gty` the token is not marked as one of a device. Its session still is one of a
+    // device.
     await app.dataSource.query(
       `UPDATE oauth_artifacts SET payload = payload - 'gty' WHERE id = sha256($1)`,
       [Buffer.from(device.token)],
@@ -298,7 +302,7 @@ describe('an organization that switches the device grant off', () => {
     const answer = await poll(approved, undefined, { client_id });
     expect([answer.status, answer.json.error]).toEqual([400, 'access_denied']);
     expect(String(answer.json.error_description)).toContain('switched off');
-    // Another organization's people go on.
+    // The setting of this organization does not concern users of another one.
     expect((await approve(eve, await newCodes())).status).toBe(200);
   });
 

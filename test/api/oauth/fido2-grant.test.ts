@@ -11,7 +11,10 @@ const NATIVE_ORIGIN = 'svc-native:svc-cli';
 const nativeOriginOf = (clientId: string) => `svc-native:${clientId}`;
 const ORDERS = 'https://orders.example/api';
 
-/** Registration metadata of clients with this grant. */
+/**
+ * The metadata (RFC 7591) of two clients that register for the FIDO2 grant: a public and a
+ * confidential one.
+ */
 const NATIVE = {
   application_type: 'native',
   token_endpoint_auth_method: 'none',

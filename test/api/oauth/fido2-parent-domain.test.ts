@@ -9,7 +9,8 @@ import { requires } from '../../support/programs.js';
 import { auditOf } from '../../support/rows.js';
 
 /**
- * A page on the relying party's domain with another port than the service; no server listens there.
+ * The origin of a page on the domain of the relying party, at another port than the service. No
+ * server listens there.
  */
 const PARENT = 'https://localhost';
 const VICTIM = 'admin@parent-domain.example';
@@ -46,8 +47,8 @@ requires('chromium').describe('a page on the domain of the relying party, in Chr
   afterEach(() => visitor.leave());
 
   /**
-   * Simulates such a page with its own server: it gets a challenge, one touch, and sends the token
-   * request.
+   * Acts as the page and its server: gets a challenge, lets the browser sign it after one touch,
+   * changes the client data, and sends the token request.
    */
   async function attack(tamper: (clientData: ClientData) => ClientData): Promise<Answer> {
     const asked = await postForm(app, '/oauth/fido2/challenge', { client_id: 'svc-cli' });
@@ -57,7 +58,8 @@ requires('chromium').describe('a page on the domain of the relying party, in Chr
       return (await navigator.credentials.get({ publicKey })).toJSON();
     })()`);
     const written = Buffer.from(credential.response.clientDataJSON, 'base64url').toString();
-    expect(JSON.parse(written)).toMatchObject({ origin: PARENT }); // as the browser stores it
+    // the origin that the browser writes
+    expect(JSON.parse(written)).toMatchObject({ origin: PARENT });
     const response = {
       ...credential.response,
       clientDataJSON: encoded(tamper(JSON.parse(written) as ClientData)),

@@ -124,7 +124,7 @@ describe('ID tokens and userinfo', () => {
       const answer = await userinfo(tokens.access_token);
       expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/jwt']);
       const posted = await postForm(app, '/oauth/userinfo', { access_token: tokens.access_token });
-      // perhaps a second later
+      // the second response may be issued a second later
       const claims = { ...claimsOf(answer.text), iat: expect.any(Number) };
       expect([posted.status, claimsOf(posted.text)]).toEqual([200, claims]);
       const jwks = createLocalJWKSet((await app.client().get('/oauth/jwks')).json);
@@ -184,7 +184,7 @@ describe('ID tokens and userinfo', () => {
         for (const method of ['GET', 'POST']) {
           const answer = await app.client().send(method, '/oauth/userinfo', { headers });
           expect(challengesOf(answer)).toEqual([scheme]);
-          // a missing proof is invalid_request
+          // a missing DPoP proof is `invalid_request`, with status 400
           expect(answer.status).toBe(scheme === 'DPoP ' ? 400 : 401);
           expect(answer.headers.get('www-authenticate')).toContain(metadata());
         }

@@ -24,18 +24,24 @@ const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';
 const CLUSTER = 'https://prod.k8s.kubernetes.example';
 const API = '/api/v1/applications';
 
-/** Parts of an exchange that differ from those of `svc-cli` for its own cluster. */
+/**
+ * The parts of a token exchange that differ from the usual one, by `svc-cli` for a cluster of its
+ * organization.
+ */
 interface Different {
   readonly fields?: Readonly<Record<string, string>>;
   readonly without?: readonly string[];
-  /** The key of the proof; null sends none. */
+  /** The key of the DPoP proof. With null no proof is sent. */
   readonly dpop?: DpopKey | null;
-  /** Fields that come a second time. */
+  /** Fields that are sent twice. */
   readonly again?: Readonly<Record<string, string>>;
 }
 
 let app: TestApp;
-/** Ada is the admin of her organization, bob a member; eve is the admin of another. */
+/**
+ * Ada is the admin of an organization, and bob is a member of it. Eve is the admin of another
+ * organization.
+ */
 let ada: Client;
 let adasKey: SoftwareKey;
 let bob: Client;
@@ -60,7 +66,7 @@ const api = (browser: Client, method: string, path = '', body?: unknown): Promis
 const register = (browser: Client, resource: string) =>
   api(browser, 'POST', '', { name: 'Production', type: 'kubernetes', resource });
 
-/** Registers a cluster and returns its id. */
+/** Registers a Kubernetes cluster by its resource URL. Returns its client id. */
 async function registered(browser: Client, resource: string): Promise<string> {
   const answer = await register(browser, resource);
   expect([answer.status, answer.text]).toEqual([201, expect.any(String)]);
@@ -205,7 +211,8 @@ describe('applications of kind kubernetes', () => {
     const statuses = answers.map(({ status }) => status).toSorted((a, b) => a - b);
     expect(statuses).toEqual([201, ...Array.from({ length: 19 }, () => 409)]);
     expect(answers.find(({ status }) => status === 409)?.json.code).toBe('uniqueness');
-    expect((await register(eve, resource)).status).toBe(400); // it is in no domain of hers
+    // the host is in no domain of eve's organization
+    expect((await register(eve, resource)).status).toBe(400);
   });
 
   it('its name can change, its resource and everything else cannot', async () => {

@@ -157,7 +157,8 @@ describe('the current state of a token decides each response', () => {
   });
 
   /**
-   * Deletes rows in a transaction, commits once the request waits for it, and returns the response.
+   * Deletes rows in a transaction, starts a request, and commits when the request waits for a
+   * deleted row. Returns its result.
    */
   async function whileDeleting<Result>(
     fromWhere: string,
@@ -277,7 +278,7 @@ describe('the current state of a token decides each response', () => {
     const left = 'oauth_artifacts WHERE client_id = $1';
     expect(await count(app.dataSource, left, [service.clientId])).toBe(0);
     const before = attempts;
-    await expect.poll(() => attempts).toBeGreaterThan(before + 4 * 12); // the storm goes on
+    await expect.poll(() => attempts).toBeGreaterThan(before + 4 * 12); // the workers go on sending
     over.abort();
     await Promise.all(workers);
     expect(await count(app.dataSource, left, [service.clientId])).toBe(0);

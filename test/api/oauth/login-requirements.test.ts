@@ -66,7 +66,7 @@ describe('a request for a certain user, or for a certain way of logging in', () 
     expect(await grantsOf('ada@require.example')).toHaveLength(before.length + 1);
   });
 
-  /** Lists the ids of the grants of a user, which stand for sign-ins at applications. */
+  /** Returns the ids of the grants of a user: each authorization leaves one. */
   async function grantsOf(email: string): Promise<readonly string[]> {
     const rows = await app.dataSource.query<{ id: string }[]>(
       `SELECT g.id FROM oauth_grants g JOIN users u ON u.id = g.user_id
@@ -77,8 +77,8 @@ describe('a request for a certain user, or for a certain way of logging in', () 
   }
 
   /**
-   * Returns the error of an authorization, or notes a code; it logs in again if the service
-   * requires that.
+   * Returns the error of an authorization request, or `code`. The user logs in at each login page
+   * on the way.
    */
   async function after(
     person: EnrolledUser,

@@ -10,7 +10,10 @@ import type { ReplicaAnswer, ReplicaArgument } from '../../support/replica.js';
 import { makeTemporaryDirectory, removeDirectory } from '../../support/temporary-directory.js';
 import '../../support/full-scale-only.js';
 
-/** The clients of a round: more than one replica has requests for. */
+/**
+ * The number of clients that get a notice: more than one replica can serve at once, so that both
+ * send.
+ */
 const CLIENTS = 20;
 
 describe('of two replicas, of which one is killed with SIGKILL', () => {
@@ -46,7 +49,7 @@ describe('of two replicas, of which one is killed with SIGKILL', () => {
     await removeDirectory(folder);
   });
 
-  /** Queues a notice to each client, in one transaction, and returns the users. */
+  /** Queues a notice for each client in one transaction. Returns the ids of their users. */
   async function queue(): Promise<string[]> {
     const { rows } = await observer.query<{ user_id: string }>(
       `INSERT INTO logout_notices (client_id, self_registered, user_id)

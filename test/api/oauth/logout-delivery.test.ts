@@ -49,8 +49,8 @@ afterEach(async () => {
 
 const wake = () => app.nest.get(LogoutSender, { strict: false }).wake();
 /**
- * Moves the clock forward and the times of the notices back, because their times are those of the
- * database, and lets the sender look at the queue.
+ * Lets time pass: moves the clock forward and the times of the notices, which are by the clock of
+ * the database, back. Then it wakes the sender.
  */
 const advance = async (milliseconds: number) => {
   clock.advance(milliseconds);
@@ -71,7 +71,9 @@ async function newReceiver(): Promise<LogoutReceiver> {
 
 let people = 0;
 
-/** An admin with an application whose receiver the test controls. */
+/**
+ * Creates an admin with an application, which gets its logout notices at a receiver of the test.
+ */
 async function ground(body: Readonly<Record<string, unknown>> = {}) {
   people += 1;
   const email = `ada@delivery-${people}.example`;
@@ -88,7 +90,7 @@ async function ground(body: Readonly<Record<string, unknown>> = {}) {
 const logOut = (browser: Client) => browser.send('POST', '/logout', { address: newAddress() });
 const notices = (userId: string) => noticesAbout(app, userId);
 
-/** Queues notices by SQL, each about another person. */
+/** Queues notices for an application by SQL, each about another random user id. */
 async function queue({ clientId }: Application, n: number, selfRegistered = false): Promise<void> {
   await rows(
     app.dataSource,
@@ -163,7 +165,8 @@ describe('a logout token', () => {
     const without = (name: keyof typeof good) =>
       Object.fromEntries(Object.entries(good).filter(([one]) => one !== name));
     const seen = new Set<string>();
-    // The receiver takes the good token, so that the forgeries fail by what is wrong with them.
+    // The receiver accepts the good token. So a forged one is refused for its one fault, and not
+    // for a fault of the good one.
     await verifyLogoutToken(await sign(good), known, seen);
     const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
     const unsigned = `${part({ alg: 'none', typ: 'logout+jwt' })}.${part(good)}.`;
@@ -321,7 +324,8 @@ describe('an application that does not take a notice', () => {
 
   it('for 24 hours has a dead letter, which an admin sees, repeats and drops', async () => {
     const { client, key, receiver, application, userId } = await ground();
-    // No second try may be under way while the clock advances.
+    // The receiver asks for 90 seconds without a retry, so that no request is under way while the
+    // clock advances.
     receiver.answer = () => ({ status: 500, headers: { 'retry-after': '90' } });
     await logOut(client);
     await expect.poll(async () => (await notices(userId))[0]?.last_result).toBe('answer 500');
@@ -356,7 +360,7 @@ describe('an application that does not take a notice', () => {
       const refused = await stranger.client.send(method, path + tail, { address: newAddress() });
       expect([method, refused.status]).toEqual([method, 404]);
     }
-    // The letter of one application is no letter of another one.
+    // The notice of one application is not found below the path of another application.
     const foreign = `/api/v1/applications/${stranger.application.clientId}/logout-notices/${id}`;
     const refused = await stranger.client.send('DELETE', foreign, { address: newAddress() });
     expect(refused.status).toBe(404);
@@ -365,7 +369,8 @@ describe('an application that does not take a notice', () => {
     expect((await call('POST', `/${id}/repeat`)).status).toBe(204);
     await expect.poll(() => receiver.received.length).toBe(sent + 1);
     await expect.poll(async () => (await notices(userId))[0]?.tries).toBe(1);
-    expect((await call('DELETE', `/${id}`)).status).toBe(404); // it waits again
+    // the notice is in the queue again, and is no dead letter
+    expect((await call('DELETE', `/${id}`)).status).toBe(404);
     await advance(25 * HOUR);
     await expect.poll(async () => (await notices(userId))[0]?.dead).toBe(true);
     await client.logIn(key, { address: newAddress() });
@@ -438,7 +443,7 @@ describe('an application that does not take a notice', () => {
     const after = performance.now() - startedAt;
     // oxlint-disable-next-line no-console -- the delay of a first notice
     console.log('beside twelve that hang a first notice is there after ms', after.toFixed());
-    // A request that hangs lasts 5 s.
+    // A request that hangs times out after 5 s. The notices did not wait for that.
     expect(after).toBeLessThan(3_500);
     await expect
       .poll(() =>
@@ -487,7 +492,8 @@ describe('an application that does not take a notice', () => {
     const removed = await client.send('DELETE', path, { address: newAddress() });
     expect(removed.status).toBe(204);
     expect(await count(app.dataSource, 'logout_notices WHERE client_id = $1', [clientId])).toBe(0);
-    // A transaction that began before the removal may still write one.
+    // A transaction that began before the removal may still queue a notice. It must not be sent
+    // either.
     await rows(
       app.dataSource,
       `INSERT INTO logout_notices (client_id, self_registered, user_id) VALUES ($1, false, $2)`,
@@ -503,8 +509,9 @@ describe('a removal by SCIM of a person with sign-ins at 50 applications', () =>
   let organizations = 0;
 
   /**
-   * Removes a person who signed in to 50 applications, and to one more for each other address.
-   * Returns the tokens that the 50 got, and the milliseconds from the answer to the last one.
+   * Removes a user who signed in to 50 applications of one receiver, and to one more for each
+   * address in `others`. Returns the tokens that the receiver got, and the milliseconds from the
+   * response until the last one.
    */
   async function removed(others: readonly string[]) {
     organizations += 1;
@@ -559,7 +566,7 @@ describe('a removal by SCIM of a person with sign-ins at 50 applications', () =>
     const beside = await removed(bad);
     // oxlint-disable-next-line no-console -- the delay of the last notice
     console.log('told after ms', alone.last.toFixed(), 'beside others', beside.last.toFixed());
-    // A request that hangs lasts 5 s: none of the others waited for one.
+    // A request that hangs times out after 5 s: no other notice waited for that.
     for (const { last } of [alone, beside]) expect(last).toBeLessThan(4_900);
     for (const { id, tokens } of [alone, beside]) {
       expect(new Set(tokens.map(({ aud, sid }) => `${String(aud)} ${String(sid)}`)).size).toBe(100);
@@ -586,7 +593,8 @@ describe('two senders', () => {
     const { application, receiver } = await ground();
     receiver.answer = () => 'hang';
     const { manager } = app.dataSource;
-    // The sender of the application has one request to a client that hangs, and so takes no more.
+    // The service already has a request to this client that hangs, so that its own sender takes no
+    // further notice.
     await queue(application, 1);
     wake();
     await expect.poll(() => receiver.received.length).toBe(1);
@@ -625,7 +633,7 @@ describe('two senders', () => {
     await first.kill();
     const killedAt = performance.now();
     if (SCALE === 'small') {
-      // At full scale, the lease of the killed process ends by itself.
+      // Ends the lease of the killed process. At full scale the test waits until the lease expires.
       const ended = await observer.query(
         `UPDATE logout_notices SET next_attempt_at = now()
          WHERE next_attempt_at BETWEEN now() AND now() + interval '25 s'`,

@@ -23,7 +23,7 @@ const API = '/api/v1/applications';
 const CAUSE = { reason: 'a test', revokedBy: 'operator' };
 
 let app: TestApp;
-/** A receiver that takes nothing, so that the notices stay in the queue. */
+/** A receiver that answers 503, so that all notices stay in the queue. */
 let busy: LogoutReceiver;
 beforeAll(async () => {
   app = await startTestApp({ environment: { SVC_CLEANUP_INTERVAL: '0' } });
@@ -37,7 +37,7 @@ afterAll(async () => {
 
 let people = 0;
 
-/** An admin who is signed in to an application that hears of ends. */
+/** Creates an admin who is signed in to an application with a back-channel logout URI. */
 async function signedIn(body: Readonly<Record<string, unknown>> = {}) {
   people += 1;
   const email = `ada@told-${people}.example`;

@@ -23,7 +23,7 @@ let app: TestApp;
 const clock = new MovableClock();
 const receivers: LogoutReceiver[] = [];
 beforeAll(async () => {
-  // A heartbeat would confirm the server that a test makes an unconfirmed one.
+  // The heartbeats are rare, because each would confirm the server that a test makes unconfirmed.
   app = await startTestApp({
     clock,
     environment: { SVC_CLEANUP_INTERVAL: '0' },
@@ -42,7 +42,10 @@ const securityLines = () => app.log.filter((line) => line.includes('"context":"s
 
 let people = 0;
 
-/** A receiver, and an admin with a session at an application that has it. */
+/**
+ * Creates a receiver of logout notices, and an admin who is signed in to an application that has
+ * it.
+ */
 async function ground(body: Readonly<Record<string, unknown>> = {}) {
   people += 1;
   const email = `ada@rules-${people}.example`;
@@ -58,7 +61,10 @@ async function ground(body: Readonly<Record<string, unknown>> = {}) {
   return { client, receiver, application, userId, sid: String(claims['sid']), email };
 }
 
-/** Queues a notice of an end that was so many minutes ago. */
+/**
+ * Queues a notice about an end that was `minutesAgo`. Without `sid` it is about all sessions of the
+ * user.
+ */
 async function queue(
   clientId: string,
   about: { userId?: string; sid?: string; minutesAgo?: number } = {},
@@ -73,7 +79,8 @@ async function queue(
   );
 }
 
-// First, before a test moves the clock: its session has a touch of now.
+// This test must run before others move the clock, because it needs a touch that is recent by the
+// clock.
 describe('the owner of an application without an organization', () => {
   it('sees, repeats and drops its dead letters, and no other person does', async () => {
     const ownerless = new OauthRows(app.dataSource);
@@ -119,7 +126,7 @@ describe('a notice that names the person alone', () => {
     await queue(application.clientId, { userId, minutesAgo: 10 });
     await queue(application.clientId, { userId, sid: old, minutesAgo: 10 });
     await expect.poll(() => notices(userId)).toEqual([]);
-    // The session of before is told all the same.
+    // The notice about the earlier session is sent, because it does not end the new one.
     expect(receiver.received).toHaveLength(1);
     const [, claims = ''] = receiver.received[0]?.token.split('.') ?? [];
     expect(JSON.parse(Buffer.from(claims, 'base64url').toString())).toMatchObject({ sid: old });
@@ -152,7 +159,7 @@ describe('receivers that hang at their first notice', () => {
     for (let n = 0; n < 10; n += 1) await queue(own.application.clientId);
     await queue(other.application.clientId);
     const both = () => [own.receiver.received.length, other.receiver.received.length];
-    // A request that hangs lasts 5 s: none of these waits for one.
+    // A request that hangs times out after 5 s: none of these notices waits for that.
     await expect.poll(both, { timeout: 4_000 }).toEqual([11, 1]);
     expect(hanging.received).toHaveLength(8);
   });
@@ -188,7 +195,8 @@ describe('an unconfirmed start of PostgreSQL', () => {
     const { application, receiver } = await ground();
     const startedAt = (change: string) =>
       app.dataSource.query(`UPDATE database_identity SET started_at = started_at ${change}`);
-    // A new connection to an unconfirmed server makes the service confirm the server at once.
+    // Opens all 5 connections before, because a new connection to an unconfirmed server makes the
+    // service confirm the server at once.
     await Promise.all(
       Array.from({ length: 5 }, () => app.dataSource.query('SELECT pg_sleep(0.02)')),
     );

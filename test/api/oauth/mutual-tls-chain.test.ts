@@ -26,7 +26,7 @@ const withoutPath = issueAuthority('Authority of leaves alone', now, root, {
   extensions: [basicConstraints(true, 0), keyUsage('sign-certificates')],
 });
 
-/** A client's certificate with its intermediates, and its key; PEM. */
+/** A client's certificate followed by its intermediates, and its private key, all in PEM. */
 interface Identity {
   readonly cert: string;
   readonly key: string;
@@ -53,7 +53,7 @@ function leaf(
   };
 }
 
-/** The extended key usage of servers only: SEQUENCE of id-kp-serverAuth. */
+/** An extended key usage for servers only, in DER: SEQUENCE of id-kp-serverAuth. */
 const FOR_SERVERS = extension('2.5.29.37', Buffer.from('300a06082b06010505070301', 'hex'));
 
 describe('client certificates of authorities (RFC 8705 section 2.1)', () => {
@@ -113,7 +113,8 @@ describe('client certificates of authorities (RFC 8705 section 2.1)', () => {
     extensions: [basicConstraints(true), keyUsage('sign-certificates'), FOR_SERVERS],
   });
   const constrained = issueAuthority('Authority of some names', now, root, {
-    // Permits the DNS name a.example; it is not critical, which RFC 5280 does not allow.
+    // Name constraints that permit a.example. They are not critical, although RFC 5280 §4.2.1.10
+    // demands it.
     extensions: [
       basicConstraints(true),
       keyUsage('sign-certificates'),
@@ -153,7 +154,7 @@ describe('client certificates of authorities (RFC 8705 section 2.1)', () => {
   });
 
   it('10.14 sends no names of authorities, so that every client presents its certificate', async () => {
-    // TLS 1.2 requests the certificate in plain text.
+    // In TLS 1.2 the request for a certificate is not encrypted, so that the test can read it.
     const sent: Buffer[] = [];
     const recorder = createServer((client) => {
       const server = connectPlainly(port(secure.mutualTlsUrl), 'localhost');
@@ -167,7 +168,8 @@ describe('client certificates of authorities (RFC 8705 section 2.1)', () => {
     socket.destroy();
     recorder.close();
     const text = Buffer.concat(sent).toString('latin1');
-    expect(text).toContain('Private authority'); // the issuer of the server's certificate
+    // the issuer of the server's own certificate, which is sent in plain text
+    expect(text).toContain('Private authority');
     expect(text).not.toContain('Root of the clients');
   });
 
@@ -189,7 +191,7 @@ describe('client certificates of authorities (RFC 8705 section 2.1)', () => {
     },
   );
 
-  /** Authenticates over an existing connection. */
+  /** Requests a token on an existing connection, with the client certificate of the connection. */
   async function exchange(socket: TLSSocket): Promise<{ status: number }> {
     const body = `grant_type=client_credentials&client_id=${clientId}`;
     const headers = [

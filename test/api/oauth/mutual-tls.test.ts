@@ -20,7 +20,7 @@ const ADA = 'ada@mtls.example';
 const authority = issueAuthority('Authority of the clients', new Date());
 const stranger = issueAuthority('Somebody else', new Date());
 
-/** A client's certificate and key, PEM. */
+/** A client's certificate and private key, both in PEM. */
 interface Identity {
   readonly cert: string;
   readonly key: string;
@@ -100,7 +100,7 @@ describe('mutual TLS (RFC 8705)', () => {
     expect(json.token_endpoint_auth_methods_supported).toContain('tls_client_auth');
     expect(json.tls_client_certificate_bound_access_tokens).toBe(true);
     const atAlias = await secure.get(secure.mutualTlsUrl, '/.well-known/openid-configuration');
-    expect(atAlias.json).toEqual(json); // and returns to the client
+    expect(atAlias.json).toEqual(json); // the metadata is the same at the alias host
     const device = await secure.post(secure.mutualTlsUrl, '/oauth/device', {
       client_id: 'svc-cli',
       scope: 'openid',

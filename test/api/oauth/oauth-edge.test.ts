@@ -53,7 +53,7 @@ describe('the edge around the OAuth endpoints', () => {
   });
   afterAll(() => app.close());
 
-  /** Sends an authorization request that asks for a response mode in its request object. */
+  /** Sends an authorization request whose request object (RFC 9101) names a response mode. */
   async function askByObject(
     browser: Client,
     asking: { clientId: string; keys: ClientKeys; redirectUri: string },
@@ -162,7 +162,8 @@ describe('the edge around the OAuth endpoints', () => {
       expect([first.status, first.json.error]).toEqual([401, 'invalid_client']);
       expect(first.headers.get('x-ratelimit-limit')).toBe('8');
       let refused = first;
-      // Repeats until the announced wait exceeds a second.
+      // Sends requests until the refusal announces 2 seconds, so that the next request is certainly
+      // refused too.
       while (refused.headers.get('retry-after') !== '2') refused = await ask('/oauth/token');
       const here = await ask(path);
       expect([here.status, here.json.error]).toEqual([429, 'temporarily_unavailable']);
@@ -335,7 +336,7 @@ describe('the edge around the OAuth endpoints', () => {
   });
 });
 
-/** Sends a GET with any Host, which fetch does not allow. */
+/** Sends a GET with any headers, `Host` included, which fetch does not let a caller set. */
 function rawGet(
   app: TestApp,
   path: string,

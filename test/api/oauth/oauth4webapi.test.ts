@@ -103,8 +103,8 @@ describe('oauth4webapi against the running server', () => {
       expires_in: 300,
     });
 
-    // Verifies the token like a resource server, with the published keys only (RFC 9068 §4, RFC
-    // 9449 §7).
+    // Verifies the token like a resource server, by the published keys alone (RFC 9068 §4, RFC 9449
+    // §7).
     let claims: oauth.JWTAccessTokenClaims | undefined;
     await oauth.protectedResourceRequest(
       tokens.access_token,
@@ -193,7 +193,7 @@ describe('oauth4webapi against the running server', () => {
       );
     await expect(ask()).rejects.toMatchObject({ error: 'authorization_pending' });
     await expect(ask()).rejects.toMatchObject({ error: 'slow_down' });
-    await ada.logIn(key); // a touch within the last minute
+    await ada.logIn(key); // the approval demands a touch within the last minute
     const approved = await ada.post('/device/approve', { user_code: device.user_code });
     expect(approved.status).toBe(200);
     await app.dataSource.query(
@@ -229,7 +229,9 @@ describe('oauth4webapi against the running server', () => {
   });
 });
 
-/** Plain HTTP on loopback; each request has its own address. */
+/**
+ * Returns options that allow plain HTTP, for loopback, and give each request an address of its own.
+ */
 function options() {
   return {
     [oauth.allowInsecureRequests]: true,

@@ -19,7 +19,9 @@ import { count } from '../../support/rows.js';
 
 const ADA = 'ada@once.example';
 
-/** Sends the same request 20 times at once, and counts each outcome. */
+/**
+ * Sends 20 requests at once, and counts the outcomes: the status, and the error if there is one.
+ */
 async function twenty(act: () => Promise<Answer>): Promise<Record<string, number>> {
   const answers = await Promise.all(Array.from({ length: 20 }, act));
   const outcomes: Record<string, number> = {};
@@ -78,7 +80,8 @@ describe('single use under 20 concurrent requests', () => {
       }),
     );
     expect(outcomes).toEqual({ '200': 1, '400 invalid_grant': 19 });
-    // The token of the winner ends with its grant, seconds later (RFC 6749 §4.1.2).
+    // The replays end the grant, and with it the token of the one redemption, within seconds (RFC
+    // 6749 §4.1.2).
     const alive = `oauth_grants WHERE client_id = '${clientId}'
       AND (expires_at > now() + interval '5 s' OR (payload ->> 'exp')::bigint > extract(epoch FROM now()) + 6)`;
     expect(await count(app.dataSource, alive)).toBe(0);
@@ -90,7 +93,8 @@ describe('single use under 20 concurrent requests', () => {
     });
     expect(again.json.error).toBe('invalid_grant');
     const grants = `oauth_grants WHERE client_id = '${clientId}'`;
-    expect(await count(app.dataSource, grants)).toBe(0); // and at once when the replay comes later
+    // a replay 30 s later ends the grant at once
+    expect(await count(app.dataSource, grants)).toBe(0);
   });
 
   it('a pushed request gives one code', async () => {
@@ -151,7 +155,8 @@ describe('single use under 20 concurrent requests', () => {
         { dpop: proof, authorization: `Basic ${basic}` },
       );
     expect((await ask()).status).toBe(200);
-    // 320 seconds later by the clock of the database, which alone decides about expired ids.
+    // Lets 320 seconds pass by the clock of the database, which alone decides if a recorded id has
+    // expired.
     await app.dataSource.query(
       "UPDATE oauth_replays SET expires_at = expires_at - interval '320 s'",
     );

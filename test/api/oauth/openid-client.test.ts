@@ -18,7 +18,10 @@ describe('openid-client against the running server', () => {
   });
   afterAll(() => app.close());
 
-  /** Discovers the server as a client; each request has its own address. */
+  /**
+   * Configures openid-client from the discovery metadata. Each of its requests has an address of
+   * its own.
+   */
   async function discover(
     clientId: string,
     metadata: Partial<client.ClientMetadata>,
@@ -30,7 +33,7 @@ describe('openid-client against the running server', () => {
     });
   }
 
-  /** Follows a browser's redirects until one leads to the client. */
+  /** Follows redirects until one leads to the client, and consents on the way. */
   async function authorizeIn(browser: Client, url: URL): Promise<URL> {
     let next = url.href;
     for (let hops = 0; hops < 6; hops += 1) {
@@ -233,7 +236,7 @@ describe('openid-client against the running server', () => {
   });
 });
 
-/** Sends a request from an unused address. */
+/** A fetch for openid-client that sends each request from a new address. */
 const fetchFromAnywhere: client.CustomFetch = (url, options) =>
   fetch(url, {
     ...options,

@@ -36,7 +36,7 @@ describe('applications that a user registered', () => {
     return browser.get(`/oauth/authorize?${query.toString()}`, { address: newAddress() });
   }
 
-  /** Checks that a code is returned without a consent page. */
+  /** Returns true if an authorization request gets a code at once, without a consent page. */
   async function isSilent(browser: Client, clientId: string, redirectUri: string) {
     const location = (await ask(browser, clientId, redirectUri)).headers.get('location') ?? '';
     return location.startsWith(redirectUri) && parameterOf(new URL(location), 'code') !== '';
@@ -52,7 +52,8 @@ describe('applications that a user registered', () => {
     for (const uri of LOOPBACKS) {
       expect(await isSilent(ada, answer.json.client_id as string, uri)).toBe(true);
     }
-    // The address is compared exactly, with its port, and another host is not loopback.
+    // The redirect URI must match a registered one exactly, port included. A name that only begins
+    // with `localhost` is not loopback.
     const { status } = await ask(
       ada,
       answer.json.client_id as string,

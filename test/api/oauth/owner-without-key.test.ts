@@ -22,7 +22,7 @@ const SERVICE = {
 
 let grounds = 0;
 
-/** An application of bob that acts for itself, with a token. */
+/** Registers an application of bob that gets tokens by client credentials, and gets one. */
 async function serviceOfBob() {
   grounds += 1;
   const the = await passGround(app, `owner-${grounds}.example`);
@@ -38,7 +38,10 @@ async function serviceOfBob() {
   return { ...the, ask, isActive, clientId };
 }
 
-/** Takes all keys of bob, and returns the pass where the act gives one. */
+/**
+ * Removes all keys of bob by an action of an admin. Returns the re-enrollment pass if the action
+ * gives one.
+ */
 async function take({ ada, ids }: PassGround, act: string): Promise<string | undefined> {
   const answer = await orgApi(ada, 'POST', `/members/${ids.bob}/${act}`);
   expect(answer.status).toBeLessThan(300);

@@ -20,7 +20,10 @@ describe('authorization requests sent by POST', () => {
   });
   afterAll(() => app.close());
 
-  /** Returns a request of so many bytes, filled by an unknown parameter. */
+  /**
+   * Returns the body of an authorization request of exactly `bytes` bytes, which an unknown
+   * parameter fills.
+   */
   function request(bytes: number, more: Readonly<Record<string, string>> = {}) {
     const fields = {
       client_id: clientId,

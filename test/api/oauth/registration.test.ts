@@ -46,7 +46,7 @@ describe('clients that manage their registration (RFC 7592)', () => {
     });
   }
 
-  /** Checks a client secret at an endpoint without effect. */
+  /** Returns true if a client secret is valid, by an introspection, which changes nothing. */
   async function isGood(secret: string | undefined): Promise<boolean> {
     const answer = await postForm(app, '/oauth/introspect', {
       token: 'none',
@@ -247,7 +247,7 @@ describe('clients that manage their registration (RFC 7592)', () => {
   });
 });
 
-/** Credentials that an update may have issued. */
+/** Returns the new registration access token of a response, if it has one. */
 function pick({ json }: Answer): Partial<Registered> {
   const token = json.registration_access_token as string | undefined;
   return token === undefined ? {} : { registration_access_token: token };

@@ -23,7 +23,10 @@ import {
 import { startSecureApp, type SecureApp } from '../../support/secure-app.js';
 import { makeTlsAuthority } from '../../support/tls-authority.js';
 
-/** The addresses of names in this file. The last name has another address at each look-up. */
+/**
+ * The IP addresses that the test's DNS gives for host names. `rebinding.example` is not listed: its
+ * address changes at each look-up.
+ */
 const NAMES: Readonly<Record<string, readonly string[]>> = {
   'loopback.example': ['127.0.0.1'],
   'loopback6.example': ['::1'],
@@ -51,7 +54,7 @@ const resolve: OutboundOptions['resolve'] = async (name) => {
 })
 class NamesOfThisTest {}
 
-/** Hosts in spellings of a client, each of which leads to a forbidden address. */
+/** Spellings of hosts that a client may register. Each leads to a forbidden address. */
 const HOSTS = [
   '127.0.0.1',
   '127.1',
@@ -192,8 +195,8 @@ describe('addresses that clients choose', () => {
       client_id: registered.json.client_id as string,
       request_uri: address,
     });
-    // The first look-up returns a global address, where no server listens; the second would return
-    // loopback.
+    // The first look-up returns a global address, at which no server listens. A second look-up
+    // would return loopback.
     const answer = await secure.get(secure.baseUrl, `/oauth/authorize?${query.toString()}`);
     expect(answer.status).toBe(400);
     expect([rebound, connections]).toEqual([1, 0]);
@@ -258,8 +261,8 @@ describe('a request object by reference, where loopback may be fetched', () => {
   });
 
   /**
-   * Requests an authorization by a request object, whose address is registered and requested with a
-   * fragment each.
+   * Sends an authorization request with a `request_uri`. A fragment can be added to the registered
+   * URI and to the requested one.
    */
   async function ask(
     path: string,

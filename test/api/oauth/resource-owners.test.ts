@@ -19,7 +19,7 @@ import { rows } from '../../support/rows.js';
 
 const CLUSTER = 'https://prod.owner.example';
 const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
-/** Other spellings of the registered resource. */
+/** The registered resource and other spellings of the same URI. */
 const SPELLINGS = [
   CLUSTER,
   `${CLUSTER}/`,
@@ -56,7 +56,7 @@ describe('a resource that an organization registered', () => {
       { address: newAddress() },
     );
 
-  /** Inserts a registration of before, which stands on no proof. */
+  /** Inserts a cluster as an earlier version registered it, without a proof of its domain. */
   const inserted = (orgId: string, resource: string) =>
     rows(
       app.dataSource,

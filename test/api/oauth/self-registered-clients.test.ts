@@ -237,7 +237,7 @@ describe('the number of clients that register themselves', () => {
     return ids;
   }
 
-  /** Registers from a network, slowly enough for every rate limit. */
+  /** Registers a client from an address after all rate limits have been reset. */
   async function registerFrom(address: string): Promise<Answer> {
     await app.dataSource.query('DELETE FROM rate_limits');
     return register({}, address);
@@ -256,7 +256,7 @@ describe('the number of clients that register themselves', () => {
     expect((await registerFrom(address)).status).toBe(409);
   });
 
-  /** Returns the registration service of a second process on the same database. */
+  /** The registration service as another process on the same database has it. */
   class Replica extends SelfRegistrations {
     constructor() {
       const get = <Wanted>(type: Type<Wanted>) => app.nest.get(type, { strict: false });
@@ -287,7 +287,8 @@ describe('the number of clients that register themselves', () => {
           origin,
         }),
       );
-      // one from each replica: the others wait without a connection
+      // one registration of each replica waits for the lock; the others wait in memory, without a
+      // connection
       await untilWaiting(app.dataSource, 2);
       await runner.query('SELECT pg_advisory_unlock(7301601)');
       outcomes = await Promise.allSettled(registering);
@@ -347,8 +348,8 @@ describe('the number of clients that register themselves', () => {
         const { status } = await certified.client().post('/oauth/register', METADATA);
         statuses.push(status);
       }
-      // In this mode one browser has one address, and each of these clients another: so many come
-      // from one network.
+      // Each client of this loop has sent one request from an address of its own. The next one
+      // sends all its requests from one address.
       const one = certified.client();
       for (let n = 0; n <= FULL; n += 1) {
         statuses.push((await one.post('/oauth/register', METADATA)).status);
@@ -393,8 +394,8 @@ describe('the number of clients that register themselves', () => {
         `SELECT n FROM generate_series(1, 40) n
          WHERE NOT EXISTS (SELECT 1 FROM oauth_clients WHERE id = 'old-' || n) ORDER BY n`,
       );
-      // One less than the limit existed without consent: one of the 20 fits, and 19 replace the
-      // oldest.
+      // Before, the clients without consent were one fewer than the limit. So one of the 20 fits,
+      // and each of the other 19 replaces the oldest one.
       expect(gone.map(({ n }) => n)).toEqual(Array.from({ length: 19 }, (_, n) => n + 2));
       expect(
         await count(

@@ -32,8 +32,8 @@ async function newUser(): Promise<EnrolledUser & { readonly email: string }> {
 }
 
 /**
- * Follows an authorization request in the browser of a user, who touches the key on each login
- * page; returns those pages.
+ * Follows the redirects of an authorization request. The user touches the key on each login page.
+ * Returns those pages and the callback.
  */
 async function follow(
   { client, key }: EnrolledUser,
@@ -59,8 +59,8 @@ async function follow(
 }
 
 /**
- * Authorizes a client with parameters of a step-up, and redeems the code; the answer has the claims
- * of the ID token.
+ * Sends an authorization request with parameters such as `max_age` and redeems the code. Returns
+ * the login pages, the token, and the claims of the ID token.
  */
 async function stepUp(
   person: EnrolledUser,
@@ -116,7 +116,7 @@ describe('the command line that gets the challenge of a step-up', () => {
       });
     const cli = { clientId: 'svc-cli' };
     const first = await stepUp(ada, {}, cli, dpop);
-    expect(first.logins).toHaveLength(1); // each authorization has a touch of its own
+    expect(first.logins).toHaveLength(1); // svc-cli needs a touch for each authorization
     await touchedAgo(app, ada.email, 61);
     const refused = await remove(first.token ?? '');
     expect([refused.status, refused.json.code]).toEqual([401, 'insufficient_user_authentication']);
@@ -169,7 +169,10 @@ describe('prompt=login', () => {
 });
 
 describe('acr_values', () => {
-  /** A user who is logged in with a U2F key alone, which proves presence and no AAL3. */
+  /**
+   * Creates a user who is logged in by a U2F key, which proves presence but no user verification,
+   * and so no AAL3.
+   */
   async function withPresenceOnly(): Promise<EnrolledUser> {
     people += 1;
     const email = `ada-${people}@step-up.example`;

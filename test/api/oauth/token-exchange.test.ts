@@ -22,7 +22,7 @@ const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';
 const ORDERS = 'https://orders.example/api';
 const BILLING = 'https://billing.example/api';
 
-/** Fields and credentials of a token request. */
+/** The headers of a token request, and the browser whose user it is about. */
 interface Asking {
   readonly headers?: Record<string, string>;
   readonly browser?: Client;
@@ -316,7 +316,7 @@ describe('token exchange (RFC 8693)', () => {
 
   it('a user who consented to one client of another organization has not consented to the next', async () => {
     const { client: browser } = await app.enrolled('guest@outside.example');
-    // a user of the consent page, who consented to this client
+    // a user outside the organization, who consents to this client on the consent page
     const subject = await subjectToken('openid', undefined, { browser });
     expect(outcomeOf(await exchange({ subject_token: subject }))).toEqual(refusal);
   });
@@ -486,7 +486,10 @@ describe('token exchange with certificates (RFC 8705)', () => {
   });
 });
 
-/** Issues a certificate of an unknown authority, and its key, PEM. */
+/**
+ * Returns a self-signed certificate, which no authority of the service has issued, and its key,
+ * both in PEM.
+ */
 function selfSigned(): { readonly cert: string; readonly key: string } {
   const { pem, privateKey } = issueCertificate({
     subject: [['CN', 'on its own']],
@@ -498,7 +501,7 @@ function selfSigned(): { readonly cert: string; readonly key: string } {
   return { cert: pem, key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() };
 }
 
-/** Signs the same claims with another key than the service's. */
+/** Returns a JWT with the same claims and a changed signature. */
 function tampered(jwt: string): string {
   const [header, payload, signature = ''] = jwt.split('.');
   return [header, payload, `${signature.startsWith('A') ? 'B' : 'A'}${signature.slice(1)}`].join(

@@ -24,7 +24,10 @@ const replaced = (pattern: RegExp | string, text: string): ResponseChanges => ({
   },
 });
 
-/** Assertions that the provider signed, and that must not sign a user in. */
+/**
+ * Assertions that the provider has signed but that must not sign a user in: the changes to a valid
+ * one, and the reason in the log.
+ */
 const WRONG: readonly (readonly [title: string, changes: () => ResponseChanges, reason: RegExp])[] =
   [
     [
@@ -233,8 +236,8 @@ describe('a SAML assertion that the provider signed', () => {
     );
   });
 
-  // exclusive canonicalization drops comments and turns CDATA into text, so the provider's
-  // signature stays valid
+  // Exclusive canonicalization drops comments and turns CDATA into text. So the provider's
+  // signature stays valid after this change.
   const hidden = (nameId: string): Attack['forged'] => {
     return (asked, provider) => {
       const plain = nameId.replaceAll('<!---->', '').replaceAll(/<!\[CDATA\[|\]\]>/g, '');

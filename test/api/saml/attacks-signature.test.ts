@@ -26,8 +26,8 @@ import { ALG, NS } from '../../support/saml/saml-names.js';
 const foreign = makeSigningCertificate('foreign');
 
 /**
- * Signs an assertion about the attacker, and puts the signature over one about the victim with the
- * same ID.
+ * Takes the signature of an assertion about the attacker, changes it, and puts it on an assertion
+ * about the victim with the same ID.
  */
 function moved(change: (signature: string, evilDigest: string) => string): Forge {
   return (asked, { entityId, signer }) => {
@@ -42,7 +42,7 @@ function moved(change: (signature: string, evilDigest: string) => string): Forge
   };
 }
 
-/** Returns the SignedInfo of a signature, and a copy with another digest. */
+/** Returns the `SignedInfo` of a signature, and a copy of it with another digest. */
 function signedInfos(signature: string, digest: string): { genuine: string; forged: string } {
   const genuine = /<ds:SignedInfo>.*<\/ds:SignedInfo>/.exec(signature)?.[0] ?? '';
   return {
@@ -51,7 +51,7 @@ function signedInfos(signature: string, digest: string): { genuine: string; forg
   };
 }
 
-/** Adds a reference to SignedInfo. */
+/** Repeats the `Reference` of a `SignedInfo`. */
 function withSecondReference(signedInfo: string): string {
   const reference = /<ds:Reference.*<\/ds:Reference>/.exec(signedInfo)?.[0] ?? '';
   return signedInfo.replace(reference, reference + reference);
@@ -65,7 +65,10 @@ const XSLT_TRANSFORM =
   'version="1.0"><xsl:template match="/"><xsl:copy-of select="/"></xsl:copy-of></xsl:template>' +
   '</xsl:stylesheet></ds:Transform>';
 
-/** Signatures by the provider's own key that are made in a way that is not accepted. */
+/**
+ * Signatures by the provider's own key with algorithms, transforms or references that the service
+ * does not accept.
+ */
 const UNACCEPTABLE: readonly (readonly [
   title: string,
   signature: ResponseChanges['signature'],

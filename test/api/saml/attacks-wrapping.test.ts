@@ -20,19 +20,19 @@ import {
 import type { ForgedProvider } from '../../support/saml/forged-provider.js';
 import { NS } from '../../support/saml/saml-names.js';
 
-/** The parts of which the forms of signature wrapping are put together. */
+/** The parts from which each attack by signature wrapping builds its response. */
 interface Parts {
   /** The attacker's own assertion, without its signature. */
   readonly own: string;
-  /** The provider's signature of the attacker's own assertion. */
+  /** The signature by which the provider signed the attacker's own assertion. */
   readonly signature: string;
   /** The attacker's own assertion with its signature. */
   readonly signed: string;
   /** An unsigned assertion about the victim. */
   readonly evil: string;
-  /** The unsigned assertion about the victim with the ID of the attacker's own. */
+  /** An unsigned assertion about the victim that has the ID of the attacker's own. */
   readonly evilTwin: string;
-  /** Writes a response around a content. */
+  /** Puts assertions into a response. */
   readonly around: (content: string) => string;
 }
 
@@ -51,15 +51,15 @@ function partsOf(asked: Asked, { entityId, signer }: ForgedProvider): Parts {
   };
 }
 
-/** Puts XML at the end of an element. */
+/** Puts XML before the end tag of an element. */
 function inside(element: string, xml: string): string {
   const end = element.lastIndexOf('</');
   return element.slice(0, end) + xml + element.slice(end);
 }
 
 /**
- * Wraps a response whose assertion and whole are signed: a response about the victim around the
- * signed one.
+ * Takes a response that is signed, with a signed assertion, and builds a response about the victim
+ * around it.
  */
 function wrapResponse(wrap: (evil: string, original: string, signature: string) => string): Forge {
   return (asked, provider) => {
@@ -69,7 +69,7 @@ function wrapResponse(wrap: (evil: string, original: string, signature: string) 
   };
 }
 
-/** Wraps an assertion. */
+/** Builds an attack whose response has the assertions that `wrap` returns. */
 const wrapAssertion =
   (wrap: (parts: Parts) => string): Forge =>
   (asked, provider) => {
@@ -82,8 +82,8 @@ const honestResponse = wrapResponse((_evil, original, signature) =>
   afterIssuer(original, signature),
 );
 
-// The eight forms of "On Breaking SAML: Be Whoever You Want to Be" (Somorovsky and others, 2012),
-// by their usual numbers.
+// The eight forms of signature wrapping (XSW1 to XSW8) in "On Breaking SAML: Be Whoever You Want to
+// Be" (Somorovsky and others, 2012).
 const FORMS: readonly (readonly [form: string, honest: Forge, forged: Forge, reason: RegExp])[] = [
   [
     'XSW1: the signed response stands inside the signature of a forged response',
@@ -139,7 +139,9 @@ const FORMS: readonly (readonly [form: string, honest: Forge, forged: Forge, rea
   ],
 ];
 
-/** Further places of the forged and the signed assertion. */
+/**
+ * Further responses with a forged and a signed assertion, in other places than in the eight forms.
+ */
 const FURTHER: readonly (readonly [
   form: string,
   wrap: (parts: Parts) => string,

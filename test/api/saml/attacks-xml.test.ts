@@ -16,20 +16,20 @@ import {
 import type { Asked } from '../../support/saml/forger.js';
 import { beginSamlSignIn, comeBack, encoded, postToAcs } from '../../support/saml/saml-browser.js';
 
-/** The limit of the body of the form. */
+/** The greatest size in bytes of the body that `/saml/acs` reads. */
 const BODY_LIMIT = 64 * 1024;
 
-/** Changes the text of a right response. */
+/** Changes the XML of a valid response before it is encoded. */
 const rewritten =
   (change: (xml: string) => string): Forge =>
   (asked, provider) =>
     change(provider.respond(asked, { email: MALLORY }));
-/** Writes a right response in another form. */
+/** Writes the XML of a valid response as other bytes than UTF-8 text. */
 const packed =
   (pack: (xml: string) => Buffer): Forge =>
   (asked, provider) =>
     pack(provider.respond(asked, { email: MALLORY }));
-/** Changes the base64 of a right response. */
+/** Changes the base64 text of a valid response. */
 const recoded =
   (change: (base64: string) => string): Forge =>
   (asked, provider) => ({ field: change(encoded(provider.respond(asked, { email: MALLORY }))) });
@@ -42,7 +42,7 @@ function formSize(xml: string, relayState: string): number {
   }).toString().length;
 }
 
-/** Returns the deepest nesting whose form is within the limit. */
+/** Returns the XML with the greatest depth whose form is not larger than {@link BODY_LIMIT}. */
 function deepest(write: (depth: number) => string, relayState: string): string {
   let [low, high] = [1, BODY_LIMIT];
   while (high - low > 1) {
@@ -160,7 +160,7 @@ describe('the XML of a SAML response', () => {
     ['attributes', (depth: number) => `<a ${attributes('b', depth)}/>`],
     ['namespaces', (depth: number) => `<a ${attributes('xmlns:b', depth)}/>`],
   ])('of the most %s that fit into 64 KiB is refused without delay', async (_, write) => {
-    // At the root, around the signed assertion, and in the signed assertion itself.
+    // Three places: instead of the whole response, before the signed assertion, and inside it.
     for (const place of [
       (xml: string) => xml,
       (xml: string, right: string) => right.replace('<saml:Assertion', `${xml}<saml:Assertion`),
@@ -318,7 +318,7 @@ describe('the XML of a SAML response', () => {
   });
 });
 
-/** Writes as many attributes with different names. */
+/** Returns `count` attributes of XML with different names. */
 function attributes(prefix: string, count: number): string {
   return Array.from({ length: count }, (_, index) => `${prefix}${index}="x"`).join(' ');
 }

@@ -28,7 +28,10 @@ const isIn = ({ status, url }: Landed) => status === 200 && url.pathname === '/e
 
 describe('a SAML response that was used before', () => {
   const suite = attackSuite();
-  /** Begins a sign-in in a new browser, and writes a response to it. */
+  /**
+   * Begins a sign-in in a new client, and signs a response to it with some changes. Returns the
+   * client and the form.
+   */
   async function written(
     changes?: Parameters<ForgedProvider['respond']>[1],
   ): Promise<{ client: Client; form: AcsForm }> {
@@ -175,7 +178,7 @@ describe('a SAML response at two replicas behind a load balancer', () => {
       environment: {
         ...samlEnvironment({ corp: { metadataUrl: corp.metadataUrl } }),
         SVC_BASE_URL: balancer.baseUrl,
-        SVC_DATA_DIR: dataDir, // with the key of the SSH certificate authority
+        SVC_DATA_DIR: dataDir, // the folder has the SSH CA key, which both replicas need
       },
     };
     replicas.push(await startTestApp(options), await startTestApp(options));

@@ -18,7 +18,7 @@ import {
 } from '../../support/saml/saml-browser.js';
 import { NAME_ID } from '../../support/saml/saml-names.js';
 
-/** Takes a browser to the provider, and returns the form of the provider's page. */
+/** Begins a sign-in at a provider. Returns the form that the page of the provider posts back. */
 async function visit(client: Client, slug: string): Promise<AcsForm> {
   const { url } = await beginSamlSignIn(client, slug);
   const page = await client.follow(url.href);
