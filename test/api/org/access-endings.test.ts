@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** Gives bob a token of the installation, without GitHub. */
+/** Inserts a token of the GitHub installation for bob, without a request to GitHub. */
 async function giveToken(): Promise<void> {
   await rows(
     app.dataSource,
@@ -131,7 +131,8 @@ describe('a certificate that ends later than a new condition allows', () => {
     const short = await issue(cleo);
     expect(short.left).toBeLessThanOrEqual(60);
     expect(await isRevoked(short.serial)).toBe(false);
-    // A certificate that ends in time stays, under a looser condition and under a narrower one.
+    // A certificate that expires before the limit stays, when the condition becomes looser and when
+    // it becomes narrower.
     expect((await putRule(admin, path, within(7_200))).status).toBe(200);
     expect((await putRule(admin, path, within(3_600))).status).toBe(200);
     expect(await isRevoked(short.serial)).toBe(false);
@@ -153,7 +154,7 @@ describe('a certificate that ends later than a new condition allows', () => {
 });
 
 describe('the answer to a change that takes a small group from a target with many people', () => {
-  /** Adds people of the organization, who hold certificates of a group of hosts. */
+  /** Inserts members who hold certificates with a group of hosts. Returns their ids. */
   async function addHolders(targetId: string, size: number): Promise<string[]> {
     const made = await rows<{ id: string }>(
       app.dataSource,
@@ -190,7 +191,7 @@ describe('the answer to a change that takes a small group from a target with man
     const { serial, principals } = await issue(dave);
     expect(principals.join()).toContain('deploy@crowded:');
 
-    // Without the worker, only what is done before the answer is done.
+    // Stops the worker, so that only the request itself can revoke the certificate.
     await app.nest.get(AccessEndings, { strict: false }).beforeApplicationShutdown();
     expect((await putRule(admin, path, { assignments: [big] })).status).toBe(200);
     expect(await isRevoked(serial)).toBe(true);

@@ -22,7 +22,7 @@ let own: ScimOrganization;
 let admin: Client;
 let by: Admin;
 let rules: AccessRules;
-/** The ids of people, and of a group of `bob` and `carol`. */
+/** The ids of members by their name, and the id of a group of `bob` and `carol`. */
 const people: Record<string, string> = {};
 let staff: string;
 beforeAll(async () => {

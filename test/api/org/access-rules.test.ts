@@ -22,7 +22,7 @@ let app: TestApp;
 let own: ScimOrganization;
 let admin: Client;
 let foreign: ScimOrganization;
-/** The ids of people of the organization, and of one of another organization. */
+/** The ids of members of the organization, and of a user of another organization. */
 let ada: string;
 let bob: string;
 let carol: string;
@@ -198,14 +198,15 @@ describe('a role of AWS and a group of hosts', () => {
     const second = await addHostGroup(admin, 'remade');
     expect(await ruleOf(second)).toEqual(toNoOne);
 
-    // A rename leaves the rule behind for the name, and one into the name takes it.
+    // A group that is renamed takes its rule along, and a copy is kept for its old name. The next
+    // group that gets this name gets the copy.
     await rename(second, 'remade-later');
     expect(await ruleOf(second)).toEqual(toNoOne);
     const other = await addHostGroup(admin, 'another-of-hosts');
     await rename(other, 'remade');
     expect(await ruleOf(other)).toEqual(toNoOne);
 
-    // Once the rule is taken or opened, nothing is kept.
+    // An open rule leaves no copy for the name.
     await putRule(admin, other, { access: 'everyone' });
     await remove(other);
     expect(await ruleOf(await addHostGroup(admin, 'remade'))).toEqual(open);
@@ -416,7 +417,7 @@ describe('the rule of a target', () => {
 
   it('is for admins, and needs a touch of the last 5 minutes to change', async () => {
     const path = await addHostGroup(admin, 'guarded');
-    await app.enrolled('dave@late-reach.example'); // the first person is the admin
+    await app.enrolled('dave@late-reach.example'); // the first user of an organization is its admin
     const { client: member } = await app.enrolled('erin@late-reach.example');
     expect((await accessApi(member, 'GET', '')).status).toBe(403);
     await touchAgo(app, 'admin@reach.example', 301);

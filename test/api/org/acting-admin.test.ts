@@ -14,7 +14,7 @@ afterAll(() => app.close());
 
 let organizations = 0;
 
-/** Creates an organization: its admin, a member, and an application of another member. */
+/** Creates an organization with an admin and a member. */
 async function organization() {
   organizations += 1;
   const domain = `acting-${organizations}.example`;
@@ -27,7 +27,7 @@ async function organization() {
 const run = (statement: string, parameters: unknown[]) =>
   rows(app.dataSource, statement, parameters);
 
-/** Ways to end the rights of an admin, by SQL; the parameter is the id of the admin. */
+/** SQL statements that end the rights of an admin, whose id is the parameter. */
 const ENDS = {
   'whose address left the domains': `UPDATE users SET email = 'ada.' || substr(id::text, 1, 8) || '@left.example' WHERE id = $1`,
   'who was demoted': 'UPDATE users SET is_org_admin = false WHERE id = $1',
@@ -77,8 +77,8 @@ describe('an admin whose address left the domains of the organization', () => {
 
 describe('an admin who is demoted between the admission of a request and its execution', () => {
   /**
-   * Starts a request that waits for the row of the admin, and releases it once the user is not an
-   * admin any more.
+   * Ends the rights of the admin in a transaction, starts a request that waits for the row of the
+   * admin, and commits. Returns the response.
    */
   async function overtaken(
     { adminId, end }: { readonly adminId: string; readonly end: string },
@@ -134,7 +134,10 @@ describe('an admin who is demoted between the admission of a request and its exe
 describe('the export of the audit log (NDJSON)', () => {
   const EVENTS = 1800;
 
-  /** Requests every event, and runs an action after the first batch was read. */
+  /**
+   * Exports all events of an organization as NDJSON, and runs an action after the first batch was
+   * read.
+   */
   async function exportWhile(admin: Client, adminId: string, meanwhile: () => Promise<unknown>) {
     await run(
       `INSERT INTO audit_events (id, type, class, org_id, details)
@@ -144,7 +147,7 @@ describe('the export of the audit log (NDJSON)', () => {
     );
     const work = app.nest.get(TenantWork, { strict: false });
     const original = work.costly.bind(work);
-    let batches = -1; // the filter is read before the first batch
+    let batches = -1; // the first call reads the filter, and the batches follow
     work.costly = async (...parameters) => {
       const batch = await original(...parameters);
       batches += 1;

@@ -28,10 +28,10 @@ const ROTATES = 'scim-tokens:rotate';
 const PATCH = { schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'] };
 
 let app: TestApp;
-/** Ada founded her organization; eve is the admin of another. */
+/** Ada is the admin of one organization, and eve of another. */
 let ada: Client;
 let eve: Client;
-/** The token of ada's identity provider. */
+/** The SCIM token of ada's organization. */
 let scimToken: { id: string; token: string };
 beforeAll(async () => {
   app = await startTestApp();
@@ -166,7 +166,8 @@ describe('an API token', () => {
       'type=api_token_created&limit=2',
       'type=api_token_created&format=csv',
     ]) {
-      // An event is shown once no older one can commit anymore, which can be between two readings.
+      // The feed shows an event only when no older one can still commit, which can happen between
+      // two requests. So the test repeats until two reads agree.
       const { settled, theirs } = await vi.waitFor(async () => {
         const before = await orgApi(ada, 'GET', `/audit-events?${query}`);
         const between = await asProgram(app, token, 'GET', `audit-events?${query}`);
@@ -188,7 +189,7 @@ describe('an API token', () => {
       const answer = await asProgram(app, token, method, path);
       if (policy.auth.session === 'none') {
         const without = await app.client().send(method, path, { headers: { origin: '' } });
-        // The OAuth endpoints read the header as that of a client, and find none.
+        // The OAuth endpoints take the header for client authentication, and answer 400.
         const isRefused = template.startsWith('/oauth/') && answer.status === 400;
         if (answer.status !== without.status && !isRefused)
           wrong.push([method, template, answer.status]);
@@ -245,7 +246,7 @@ describe('an API token', () => {
     expect((await from('10.200.1.77')).status).toBe(200);
     expect(await used()).toBe(1);
 
-    // An hour later, one of 20 requests at once is named again.
+    // One hour after the last log line, only one of 20 requests at once is logged.
     const hour = "refusal_noted_at = refusal_noted_at - interval '61 minutes'";
     await rows(app.dataSource, `UPDATE api_tokens SET ${hour} WHERE id = $1`, [id]);
     await Promise.all(Array.from({ length: 20 }, () => from(newAddress())));
@@ -520,7 +521,7 @@ describe('the demotion of the admin who made an API token', () => {
     const alerts = app.log.filter((line) => line.includes('"apiTokens"')).join('');
     for (const { id } of [both, only]) expect(alerts).toContain(id);
 
-    // The role that comes back gives nothing back.
+    // The maker becomes an admin again, but the token does not get its scope back.
     await orgApi(ada, 'POST', `/members/${maker.id}/promote`);
     expect((await rotated(both.token, target.id)).status).toBe(403);
     await rows(app.dataSource, 'UPDATE api_tokens SET expires_at = now() WHERE id = $1', [both.id]);
@@ -544,7 +545,7 @@ describe('a program that rotates a SCIM token', () => {
     expect(Date.parse(oldEnd) - Date.parse(from)).toBe(DAY);
     expect([await opens(first.token), await opens(second.json.token)]).toEqual([true, true]);
 
-    // The scope has followed to the new id.
+    // The scope of the API token is now for the new SCIM token.
     const stale = await rotated(token, first.id);
     expect([stale.status, stale.json.code]).toEqual([409, 'token_rotated']);
     expect(stale.json.detail).toContain(second.json.id);
@@ -582,7 +583,8 @@ describe('a program that rotates a SCIM token', () => {
       ),
     ).toBe(2);
     const won = answers.find((answer) => answer.status === 201)?.json;
-    for (const { token } of tokens) await rotated(token, won.id); // both have followed
+    // both API tokens are now for the new SCIM token
+    for (const { token } of tokens) await rotated(token, won.id);
     const audited = await rows<{ type: string }>(
       app.dataSource,
       "SELECT type FROM audit_events WHERE details ->> 'scim_token_id' = $1",
@@ -701,7 +703,7 @@ it('counts wrong API tokens as failed attempts of the network', async () => {
       asProgram(app, 'svc_scim_wrong', 'GET', '/scim/v2/Users', { address: '10.250.1.1' }),
     ),
   );
-  // A slow machine takes so long for the requests that the bucket admits a few more.
+  // On a slow machine the bucket refills while the requests run, and admits a few more.
   for (const admitted of [wrong, same.filter((answer) => answer.status === 401).length]) {
     expect(admitted).toBeGreaterThanOrEqual(20);
     expect(admitted).toBeLessThan(30);

@@ -43,7 +43,10 @@ const events = async (browser: Client, query = '') => {
   return answer.json as { events: Event[]; next: string | null };
 };
 
-/** Inserts events of a time into an organization, and returns their ids, the newest first. */
+/**
+ * Inserts an event for each time into an organization. Returns their ids in the reverse order of
+ * the times, the newest first.
+ */
 async function write(org: string, times: readonly string[], type = 'logout'): Promise<string[]> {
   const ids = times.map(() => randomUUID());
   await rows(
@@ -55,7 +58,7 @@ async function write(org: string, times: readonly string[], type = 'logout'): Pr
   return ids.toReversed();
 }
 
-/** Creates an organization with an admin and its own events. */
+/** The number of organizations that {@link organization} has created. */
 let organizations = 0;
 async function organization(): Promise<{ readonly admin: Client; readonly org: string }> {
   organizations += 1;
@@ -84,7 +87,7 @@ const lines = async (browser: Client, query = '') => {
     .map((line) => JSON.parse(line) as Event);
 };
 
-/** Returns a cursor for any time, with or without an event. */
+/** Returns a cursor for a time, at which there need not be an event. */
 const cursorOf = (at: string) =>
   Buffer.from(`${at} 00000000-0000-0000-0000-000000000000`).toString('base64url');
 
@@ -177,7 +180,8 @@ describe('the audit events of an organization', () => {
     expect(await types('type=token_exchange')).toEqual([]);
     const ofBob = ['identity_bound', 'enrollment', 'admin_promote', 'admin_demote'];
     expect(await types(`user=${bobId}`)).toEqual(ofBob);
-    // The sign-in before the enrollment has only the e-mail: the user did not exist yet.
+    // The upstream login before the enrollment has only an e-mail address, because the user did not
+    // exist yet.
     expect(await types('email=%20BOB@log.example')).toEqual(['upstream_login', ...ofBob]);
     expect(await types(`user=${adaId}&type=admin_demote`)).toEqual(['admin_demote']);
     expect(await types(`user=${adaId}&email=bob@log.example`)).toEqual(ofBob.slice(2));
@@ -269,7 +273,7 @@ describe('as lines (NDJSON)', () => {
     );
     const work = app.nest.get(TenantWork, { strict: false });
     const original = work.costly.bind(work);
-    let batches = -1; // the filter is read before the first batch
+    let batches = -1; // the first call reads the filter, and the batches follow
     work.costly = (...parameters) => {
       batches += 1;
       return original(...parameters);
@@ -295,8 +299,10 @@ describe('as lines (NDJSON)', () => {
       do {
         whilePaused = batches;
         await settled();
-      } while (batches > whilePaused); // until the buffers of the sockets are full, at any speed
-      expect(whilePaused).toBeLessThan(inserted / 1000); // of twice as many: what the buffers hold
+        // until no further batch is read, because the socket buffers are full
+      } while (batches > whilePaused);
+      // at most half of all batches (of 500 events) fit into the buffers
+      expect(whilePaused).toBeLessThan(inserted / 1000);
       asked.destroy();
       await settled();
       expect(batches).toBeLessThanOrEqual(whilePaused + 1);
@@ -307,7 +313,8 @@ describe('as lines (NDJSON)', () => {
 });
 
 /**
- * Waits as long as a server that reads ahead needs for several batches, on a machine of any speed.
+ * Runs the query of a batch ten times. In that time a server which read ahead would read several
+ * batches, at any speed of the machine.
  */
 async function settled(): Promise<void> {
   const batch = 'SELECT id, details FROM audit_events ORDER BY id LIMIT 500';

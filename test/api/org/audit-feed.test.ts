@@ -11,7 +11,7 @@ import { newAddress, type Answer, type Client } from '../../support/client.js';
 import { ocsfFaults } from '../../support/ocsf.js';
 import { rows } from '../../support/rows.js';
 
-/** The connections that write at once, and the events of each. */
+/** The number of connections that write at once, and of the events of each. */
 const WRITERS = 64;
 const OF_ONE = 5;
 
@@ -49,8 +49,8 @@ async function feed(query: string): Promise<Feed> {
 }
 
 /**
- * Reads to the present end, in pages of a few events. Transactions of other tests in the same
- * PostgreSQL delay the feed, so it waits for them.
+ * Reads the feed to its present end in pages of 7 events. Open transactions of other tests in the
+ * same PostgreSQL delay the feed. If `isPatient`, it waits for them first.
  */
 async function drain(from = '', isPatient = true): Promise<{ ids: string[]; next: string }> {
   if (isPatient) {
@@ -75,7 +75,7 @@ async function write(id = randomUUID(), at: string | null = null): Promise<strin
   return id;
 }
 
-/** Ends the epoch as the confirmation of another server does. */
+/** Ends the epoch with the same SQL as the confirmation of another server. */
 function endEpoch(): Promise<unknown> {
   return app.dataSource.transaction(async (tx) => {
     await tx.query("SELECT set_config('svc.audit_epoch', 'ends', true)");
@@ -276,7 +276,8 @@ describe('a dump that was restored into a new cluster', () => {
        SELECT unnest($1::uuid[]), 'logout', 'auth', $2, '999999999999', (SELECT epoch FROM database_identity)`,
       [old, org],
     );
-    // The confirmation finds them itself, also if the server shows no identity.
+    // The confirmation finds such events itself and begins a new epoch, even if the server shows no
+    // identity.
     await app.dataSource.query(
       "UPDATE database_identity SET confirmed_at = confirmed_at + interval '1 microsecond'",
     );
@@ -285,7 +286,7 @@ describe('a dump that was restored into a new cluster', () => {
   });
 });
 
-/** Counts the warnings of one look at the delay. */
+/** Returns the number of warnings that one check of the feed's delay logs. */
 async function warnings(): Promise<number> {
   const warn = vi.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
   try {

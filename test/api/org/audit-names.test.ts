@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** Returns the newest matching event. */
+/** Returns the newest event that matches a query. Throws if there is none. */
 async function newest(query: string): Promise<Named> {
   const { status, json } = await orgApi(ada, 'GET', `/audit-events?limit=1&${query}`);
   expect([status, json.events]).toEqual([200, [expect.anything()]]);

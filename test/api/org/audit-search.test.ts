@@ -46,7 +46,7 @@ async function orgOf(email: string): Promise<string> {
   return row?.org_id ?? '';
 }
 
-/** Writes an event, and returns its id. */
+/** Inserts an event into an organization. Returns its id. */
 async function write(of: string, event: Written): Promise<string> {
   const id = randomUUID();
   await rows(
@@ -206,7 +206,7 @@ describe('a search of the audit log', () => {
 
 describe('a search for rare events', () => {
   const bounds = { ...SEARCH_BOUNDS };
-  /** The part of the events that this run inserts, and of the bounds that it has. */
+  /** The factor for the number of events and for the bounds of a search in this run. */
   const part = atScale({ small: 0.1, full: 1 });
   const others = 25_000 * part;
   let admin: Client;
@@ -235,7 +235,7 @@ describe('a search for rare events', () => {
   });
   afterAll(() => Object.assign(SEARCH_BOUNDS, bounds));
 
-  /** Pages through a search, and returns its events and the number of pages. */
+  /** Reads all pages of a search. Returns the ids of the events and the number of pages. */
   async function walk(query: string): Promise<{ ids: string[]; pages: number }> {
     const ids: string[] = [];
     let after = '';
@@ -249,7 +249,8 @@ describe('a search for rare events', () => {
 
   it('stops after 10,000 other events, and finds each event once when it goes on', async () => {
     expect(bounds).toEqual({ lookBack: 10_000, fewOfNetwork: 5_000 });
-    // By its application, of which most events are; the type is checked for each of them.
+    // The search uses the index of the application, which most events have. It reads each of them
+    // to check the type.
     const { ids, pages } = await walk('client=often&type=session_ended');
     expect(ids).toEqual(rare);
     expect(pages).toBe(3);

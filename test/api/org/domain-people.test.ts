@@ -36,7 +36,10 @@ const SERVICE = {
 let dns: DnsServer;
 let running: GitHubApplication;
 let admin: Client;
-/** Claims that replace those of the provider for a user. */
+/**
+ * The claims that the provider sends for a user in place of the usual ones, by the user's e-mail
+ * address.
+ */
 const says = new Map<string, object>();
 beforeAll(async () => {
   dns = await DnsServer.start();
@@ -62,8 +65,8 @@ const awsToken = (browser: Client) =>
 const outcome = ({ status, json }: Answer) => [status, json?.code];
 
 /**
- * Signs a user in and tries to enroll a key; returns the first refusal, or the response to the
- * enrollment.
+ * Signs a user in and tries to enroll a key. Returns the refusal of the sign-in, or the response to
+ * the enrollment.
  */
 async function comesToEnroll(email: string): Promise<Answer> {
   const browser = running.app.client();
@@ -71,7 +74,7 @@ async function comesToEnroll(email: string): Promise<Answer> {
   return page.status === 200 ? browser.enroll(running.app.newKey()) : page;
 }
 
-/** Returns the fields of a token request of a client, with its secret. */
+/** Registers an application. Returns the form fields that authenticate it. */
 async function clientOf(owner: string, metadata: Readonly<Record<string, unknown>>) {
   const { clientId, clientSecret } = await addApplication(running.app, metadata, { owner });
   return { client_id: clientId, client_secret: clientSecret };
@@ -80,7 +83,7 @@ async function clientOf(owner: string, metadata: Readonly<Record<string, unknown
 const isActive = async (token: string, client: Record<string, string>) =>
   (await postForm(running.app, '/oauth/introspect', { token, ...client })).json.active as boolean;
 
-/** Everything that a user of a domain holds, and an application of the user. */
+/** A user of a domain with a credential of each kind, and an application that the user owns. */
 interface Held {
   readonly user: EnrolledUser & { readonly id: string };
   readonly email: string;
@@ -113,7 +116,8 @@ async function holdingAll(domain: string): Promise<Held> {
 }
 
 /**
- * Checks that everything of a user has ended, and that nothing is issued, with a new login either.
+ * Checks that all credentials of a user have ended, and that the user gets none, even after a new
+ * login.
  */
 async function expectNothing(held: Held): Promise<void> {
   const { user, email, serial, accessToken, serviceToken, client, service } = held;
@@ -345,7 +349,7 @@ describe('people of a removed domain', () => {
        INSERT INTO sessions (id, token_hash, level, user_id, expires_at)
        SELECT gen_random_uuid(), sha256(id::text::bytea), 'bootstrap', id, now() + interval '1 hour' FROM made`,
     );
-    // The first user has more certificates than one statement for many users revokes.
+    // The first user has 25 certificates: more than one statement revokes for each of many users.
     await rows(
       app.dataSource,
       `INSERT INTO ssh_certificates (serial, user_id, session_id, key_id, principals, public_key, ca_fingerprint, valid_after, valid_before)

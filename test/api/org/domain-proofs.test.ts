@@ -19,7 +19,7 @@ import { newPublicKeyLine } from '../../support/ssh-public-keys.js';
 
 let dns: DnsServer;
 let app: TestApp;
-/** Eve is the admin of an organization that has proven nothing. */
+/** Eve is the admin of an organization that has proven no domain by DNS. */
 let eve: Client;
 beforeAll(async () => {
   dns = await DnsServer.start();
@@ -67,8 +67,8 @@ const orgOf = async (email: string) =>
   )[0]?.org_id ?? '';
 
 /**
- * Signs a user in through a provider and tries to enroll; returns the refusal, or the response to
- * the enrollment.
+ * Signs a user in at a provider and tries to enroll a key. Returns the refusal of the sign-in, or
+ * the response to the enrollment.
  */
 async function comes(email: string, provider = 'demo'): Promise<Answer> {
   const browser = app.client();
@@ -76,7 +76,7 @@ async function comes(email: string, provider = 'demo'): Promise<Answer> {
   return page.status === 200 ? browser.enroll(app.newKey()) : page;
 }
 
-/** Publishes the record of a primary domain and verifies it. */
+/** Publishes the DNS record of an organization's primary domain, and requests its verification. */
 async function provesPrimary(admin: Client, domain: string): Promise<Answer> {
   const { record } = (await listed(admin, domain)) ?? {};
   dns.replies.set(record?.name ?? '', { texts: [record?.value ?? ''] });
@@ -142,8 +142,8 @@ describe('a primary domain that a sign-in only asserted', () => {
       },
     ]);
     expect(JSON.stringify(losses)).not.toContain('prover');
-    // The next sign-in of the same identity leads to the owner of the domain, without any rights of
-    // before.
+    // The next login of the same identity makes the user a member of the domain's owner, without
+    // the earlier rights.
     const { client: again } = await app.enrolled('first@asserted.example');
     expect((await certificate(again)).status).toBe(200);
     expect(outcome(await orgApi(again, 'GET', '/members'))).toEqual([403, 'admin_required']);

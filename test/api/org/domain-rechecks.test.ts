@@ -40,7 +40,9 @@ describe('the daily check of domains', () => {
   });
 
   const run = () => app.nest.get(DomainRechecks, { strict: false }).run();
-  /** Returns the hours until the next check of a domain. */
+  /**
+   * Returns the hours until the next check of a domain. Null or undefined means that none is due.
+   */
   const hoursUntilNext = async (domain: string) => {
     const [row] = await rows<{ next_check_at: Date | null }>(
       app.dataSource,

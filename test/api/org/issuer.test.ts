@@ -29,14 +29,14 @@ requires('moto').describe('the issuer of an organization', () => {
     await ground.close();
   });
 
-  /** The admin of an organization that never gets a label. */
+  /** The admin of an organization that has no label, and so no issuer of its own. */
   let labelless: Client;
   beforeAll(async () => {
     labelless = await newAdmin();
   });
 
   let organizations = 0;
-  /** Enrolls the admin of a new organization. */
+  /** Enrolls the first user, and so the admin, of a new organization. Returns the client. */
   async function newAdmin(): Promise<Client> {
     organizations += 1;
     return (await app.enrolled(`ada@issuer-${organizations}.example`)).client;
@@ -184,7 +184,7 @@ requires('moto').describe('the issuer of an organization', () => {
     expect(await issuerNow()).toBe(app.baseUrl);
     const activate = (active: boolean) => orgApi(ada, 'PATCH', '/issuer', { active });
     expect((await activate(true)).json.issuer).toMatchObject({ active: true });
-    await activate(true); // changes nothing, and is not recorded
+    await activate(true); // the issuer is active already: this is no change, and no event
     expect(await issuerNow()).toBe(issuerOf(app, 'in-steps'));
     expect((await activate(false)).json.issuer).toMatchObject({ active: false });
     expect(await issuerNow()).toBe(app.baseUrl);

@@ -18,7 +18,7 @@ afterAll(() => app.close());
 
 let organizations = 0;
 
-/** Creates an organization: ada, its admin, and bob, a member, each with a key. */
+/** Creates an organization with ada as its admin and bob as a member. Each has a key. */
 async function organization() {
   organizations += 1;
   const domain = `record-${organizations}.example`;
@@ -27,7 +27,10 @@ async function organization() {
   return { domain, ada, bob, key, id: await idOf(app, `bob@${domain}`) };
 }
 
-/** Gives bob one or more of everything that can end, and some of each that has ended already. */
+/**
+ * Gives bob one or more of each thing that an action can end: keys, certificates, tokens, sessions
+ * and so on. Some of them have expired.
+ */
 async function holdEverything({ bob, id, domain }: Awaited<ReturnType<typeof organization>>) {
   await addKey(app, bob, app.newKey(), 'Spare');
   for (let n = 0; n < 3; n += 1) {
@@ -109,7 +112,7 @@ describe('the acts of an admin', () => {
       expect(event?.details).toEqual({ email: `bob@${the.domain}`, ...answer.json.ended });
       if (act === 'remove') return;
       const after = await orgApi(the.ada, 'GET', `/members/${the.id}`);
-      // queued until GitHub answers
+      // GitHub tokens still count: they are queued until GitHub has revoked them
       const { github_tokens: _, ...left } = ended(after.json.ending[name]);
       expect(left).toEqual({});
     },

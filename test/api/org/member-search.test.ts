@@ -36,7 +36,7 @@ interface Facts {
   readonly active?: boolean;
 }
 
-/** Adds a member with keys of some models, as the service would have enrolled them. */
+/** Inserts a member with keys of some models, like rows of real enrollments. */
 async function member(email: string | null, name: string, facts: Facts): Promise<void> {
   const id = randomUUID();
   await rows(
@@ -186,7 +186,7 @@ describe('10,000 members', () => {
     const runner = app.dataSource.createQueryRunner();
     const ask = runner.query.bind(runner);
     const plans: string[] = [];
-    // The statement as the service runs it, with its plan beside it.
+    // Before each statement of the service, the plan of the same statement is recorded.
     runner.query = async (text: string, values?: unknown[], structured?: boolean) => {
       const [plan] = (await ask(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`, values)) as [
         { 'QUERY PLAN': unknown },

@@ -27,7 +27,7 @@ afterAll(() => app.close());
 
 let organizations = 0;
 
-/** Creates an organization: ada, its admin, and bob, a member, each with a key. */
+/** Creates an organization with ada as its admin and bob as a member. Each has a key. */
 async function organization() {
   organizations += 1;
   const domain = `members-${organizations}.example`;
@@ -75,7 +75,7 @@ describe('the members of an organization', () => {
           scim_managed: false,
           keys: 1,
           created_at: expect.stringMatching(/Z$/),
-          key_models: [null], // that of the tests, which no table has
+          key_models: [null], // null, because no table of models has the model of the test's key
           last_used_at: expect.stringMatching(/Z$/),
           twin_of: [],
           twins: [],

@@ -11,7 +11,10 @@ import { count, rows } from '../../support/rows.js';
 import { foundOrganization, type ScimOrganization } from '../../support/scim-organization.js';
 
 let app: TestApp;
-/** Claims that replace those of the provider for a user. */
+/**
+ * The claims that the provider sends for a user in place of the usual ones, by the user's e-mail
+ * address.
+ */
 const says = new Map<string, object>();
 beforeAll(async () => {
   app = await startTestApp({ claims: (email) => says.get(email) ?? {} });
@@ -22,7 +25,10 @@ const change = (admin: Client, body: object) => orgApi(admin, 'PATCH', '', body)
 const membershipOf = async (admin: Client) =>
   (await orgApi(admin, 'GET', '')).json.membership as string;
 
-/** Returns the audit rows of an admin's changes to the organization. */
+/**
+ * Returns the class and the details of the events about an admin's changes to the organization's
+ * settings.
+ */
 const changesBy = (email: string) =>
   rows(
     app.dataSource,
@@ -32,8 +38,8 @@ const changesBy = (email: string) =>
   );
 
 /**
- * Signs a user in and tries to enroll a key; returns the first refusal, or the response to the
- * enrollment.
+ * Signs a user in and tries to enroll a key. Returns the refusal of the sign-in, or the response to
+ * the enrollment.
  */
 async function comesToEnroll(email: string): Promise<Answer> {
   const browser = app.client();
@@ -41,7 +47,9 @@ async function comesToEnroll(email: string): Promise<Answer> {
   return page.status === 200 ? browser.enroll(app.newKey()) : page;
 }
 
-/** Creates an organization with a SCIM token, which users may nevertheless join by signing in. */
+/**
+ * Creates an organization that has a SCIM token and that users still join by signing in (`open`).
+ */
 async function openOrganization(domain: string): Promise<ScimOrganization> {
   const organization = await foundOrganization(app, domain);
   const answer = await change(organization.admin.client, { membership: 'open' });
@@ -82,7 +90,8 @@ describe('the membership of an organization', () => {
     expect((await change(client, { membership: 'scim_only' })).json.membership).toBe('scim_only');
     expect((await comesToEnroll('bob@either.example')).status).toBe(403);
     expect((await change(client, { membership: 'open' })).json.membership).toBe('open');
-    expect((await change(client, { membership: 'open' })).status).toBe(200); // no event
+    // not a change, so that no event is recorded
+    expect((await change(client, { membership: 'open' })).status).toBe(200);
     expect((await comesToEnroll('bob@either.example')).status).toBe(200);
     expect(await changesBy('ada@either.example')).toEqual([
       { class: 'admin', details: { membership: { from: 'open', to: 'scim_only' } } },
@@ -196,7 +205,7 @@ describe('a user that SCIM removed', () => {
     const { state, publicKey } = (await browser.post('/enroll/webauthn/start', {})).json;
     const credential = app.newKey().create(publicKey, app.baseUrl);
     const id = await made(organization, 'bob@waits.example');
-    // The removal has deleted the user, and waits in its last step.
+    // This lock stops the removal at its last step, the audit event, when it has deleted the user.
     const holder = app.dataSource.createQueryRunner();
     await holder.startTransaction();
     await holder.query('LOCK TABLE audit_events IN SHARE MODE');
@@ -280,7 +289,8 @@ describe('a user that SCIM removed', () => {
   it('10.25 can join other organizations', async () => {
     const one = await openOrganization('one-org.example');
     const other = await openOrganization('other-org.example');
-    const id = await made(one, 'bob@other-org.example'); // under a domain of another organization
+    // an address in a domain of another organization
+    const id = await made(one, 'bob@other-org.example');
     await one.scim('DELETE', `/Users/${id}`);
     expect((await comesToEnroll('bob@other-org.example')).status).toBe(200);
     expect(await membershipOf(other.admin.client)).toBe('open');
@@ -339,7 +349,8 @@ describe('the migration', () => {
       expect(
         await rows(dataSource, 'SELECT org_id, email, lifted_for FROM scim_tombstones'),
       ).toEqual([{ org_id: marked, email: 'gone@marked.example', lifted_for: null }]);
-      // A replica of the previous version sets the flag, and reads it.
+      // A trigger keeps both columns consistent, because a replica of the previous version sets and
+      // reads `provisioned`.
       await dataSource.query('UPDATE organizations SET provisioned = true WHERE id = $1', [open]);
       await dataSource.query(`UPDATE organizations SET membership = 'open' WHERE id = $1`, [
         marked,

@@ -27,7 +27,9 @@ const lockUser = (tx: EntityManager, id: string) =>
 
 const isLoggedIn = async (browser: Client) => (await browser.get('/v1/keys')).status === 200;
 
-/** An organization with ada through `demo`, and bob through `other`. */
+/**
+ * Creates an organization that accepts two providers: ada signed in at `demo`, and bob at `other`.
+ */
 async function twoProviders() {
   const organization = await founded(app);
   const { founder, address } = organization;
@@ -36,7 +38,10 @@ async function twoProviders() {
   return { ...organization, ada: founder.client, bob, bobId: await idOf(app, address('bob')) };
 }
 
-/** Binds a member to both providers, with the own key as the proof. */
+/**
+ * Enrolls a member by `demo`, and then signs in as the same member by `other`, for which the key is
+ * the proof.
+ */
 async function boundToBoth(email: string) {
   const both = await app.enrolled(email);
   await both.client.signIn(email, '/', 'other');
@@ -281,7 +286,7 @@ describe('the withdrawal of an identity provider', () => {
 
   const many = atScale({ small: 1_000, full: 5_000 });
   it(`of ${many.toLocaleString('en')} users is one transaction within the time of a request`, async () => {
-    const each = atScale({ small: 1, full: 10 }); // the certificates of a user
+    const each = atScale({ small: 1, full: 10 }); // certificates per user
     const { ada, bobId, domain } = await twoProviders();
     const other = (await providersOf(ada)).find(({ provider }) => provider === 'other');
     await app.dataSource.query(

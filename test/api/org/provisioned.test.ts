@@ -19,8 +19,8 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 /**
- * Founds the organization of a domain, creates its first SCIM token, and returns its founder's
- * browser.
+ * Founds the organization of a domain and creates its first SCIM token. Returns the client of its
+ * founder.
  */
 async function provisioned(domain: string): Promise<Client> {
   const { client } = await app.enrolled(`founder@${domain}`);
@@ -29,7 +29,7 @@ async function provisioned(domain: string): Promise<Client> {
   return client;
 }
 
-/** Ends an account as SCIM does. */
+/** Removes or deactivates a user by the function that SCIM requests call. */
 async function deprovision(act: 'remove' | 'deactivate', userId: string): Promise<void> {
   const service = deprovisioning(app);
   const audit = { type: 'scim_operation', actorId: null, origin: ORIGIN } as const;
@@ -49,8 +49,8 @@ async function orgOf(domain: string): Promise<string> {
 const people = (domain: string) => count(app.dataSource, `users WHERE email LIKE '%@${domain}'`);
 
 /**
- * Signs a user in and tries to enroll a key; returns the first refusal, or the response to the
- * enrollment.
+ * Signs a user in and tries to enroll a key. Returns the refusal of the sign-in, or the response to
+ * the enrollment.
  */
 async function comesToEnroll(email: string): Promise<Answer> {
   const browser = app.client();

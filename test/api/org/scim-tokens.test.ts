@@ -16,7 +16,10 @@ import { count, rows } from '../../support/rows.js';
 const DAY = 86_400_000;
 
 let app: TestApp;
-/** Ada founded her organization and is its admin; bob is a member; eve is the admin of another. */
+/**
+ * Ada is the admin of an organization, and bob is a member of it. Eve is the admin of another
+ * organization.
+ */
 let ada: Client;
 let bob: Client;
 let eve: Client;

@@ -13,7 +13,10 @@ import { count, rows } from '../../support/rows.js';
 
 let dns: DnsServer;
 let app: TestApp;
-/** Claims that replace those of the provider for a user. */
+/**
+ * The claims that the provider sends for a user in place of the usual ones, by the user's e-mail
+ * address.
+ */
 const says = new Map<string, object>();
 const start = (environment: Record<string, string>) =>
   startTestApp({
@@ -32,8 +35,8 @@ afterAll(async () => {
 });
 
 /**
- * Signs a user in through a provider and tries to enroll; returns the refusal, or the response to
- * the enrollment.
+ * Signs a user in at a provider and tries to enroll a key. Returns the refusal of the sign-in, or
+ * the response to the enrollment.
  */
 async function comes(email: string, provider = 'demo'): Promise<Answer> {
   const browser = app.client();
