@@ -66,7 +66,7 @@ describe('a server that is killed while GitHub is away', () => {
     expect(token?.revoked).toBe(false);
     expect(await attempts()).toBeGreaterThan(0);
 
-    // A minute passes: the time of the next try comes, and GitHub is back.
+    // The next try becomes due, as after a minute, and GitHub is reachable again.
     await observer.query(
       "UPDATE github_tokens SET next_attempt_at = next_attempt_at - interval '1 minute'",
     );

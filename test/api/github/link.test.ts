@@ -35,7 +35,10 @@ describe('the link of a GitHub installation', () => {
     rows<{ owner: string }>(app.dataSource, 'SELECT owner FROM github_installations').then(
       (found) => found.map(({ owner }) => owner),
     );
-  /** Sees some installations as a user at GitHub, and owns their accounts. */
+  /**
+   * Makes the user of the browser at GitHub one who sees these installations and owns their
+   * accounts.
+   */
   const own = (...all: StandInInstallation[]) => {
     github.state.browserUser = {
       id: 7,

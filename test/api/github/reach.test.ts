@@ -16,7 +16,7 @@ let running: GitHubApplication;
 let admin: Client;
 let dev: Client;
 let devId: string;
-/** The installations of `octo-org` and `second-org`. */
+/** The paths of the installations of `octo-org` and `second-org` in the API of access rules. */
 let first: string;
 let second: string;
 beforeAll(async () => {
@@ -61,7 +61,7 @@ describe('a GitHub token, by the rules of the installations', () => {
     expect({ ...unlinked.json, instance: null }).toEqual({ ...refused.json, instance: null });
     expect(minted()).toBe(before);
     expect(await owners()).toEqual(['second-org']);
-    // The only installation that is left needs no name.
+    // The user reaches one installation only, so that the request needs no `owner`.
     expect(await askedFor()).toEqual([200, undefined]);
     const events = (await auditOf(running.app.dataSource, DEV)).filter(
       ({ type }) => type === 'access_refused',
@@ -112,7 +112,7 @@ describe('a GitHub token, by the rules of the installations', () => {
     const attempt = askToken(dev, { owner: 'octo-org' });
     await untilWaiting(running.app.dataSource, 1);
     const change = putRule(admin, first, { assignments: [] });
-    // The change commits, and its answer waits for the end of earlier tokens of the user.
+    // The change has committed, and its response waits until the user's earlier tokens are revoked.
     const assigned = 'access_assignments WHERE user_id = $1';
     await expect.poll(() => count(running.app.dataSource, assigned, [devId])).toBe(0);
     await holder.rollbackTransaction();

@@ -21,7 +21,7 @@ import { TestClock } from '../../support/test-clock.js';
 
 const DELETE_TOKEN = 'DELETE /api/v3/installation/token';
 
-/** The ways in which a user loses the access of a session, each through the real interface. */
+/** The ways in which a session or its user loses access, each by a request to the service. */
 const ENDS: Record<
   string,
   (running: GitHubApplication, user: EnrolledUser & { readonly id: string }) => Promise<unknown>
@@ -103,7 +103,7 @@ describe('a user who ends while GitHub mints the token', () => {
 });
 
 describe('the queue of revocations', () => {
-  let app: TestApp; // without a GitHub App, so that no worker of its own runs
+  let app: TestApp; // it has no GitHub App, so that it runs no worker for revocations
   let github: GitHubStandIn;
   let config: Config;
   let clock: TestClock;
@@ -145,7 +145,7 @@ describe('the queue of revocations', () => {
       at,
       systemRandom,
     );
-  /** Queues tokens that GitHub has minted. */
+  /** Mints tokens at the GitHub stand-in, and queues their revocation. */
   const queue = async (number: number): Promise<void> => {
     const installation = github.state.install(`queue-${github.state.newId()}`);
     const edge = new GitHubApp(config, clock);
@@ -203,12 +203,12 @@ describe('the queue of revocations', () => {
     const dying = replica(config, clock, 0.2);
     const over = dying.drain();
     await expect.poll(requests).toBe(1);
-    expect(await replica().drain()).toBe(0); // the lease still holds
+    expect(await replica().drain()).toBe(0); // the lease of the first replica has not expired
     github.state.fault = 'none';
     clock.advance(31_000);
     await replica().drain();
     expect([revoked(), await left()]).toEqual([1, 0]);
-    await over; // the late failure of the first one changes nothing
+    await over; // the request of the first replica fails late, and changes nothing
     expect(await left()).toBe(0);
   });
 

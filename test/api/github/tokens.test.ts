@@ -175,7 +175,7 @@ describe('POST /v1/credentials/github/token', () => {
       expect([answer.status, answer.json.code]).toEqual([502, 'github_unavailable']);
       expect(answer.headers.get('retry-after') ?? '').toMatch(wait);
       const log = running.app.log.slice(before).join('');
-      expect(log).toContain('access_tokens'); // the operator learns what failed
+      expect(log).toContain('access_tokens'); // the log names the request that failed
       for (const text of [PLANTED_TEXT, 'Unicorn', 'installation ID']) {
         expect(answer.text).not.toContain(text);
         expect(log).not.toContain(text);
@@ -262,7 +262,8 @@ describe('POST /v1/credentials/github/token', () => {
     const log = app.log.join('');
     expect(known.filter((one) => log.includes(one))).toEqual([]);
     expect(log).not.toContain(running.github.state.clientSecret);
-    expect(log).not.toMatch(/eyJ[\w-]+\.[\w-]+\.[\w-]{100}/); // the JWT of the App
+    // the JWT by which the App authenticates
+    expect(log).not.toMatch(/eyJ[\w-]+\.[\w-]+\.[\w-]{100}/);
   });
 
   it('ends a token with the session, where the session ends first', async () => {

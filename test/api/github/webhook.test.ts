@@ -136,7 +136,8 @@ describe('POST /api/webhooks/github', () => {
     };
     const uuid = randomUUID();
     expect(await idOf(uuid.toUpperCase())).toEqual([{ id: uuid }]);
-    // The first 16 bytes of the SHA-256 of "abc", with the bits of version 8 and of the variant.
+    // The first 16 bytes of the SHA-256 of "abc", with the version and variant bits of a UUID of
+    // version 8 (RFC 9562 §5.8).
     expect(await idOf('abc')).toEqual([{ id: 'ba7816bf-8f01-8fea-8141-40de5dae2223' }]);
   });
 

@@ -10,11 +10,14 @@ import { SCALE } from '../../support/scale.js';
 import { makeTemporaryDirectory, removeDirectory } from '../../support/temporary-directory.js';
 import '../../support/full-scale-only.js';
 
-/** The receivers, of an organization each: more than one replica has requests for. */
+/** The number of receivers, each of another organization: so many that both replicas send. */
 const RECEIVERS = 20;
-/** The steps at which a replica dies: every one at full scale, because each takes seconds. */
+/**
+ * The steps of sending at which a replica is killed. Each takes seconds, so that only the full
+ * scale has all.
+ */
 const STEPS = SENDING_STEPS.filter(([step]) => SCALE === 'full' || step === 'answered');
-/** The events of each organization in a round. */
+/** The number of events that each organization gets in a round. */
 const EVENTS = 2;
 
 describe('of two replicas, of which one is killed with SIGKILL', () => {
@@ -53,7 +56,10 @@ describe('of two replicas, of which one is killed with SIGKILL', () => {
     await removeDirectory(folder);
   });
 
-  /** Writes events for each receiver, and returns their ids by organization, in their order. */
+  /**
+   * Inserts events for each receiver. Returns their ids with their organizations, in the order in
+   * which they must arrive.
+   */
   async function queue(): Promise<{ org: string; id: string }[]> {
     const written: { org: string; id: string }[] = [];
     for (let n = 0; n < EVENTS; n += 1) {
@@ -110,7 +116,10 @@ describe('of two replicas, of which one is killed with SIGKILL', () => {
   );
 });
 
-/** Returns true if a request has the record of an event. The id is an attribute of its own. */
+/**
+ * Returns true if the body of a request has the id of an event, which only the record of this event
+ * has.
+ */
 function isIn(text: string, id: string): boolean {
   return text.includes(id);
 }

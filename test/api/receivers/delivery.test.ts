@@ -58,7 +58,7 @@ afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.close()));
 });
 
-/** Makes the last touch of every session recent by the clock of the services. */
+/** Sets the last touch of every session to the present time of the test clock. */
 const touch = () => rows(app.dataSource, 'UPDATE sessions SET auth_time = $1', [clock.now()]);
 
 async function ground(more: object = {}) {
@@ -70,7 +70,10 @@ async function ground(more: object = {}) {
   return { server, receiver };
 }
 
-/** Moves the clock forward and the times of receivers back, and lets the sender look. */
+/**
+ * Lets time pass: moves the clock forward, and the times in the database, which are by its own
+ * clock, back. Then it wakes the sender.
+ */
 async function advance(milliseconds: number): Promise<void> {
   clock.advance(milliseconds);
   const past = (name: string) => `${name} = ${name} - make_interval(secs => $1)`;
@@ -90,7 +93,10 @@ const resultOf = async ({ id }: CreatedReceiver) =>
       [id],
     )
   )[0]?.last_result;
-/** Ends each pause after a failure until a server got an event without another one. */
+/**
+ * Skips the pauses after failures until a server has got a request with one event and without
+ * another one.
+ */
 async function untilTaken(
   server: EventServer,
   id: string,
@@ -102,7 +108,7 @@ async function untilTaken(
   };
   await expect.poll(isThere, SOON).toBe(true);
 }
-/** Counts the tries of the receiver; undefined while a request is under way. */
+/** Returns the failed tries of the receiver, or undefined while a request is under way. */
 const triesOf = async () => {
   const [row] = await rows<{ tries: number }>(
     app.dataSource,
@@ -180,7 +186,7 @@ describe('an event that a receiver does not take', () => {
     await advance(6 * 24 * HOUR);
     const status = async () =>
       (await rows<{ status: string }>(app.dataSource, 'SELECT status FROM event_receivers'))[0];
-    // One event that is never taken says nothing about the receiver.
+    // First the one event is given up as a dead letter. That alone does not pause the receiver.
     await expect.poll(letters, SOON).toBe(1);
     expect(await status()).toEqual({ status: 'enabled' });
     await expect.poll(async () => (await triesOf()) ?? 0, SOON).toBeGreaterThan(0);
@@ -214,7 +220,7 @@ describe('the tries of a receiver', () => {
       [`, ${paused}`, { status: 'enabled' }],
     ] as const) {
       await rows(app.dataSource, `UPDATE event_receivers SET ${FAILED}${before}`);
-      // Another sender seems to have the receiver, so that the state stays for the test.
+      // The receiver is leased, so that no sender changes its state during the test.
       await rows(
         app.dataSource,
         "UPDATE event_receivers SET leased_until = now() + interval '1 hour'",
@@ -242,7 +248,8 @@ describe('the tries of a receiver', () => {
   it('do not count if the service cannot read the log', async () => {
     const { server } = await ground();
     app.log.splice(0);
-    await rows(app.dataSource, 'UPDATE event_receivers SET batch = -1'); // no statement takes it
+    // PostgreSQL refuses a negative limit, so that the service cannot read the events
+    await rows(app.dataSource, 'UPDATE event_receivers SET batch = -1');
     const ids = await writeEvents(app, orgId, 1);
     const isTold = () => app.log.some((line) => line.includes('The events of the receiver'));
     await expect.poll(isTold, SOON).toBe(true);
@@ -277,7 +284,7 @@ describe('receivers', () => {
   const due = (clientId: string) => ({ clientId, tenantId: clientId, since: 0, hasTaken: true });
   const unused = (): Promise<never> => Promise.reject(new Error('not used'));
 
-  /** A sender without a queue, whose lane and requests a test replaces. */
+  /** Returns a sender whose queue and requests are functions of the test. */
   function senderOf(
     lane: Partial<Lane<TakenRow>> & Pick<Lane<TakenRow>, 'due' | 'take'>,
     work: Partial<NoticeWork<TakenRow>> = {},
@@ -375,8 +382,8 @@ describe('receivers', () => {
     server.answer = () => 'hang';
     await writeEvents(app, orgId, 1);
     await expect.poll(() => server.received.length, SOON).toBe(1);
-    // The sender of the application has a request that hangs. Its lease ends here, and no sender
-    // but those of the test takes the receiver, because that one has one request at a time.
+    // The sender of the application has a request to this receiver that hangs, and allows one at a
+    // time. So when the lease ends here, only the calls below take the receiver.
     await rows(app.dataSource, "UPDATE event_receivers SET leased_until = '-infinity'");
     const { manager } = app.dataSource;
     expect(await listDueReceivers(manager)).toMatchObject([{ clientId: receiver.id }]);
@@ -391,7 +398,8 @@ describe('receivers', () => {
     const { server, receiver } = await ground({ types: ['logout'] });
     server.answer = () => 'hang';
     const { manager } = app.dataSource;
-    // One request hangs, so that the sender of the application takes the receiver no more.
+    // The first request hangs, so that the sender of the application does not take the receiver
+    // again.
     await writeEvents(app, orgId, 1);
     await expect.poll(() => server.received.length, SOON).toBe(1);
     await rows(app.dataSource, "UPDATE event_receivers SET leased_until = '-infinity'");
@@ -416,7 +424,8 @@ describe('receivers', () => {
     const { server, receiver } = await ground();
     await writeEvents(app, orgId, 1);
     await expect.poll(() => server.received.length, SOON).toBe(1);
-    // The database lost what the receiver had got: its place is beyond the last one of the epoch.
+    // The receiver's position is moved beyond the last event of the epoch, as if the database had
+    // lost the events that it got.
     await receiverApi(ada, 'PATCH', receiver, '', { status: 'paused' });
     await rows(
       app.dataSource,
@@ -468,7 +477,7 @@ requires('the OTLP reader').describe('OTLP logs over HTTP', () => {
       header_name: 'X-Scope-OrgID',
       header_value: 'tenant-1',
     });
-    server.answer = (n) => (n % 2 === 1 ? 503 : 200); // it fails half of the time
+    server.answer = (n) => (n % 2 === 1 ? 503 : 200); // every second request fails
     const ids = await writeEvents(app, orgId, 60);
     const taken = () => server.received.filter((_, index) => index % 2 === 1);
     const isLastTaken = async () => {
@@ -501,7 +510,7 @@ requires('the OTLP reader').describe('OTLP logs over HTTP', () => {
     'with an event that is never taken (%i) lose this one alone',
     async (status) => {
       const { server } = await ground({ kind: 'otlp' });
-      server.answer = () => 503; // until the ids of the events are known
+      server.answer = () => 503; // refuses everything until the test knows the ids
       const ids = await writeEvents(app, orgId, 30);
       const bad = ids[20];
       const before = server.received.length;
@@ -526,7 +535,7 @@ requires('the OTLP reader').describe('OTLP logs over HTTP', () => {
 
   it('of which a receiver rejects some are not sent again, and its page says so', async () => {
     const { server, receiver } = await ground({ kind: 'otlp' });
-    // ExportLogsServiceResponse { partial_success { rejected_log_records: 1 } }
+    // OTLP: ExportLogsServiceResponse { partial_success { rejected_log_records: 1 } }
     const body = Buffer.from([0x0a, 0x02, 0x08, 0x01]).toString('latin1');
     const headers = { 'content-type': 'application/x-protobuf' };
     server.answer = () => ({ status: 200, headers, body });
@@ -534,7 +543,7 @@ requires('the OTLP reader').describe('OTLP logs over HTTP', () => {
     await expect.poll(() => resultOf(receiver), SOON).toBe('answer 200: 1 events rejected');
     await touch();
     const failed = async () => (await receiverApi(ada, 'GET', receiver)).json.failed as number;
-    // The log tells of the rejection by an event, which comes to the receiver too.
+    // The rejection is recorded as an event, which this receiver gets and rejects too.
     await expect.poll(failed, SOON).toBe(2);
     await writeEvents(app, orgId, 1);
     await expect.poll(failed, SOON).toBe(3);

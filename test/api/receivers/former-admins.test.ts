@@ -52,7 +52,9 @@ const stateOf = async ({ id }: CreatedReceiver) =>
     )
   )[0];
 
-/** A receiver of a further admin, with a server that has got the event of its creation. */
+/**
+ * Creates a second admin with an event receiver, whose server has got the event of its creation.
+ */
 async function ground(name: string) {
   const email = `${name.toLowerCase().replaceAll(' ', '-')}@formers.example`;
   if (name.includes('SCIM')) {

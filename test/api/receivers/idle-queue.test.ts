@@ -8,14 +8,14 @@ import { orgApi } from '../../support/org-api.js';
 import { count } from '../../support/rows.js';
 import '../../support/full-scale-only.js';
 
-/** Lets the audit log record an event of the organization. The name is a new one each time. */
+/** Renames the organization, which records an event. The name must be new each time. */
 const rename = async (admin: Client, name: string) => {
   expect((await orgApi(admin, 'PATCH', '', { name })).status).toBe(200);
 };
 
 /**
- * Waits until the sender has recorded that the receiver took its events. The sender then reads the
- * feed once more, which would find an event that comes at that time.
+ * Waits until the sender has recorded that the receiver took its events, and then 50 ms more. In
+ * these the sender reads the feed once more, and would find a new event without being woken.
  */
 async function untilIdle(app: TestApp): Promise<void> {
   const idle = () => count(app.dataSource, "event_receivers WHERE leased_until = '-infinity'");
@@ -23,7 +23,7 @@ async function untilIdle(app: TestApp): Promise<void> {
   await delay(50);
 }
 
-/** Returns true once the server has an event with a name, and false if the event does not come. */
+/** Returns true when the server has got an event with a name, or false after 5 seconds. */
 async function gets({ received }: EventServer, name: string): Promise<boolean> {
   const isThere = () => received.some(({ text }) => text.includes(name));
   try {
@@ -35,8 +35,9 @@ async function gets({ received }: EventServer, name: string): Promise<boolean> {
 }
 
 /**
- * An event is in the feed once no older transaction of the PostgreSQL server is open, and other
- * tests have such transactions. No poll finds the event later here, so some pairs may fail.
+ * An event appears in the feed when no older transaction of the PostgreSQL server is open. Other
+ * tests have such transactions, and this clock has no polls. So single pairs may fail, and one of
+ * five must succeed.
  */
 it('sends the second of two quick events at its commit, and not at the next poll: once in five', async () => {
   const app = await startTestApp({ clock: clockWithoutPolls });

@@ -28,7 +28,7 @@ const ADA = 'ada@receivers.example';
 const SOON = { timeout: 90_000, interval: 20 };
 
 let app: TestApp;
-/** Ada founded her organization; eve is the admin of another. */
+/** Ada is the admin of one organization, and eve of another. */
 let ada: Client;
 let eve: Client;
 let orgId: string;
@@ -52,7 +52,10 @@ async function newServer(): Promise<EventServer> {
   return server;
 }
 
-/** A receiver of an organization with a server, which has got the event of its own creation. */
+/**
+ * Creates an event receiver and its server. Unless `types` may exclude it, waits until the server
+ * has got the event of the creation.
+ */
 async function ground(more: object = {}, admin = ada) {
   const server = await newServer();
   const receiver = await madeReceiver(admin, server.uri, more);
@@ -63,7 +66,7 @@ async function ground(more: object = {}, admin = ada) {
 
 const verify = (secret: string, { text, headers }: ReceivedEvents) =>
   new Webhook(secret).verify(text, headers as Record<string, string>);
-/** An address with a dot at the end of the name of its host. */
+/** Returns a URL with a dot at the end of the host name. */
 const dotted = (address: string) => address.replace(/:(\d+)$/, '.:$1');
 const stateOf = async ({ id }: CreatedReceiver) =>
   (
@@ -120,7 +123,7 @@ describe('a webhook', () => {
     const delays: number[] = [];
     for (let n = 0; n < 5; n += 1) {
       const before = server.received.length;
-      // The audit log of the service writes this event, and not the test.
+      // The service itself records this event, so that it also wakes the sender.
       await orgApi(ada, 'PATCH', '', { name: `Receivers ${n}` });
       const committed = performance.now();
       await expect
@@ -185,7 +188,7 @@ describe('a receiver that fails half of the time', () => {
         await retryNow(app);
         return webhookIds(server);
       }, SOON)
-      // Each event was refused once, and then taken: none came while another one waited.
+      // Each event was refused once and then accepted. No later event came before the retry.
       .toEqual(before.flatMap((id) => [id, id]));
     expect(server.most()).toBe(1);
   });
@@ -343,7 +346,8 @@ describe('a receiver', () => {
   it('of some types gets its events behind many others, and each change of a receiver', async () => {
     const { server, receiver } = await ground({ types: ['notices'] }, eve);
     await expect.poll(() => server.received.length, SOON).toBe(1);
-    // A change of the types before this event is recorded as taken would send it once more.
+    // If the types changed before this event is recorded as delivered, the event would be sent once
+    // more.
     const taken = 'event_receivers WHERE id = $1 AND last_taken_at IS NOT NULL';
     await expect.poll(() => count(app.dataSource, taken, [receiver.id]), SOON).toBe(1);
     const eveOrg = await organizationOf(app.dataSource, 'eve@elsewhere.example');
@@ -380,7 +384,7 @@ describe('a receiver', () => {
 
   it('of some types gets these, and its own test whatever its types', async () => {
     const { server, receiver } = await ground({ types: ['notices'] });
-    await expect.poll(() => server.received.length, SOON).toBe(1); // its own creation
+    await expect.poll(() => server.received.length, SOON).toBe(1); // the event of its own creation
     await writeEvents(app, orgId, 3);
     await orgApi(ada, 'POST', '/api-tokens', { name: 'SIEM', scopes: ['audit:read'] });
     await receiverApi(ada, 'POST', receiver, '/test');

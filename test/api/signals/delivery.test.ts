@@ -35,7 +35,7 @@ afterEach(async () => {
 });
 
 const wake = () => app.nest.get(SignalSender, { strict: false }).wake();
-/** Moves the times of the queue back, as if time had passed, and lets the sender look at it. */
+/** Lets time pass for the queue by moving its times back, and then wakes the sender. */
 const advance = async (milliseconds: number) => {
   await rows(
     app.dataSource,
@@ -48,7 +48,10 @@ const advance = async (milliseconds: number) => {
 
 let people = 0;
 
-/** An admin who is signed in to an application whose stream is pushed to a receiver. */
+/**
+ * Creates an admin who is signed in to an application. A stream pushes the signals of the
+ * application to a receiver.
+ */
 async function ground(more: Readonly<Record<string, unknown>> = {}) {
   people += 1;
   const email = `ada@pushed-${people}.example`;
@@ -63,7 +66,10 @@ async function ground(more: Readonly<Record<string, unknown>> = {}) {
 
 const logOut = (browser: Client) => browser.send('POST', '/logout', { address: newAddress() });
 
-/** Queues events by SQL, each about another person, or about one. */
+/**
+ * Queues `n` events for a stream by SQL: all about `subject`, or else each about another random
+ * user id.
+ */
 async function queue(streamId: string, n: number, subject: string | null = null): Promise<void> {
   await rows(
     app.dataSource,
@@ -75,7 +81,7 @@ async function queue(streamId: string, n: number, subject: string | null = null)
   );
 }
 
-/** The numbers of the events that came about a person, in their order. */
+/** Returns the numbers of the received events about a user, in the order of their arrival. */
 const numbersOf = (receiver: SignalReceiver, subject: string) =>
   receiver.received
     .filter(({ claims }) => (claims['sub_id'] as { sub?: string }).sub === subject)
@@ -272,7 +278,7 @@ describe('a receiver', () => {
     await queue(streamId, 3, one);
     await queue(streamId, 3, two);
     await expect.poll(() => numbersOf(receiver, two)).toEqual([1, 2, 3]);
-    // The first event of one person failed: only the others of that person wait.
+    // The first event about `one` failed. Only the later events about `one` wait for its retry.
     expect(numbersOf(receiver, one)).toEqual([1]);
     await expect
       .poll(async () => (await signalsOf(app, streamId, one))[0]?.last_result)
@@ -453,7 +459,7 @@ describe('twelve receivers of an organization that hang', () => {
     const after = performance.now() - startedAt;
     // oxlint-disable-next-line no-console -- the delay of a first event
     console.log('beside twelve that hang a first event is there after ms', after.toFixed());
-    // A request that hangs lasts 5 s.
+    // A request that hangs times out after 5 s. The events did not wait for that.
     expect(after).toBeLessThan(3_500);
   });
 });
@@ -525,7 +531,7 @@ describe('a stream', () => {
   });
 
   const ENDS = ['deleted', 'withdrawn', 'removed with its application'] as const;
-  /** Ends a stream, and lets an hour pass. Another stream shows that the sender went on. */
+  /** Ends a stream in one of these ways. Then queues an event for it. */
   async function endStream(
     end: (typeof ENDS)[number],
     { client, program, streamId }: Awaited<ReturnType<typeof ground>>,
@@ -535,7 +541,7 @@ describe('a stream', () => {
     else if (end === 'withdrawn') await signalsApi(client, 'DELETE', program.application);
     else await client.send('DELETE', `/api/v1/applications/${clientId}`, { address: newAddress() });
     expect(await count(app.dataSource, 'signal_streams WHERE id = $1', [streamId])).toBe(0);
-    // A transaction that began before may still write one.
+    // A transaction that began before the end may still queue an event. It must not be sent.
     await queue(streamId, 1);
   }
   async function passHour() {
@@ -579,7 +585,7 @@ describe('two senders', () => {
     receiver.answer = () => 'hang';
     const { manager } = app.dataSource;
     const person = randomUUID();
-    // The sender of the application looks at no stream that is paused.
+    // While the stream is paused, the sender of the application does not take its events.
     await rows(app.dataSource, "UPDATE signal_streams SET status = 'paused' WHERE id = $1", [
       streamId,
     ]);
@@ -601,7 +607,8 @@ describe('two senders', () => {
       [streamId],
     );
     const raced = await Promise.all(Array.from({ length: 20 }, () => takeSignals(manager, counts)));
-    // The sender of the application takes part in the race.
+    // The sender of the application may win against all 20, so that at most one of them gets the
+    // event.
     const leases = await rows<{ lease: number }>(
       app.dataSource,
       'SELECT lease FROM signal_events WHERE stream_id = $1 ORDER BY id',

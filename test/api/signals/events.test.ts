@@ -22,7 +22,10 @@ const CAEP = 'https://schemas.openid.net/secevent/caep/event-type';
 const CAUSE = { reason: 'a test', revokedBy: 'operator' };
 let grounds = 0;
 
-/** An admin, and a member who is signed in to an application with a stream that is polled. */
+/**
+ * Creates an admin, and a member who is signed in to an application with a stream. The receiver
+ * polls the stream.
+ */
 async function newGround(more: Readonly<Record<string, unknown>> = {}) {
   grounds += 1;
   const domain = `signals-${grounds}.example`;
@@ -267,7 +270,7 @@ describe('a stream hears', () => {
   it('of no person of another organization, also if both know one address', async () => {
     const one = await newGround();
     const two = await newGround();
-    // The other organization has a person of the same address, as SCIM may create one.
+    // Inserts a user with the same address into the other organization, as SCIM may create one.
     const address = `bob@${one.domain}`;
     await rows(
       app.dataSource,
@@ -279,7 +282,8 @@ describe('a stream hears', () => {
       'SELECT t.id FROM users t JOIN users u ON u.org_id = t.org_id WHERE u.id = $1 AND t.email = $2',
       [two.userId, address],
     );
-    // Each application has a record of both, so that the organization alone decides.
+    // Records a sign-in of all three users at both applications, so that only the organization
+    // decides who gets events.
     await rows(
       app.dataSource,
       `INSERT INTO client_sign_ins (sid, client_id, user_id)

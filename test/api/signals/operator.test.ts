@@ -15,7 +15,7 @@ import { createStream, newProgram, signalsOf } from '../../support/signal-stream
 import { signInTo } from '../../support/signed-in-application.js';
 import { makeTemporaryDirectory, removeDirectory } from '../../support/temporary-directory.js';
 
-/** An admin who is signed in to an application with a stream: pushed to a receiver, or polled. */
+/** Creates an admin with an application and its stream: pushed to `uri`, or polled without one. */
 async function ground(app: TestApp, domain: string, uri?: string, header?: string) {
   const email = `ada@${domain}`;
   const { client } = await app.enrolled(email);
@@ -40,7 +40,9 @@ describe('a command of the operator', () => {
   beforeAll(async () => {
     database = await createTestDatabase();
     app = await startTestApp({ database, failoverLimits: { heartbeat: 20 } });
-    await handTo(app.dataSource, 'production'); // the running application checked it at its start
+    // The command accepts only a database of production. The running application has checked for
+    // one of the tests already, at its start.
+    await handTo(app.dataSource, 'production');
   });
   afterAll(async () => {
     await app.close();
@@ -155,7 +157,8 @@ describe('the Authorization header of a receiver', () => {
     const events = receiver.received.map(({ claims }) => eventOf(claims));
     expect(events).toEqual(['session-revoked', 'verification', 'verification', 'verification']);
 
-    // Without the secret that sealed it, nothing is sent.
+    // Under another root secret the header of the receiver cannot be opened, so that nothing is
+    // sent.
     await app.close();
     app = await startWith('another root secret than the service had');
     await rows(

@@ -28,7 +28,7 @@ afterAll(() => app.close());
 
 let people = 0;
 
-/** An admin who is signed in to an application whose stream is polled. */
+/** Creates an admin who is signed in to an application. The receiver polls its stream. */
 async function ground() {
   people += 1;
   const email = `ada@polled-${people}.example`;
@@ -53,7 +53,7 @@ const numbersOf = ({ sets }: PolledJson) =>
     .map((set) => (Object.values(claimsOf(set)['events'] as object)[0] as { n: number }).n)
     .toSorted((a, b) => a - b);
 
-/** Starts a poll that waits, and resolves when the replica has it. */
+/** Sends a poll that waits for an event. Resolves with its response. */
 function waitingPoll(program: StreamProgram, streamId: string, body: object = {}) {
   return program.send('POST', `/ssf/poll/${streamId}`, body);
 }
@@ -118,7 +118,8 @@ describe('a poll', () => {
     const { client, program, streamId } = await ground();
     await queue(streamId, 1);
     const [jti = ''] = Object.keys((await poll(program, streamId)).sets);
-    // The 200th unit of UTF-16 of the stored text is the first half of a character.
+    // The stored text is cut after 200 units of UTF-16, here in the middle of a character of two
+    // units.
     const description = `\u202e${'x'.repeat(199 - 'refused: bad: '.length - 1)}🔑🔑`;
     const setErrs = { [jti]: { err: 'bad', description } };
     expect(numbersOf(await poll(program, streamId, { setErrs }))).toEqual([]);
@@ -140,7 +141,8 @@ describe('a poll', () => {
     await queue(streamId, 2);
     const refused = await waitingPoll(program, streamId);
     expect(refused.status).toBe(401);
-    // The replica hears of commits in their order: it has looked for the first ones by then.
+    // The replica is notified of commits in their order. When this poll is answered, the replica
+    // has already looked at the earlier events.
     const ofOther = waitingPoll(other.program, other.streamId);
     await queue(other.streamId, 1);
     expect(numbersOf((await ofOther).json as PolledJson)).toEqual([1]);
@@ -152,7 +154,7 @@ describe('a poll', () => {
   it('waits for an event, and returns it at its commit', async () => {
     const { client, program, streamId } = await ground();
     const waiting = waitingPoll(program, streamId);
-    // A poll that has to wait cannot have an answer before the event.
+    // Another poll is answered meanwhile, and the waiting one is not, because there is no event.
     let isAnswered = false;
     void waiting.then(() => (isAnswered = true));
     await poll(program, streamId);
@@ -254,7 +256,8 @@ describe('after a restore', () => {
       reason: 'database lost commits',
       revokedBy: 'reconciliation',
     });
-    // The token has ended with everything on record; the secret of the application is there.
+    // The access token has ended with everything else. The application gets a new one by its
+    // secret, which is kept.
     const again = await programOf(app, program.application);
     const sets = Object.values((await poll(again, streamId)).sets).map(claimsOf);
     expect(sets.map(eventOf)).toEqual(['stream-updated', 'session-revoked']);

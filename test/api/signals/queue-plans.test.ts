@@ -10,13 +10,13 @@ import {
 } from '../../../src/domain/oauth/shared-signals/event-queue.repository.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 
-/** The number of rows that come at once. */
+/** The number of rows that are queued at once. */
 const BURST = 1000;
 
-/** A queue, and the statements that read it. */
+/** A queue: its table, the SQL that fills it, and the functions that read it. */
 interface Queue {
   readonly table: string;
-  /** Adds rows that are due for one client. */
+  /** SQL that inserts `$1` rows that are due for one client. */
   readonly toOne: string;
   readonly list: (tx: EntityManager) => Promise<readonly unknown[]>;
   readonly take: (
@@ -49,7 +49,7 @@ describe('by a plan that PostgreSQL made for an almost empty queue', () => {
     source = await new DataSource({
       type: 'postgres',
       url: database.url,
-      poolSize: 1, // PostgreSQL keeps a plan for a connection
+      poolSize: 1, // PostgreSQL keeps plans per connection
       extra: { options: '-c plan_cache_mode=force_generic_plan' },
     }).initialize();
     const run = (text: string) => source.query(text);
@@ -70,7 +70,10 @@ describe('by a plan that PostgreSQL made for an almost empty queue', () => {
     await database.drop();
   });
 
-  /** Makes PostgreSQL keep the plans of a queue that has one row. */
+  /**
+   * Runs the statements on a queue with no row, and with one. PostgreSQL then keeps the generic
+   * plans that it made for so few rows.
+   */
   async function keepPlans({ table, toOne, list, take }: Queue): Promise<void> {
     await source.query(`DELETE FROM ${table}`);
     await source.query(`VACUUM ANALYZE ${table}`);
@@ -82,7 +85,7 @@ describe('by a plan that PostgreSQL made for an almost empty queue', () => {
     expect(await take(source.manager, one)).toHaveLength(1);
   }
 
-  /** Returns the number of rows of a table that an act reads in its transaction. */
+  /** Returns how many rows of a queue's table an action reads in a transaction. */
   async function rowsRead(tx: EntityManager, { table }: Queue, act: () => Promise<void>) {
     const read = async () => {
       const [row] = (await tx.query(

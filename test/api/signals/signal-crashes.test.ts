@@ -21,18 +21,18 @@ import { signInTo } from '../../support/signed-in-application.js';
 import { makeTemporaryDirectory, removeDirectory } from '../../support/temporary-directory.js';
 import '../../support/full-scale-only.js';
 
-/** The streams of a round, of an organization each: more than one replica has requests for. */
+/** The number of streams, each of another organization: so many that both replicas send. */
 const STREAMS = 20;
-/** The events about each person of a round. */
+/** The number of events about each user in a round. */
 const EVENTS = 2;
 
 let database: TestDatabase;
 let folder: string;
 let argument: ReplicaArgument;
 let receiver: SignalReceiver;
-/** The receiver of logout tokens. */
+/** Receives the logout tokens of the test. */
 let logouts: LogoutReceiver;
-/** The replica that survives. */
+/** The replica that is not killed. */
 let app: TestApp;
 
 beforeAll(async () => {
@@ -57,7 +57,9 @@ beforeEach(() => {
   receiver.answer = () => 202;
 });
 
-/** Adds streams that are pushed to the receiver, each of an application and an organization. */
+/**
+ * Inserts streams that are pushed to the receiver, each of another application and organization.
+ */
 function addStreams(): Promise<object[]> {
   return rows(
     app.dataSource,
@@ -73,7 +75,7 @@ function addStreams(): Promise<object[]> {
   );
 }
 
-/** Queues events about a new person for each stream, and returns the people. */
+/** Queues events about a new user id for each stream. Returns the user ids. */
 async function queue(): Promise<string[]> {
   const queued = await rows<{ subject_id: string }>(
     app.dataSource,
@@ -89,7 +91,7 @@ async function queue(): Promise<string[]> {
 
 const waiting = () => count(app.dataSource, 'signal_events');
 
-/** What the receiver heard about each person: the number of each event, and its id. */
+/** Returns what the receiver got about each user: the number and the token id of each event. */
 function heard(): Map<string, { readonly number: number; readonly jti: string | undefined }[]> {
   const all = receiver.received.map(({ claims }) => {
     const { sub } = claims['sub_id'] as { sub: string };
@@ -99,7 +101,7 @@ function heard(): Map<string, { readonly number: number; readonly jti: string | 
   return Map.groupBy(all, ({ sub }) => sub);
 }
 
-/** Starts a replica that dies at a step, and sends it a request, which it does not answer. */
+/** Starts a replica that kills itself at a step, and sends it a request, which gets no response. */
 async function dieAt(
   step: DyingStep,
   path: string,
@@ -112,7 +114,7 @@ async function dieAt(
   const sent = request(new URL(path, baseUrl), {
     method,
     headers: {
-      host: new URL(app.baseUrl).host, // both replicas are one service
+      host: new URL(app.baseUrl).host, // the host of the service, which both replicas serve
       authorization: `Bearer ${token}`,
       'x-forwarded-for': newAddress(),
       ...(body && { 'content-type': 'application/json' }),
@@ -144,7 +146,7 @@ describe('of two replicas, of which one is killed with SIGKILL', () => {
       );
       const diedAt = performance.now();
       receiver.answer = () => 202;
-      // At full scale one step waits for the real end of the leases, and the others do not.
+      // Ends the leases of the dead replica. At full scale one step waits until they expire.
       if (step !== 'connected' || SCALE === 'small') {
         await endLeases((text) => rows(app.dataSource, text), 'signal_events');
       }
@@ -199,7 +201,7 @@ describe('a replica that is killed with SIGKILL', () => {
       'session-revoked',
       'account-purged',
     ]);
-    // One names the session, and one the person alone.
+    // One logout token names the session, and the other names the user alone.
     expect(logouts.received).toHaveLength(2);
   });
 
@@ -229,7 +231,7 @@ describe('a replica that is killed with SIGKILL', () => {
         (set) => (Object.values(claimsOf(set)['events'] as object)[0] as { number: number }).number,
       );
       expect(numbers).toEqual(left);
-      // An event that was told before keeps its token.
+      // An event that the first poll returned has the same token in the second.
       for (const [id, set] of Object.entries(second.sets)) expect(first.sets[id]).toBe(set);
       await poll(program, streamId, { maxEvents: 0, ack: Object.keys(second.sets) });
       expect(await signalsOf(app, streamId)).toEqual([]);

@@ -24,14 +24,14 @@ afterAll(() => app.close());
 
 let organizations = 0;
 
-/** An admin of an organization of its own. */
+/** Creates an organization with an admin. */
 async function newAdmin() {
   organizations += 1;
   const email = `ada@streams-${organizations}.example`;
   return { email, ...(await app.enrolled(email)) };
 }
 
-/** An admin with a program that may have a stream. */
+/** Creates an organization with an admin and an application that may have a stream. */
 async function newGround() {
   const admin = await newAdmin();
   return { ...admin, program: await newProgram(app, admin.client) };
@@ -113,7 +113,8 @@ describe('a token for signals', () => {
       const answer = await askToken(app, service, { scope });
       expect([scope, answer.status, answer.json.error]).toEqual([scope, 400, 'invalid_scope']);
     }
-    // The permission gives a web application tokens for signals, and no others.
+    // With the permission for signals, a web application gets tokens for signals by client
+    // credentials, and no others.
     const others = [{}, { scope: 'openid' }, { resource: 'https://api.example/' }];
     for (const fields of others) {
       const answer = await askToken(app, program.application, fields);

@@ -28,8 +28,8 @@ const ARCHIVES = 'archives-of-workers';
 const FOLDER = `PUT /${CHECKPOINTS}/audit-checkpoints/`;
 
 /**
- * Two workers that seal the audit log into an object store. A worker seals at its start and once a
- * minute, so a test ends a worker, and the one that takes its place seals at once.
+ * Two workers seal the audit log into an object store. A worker seals at its start and then once a
+ * minute. So a test ends a worker, and the worker that replaces it seals at once.
  */
 requires('moto').describe('main.js --workers 2 with an object store', () => {
   let store: ConfigStore;
@@ -72,7 +72,7 @@ requires('moto').describe('main.js --workers 2 with an object store', () => {
         SVC_DATABASE_URL: database.url,
         SVC_DATA_DIR: join(folder, 'data'),
         SVC_AUDIT_SEAL_BUCKET: CHECKPOINTS,
-        SVC_CLEANUP_INTERVAL: '0', // it would delete the month that is archived
+        SVC_CLEANUP_INTERVAL: '0', // no clean-up, which would delete the month that is archived
       },
       { cwd: folder, entryArguments: ['--workers', '2'] },
     );
@@ -90,7 +90,10 @@ requires('moto').describe('main.js --workers 2 with an object store', () => {
   });
 
   const timesServed = () => server.output().split('is served on port').length - 1;
-  /** Writes an event, and lets a new worker seal it, in the place of one that a signal ends. */
+  /**
+   * Writes an event and ends a worker by a signal. The new worker in its place then seals the
+   * event.
+   */
   const sealedByNewWorker = async (signal: NodeJS.Signals) => {
     await writeEvent(dataSource, org);
     await seal.settled();
@@ -102,14 +105,20 @@ requires('moto').describe('main.js --workers 2 with an object store', () => {
     for (const pid of pids) process.kill(pid, signal);
     while (timesServed() < served + pids.length) await delay(20);
   };
-  /** Waits until the tree of the organization has so many leaves, and all is in the store. */
+  /**
+   * Waits until a checkpoint covers `size` leaves of the organization's tree, and all checkpoints
+   * are in the store.
+   */
   const published = async (size: number) => {
     const isDone = async () =>
       (await count(dataSource, 'audit_checkpoints WHERE tree = $1 AND size >= $2', [org, size])) ===
         1 && (await count(dataSource, 'audit_checkpoints WHERE published_at IS NULL')) === 0;
     while (!(await isDone())) await delay(20);
   };
-  /** The writes of checkpoints that the store has got, each with the name of the object. */
+  /**
+   * Returns the writes of checkpoints that the store has received, with the name and the body of
+   * each object.
+   */
   const writes = () =>
     store.proxy.seen
       .filter(({ line }) => line.startsWith(FOLDER))
@@ -118,7 +127,7 @@ requires('moto').describe('main.js --workers 2 with an object store', () => {
     const { Body: body } = await client.send(new GetObjectCommand({ Bucket, Key }));
     return (await body?.transformToString()) ?? '';
   };
-  /** Compares every checkpoint of the database with its copy in the store. */
+  /** Checks that the store has exactly the checkpoints of the database, each with the same text. */
   const expectAllStored = async () => {
     const kept = await rows<{ name: string; note: string }>(
       dataSource,
@@ -148,7 +157,7 @@ requires('moto').describe('main.js --workers 2 with an object store', () => {
     store.proxy.fault = 'hang';
     await sealedByNewWorker('SIGTERM');
     while (writes().length === before) await delay(20);
-    // The other worker seals too, while the first one waits for the store.
+    // Another worker seals the same checkpoint while the first one waits for the store.
     await roundOfNewWorkers(workersOf(server.pid).slice(0, 1), 'SIGKILL');
     await roundOfNewWorkers(workersOf(server.pid), 'SIGKILL');
     store.proxy.fault = 'none';
@@ -189,7 +198,7 @@ requires('moto').describe('main.js --workers 2 with an object store', () => {
   });
 });
 
-/** Returns the process ids of the workers of a server. */
+/** Returns the process ids of the workers of a server, from `/proc`. */
 function workersOf(primary: number): number[] {
   const children = readFileSync(`/proc/${primary}/task/${primary}/children`, 'utf8');
   return children

@@ -19,7 +19,10 @@ import { makeTemporaryDirectory, removeDirectory } from '../../support/temporary
 
 const TOKEN = 'the token of a scraper';
 
-/** A line of the log of a server with workers. */
+/**
+ * The members of a JSON log line that this file reads. `worker` is the number of the worker that
+ * wrote it.
+ */
 interface Line {
   readonly msg: string;
   readonly context?: string;
@@ -68,7 +71,7 @@ describe('main.js --workers 2', () => {
       .split('\n')
       .filter((line) => line.startsWith('{'))
       .map((line): Line => JSON.parse(line));
-  /** The number of workers that have begun to serve, of ended ones too. */
+  /** The number of workers that have begun to serve so far, ended ones included. */
   const timesServed = () => lines().filter(({ msg }) => msg.includes('is served on port')).length;
   const requestsOf = (worker: number) =>
     lines().filter((line) => line.context === 'http' && line.worker === worker);
@@ -78,7 +81,7 @@ describe('main.js --workers 2', () => {
         .concat(requestsOf(2))
         .flatMap(({ msg, worker }) => (msg === served ? worker : [])),
     );
-  /** Sends requests on new connections, at the same time. */
+  /** Sends requests at the same time, each on a new connection. Returns their statuses. */
   const atOnce = (times: number, method: string, path: string, client = new Client(origin)) =>
     Promise.all(
       Array.from({ length: times }, () =>
@@ -112,14 +115,16 @@ describe('main.js --workers 2', () => {
     );
     while (timesServed() < 2) await delay(20);
     expect(new Set(await atOnce(20, 'GET', '/health'))).toEqual(new Set([200]));
-    while (workersThat('GET /health 200').size < 2) await delay(20); // 20 at one: 1 in 524,288 runs
+    // one worker gets all 20 only once in 524,288 runs
+    while (workersThat('GET /health 200').size < 2) await delay(20);
   });
 
   it('answers /metrics with the sum of both workers, whichever is asked', async () => {
     const before = await count(LIVE);
     expect(before).toBe(20);
     await atOnce(14, 'GET', '/health');
-    // The kernel chooses the worker of each connection.
+    // The kernel chooses the worker of each connection, so that this repeats until both have been
+    // asked.
     for (let scrape = 0; scrape < 4 || workersThat('GET /metrics 200').size < 2; scrape += 1) {
       expect(await count(LIVE)).toBe(34);
     }
@@ -135,7 +140,8 @@ describe('main.js --workers 2', () => {
     expect(statuses.filter((status) => status !== 200 && status !== 429)).toEqual([]);
     expect(admitted).toBeGreaterThanOrEqual(8);
     expect(admitted).toBeLessThanOrEqual(8 + refilled);
-    // One worker may have admitted all that reached it. The bucket is empty for both now.
+    // One worker may have refused no request so far. The bucket is empty for both now, so that both
+    // refuse soon.
     while (workersThat('POST /login/webauthn/start 429').size < 2) {
       await attempts(4);
       await delay(20);
@@ -156,7 +162,8 @@ describe('main.js --workers 2', () => {
 
     expect(known).toBeGreaterThan(before);
     expect([...load.tally.answers.keys()]).toEqual([200]);
-    expect(load.tally.lost.length).toBeLessThanOrEqual(8); // those of the killed worker
+    // at most one request per client, at the killed worker
+    expect(load.tally.lost.length).toBeLessThanOrEqual(8);
     expect(await count(LIVE)).toBeGreaterThanOrEqual(known);
     expect(new Set(await atOnce(20, 'GET', '/health/ready'))).toEqual(new Set([200]));
   });
@@ -191,7 +198,8 @@ describe('main.js --workers 2', () => {
     stopping.abort();
     await Promise.all(connecting);
 
-    // The connections of the killed worker are reset at once.
+    // No request ran into its time limit, because the connections of the killed worker are reset at
+    // once.
     expect(failures).not.toContain('TimeoutError');
   });
 
@@ -207,7 +215,7 @@ describe('main.js --workers 2', () => {
 
   it('ends with the status of a worker that cannot start', async () => {
     const taken = new URL(origin).port;
-    // Another service of the same user, with workers, shares its port in this way.
+    // Another service of the same user that has workers would share the port like this.
     const holder = createServer().listen({ port: Number(taken), host: '::', reusePort: true });
     await once(holder, 'listening');
     server = start('--workers=2');
@@ -218,7 +226,7 @@ describe('main.js --workers 2', () => {
   });
 });
 
-/** Returns the process id of a worker, by the processes of Linux. */
+/** Returns the process id of a worker of a server, from `/proc`. */
 function childOf(primary: number): number {
   const children = readFileSync(`/proc/${primary}/task/${primary}/children`, 'utf8')
     .trim()
