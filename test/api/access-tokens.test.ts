@@ -17,7 +17,10 @@ import { rawExchange, requestBytes } from '../support/raw-http.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 import { makeTlsAuthority } from '../support/tls-authority.js';
 
-/** Routes that require the other scopes, and one without a scope. */
+/**
+ * Routes of this test: two that require the scopes `svc:admin` and `svc:applications`, and two
+ * without a scope.
+ */
 @Controller()
 class ProbeController {
   @Get('api/v1/org/probe')
@@ -76,7 +79,7 @@ describe("'access to the APIs of the service'", () => {
   const bearer = (token: string, path = KEYS) => ask(path, { authorization: `Bearer ${token}` });
   const inCookie = (token: string, path = KEYS) => ask(path, { cookie: `svc_session=${token}` });
 
-  /** Sends a GET with a token under the DPoP scheme, and a proof. */
+  /** Sends a GET with a token in the DPoP scheme (RFC 9449 §7.1), and with a proof of the key. */
   async function bound(
     key: DpopKey,
     token: string,
@@ -87,13 +90,14 @@ describe("'access to the APIs of the service'", () => {
     return ask(path, { authorization: `DPoP ${token}`, dpop: proof });
   }
 
-  /** Inserts a token of svc-cli that is bound to a key. */
+  /** Inserts a token of svc-cli that is bound to a key by `jkt` (RFC 9449 §6), and returns it. */
   const boundToken = (key: DpopKey, options: TokenOptions = {}) =>
     rows.token(person, { ...options, payload: { jkt: key.jkt, ...options.payload } });
 
   /**
-   * Returns the scheme and error of a correct 401, which has one challenge and its documentation;
-   * returns any other response whole.
+   * Returns the scheme and the error of a 401 with one complete challenge: error, description and,
+   * for DPoP, the algorithms, then the address of the documentation. Returns the status and the
+   * header of any other response.
    */
   function refusal({ status, headers }: Answer): string {
     const challenge = headers.get('www-authenticate') ?? '';
@@ -321,7 +325,7 @@ describe("'access to the APIs of the service'", () => {
   describe('an attack in two steps: a token of a client that registered itself', () => {
     it.each(APIS)('opens %s in no scheme and no cookie, with any scope', async (path) => {
       const clientId = await rows.client();
-      // the victim's own application, used in an authorization
+      // both tokens have the session of the victim, who authorized the client
       const session = await rows.session(person);
       const key = await DpopKey.generate();
       const free = await rows.token(person, { clientId, session, payload: EVERY_SCOPE });
@@ -380,7 +384,7 @@ describe("'access to the APIs of the service'", () => {
       const token = await boundToken(key);
       const address = '/v1/account/credentials';
       const path = `${address}?limit=2`;
-      // a proof may contain the query
+      // a proof may have the query in its `htu`, which the service ignores (RFC 9449 §4.3)
       expect((await bound(key, token, undefined, path)).status).toBe(200);
       const proof = await key.proof('GET', app.baseUrl + address, token);
       const answer = await ask(path, { authorization: `DPoP ${token}`, dpop: proof });
@@ -421,7 +425,7 @@ describe("'access to the APIs of the service'", () => {
       ['ahead', 330],
     ])('is refused with a proof whose time is too far %s', async (_way, seconds) => {
       const key = await DpopKey.generate();
-      // the time of this request, not of the loading of the file
+      // relative to the time of this request: the table above was made when the file was loaded
       const iat = Math.floor(Date.now() / 1000) + seconds;
       const answer = await bound(key, await boundToken(key), { claims: { iat } });
       expect(refusal(answer)).toBe('DPoP invalid_dpop_proof');
@@ -437,7 +441,8 @@ describe("'access to the APIs of the service'", () => {
       const another = await key.proof('GET', app.baseUrl + KEYS, token);
       for (const answer of [
         await bound(stranger, token),
-        await bound(stranger, token, { header: { jwk: key.jwk } }), // forged
+        // signed by `stranger`, but names `key` in its header
+        await bound(stranger, token, { header: { jwk: key.jwk } }),
         await ask(KEYS, { authorization }),
         await ask(KEYS, { authorization, dpop: `${proof}, ${another}` }),
         await ask(KEYS, { authorization, dpop: 'a.b.c' }),
@@ -543,7 +548,10 @@ describe('a token that is bound to a client certificate', () => {
   });
   afterAll(() => app.close());
 
-  /** GET /v1/keys over TLS, with a client certificate or without. */
+  /**
+   * Sends `GET /v1/keys` to a TLS port, with a client certificate or without. Returns the HTTP
+   * status.
+   */
   async function ask(
     port: number,
     headers: Record<string, string>,
@@ -569,7 +577,7 @@ describe('a token that is bound to a client certificate', () => {
     expect(await ask(mtlsPort, { authorization }, client)).toBe(200);
     expect(await ask(mtlsPort, { authorization }, stranger)).toBe(401);
     expect(await ask(mtlsPort, { authorization })).toBe(401);
-    // the server requested no certificate there
+    // the server requests no client certificate on this port, so that the client sends none
     expect(await ask(ports.https, { authorization }, client)).toBe(401);
     expect(await ask(mtlsPort, { cookie: `svc_session=${token}` }, client)).toBe(401);
   });

@@ -12,7 +12,7 @@ import { rows } from '../support/rows.js';
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 const OWNER = 'owner@rows.example';
 
-/** A request that anyone can send. */
+/** Sends a request without a credential. */
 type Anonymous = (client: Client) => Promise<{ readonly status: number }>;
 
 describe('the rows that an IPv6 /48 writes without a user or an authenticated client', () => {
@@ -39,7 +39,7 @@ describe('the rows that an IPv6 /48 writes without a user or an authenticated cl
   });
 
   let sites = 0;
-  /** Returns an address of a site that no other test uses. */
+  /** Returns an IPv6 address in a /48 that no other test uses. */
   const newSite = () => `2001:db8:${(0xa000 + (sites += 1)).toString(16)}:1::1`;
   const at = (address: string) => Object.assign(app.client(), { address });
   const form = (client: Client, path: string, fields: Readonly<Record<string, string>>) =>
@@ -56,7 +56,10 @@ describe('the rows that an IPv6 /48 writes without a user or an authenticated cl
   const query = (fields: Readonly<Record<string, string>>) =>
     new URLSearchParams(fields).toString();
 
-  /** The requests that write, by route. Every other route gets an empty request. */
+  /**
+   * Requests that insert rows, by route. Each route that is not listed gets a request with an empty
+   * body.
+   */
   const WRITING: Readonly<Record<string, Anonymous>> = {
     'POST /oauth/register': (client) =>
       client.post('/oauth/register', {
@@ -99,15 +102,15 @@ describe('the rows that an IPv6 /48 writes without a user or an authenticated cl
   }
 
   /**
-   * Sends a request from a site of its own, and returns what it added and whether the site was
-   * charged.
+   * Sends a request from a /48 of its own. Returns the number of rows that the request added, and
+   * the rate-limit buckets that were charged.
    */
   async function effectOf(send: Anonymous, address = newSite()) {
     const charge = vi.spyOn(buckets, 'charge');
     const before = await rowCount();
     const { status } = await send(at(address));
     const added = (await rowCount()) - before;
-    await new Promise(setImmediate); // the outcome is counted when the response is out
+    await new Promise(setImmediate); // the service charges a bucket after it has sent the response
     const charged = charge.mock.calls.map(([hit]) => hit.bucket);
     charge.mockRestore();
     return { status, added, charged, address };
@@ -152,7 +155,7 @@ describe('the rows that an IPv6 /48 writes without a user or an authenticated cl
       const waits = [headers.get('retry-after'), headers.get('x-ratelimit-after')];
       expect([name, status, ...waits]).toEqual([name, 429, '2', '2']);
     }
-    // A login writes no anonymous row, and its failures have a bucket of their own.
+    // A login is admitted: it inserts no such row, and failed logins have a bucket of their own.
     const login = at(address.replace(':1::1', ':ffff::1'));
     expect((await login.post('/login/webauthn/start', {})).status).toBe(200);
     expect((await (WRITING['POST /oauth/device'] as Anonymous)(at(newSite()))).status).toBe(200);

@@ -16,7 +16,7 @@ beforeAll(async () => {
 
 afterAll(() => app.close());
 
-/** The paths that the links of a page lead to, each once. */
+/** Returns the distinct paths of API and error pages that a page links, without fragments. */
 async function linksOf(path: string): Promise<string[]> {
   const { status, text } = await app.client().get(path);
   expect(status, path).toBe(200);
@@ -56,7 +56,7 @@ describe('the error catalogue', () => {
   });
 });
 
-/** Reads the text of each element `<pre>` of a page. */
+/** Returns the text of each `<pre class="wrapped">` of a page, with entities decoded. */
 function linesIn(page: string): string[] {
   const found = [...page.matchAll(/<pre class="wrapped"><code>(.*?)<\/code><\/pre>/gs)];
   const texts = found.map(([, text = '']) => text);
@@ -70,7 +70,10 @@ function linesIn(page: string): string[] {
   );
 }
 
-/** Runs lines in a shell that prints the words of each command in place of running it. */
+/**
+ * Runs lines in a shell in which `curl` and `svc` print their arguments. Returns the words of each
+ * command.
+ */
 function wordsOf(lines: readonly string[]): string[][] {
   const commands = ['curl', 'svc'].map(
     (name) => `${name}() { printf '%s\\0' ${name} "$@"; echo; }`,

@@ -12,7 +12,10 @@ describe('attacks', () => {
   });
   afterAll(() => app.close());
 
-  /** A consumer account: its provider confirms the address, and no organization. */
+  /**
+   * Signs in with a consumer account: the provider confirms the e-mail address, but names no
+   * organization that owns its domain.
+   */
   const consumer = async (email: string) => {
     const client = app.client();
     await client.signIn(email);

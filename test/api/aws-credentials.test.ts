@@ -21,7 +21,10 @@ describe('/v1/credentials/aws/token', () => {
 
   const ask = (body?: unknown, options: RequestOptions = {}) =>
     ada.post(PATH, body, { address: newAddress(), ...options });
-  /** Sends a GET of a program that has the token of a session in its header, and no cookie. */
+  /**
+   * Sends a GET as a program does: with the token of a browser's session as Bearer, and without a
+   * cookie.
+   */
   const getAs = (browser: Client, query = '') =>
     app.client().get(PATH + query, {
       headers: { authorization: `Bearer ${browser.cookie('svc_session')}` },

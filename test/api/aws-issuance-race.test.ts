@@ -51,7 +51,8 @@ describe('issuing a token for AWS during a de-provisioning', () => {
     ]);
 
   /**
-   * Requests a token within a transaction that ends its session, and checks that the request waits.
+   * Ends the session in a transaction, requests a token, commits when the request waits, and
+   * returns the outcome.
    */
   async function attemptDuring(end: (tx: EntityManager) => Promise<unknown>): Promise<unknown> {
     const { attempt } = await app.dataSource.transaction(async (tx) => {
@@ -91,7 +92,7 @@ describe('issuing a token for AWS during a de-provisioning', () => {
     const underWay = Promise.withResolvers<void>();
     const storm = Array.from({ length: 8 }, async () => {
       for (;;) {
-        await issue(); // until a request is refused
+        await issue(); // the loop ends when this throws, because the request is refused
         issued += 1;
         if (issued === 20) underWay.resolve();
       }

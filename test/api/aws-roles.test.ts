@@ -21,7 +21,7 @@ let own: ScimOrganization;
 let admin: Client;
 let ada: Client;
 let adaId: string;
-/** A group in which ada is, and one in which she is not. */
+/** The ids of a group that has ada as a member, and of a group that has not. */
 let inside: string;
 let outside: string;
 beforeAll(async () => {
@@ -40,13 +40,15 @@ const ask = (role?: string, client = ada): Promise<Answer> =>
   client.post(PATH, role === undefined ? {} : { role_arn: role }, { address: newAddress() });
 const setMode = (mode: string) => orgApi(admin, 'PATCH', '', { aws_roles: mode });
 
-/** Ends every role of the organization, so that a case begins with none. */
+/** Deletes every role, and lets the organization issue tokens for any role again. */
 async function withoutRoles(): Promise<void> {
   await app.dataSource.query("DELETE FROM access_targets WHERE kind = 'aws_role'");
   await setMode('any');
 }
 
-/** Sets the only touch in the sessions of ada. */
+/**
+ * Replaces the touches in the sessions of ada by one, some seconds ago, and with these properties.
+ */
 async function setTouch(secondsAgo: number, { uv = true, fips = false } = {}): Promise<void> {
   await rows(
     app.dataSource,
@@ -97,7 +99,8 @@ describe('a token for a role of AWS, by the mode, the rule, the condition and th
     const admitted = Object.hasOwn(isAdmitted, rule) && isAdmitted[rule as 'everyone'];
     const refusal = admitted ? [401, 'insufficient_user_authentication'] : [403, 'not_assigned'];
 
-    // A touch that meets no condition: too old, without user verification, by another model.
+    // A touch that meets no condition: it is too old, without user verification, and not by a FIPS
+    // model.
     await setTouch(901, { uv: false });
     const stale = await ask(role);
     const isFree = admitted && condition === 'none';
@@ -117,7 +120,8 @@ describe('a token for a role of AWS, by the mode, the rule, the condition and th
     const fresh = await ask(role);
     expect([fresh.status, fresh.json.code]).toEqual(admitted ? [200, undefined] : refusal);
     if (admitted) expect(decodeJwt(fresh.json.id_token)[ROLES]).toEqual([role]);
-    // A token that names no role would open each of them.
+    // A token that names no role works for every role, so that one is refused if a role is
+    // restricted.
     const isRestricted = rule !== 'unlisted' && (rule !== 'everyone' || condition !== 'none');
     const bare = await ask();
     expect([bare.status, bare.json.code]).toEqual(
@@ -185,7 +189,8 @@ describe('a token for a role of AWS, by the mode, the rule, the condition and th
 
 describe('a role whose rule changes while a token is issued', () => {
   /**
-   * Parks a request behind the row of its user, after its snapshot, and makes a change meanwhile.
+   * Locks the row of the user, starts a request that waits for it with its snapshot already taken,
+   * makes a change, and returns the answer.
    */
   async function whileParked(role: string, change: () => Promise<unknown>): Promise<Answer> {
     const holder = app.dataSource.createQueryRunner();
@@ -262,7 +267,8 @@ describe('a role whose rule changes while a token is issued', () => {
        SELECT org_id, 'aws_role', 'batched', $2, 'assigned' FROM users WHERE id = $1`,
       [adaId, role],
     );
-    await holder.query('SET CONSTRAINTS ALL IMMEDIATE'); // as at the commit
+    // runs the deferred triggers, as a commit does
+    await holder.query('SET CONSTRAINTS ALL IMMEDIATE');
     const added = await batch();
     await holder.commitTransaction();
     expect(added).toEqual([{ denial: 'changed' }, { denial: 'changed' }]);

@@ -17,7 +17,10 @@ const ROLES = 'https://aws.amazon.com/roles';
 const pemOf = (key: KeyObject) => key.export({ type: 'pkcs8', format: 'pem' }).toString();
 
 describe('a stand-in that verifies as IAM does', () => {
-  /** The keys that the service signs with, so that a test can sign what the service never would. */
+  /**
+   * The test has the private keys of the service, so that it can sign tokens that the service never
+   * issues.
+   */
   const rsa = generateKeyPairSync('rsa', { modulusLength: 3072 });
   const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const foreign = generateKeyPairSync('rsa', { modulusLength: 3072 });
@@ -57,7 +60,9 @@ describe('a stand-in that verifies as IAM does', () => {
     await app.close();
   });
 
-  /** Requests a role with a token, and returns the status with the XML. */
+  /**
+   * Requests a role session for a token from the STS stand-in. Returns the HTTP status and the XML.
+   */
   async function assume(webIdentity: string, changes: Readonly<Record<string, string>> = {}) {
     const response = await fetch(sts.url, {
       method: 'POST',
@@ -75,7 +80,10 @@ describe('a stand-in that verifies as IAM does', () => {
   }
   const textIn = (xml: string, name: string) =>
     new RegExp(`<${name}>(.*?)</${name}>`).exec(xml)?.[1];
-  /** Signs the claims of the genuine token with changes. */
+  /**
+   * Signs the claims of the genuine token with changes to them, by a key, algorithm and key id of
+   * choice.
+   */
   async function signed(
     changes: Readonly<Record<string, unknown>>,
     {
@@ -241,7 +249,9 @@ describe('a stand-in that verifies as IAM does', () => {
   });
 
   requiresAws.describe('with the aws command', () => {
-    /** Runs the real command with credentials of a role session. */
+    /**
+     * Runs the AWS command-line program with the credentials of a role session. Returns its output.
+     */
     async function aws(
       program: string,
       session: (typeof sts.sessions)[number] | undefined,

@@ -14,7 +14,10 @@ import { postForm } from '../support/oauth-flow.js';
 import { auditOf, rows } from '../support/rows.js';
 
 const TOUCHED = FLAG.userPresent | FLAG.userVerified;
-/** BE, BS without BE, and a flag that WebAuthn reserves. */
+/**
+ * Flags of authenticator data (WebAuthn §6.1): backup eligible (BE), backed up (BS) without BE, and
+ * a reserved bit.
+ */
 const FLAGS = [0x08, 0x10, 0x02];
 
 describe('an enrolled key that starts to report that it can be backed up', () => {
@@ -32,7 +35,10 @@ describe('an enrolled key that starts to report that it can be backed up', () =>
     credential = await takeOver(email);
   });
 
-  /** Replaces the enrolled credential by one that this test signs for. */
+  /**
+   * Replaces the id and the public key of the enrolled credential, so that this test can sign with
+   * any flags.
+   */
   async function takeOver(owner: string) {
     const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const id = randomBytes(32);
@@ -50,7 +56,7 @@ describe('an enrolled key that starts to report that it can be backed up', () =>
     return { id, privateKey, userHandle: Buffer.from(uuidBytes(user?.id ?? '')) };
   }
 
-  /** Signs a challenge with the given flags. */
+  /** Returns an assertion for a challenge, signed with the given authenticator flags. */
   function assert(options: GetOptions, origin: string, flags: number) {
     const clientData = clientDataJSON('webauthn.get', options.challenge, origin);
     const data = authenticatorData(options.rpId, flags, 1000 + flags);

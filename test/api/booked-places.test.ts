@@ -7,7 +7,7 @@ import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Client } from '../support/client.js';
 import { atScale } from '../support/scale.js';
 
-/** Milliseconds between the requests of an impatient client. */
+/** Milliseconds between requests of a client that does not wait for the time in `retry-after`. */
 const PAUSE = atScale({ small: 25, full: 0 });
 
 let app: TestApp;
@@ -17,14 +17,15 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 /**
- * Sends a request to a route of the General tier, which answers 401 when the request is admitted.
+ * Sends a request without a valid credential to a route of the General tier. If the rate limit
+ * admits it, the answer is 401.
  */
 const ask = (client: Client, credential: string, method = 'GET') =>
   client.send(method, '/v1/keys', {
     headers: credential === '' ? {} : { authorization: `Bearer ${credential}` },
   });
 
-/** Sends requests until one is refused, and returns the announced seconds. */
+/** Sends requests until one gets 429, and returns the seconds in its `retry-after`. */
 async function refusal(client: Client, credential: string, method: string): Promise<number> {
   for (;;) {
     const answer = await ask(client, credential, method);
@@ -76,7 +77,8 @@ it('10.20 a booking belongs to a credential, a method and a path; the removal of
   expect(await credentialOf({ authorization, cookie })).toBe(sha256(authorization));
   expect(await credentialOf({})).toBe('');
   expect(await credentialOf({ cookie: 'other=cookie' })).toBe('');
-  // Without a credential a program would book a place for each path that it makes up.
+  // Without a credential, method and path do not count: a program could otherwise make up paths and
+  // get a booking for each.
   expect(await holderOf({}, 'DELETE', '/scim/v2/Users/1')).toBe(await holderOf({}));
   const holders = [
     await holderOf({ authorization }),

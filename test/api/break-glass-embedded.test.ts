@@ -5,7 +5,7 @@ import { run } from '../support/entry-point.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 import '../support/full-scale-only.js';
 
-/** A user of the database of the tests below. */
+/** Inserts the user that the commands of this file are about. */
 const ROWS = `
   WITH organization AS (INSERT INTO organizations (id, name) VALUES (gen_random_uuid(), 'glass') RETURNING id),
        domain AS (INSERT INTO organization_domains (org_id, domain, is_primary, verified_at)

@@ -28,9 +28,11 @@ let database: TestDatabase;
 let app: TestApp;
 beforeAll(async () => {
   database = await createTestDatabase();
-  // Each change waits for a heartbeat.
+  // Each change waits for the next heartbeat of the service, so that heartbeats are frequent.
   app = await startTestApp({ database, failoverLimits: { heartbeat: 20 } });
-  await handTo(app.dataSource, 'production'); // the running application checked it at its start
+  // The command accepts only a database of production. The running application has checked for one
+  // of the tests already, at its start.
+  await handTo(app.dataSource, 'production');
 });
 afterAll(async () => {
   await app.close();
@@ -46,7 +48,10 @@ const optionsOf = (input?: string, environment = {}) => ({
 });
 const admin = (args: readonly string[], input?: string, environment = {}) =>
   adminCommand(args, optionsOf(input, environment));
-/** For one command of each kind: what is printed, what is typed, a refusal, and wrong usage. */
+/**
+ * Runs the command as a process of its own, which is slow. Tests do so for one command that prints,
+ * one that reads input, one refusal and one wrong usage.
+ */
 const adminByNode = (args: readonly string[], input?: string, environment = {}) =>
   adminProcess(args, optionsOf(input, environment));
 
@@ -98,7 +103,8 @@ describe('node dist/admin.js beside the running service', () => {
       expect(end).toMatchObject({ status: 0, stdout: expect.stringMatching(/: \d+ lines\n$/) });
       expect((await stat(file)).mode & 0o777).toBe(0o600);
       const lines = (await readFile(file, 'utf8')).trimEnd().split('\n');
-      // The service may have signed some of the checkpoints by its own key.
+      // The signatures are not checked (`[]`), because the running service may have signed some
+      // checkpoints by its own key.
       const check = new ExportCheck(await seal.checkpoints(DEPLOYMENT), [], Date.now(), undefined);
       for (const line of lines) check.line(Buffer.from(line));
       check.end();
@@ -323,7 +329,10 @@ describe('a command that changes something changes nothing', () => {
   });
 });
 
-/** Hands the database of a stopped application back to it. */
+/**
+ * Marks the database of a stopped application as one for tests again, so that the application can
+ * start on it.
+ */
 async function handBack(url: string): Promise<void> {
   const dataSource = new DataSource({ type: 'postgres', url });
   await dataSource.initialize();
@@ -337,7 +346,7 @@ interface OperatorsEvent {
   readonly details: Record<string, unknown>;
 }
 
-/** The words of the audit log for each act. */
+/** The sentence of the audit log about each act of an operator, by the type of its event. */
 const WORDS: Readonly<Record<string, (operator: string, member: string) => string>> = {
   enrollment_pass_created: (operator, member) =>
     `${operator} gave ${member} a pass to enroll a key`,
@@ -347,8 +356,8 @@ const WORDS: Readonly<Record<string, (operator: string, member: string) => strin
 };
 
 /**
- * An admin reads each act in the table of the audit log, and on the page of its event, with the
- * user of the operating system.
+ * Checks that the list of the audit log and the page of each event show an admin the sentence about
+ * the act. The sentence names the operating-system user.
  */
 async function expectOnPages(
   reader: Client,
@@ -578,7 +587,7 @@ describe('check', () => {
     };
     const statusOf = (name: string) => checks.find(({ check }) => check === name)?.status;
     expect(statusOf('configuration')).toMatch(/ok|warning/);
-    // The server of the tests runs without fsync, and check says what the start says.
+    // The PostgreSQL of the tests runs with fsync off. `check` warns about that as the start does.
     const ofDatabase = checks.filter(({ check }) => check === 'database');
     expect(ofDatabase.map(({ status }) => status)).toEqual(['ok', 'warning', 'warning']);
     expect(ofDatabase[1]?.detail).toMatch(/^SVC_DATABASE_URL: fsync is off: .*databases\.md/);
@@ -593,7 +602,8 @@ describe('check', () => {
     expect(statusOf('provider demo')).toBe('ok');
     expect(statusOf('clock of demo')).toBe('ok');
     expect(statusOf('token-signing keys')).toBe('failed'); // another root secret sealed them
-    expect(statusOf('SSH authority')).toBe('failed'); // its file is in another folder
+    // this environment has another path, at which no key file is
+    expect(statusOf('SSH authority')).toBe('failed');
     expect(wrong.stdout).not.toContain('hush-hush');
 
     const right = await admin(['check'], undefined, {

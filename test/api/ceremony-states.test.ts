@@ -52,7 +52,7 @@ describe('the state of a ceremony', () => {
     const { key } = await app.enrolled('other-browser@acme.example');
     const { state, publicKey } = await startLogin(app.client());
     const other = app.client();
-    await startLogin(other); // has its own browser cookie
+    await startLogin(other); // so that this client has a browser cookie of its own
     for (const thief of [other, app.client()]) {
       const answer = await thief.post('/login/webauthn/complete', {
         state,
@@ -100,7 +100,7 @@ describe('the state of a ceremony', () => {
       expect([answer.status, answer.json.code]).toEqual(invalid);
     }
     const good = await client.post('/enroll/webauthn/complete', { state, credential });
-    expect(good.status).toBe(200); // no forgery spent the state
+    expect(good.status).toBe(200); // the forged states did not use up the real one
   });
 
   it('does not reveal its content', async () => {

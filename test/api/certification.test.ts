@@ -91,7 +91,8 @@ describe('an authorization that waits for a login in certification test mode', (
     app = await startTestApp({
       environment: { SVC_CERTIFICATION_TEST_TOKEN: TOKEN, SVC_IDPS: '' },
     });
-    // It registered itself: outside this mode, every user must consent.
+    // The client registered itself. Outside certification test mode, a user must consent to such a
+    // client.
     client = await addApplication(
       app,
       {
@@ -115,7 +116,10 @@ describe('an authorization that waits for a login in certification test mode', (
       body: new URLSearchParams({ token: TOKEN, ...fields }).toString(),
       headers: { ...FORM, accept },
     });
-  /** Sends a browser to the login page of a new authorization request. */
+  /**
+   * Starts an authorization request in a browser. Returns its login page, the PKCE verifier and the
+   * id of the interaction.
+   */
   const authorize = async (browser: Client, parameters: Record<string, string> = {}) => {
     const { verifier, challenge } = newPkce();
     const query = new URLSearchParams({
@@ -131,7 +135,7 @@ describe('an authorization that waits for a login in certification test mode', (
     const page = await browser.follow(`/oauth/authorize?${query.toString()}`);
     return { page, verifier, interaction: page.url.searchParams.get('interaction') ?? '' };
   };
-  /** Returns the final address of a browser that follows the redirects of an address. */
+  /** Opens a path, and returns the query of the callback URL to which the answer redirects. */
   const callbackOf = async (browser: Client, next: string) => {
     const answer = await browser.get(next);
     const location = answer.headers.get('location') ?? '';

@@ -11,7 +11,7 @@ import type { ReplicaAnswer, ReplicaArgument } from '../support/replica.js';
 import { lockWaiters, untilWaiting } from '../support/lock-waiters.js';
 import { count, rows } from '../support/rows.js';
 
-/** Inserts so many audit events of a class and an age. */
+/** Inserts `n` audit events of a class, created some days ago. */
 async function writeEvents(
   dataSource: DataSource,
   kind: string,
@@ -107,7 +107,7 @@ describe('the clean-up', () => {
     );
     const before = await count(app.dataSource, 'oauth_artifacts');
     expect(await cleanUp()).toEqual({ grants: 1, artifacts: 2, replays: 1 });
-    // one was deleted with its grant
+    // the third artifact was deleted with its expired grant, by cascade
     expect(await count(app.dataSource, 'oauth_artifacts')).toBe(before - 3);
     expect(await count(app.dataSource, 'oauth_replays')).toBe(1);
   });
@@ -202,7 +202,8 @@ describe('the clean-up', () => {
     };
     const before = await xact();
     expect(await cleanUp()).toEqual({ spentTokens: 2500 });
-    expect((await xact()) - before).toBeGreaterThan(3); // three batches, one transaction each
+    // at least three batches, each in a transaction of its own
+    expect((await xact()) - before).toBeGreaterThan(3);
   });
 
   it('skips locked rows until the next run, and waits for no lock', async () => {
@@ -218,7 +219,7 @@ describe('the clean-up', () => {
     await writeSpent(app.dataSource, 5000);
     const holder = app.dataSource.createQueryRunner();
     await holder.startTransaction();
-    // so that the first run does not end too soon
+    // so that the first run still waits for this lock while the other runs try
     await holder.query('LOCK TABLE spent_tokens IN EXCLUSIVE MODE');
     const first = cleanUp();
     await untilWaiting(app.dataSource, 1);
@@ -263,7 +264,8 @@ describe('two processes with one database', () => {
 
   it('clean up every interval, one at a time, also after one dies', async () => {
     const spent = () => count(dataSource, 'spent_tokens');
-    // Another transaction holds the lock: both runs skip the rows, and neither waits.
+    // Another connection holds the advisory lock of the clean-up: both replicas skip their run, and
+    // neither waits.
     const holder = dataSource.createQueryRunner();
     await holder.query(`SELECT pg_advisory_lock(${ADVISORY_LOCKS.cleanUp})`);
     const [{ held } = { held: '' }] = await rows<{ held: string }>(
@@ -273,7 +275,8 @@ describe('two processes with one database', () => {
     await writeSpent(dataSource, 2000);
     await writeEvents(dataSource, 'auth', 91);
     await writeEvents(dataSource, 'admin', 91);
-    const refused = new Set<string>(); // one after the other: a connection shows its last query
+    // collected over time, because a connection shows only its latest query
+    const refused = new Set<string>();
     const readRefused = async () => {
       const tries = await rows<{ name: string }>(
         dataSource,

@@ -19,7 +19,9 @@ import {
 import { openDatabase } from '#platform/database/open-database.js';
 
 const REVOKED = 1000;
-/** From this cost on PostgreSQL compiles a statement, by its own default (jit_above_cost). */
+/**
+ * The estimated cost from which PostgreSQL compiles a statement: the default of `jit_above_cost`.
+ */
 const COMPILED_FROM = 100_000;
 
 requires('postgresql', 'psql').describe('a PostgreSQL that compiles statements', () => {
@@ -37,7 +39,7 @@ requires('postgresql', 'psql').describe('a PostgreSQL that compiles statements',
   });
   afterAll(() => parts.disposeAsync());
 
-  /** Runs a statement on a connection of its own, which no setting of the service has prepared. */
+  /** Runs a statement on a new connection, which has only the settings of its role and database. */
   async function ask(role: string, database: string, text: string): Promise<unknown[]> {
     const client = new Client({ connectionString: postgres.url(role, database) });
     await client.connect();
@@ -61,13 +63,13 @@ requires('postgresql', 'psql').describe('a PostgreSQL that compiles statements',
       expect(await rows(opened, 'SHOW jit')).toEqual([{ jit: 'off' }]);
       await opened.destroy();
     }
-    // Another database of the role keeps its setting.
+    // The same role keeps its setting in another database.
     expect(await ask('svc', 'postgres', 'SHOW jit')).toEqual([{ jit: 'on' }]);
   });
 
   it('is named at the start if its connections compile all the same', async () => {
     await ask('postgres', 'postgres', 'ALTER ROLE svc IN DATABASE svc RESET jit');
-    // The address says so for each connection, as an old connection of a pooler would.
+    // The connection URL turns `jit` on, as an old connection of a pooler can still have it on.
     const url = `${postgres.url('svc', 'svc')}?options=-c%20jit%3Don`;
     const log = new RecordingLog();
     const opened = await openDatabase(
@@ -155,7 +157,7 @@ requires('postgresql', 'psql').describe('a PostgreSQL that compiles statements',
     readonly values: readonly unknown[];
   }
 
-  /** Returns the statements that the driver sends during an act. */
+  /** Returns the statements, with their values, that the driver sends during an action. */
   async function sentDuring(act: () => Promise<void>): Promise<Sent[]> {
     const query = vi.spyOn(Client.prototype, 'query');
     try {
@@ -171,7 +173,10 @@ requires('postgresql', 'psql').describe('a PostgreSQL that compiles statements',
     }
   }
 
-  /** Returns those of more than 30 statements that PostgreSQL would compile. */
+  /**
+   * Returns the statements that PostgreSQL would compile. Fails if there are not more than 30 to
+   * check.
+   */
   async function compiledOf(sent: readonly Sent[]): Promise<string[]> {
     const texts = new Map(sent.map((statement) => [statement.text, statement]));
     const planned = [...texts.values()].filter(({ text }) =>
@@ -185,7 +190,7 @@ requires('postgresql', 'psql').describe('a PostgreSQL that compiles statements',
     return compiled;
   }
 
-  /** Returns the estimate that decides about compilation, on tables that were never analyzed. */
+  /** Returns the estimated cost of a statement, which decides if PostgreSQL compiles it. */
   async function costOf({ text, values }: Sent): Promise<number> {
     const [row] = await rows<{ 'QUERY PLAN': { Plan: { 'Total Cost': number } }[] }>(
       app.dataSource,

@@ -6,8 +6,8 @@ import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js
 import { postForm } from '../support/oauth-flow.js';
 
 /**
- * A start of PostgreSQL that the service has not confirmed, behind connections that exist already,
- * as behind a pooler.
+ * The service has not confirmed this start of PostgreSQL, and its connections are older than the
+ * start, as those to a pooler can be.
  */
 describe('an unconfirmed start of PostgreSQL', () => {
   let app: TestApp;
@@ -21,7 +21,8 @@ describe('an unconfirmed start of PostgreSQL', () => {
   });
   afterAll(() => app.close());
 
-  // A new connection to an unconfirmed server makes the service confirm the server at once.
+  // Opens all 5 connections before each test, because a new connection to an unconfirmed server
+  // makes the service confirm the server at once.
   beforeEach(() =>
     Promise.all(Array.from({ length: 5 }, () => app.dataSource.query('SELECT pg_sleep(0.02)'))),
   );

@@ -35,7 +35,8 @@ describe('while the database is away', () => {
   it('requests get 503 as problem documents, and no response says that the user is signed out', async () => {
     for (const answer of [
       await client.get('/v1/keys'),
-      await client.get('/v1/credentials/ssh/krl'), // never an empty list
+      // 503, and not an empty list, which would accept revoked certificates
+      await client.get('/v1/credentials/ssh/krl'),
       await client.get('/v1/credentials/ssh/krl/1'),
       await client.post('/v1/credentials/ssh', { public_key: newPublicKeyLine() }),
       await client.post('/login/webauthn/start', {}),

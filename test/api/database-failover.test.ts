@@ -74,7 +74,7 @@ describe('a change of the PostgreSQL behind running processes', () => {
     expect(log).toMatch(/\d+ audit rows/);
     expect(log).toContain('the database lost commits: all sessions');
 
-    // What was found lost proves nothing again.
+    // The commits that are known to be lost do not prove a second loss after the next promotion.
     await world.promote();
     await expect.poll(() => world.confirmations()).toMatchObject([PROVED, NOTHING_LOST]);
   });
@@ -108,7 +108,7 @@ describe('a change of the PostgreSQL behind running processes', () => {
   });
 
   it('lets no command of the operator change a server that is not confirmed', async () => {
-    await world.addSilentReplica(); // so that the server stays unconfirmed
+    await world.addSilentReplica(); // its report is awaited, so that the server stays unconfirmed
     await handTo(world.direct, 'production');
     await world.promote();
     const refused = await adminCommand(['list-admins'], { url: world.database.url });
@@ -164,7 +164,8 @@ describe('a change of the PostgreSQL behind running processes', () => {
     await world.loseTheLastCommit('with the confirmation');
     await expect.poll(() => world.confirmations()).toMatchObject([PROVED]);
     expect(app.log.join('')).toContain('the confirmation of an earlier start');
-    // The commits that are missing as well prove the same loss: they end nothing a second time.
+    // The application finds its own commits missing, too. They prove the same loss, and end nothing
+    // a second time.
     await ready();
     expect(await world.confirmations()).toHaveLength(1);
   });
@@ -179,7 +180,8 @@ describe('a change of the PostgreSQL behind running processes', () => {
     const before = await newest();
     await expect.poll(newest).toBeGreaterThan(before + 150);
     await world.direct.transaction(async (tx) => {
-      // A heartbeat that waits for the row would write it again, although it began before the loss.
+      // Locks the table rather than the row: a heartbeat that waited for the row would undo this
+      // change.
       await tx.query('LOCK TABLE replicas IN ACCESS EXCLUSIVE MODE');
       await tx.query("UPDATE replicas SET seen_at = seen_at - interval '1 hour'");
       await tx.query("UPDATE database_identity SET started_at = started_at - interval '1 hour'");
@@ -229,7 +231,7 @@ describe('a process that reports after the others have ended all access', () => 
     };
     expect(await isActive()).toBe(false);
 
-    // The heartbeat of the late process waits, as for a server that vanished.
+    // A lock makes the heartbeat of the late process wait, as if its server had vanished.
     const holding = world.direct.createQueryRunner();
     await holding.startTransaction();
     await holding.query('SELECT FROM replicas WHERE id = $1 FOR UPDATE', [row?.id]);

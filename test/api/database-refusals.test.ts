@@ -3,10 +3,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RecordingLog } from '../support/recording-log.js';
 import { openDatabase } from '#platform/database/open-database.js';
 
-/** The request for TLS: its length, and the code in place of the version of the protocol. */
+/** The SSLRequest of the PostgreSQL protocol: its length (8), and the code 80877103. */
 const SSL_REQUEST = Buffer.from('0000000804d2162f', 'hex');
 
-/** The refusals in the words of PgBouncer 1.18 and PostgreSQL 15, and what the start says to do. */
+/**
+ * Refusals as PgBouncer 1.18 and PostgreSQL 15 word them, and the advice that the service prints at
+ * its start.
+ */
 const REFUSALS: readonly [code: string, message: string, advice: RegExp][] = [
   ['08P01', 'unsupported startup parameter: statement_timeout', /ignore_startup_parameters = /],
   ['08P01', 'unsupported startup parameter: options', /ignore_startup_parameters = /],

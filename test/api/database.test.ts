@@ -117,7 +117,7 @@ describe('the connection to the database', () => {
       monotonic.mockRestore();
       sleep.mockRestore();
     }
-    expect(patience.lines).toHaveLength(30); // one each second
+    expect(patience.lines).toHaveLength(30); // one line per second for 30 seconds of the test clock
     expect(patience.lines[0]).toMatch(/^warn The database cannot be reached yet \(.*ECONNREFUSED/);
   });
 

@@ -10,7 +10,9 @@ import '../support/full-scale-only.js';
 import { requires } from '../support/programs.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
-/** True while a process runs, and is not a zombie that its parent has not collected yet. */
+/**
+ * Returns true if a process exists and is not a zombie (ended, but not collected by its parent).
+ */
 function isRunning(pid: number): boolean {
   try {
     const status = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -51,7 +53,10 @@ requires('sshd', 'ssh', 'ssh-keygen').describe('two demos on one machine', () =>
     for (const folder of folders) await removeDirectory(folder);
   });
 
-  /** Starts the demo with --json, which prints its document before the tour is prepared. */
+  /**
+   * Starts the demo with `--json`, and waits until its tour works, which is after it has printed
+   * its document.
+   */
   async function startForPrograms(cwd: string): Promise<DemoProcess> {
     await prepareDataDir(join(cwd, 'data-demo'));
     const port = await freePort();

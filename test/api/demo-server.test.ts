@@ -22,8 +22,8 @@ import '../support/full-scale-only.js';
 let cwd: string;
 
 /**
- * All demos of this file run in one directory, one after the other: each finds the data of the one
- * before.
+ * All demos of this file run one after the other in one directory, so that each finds the data of
+ * the previous one.
  */
 beforeAll(async () => {
   cwd = await makeTemporaryDirectory();
@@ -58,7 +58,7 @@ describe('the demo as a server', () => {
       });
     expect(await isOpen('127.0.0.1')).toBe(true);
     expect(await isOpen('::1')).toBe(true);
-    // listening on every address would include this one
+    // a server that listened on all addresses would answer here
     expect(await isOpen('127.0.0.2')).toBe(false);
   });
 
@@ -181,13 +181,14 @@ describe('the demo as a server', () => {
       expect((await keyAlone.get('/')).text).toContain('ada@example.com');
       const upstream = new Client(second.baseUrl);
       const page = await upstream.signIn('ada@example.com');
-      expect(page.url.pathname, page.text).toBe('/login'); // the user has a key, so it is asked for
+      // the user of the earlier demo has a key, so that the login page follows
+      expect(page.url.pathname, page.text).toBe('/login');
     } finally {
       await second.demo.stop();
     }
   });
 
-  /** Calls the demo's key like the script of its pages. */
+  /** Enrolls the software key of the demo by the requests that the script of its pages sends. */
   async function enrollInBrowser(client: Client) {
     const { state, publicKey } = (await client.post('/enroll/webauthn/start', {})).json;
     const { json: credential } = await client.post('/demo/software-key/create', publicKey);

@@ -15,7 +15,7 @@ const ENTRANCES = ['engineer', 'admin', 'operator'];
 const PAGES = ['/demo', ...ENTRANCES.map((name) => `/demo/${name}`), '/demo/leaver'];
 const KINDS = ['session', 'certificate', 'application'];
 
-/** The access of the leaver, as `/demo/live` reports it. */
+/** The response of `/demo/live`: what access the employee who leaves has, and the latest events. */
 interface Live {
   readonly workday: {
     readonly isEmployed: boolean;
@@ -27,7 +27,7 @@ interface Live {
 let cwd: string;
 let running: DemoProcess;
 
-/** Returns the links and the commands of the steps of an entrance. */
+/** Returns the links and the commands in the steps on the page `/demo/{name}`. */
 async function stepsOf(name: string) {
   const { text } = await new Client(running.baseUrl).get(`/demo/${name}`);
   const list = text.slice(text.indexOf('<ol'), text.indexOf('</ol>'));
@@ -39,8 +39,8 @@ async function stepsOf(name: string) {
 }
 
 /**
- * Waits until the browser is at a path: the address of the login ends with the path that it leads
- * to.
+ * Waits until the browser is at a path. It compares the whole path, because the URL of the login
+ * page ends with the path to which the login returns.
  */
 const arrives = (page: Page, path: string) => page.waitForURL(({ pathname }) => pathname === path);
 
@@ -262,7 +262,8 @@ describe('the tour of the demo', () => {
         expect([kind, workday.access[kind]?.endedAfter ?? 99]).toEqual([kind, expect.any(Number)]);
         expect(workday.access[kind]?.endedAfter ?? 99, kind).toBeLessThan(15);
       }
-      await leaver.getByRole('heading', { name: 'Access ended' }).waitFor(); // by itself
+      // the page of the application changes without a reload
+      await leaver.getByRole('heading', { name: 'Access ended' }).waitFor();
       await leaver.getByText('The service told this application at').waitFor();
       await leaver.goto('/account');
       expect(new URL(leaver.url()).pathname).toBe('/login');
@@ -310,7 +311,7 @@ describe('the tour of the demo', () => {
     });
   });
 
-  /** Returns the address of the demo application, which the engineer's tour links. */
+  /** Returns the URL of the demo application: a link on the page `/demo/engineer`. */
   async function applicationUrl(): Promise<string> {
     const { links } = await stepsOf('engineer');
     return links.find((href) => href.startsWith('http://127.0.0.1')) ?? '';

@@ -24,7 +24,7 @@ const STEPS = [
   'provision a colleague by SCIM',
   'delete the colleague by SCIM',
 ];
-/** Signed by a root, and not a root itself. */
+/** A certificate in PEM that a root has signed, and that is not a root. */
 const LEAF = issueAttestationLeaf(
   Buffer.alloc(16, 1),
   new Date(),
@@ -34,15 +34,15 @@ const LEAF = issueAttestationLeaf(
 let cwd: string;
 
 /**
- * All demos of this file run in one directory, one after the other: each finds the data of the one
- * before.
+ * All demos of this file run one after the other in one directory, so that each finds the data of
+ * the previous one.
  */
 beforeAll(async () => {
   cwd = await makeTemporaryDirectory();
 });
 afterAll(() => removeDirectory(cwd));
 
-/** Masks the parts of a transcript that differ between runs. */
+/** Replaces the parts of a transcript that differ between runs by `*`, and returns its lines. */
 function withoutChance(transcript: string): string[] {
   return transcript
     .replaceAll(/demo-[0-9a-f]{8}/g, 'demo-*')
@@ -57,10 +57,10 @@ function withoutChance(transcript: string): string[] {
 }
 
 describe('the scenario of the demo', () => {
-  /** The transcript of a run with text output. */
+  /** What the first run without `--json` has printed. */
   let printed = '';
 
-  /** The document of the first run in this directory. */
+  /** The JSON document that the first run in this directory has printed. */
   let document: {
     ok: boolean;
     base_url: string;
@@ -69,7 +69,7 @@ describe('the scenario of the demo', () => {
   };
 
   it('prints one JSON document of successful steps and nothing else, and exits with 0', async () => {
-    // the demo reads no .env
+    // this file would break the start if the demo read it
     await writeFile(join(cwd, '.env'), 'SVC_JWT_SECRET=short\nSVC_IDPS=corp\n');
     const { status, stdout, stderr } = await run(
       'demo/main.js',

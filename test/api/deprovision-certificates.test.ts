@@ -10,7 +10,7 @@ import { addMember, orgApi } from '../support/org-api.js';
 import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
 
 const ORIGIN = { requestId: 'request-1', ip: '192.0.2.7', userAgent: 'test' };
-/** The time to the expiry of a certificate. */
+/** The time until a certificate expires, as an interval of PostgreSQL. */
 const ENDS = {
   valid: '1 hour',
   'just expired': '-10 minutes',
@@ -29,7 +29,10 @@ describe('the certificates of a user whose access ends', () => {
     person = await new OauthRows(app.dataSource).user();
   });
 
-  /** Inserts certificates of a user with consecutive serials, and returns the first serial. */
+  /**
+   * Inserts certificates of a user with consecutive serials that expire after an interval. Returns
+   * the first serial.
+   */
   async function record(userId: string, ends: string, number = 1): Promise<number> {
     const first = serial;
     serial += number;
@@ -68,7 +71,8 @@ describe('the certificates of a user whose access ends', () => {
       );
       const other = await new OauthRows(app.dataSource).user();
       await record(other.id, '-1 hour');
-      expect(await end(act)).toMatchObject({ certificates: 1 }); // that had not expired
+      // counts only the one that had not expired
+      expect(await end(act)).toMatchObject({ certificates: 1 });
       const now = { revoke_reason: 'a test', revoked_by: 'scim' };
       expect(await reasons(person.id)).toEqual([
         now,
@@ -141,7 +145,8 @@ describe('the certificates of a user whose access ends', () => {
         const id = await addMember(app, 'admin@very-many.example', email);
         await record(id, ENDS['long expired'], MANY);
         await record(id, ENDS.valid, 3);
-        const answer = await act(organization, id); // past its deadline a request is refused
+        // would be refused after the time limit of a request
+        const answer = await act(organization, id);
         expect([200, 204]).toContain(answer.status);
         const transactions = await rows<{ xmin: string; certificates: number; open: number }>(
           app.dataSource,
@@ -156,7 +161,7 @@ describe('the certificates of a user whose access ends', () => {
           [id],
         );
         expect(transactions).toEqual([{ xmin: events[0]?.xmin, certificates: MANY + 3, open: 0 }]);
-        expect(events[0]?.ended).toBe(3); // those that could still be used
+        expect(events[0]?.ended).toBe(3); // the event counts only those that had not expired
       },
     );
   });

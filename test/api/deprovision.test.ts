@@ -74,8 +74,8 @@ describe('de-provisioning', () => {
       'SELECT id FROM oauth_grants WHERE user_id = $1',
       [person.id],
     );
-    // A third transaction locks the account until both wait: the removal comes first, and the
-    // insert of the code after it.
+    // A third transaction locks the row of the user until both wait. Then the end of access runs
+    // first, and the insert of the code after it.
     const holder = app.dataSource.createQueryRunner();
     await holder.startTransaction();
     await holder.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [person.id]);
@@ -101,7 +101,7 @@ describe('de-provisioning', () => {
     await holder.rollbackTransaction();
     await holder.release();
     await ended;
-    // no deadlock occurred, which either could have lost
+    // the insert fails because the grant is gone, and not as the victim of a deadlock
     expect(await code).toMatch('violates foreign key constraint');
     expect(await left(person.id)).toMatchObject({ oauth_grants: 0, oauth_artifacts: 0 });
   });
@@ -113,7 +113,8 @@ describe('de-provisioning', () => {
     const clientId = await oauth.client();
     const bystander = await oauth.user();
     for (const whose of [bystander, person]) await oauth.token(whose, { clientId });
-    // The revocation of the tokens has locked both grants by then, and waits for the first token.
+    // This lock stops the revocation of all tokens at its first token, when it has locked both
+    // grants.
     const holder = await holding('oauth_artifacts WHERE user_id = $1', bystander.id);
     const clients = app.nest.get(ClientsRepository, { strict: false });
     const revoked = app.dataSource.transaction((tx) => clients.endTokens(tx, clientId));
@@ -137,8 +138,8 @@ describe('de-provisioning', () => {
       'SELECT id FROM oauth_grants WHERE user_id = $1',
       [person.id],
     );
-    // A third transaction locks the grant until both wait: its revocation comes first, and then
-    // that of the account.
+    // A third transaction locks the grant until both wait. Then the revocation of the grant runs
+    // first, and the end of the user's access after it.
     const holder = await holding('oauth_grants WHERE user_id = $1', person.id);
     const taken = destroyGrant(app.dataSource.manager, grant?.id ?? Buffer.alloc(0));
     await untilWaiting(app.dataSource, 1);
@@ -163,8 +164,8 @@ describe('de-provisioning', () => {
         'SELECT id FROM oauth_grants WHERE user_id = $1',
         [person.id],
       );
-      // The removal of the client has locked the client by then, and waits for the first of its
-      // sessions.
+      // This lock stops the removal of the client at the first of its sessions, when it has locked
+      // the client.
       const holder = await holding('sessions WHERE id = $1', other.id);
       const clients = app.nest.get(ClientsRepository, { strict: false });
       const removed = clients.remove(app.dataSource.manager, clientId);
@@ -206,18 +207,20 @@ describe('de-provisioning', () => {
       .get(Applications, { strict: false })
       .revokeTokens(manager, clientId, ORIGIN)
       .catch((error: { code: string }) => error.code);
-    // has locked the application, and waits for the first grant
+    // by now the revocation has locked the application, and waits for the first grant
     await untilWaiting(app.dataSource, 1);
-    // Has locked the second grant, and waits for the application.
+    // The removal locks the second grant, and waits for the application.
     const ended = withTransactionRetry(app.dataSource, (tx) => service.remove(tx, removal()));
     await untilWaiting(app.dataSource, 2);
-    await delay(1500); // PostgreSQL usually ends the transaction that begins to wait last
+    // The removal passes its check for deadlocks (after 1 s), so that PostgreSQL usually ends the
+    // revocation, which begins to wait later.
+    await delay(1500);
     await holder.release();
     expect([2, 'not_found']).toContain(await revoked);
     expect(await ended).toEqual({ sessions: 1, grants: 1, tokens: 1, certificates: 0 });
   });
 
-  /** Locks rows until the release. */
+  /** Locks rows in a transaction of its own, until `release` is called. */
   async function holding(fromWhere: string, parameter: string) {
     const runner = app.dataSource.createQueryRunner();
     await runner.startTransaction();
@@ -230,7 +233,7 @@ describe('de-provisioning', () => {
     };
   }
 
-  /** Counts rows that name a user, by table. */
+  /** Returns for each table how many rows belong to a user. */
   async function left(userId: string): Promise<Record<string, number>> {
     const byTable: Record<string, number> = {};
     for (const table of ['sessions', 'oauth_grants', 'oauth_artifacts', 'authenticators']) {
@@ -256,8 +259,8 @@ describe('de-provisioning', () => {
       );
 
   /**
-   * Inserts sessions of every level, grants, codes, tokens, and rows of the library; returns the
-   * token of svc-cli.
+   * Inserts for a user sessions of several levels, grants, codes, tokens, artifacts without a
+   * grant, and a certificate. Returns the access token of svc-cli.
    */
   async function fill(of: UserRow): Promise<string> {
     const browser = await oauth.session(of);
@@ -404,7 +407,8 @@ describe('de-provisioning', () => {
     async (act) => {
       const token = await fill(person);
       const before = await left(person.id);
-      const origin = { ...ORIGIN, ip: 'no address' }; // makes the audit row fail
+      // PostgreSQL refuses the audit row with this `ip`
+      const origin = { ...ORIGIN, ip: 'no address' };
       const faulty = { ...removal(), audit: { ...audit('admin_remove_user'), origin } };
       await expect(
         app.dataSource.transaction((tx) => service[act](tx, faulty)),
@@ -519,25 +523,32 @@ describe('de-provisioning', () => {
   });
 });
 
-/** The steps of the specified order, by the first words of each statement. */
+/**
+ * The statements of a deactivation in the order that the requirements demand, each by its first
+ * words. A removal sends all but two.
+ */
 const STEPS = [
   /^\s*SELECT[^]+FROM users[^]+FOR UPDATE/,
-  /^\s*SELECT end_signals/, // before everything, because triggers read the cause that it notes
-  /^\s*INSERT INTO logout_notices/, // before the sessions, whose end queues none twice
+  // first, because the triggers of later statements read the cause that it sets
+  /^\s*SELECT end_signals/,
+  // before the sessions, whose triggers then queue no second notice
+  /^\s*INSERT INTO logout_notices/,
   /DELETE FROM sessions/,
-  /^\s*DELETE FROM oauth_artifacts WHERE user_id/, // grants without a session
+  /^\s*DELETE FROM oauth_artifacts WHERE user_id/, // the artifacts whose grants have no session
   /^\s*UPDATE ssh_certificates/,
   /^\s*UPDATE github_tokens/,
-  // tokens of the user's applications, which a removal deletes by cascade
+  // the tokens of the user's applications; not sent by a removal, whose DELETE of the user cascades
+  // to them
   /^\s*DELETE FROM oauth_artifacts a USING/,
   /^\s*UPDATE api_tokens/,
-  /^\s*UPDATE enrollment_passes/, // which a removal deletes by cascade
+  // not sent by a removal, whose DELETE of the user cascades to the passes
+  /^\s*UPDATE enrollment_passes/,
   /UPDATE event_receivers/,
   /^\s*(?:DELETE FROM|UPDATE) users/,
   /^\s*INSERT INTO audit_events/,
 ];
 
-/** Records the text of every statement of an action within a transaction. */
+/** Adds the text of every statement that an action sends in a transaction to a list. */
 async function recorded(
   tx: EntityManager,
   statements: string[],

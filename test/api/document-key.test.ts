@@ -28,7 +28,7 @@ import { rows } from '../support/rows.js';
 import { startServerProcess } from '../support/server-process.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
-/** What Node says about a tag that does not fit the key, the ciphertext or the additional data. */
+/** The error of Node if the GCM tag does not fit the key, the ciphertext or the additional data. */
 const NOT_OPENED = /unable to authenticate data/;
 
 const VARIABLE = 'SVC_DOCUMENT_KEY_KMS_KEY_ID';
@@ -68,7 +68,7 @@ requires('moto').describe('a database that is copied without the document key', 
        FROM organization_issuer_keys y JOIN document_keys d ON d.id = y.document_key_id`,
     );
 
-  /** Returns every row of every table as text; bytes are in hexadecimal. */
+  /** Returns every row of every table as one text, with bytes in hexadecimal. */
   async function dump(): Promise<string> {
     const tables = await rows<{ name: string }>(
       app.dataSource,
@@ -86,14 +86,17 @@ requires('moto').describe('a database that is copied without the document key', 
     return (await Promise.all(texts)).join('\n');
   }
 
-  /** Unwraps the data key of a row as the operator's KMS does. */
+  /** Asks KMS to decrypt the wrapped data key of a row, with the context that the service uses. */
   async function dataKeyOf({ kms_key_id: keyId, wrapped }: KeyRow): Promise<Buffer> {
     const kms = await KmsKeys.open(app.config);
     const context = { deployment: 'localhost', purpose: 'svc document encryption key' };
     return kms.decryptDataKey(keyId, wrapped, context);
   }
 
-  /** Returns the forms in which bytes could stand in a dump. */
+  /**
+   * Returns the texts by which a dump could contain bytes: hexadecimal, base64 and base64url
+   * without padding.
+   */
   const formsOf = (bytes: Buffer) =>
     (['hex', 'base64', 'base64url'] as const).map((form) =>
       bytes.toString(form).replace(/=+$/, ''),
@@ -105,7 +108,7 @@ requires('moto').describe('a database that is copied without the document key', 
     expect(found).toHaveLength(3);
     expect(text).not.toContain('PRIVATE KEY-----');
     expect(text).not.toMatch(/"(?:d|p|q|dp|dq|qi)"\s*:\s*"/);
-    // PKCS#8 of an RSA key, in DER
+    // how the PKCS#8 of an RSA key begins, in DER and hexadecimal
     expect(text).not.toMatch(/020100300d06092a864886f70d0101010500/);
     for (const row of found) {
       const dataKey = await dataKeyOf(row);
@@ -199,7 +202,10 @@ requires('moto').describe('a start on a database with an issuer', () => {
   });
   afterEach(() => database.drop());
 
-  /** The variables of an application on the database of the test, under some keys of KMS. */
+  /**
+   * Returns the environment of an application on the test's database, with some KMS keys of which
+   * the first one wraps new document keys.
+   */
   const under = (...kmsKeyIds: string[]) => ({
     ...ground.environment,
     [VARIABLE]: kmsKeyIds.join(','),
@@ -298,8 +304,8 @@ requires('moto').describe('a start on a database with an issuer', () => {
     expect(resealed).toHaveLength(1);
     expect(resealed[0]).toMatchObject({ kid: old?.kid, kms_key_id: next });
     expect(resealed[0]?.sealed).not.toEqual(old?.sealed);
-    // The replica of before opens the key for the first time, under a document key that it never
-    // saw.
+    // The older replica has not used this private key before. It must fetch the new document key,
+    // which did not exist at its start, to open the private key.
     await verified(await awsToken(ada), issuerOf(before, 'of-a'), jwks);
     await after.close();
     await before.close();
@@ -339,7 +345,7 @@ requires('moto').describe('a start on a database with an issuer', () => {
   });
 });
 
-/** Returns the keys of the database with their keys of KMS. */
+/** Returns the sealed issuer keys of the database, each with the KMS key of its document key. */
 async function rowsOf(database: TestDatabase) {
   const { DataSource } = await import('typeorm');
   const source = await new DataSource({ type: 'postgres', url: database.url }).initialize();

@@ -12,16 +12,21 @@ import { startServerProcess, type ServerProcess } from '../support/server-proces
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 import '../support/full-scale-only.js';
 
-/** Returns the argument of Node that runs a script before the entry point. */
+/** Returns the Node arguments that run a script before the entry point. */
 const before = (script: string) => [`--import=data:text/javascript,${encodeURIComponent(script)}`];
 
-/** Writes a line as soon as the process handles SIGTERM. */
+/**
+ * Arguments that make the process write a line to stderr as soon as it has a handler for SIGTERM.
+ */
 const TELLS = before(`import { writeSync } from 'node:fs';
 process.on('newListener', (name) => {
   if (name === 'SIGTERM') setImmediate(() => writeSync(2, 'handles SIGTERM\\n'));
 });`);
 
-/** Throws, or rejects, an error with a secret when the process gets SIGUSR2. */
+/**
+ * Returns arguments that make the process throw or reject an error with a secret when it gets
+ * SIGUSR2.
+ */
 const FAILS = (how: string) =>
   before(`process.on('SIGUSR2', () => {
   const secret = ['planted', 'secret'].join('-'); // a stack has the text of this script
@@ -96,7 +101,7 @@ describe('the end of a process', () => {
     await server.printed(/embedded PostgreSQL is ready/);
     const database = await pidOfDatabase();
     server.signal('SIGTERM');
-    expect([143, 0]).toContain(await server.ended); // 0 if the start was quick
+    expect([143, 0]).toContain(await server.ended); // 0 if the start was complete before the signal
     await expect.poll(() => isAlive(database)).toBe(false);
   });
 

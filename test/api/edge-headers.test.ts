@@ -7,7 +7,7 @@ import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
 import { rawExchange, requestBytes } from '../support/raw-http.js';
 
-/** The table of the requirements, unchanged. */
+/** The headers that the requirements list, with their values. */
 const SECURITY_HEADERS = {
   'x-frame-options': 'DENY',
   'x-content-type-options': 'nosniff',
@@ -20,7 +20,7 @@ const SECURITY_HEADERS = {
 const API = 'no-cache, no-store, must-revalidate';
 const UI = 'no-cache';
 
-/** Names of additional headers. */
+/** Names of the headers that only some responses have besides those of every response. */
 const BODY = 'content-type content-length';
 const LIMITED = ['x-ratelimit-limit', 'x-ratelimit-remaining'];
 const CORS = 'access-control-allow-origin access-control-expose-headers';
@@ -28,11 +28,11 @@ const PREFLIGHT =
   'access-control-allow-methods access-control-allow-headers access-control-max-age';
 const OWN = 'x-own transfer-encoding';
 
-/** The parts of a request. */
+/** Header lines of requests in the table below. */
 const ASKING = ['Origin: https://friend.example', 'Access-Control-Request-Method: GET'];
 const TOO_LARGE = ['Content-Type: application/json', 'Content-Length: 300000'];
 
-/** Answers like a library without knowledge of the edge. */
+/** Sets and clears headers of the response in the ways that a library may do it. */
 @Controller('test')
 @Route({ tier: 'general', auth: PUBLIC })
 class CarelessController {
@@ -87,7 +87,10 @@ describe('the headers of every response', () => {
   });
   afterAll(() => app.close());
 
-  /** Sends a request from an unused address, to the host of the service by default. */
+  /**
+   * Sends a request line with headers from a new address. Without a `Host` it adds that of the
+   * service.
+   */
   const ask = (line: string, headers: readonly string[] = []) => {
     const host = headers.some((header) => header.startsWith('Host:'))
       ? []
@@ -155,7 +158,8 @@ describe('the headers of every response', () => {
     expect(answer.header('cache-control')).toBe(cache);
     expect(answer.header('content-security-policy')).toBe(policy());
     expect(answer.header('x-fapi-interaction-id')).toMatch(/^[0-9a-f-]{36}$/);
-    // Each header once. Strict-Transport-Security is missing, because this is not TLS.
+    // The list also shows that each header is sent once. Strict-Transport-Security is missing,
+    // because this connection is not TLS.
     const every = [...Object.keys(SECURITY_HEADERS), 'cache-control', 'content-security-policy'];
     const plumbing = ['x-fapi-interaction-id', 'date', 'connection'];
     const expected = [...every, ...LIMITED, ...plumbing, ...others.split(' ').filter(Boolean)];

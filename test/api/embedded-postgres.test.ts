@@ -28,7 +28,10 @@ import '../support/full-scale-only.js';
 
 const NOBODY = 65534;
 
-/** Milliseconds until a wait fails: a shutdown writes to a disk that other processes use too. */
+/**
+ * The time limit of a wait in milliseconds. It is long because a shutdown of PostgreSQL writes to a
+ * disk that other processes use too.
+ */
 const SOON = 30_000;
 
 type Child = ChildScript<EmbeddedServerAnswer>;
@@ -127,7 +130,8 @@ describe('the embedded PostgreSQL', () => {
     const [server, parent] = await startInChild();
     await administer(server, 'CREATE TABLE kept (id integer)');
     const orphan = postmasterPid();
-    process.kill(parent.pid, 'SIGSTOP'); // otherwise it starts another server
+    // stopped, so that the parent does not start another server
+    process.kill(parent.pid, 'SIGSTOP');
     for (const pid of watchdogOf(orphan)) process.kill(pid, 'SIGKILL');
     await parent.kill();
     expect(isRunning(orphan)).toBe(true);
@@ -152,7 +156,8 @@ describe('the embedded PostgreSQL', () => {
   it('is set up again when the first start was killed half-way', async () => {
     await removeCluster();
     const child = runScript('embedded-server.ts', { dataDir });
-    child.answer.catch(() => undefined); // the server must not start
+    // the child is killed before its server starts, so that this promise rejects
+    child.answer.catch(() => undefined);
     await vi.waitFor(
       async () => {
         const [unfinished = ''] = await readdir(dataDir);
@@ -192,8 +197,8 @@ describe('the embedded PostgreSQL', () => {
 
     const answers = () => pool.query('SELECT 1 AS one');
     /**
-     * Damages the server, sends queries until the pool answers again, and returns the errors in
-     * between.
+     * Damages the server, and sends queries until the pool answers again from a new server. Returns
+     * the errors of the queries.
      */
     async function faultsAfter(blow: () => void): Promise<unknown[]> {
       const before = postmasterPid();
@@ -201,7 +206,7 @@ describe('the embedded PostgreSQL', () => {
       blow();
       await isGone(before);
       const healed = async () => {
-        await answers(); // a backend of the killed server may still answer some
+        await answers(); // a process of the killed server may answer some more queries
         return existsSync(pidFile()) && postmasterPid() !== before;
       };
       await vi.waitUntil(() => healed().catch((error: unknown) => void faults.push(error)), {
@@ -215,7 +220,8 @@ describe('the embedded PostgreSQL', () => {
     it('is restarted after a kill -9, and the same pool recovers', async () => {
       await pool.query('CREATE TABLE kept (id integer)');
       const faults = await faultsAfter(() => process.kill(postmasterPid(), 'SIGKILL'));
-      expect(faults.filter((error) => !isDatabaseAway(error))).toEqual([]); // none, if it was fast
+      // empty also if no query failed
+      expect(faults.filter((error) => !isDatabaseAway(error))).toEqual([]);
       expect(await pool.query('SELECT id FROM kept')).toEqual([]);
     });
 
@@ -253,8 +259,8 @@ describe('the embedded PostgreSQL', () => {
     const MUTE = 'error PostgreSQL runs, but does not respond';
 
     /**
-     * Removes its socket, so that it runs but cannot be reached, and ends the session of its
-     * supervisor.
+     * Removes the socket of the server, so that it runs but cannot be reached, and terminates the
+     * connection by which the supervisor checks it.
      */
     async function silence(
       server: EmbeddedPostgres,
@@ -271,7 +277,8 @@ describe('the embedded PostgreSQL', () => {
         `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
          WHERE application_name = 'svc-server supervisor'`,
       );
-      // On a busy machine the supervisor finds the silence first, and ends the server.
+      // On a busy machine the supervisor notices first that the server does not answer, and ends
+      // it, so that this query fails.
       await terminated.catch((error: unknown) => {
         if (!/terminating connection/.test(String(error))) throw error;
       });
@@ -423,7 +430,10 @@ describe('the embedded PostgreSQL', () => {
   );
 });
 
-/** Checks that a process runs; an ended process without a parent's wait does not count. */
+/**
+ * Returns true if a process runs. A process that has ended but that its parent has not collected
+ * does not count.
+ */
 function isRunning(pid: number): boolean {
   try {
     return readlinkSync(`/proc/${pid}/exe`) !== '';
@@ -432,7 +442,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** Resolves once a process has ended; rejects after a time limit. */
+/** Resolves when a process has ended. Rejects after 30 seconds. */
 async function isGone(pid: number): Promise<void> {
   await vi.waitUntil(() => !isRunning(pid), SOON);
 }
@@ -444,8 +454,8 @@ const status = (pid: number, field: string): number =>
 const ownerOf = (pid: number) => status(pid, 'Uid');
 const parentOf = (pid: number) => status(pid, 'PPid');
 /**
- * Returns the watchdog shell of the server, and its sub-shell that waits for the end of this
- * process.
+ * Returns the process ids of the server's watchdog shell and of its sub-shell, which waits for the
+ * end of this process.
  */
 const watchdogOf = (pid: number): number[] => {
   const shell = parentOf(pid);
@@ -454,7 +464,7 @@ const watchdogOf = (pid: number): number[] => {
 };
 const environmentOf = (pid: number) => readFileSync(`/proc/${pid}/environ`, 'utf8');
 
-/** Returns the owners of a directory and its content. */
+/** Returns the user ids that own a directory or anything below it. */
 const ownersBelow = (directory: string) =>
   new Set(
     ['', ...readdirSync(directory, { recursive: true, encoding: 'utf8' })].map(
@@ -463,7 +473,8 @@ const ownersBelow = (directory: string) =>
   );
 
 /**
- * Connects as another user, and returns the code of the error, or an empty text after a success.
+ * Connects as another user of the operating system. Returns the code of the error, or an empty text
+ * after a success.
  */
 async function errorAs(uid: number, server: EmbeddedPostgres): Promise<string> {
   const script = runScript<{ code: string }>('connect.ts', server, { uid });

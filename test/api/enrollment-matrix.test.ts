@@ -13,7 +13,10 @@ import { rows } from '../support/rows.js';
 const ALLOWED = 'fa2b99dc-9e39-4257-8f92-4a30d23c4118'; // YubiKey 5 Series with NFC
 const EXCLUDED = 'd8522d9f-575b-4866-88a9-ba99fa02f35b'; // YubiKey Bio Series - FIDO Edition
 
-/** Lets the browser, or an extension, send other options than the page. */
+/**
+ * Returns a script that changes the creation options between the page and the browser, as an
+ * extension can.
+ */
 const asking = (change: string) => `{
   const create = navigator.credentials.create.bind(navigator.credentials);
   navigator.credentials.create = ({ publicKey }) => {
@@ -26,12 +29,14 @@ interface Case {
   readonly name: string;
   readonly code: string;
   readonly key?: ChromiumAuthenticator;
-  /** The model in the vendor's attestation; without one the attestation is Chromium's own. */
+  /**
+   * The model (AAGUID) that the vendor attests. If undefined, the attestation is Chromium's own.
+   */
   readonly model?: string;
   readonly script?: string;
-  /** Milliseconds until the browser's time-out. */
+  /** The time limit of the ceremony in milliseconds, if it is not that of the service. */
   readonly timeout?: number;
-  /** States that the key holds a useless credential afterwards. */
+  /** True if the page must say that the key now holds a useless credential. */
   readonly isOrphan: boolean;
 }
 
@@ -99,7 +104,7 @@ requires('chromium').describe('enrollment in Chromium, by virtual authenticators
   const status = () => page.locator('[data-status]');
 
   /**
-   * Signs in as a new user who tries to enroll the machine's key. Returns the final message of the
+   * Signs in as a new user, and tries to enroll a key of Chromium. Returns the last message of the
    * page.
    */
   async function enroll(email: string, { key, model, script, timeout }: Partial<Case>) {

@@ -180,10 +180,12 @@ describe('a refused enrollment', () => {
   it('10.10 users see the events of their own keys, and of no other user’s', async () => {
     const email = 'told@keys-page.example';
     const client = await newcomer(email);
-    const refused = await client.enroll(newKey(EXCLUDED)); // before the account exists
+    // refused for the e-mail address, because no user exists yet
+    const refused = await client.enroll(newKey(EXCLUDED));
     expect((await client.enroll(newKey())).status).toBe(200);
     const again = await newcomer(email);
-    const tried = await again.post('/enroll/webauthn/start', {}); // of the account
+    // refused for the user, who has a key already
+    const tried = await again.post('/enroll/webauthn/start', {});
     await (await newcomer('other@keys-page.example')).enroll(newKey(EXCLUDED));
 
     const { text } = await client.get('/account/keys');

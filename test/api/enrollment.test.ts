@@ -78,7 +78,8 @@ describe('enrollment', () => {
         client.post('/enroll/webauthn/complete', { state, credential }, { address: newAddress() }),
       ),
     );
-    // A request after the winner's commit finds its bootstrap session ended, and gets 401.
+    // All 20 found the bootstrap session before the successful one ended it. A later request in
+    // this session gets 401, as at the end.
     const lost = outcomes(answers).filter((outcome) => outcome !== '200');
     expect(lost).toHaveLength(19);
     expect(new Set(lost)).toEqual(new Set(['400 invalid_state']));
@@ -177,7 +178,8 @@ describe('enrollment', () => {
     await thief.signIn('thief@acme.example');
     const theirs = (await thief.post('/enroll/webauthn/start', {})).json;
     const replayed = key.create(theirs.publicKey, app.baseUrl);
-    // The same credential id in a new ceremony: a key that only pretends to create a credential.
+    // Gives the owner's key the credential id that the thief sends, as if a key had returned an
+    // existing id in a new ceremony.
     await app.dataSource.query(
       'UPDATE authenticators SET credential_id = $1 WHERE credential_id = $2',
       [Buffer.from(replayed.id, 'base64url'), Buffer.from(credential.id, 'base64url')],
@@ -188,7 +190,7 @@ describe('enrollment', () => {
     });
     expect([answer.status, answer.json.code]).toEqual([409, 'credential_exists']);
     expect(await keysOf('thief@acme.example')).toBe(0);
-    // The refusal changed nothing: the session is open, and the same user enrolls another key.
+    // The refusal has not ended the session: the same user enrolls another key in it.
     expect((await thief.enroll(app.newKey())).status).toBe(200);
   });
 
@@ -224,7 +226,7 @@ describe('enrollment', () => {
     await client.signIn('refused@acme.example');
     const start = (await client.post('/enroll/webauthn/start', {})).json;
     const { SoftwareKey } = await import('@svc/stand-ins/software-key');
-    // its own attestation root, which the service does not trust
+    // a key with an attestation root of its own, which the service does not trust
     const stranger = new SoftwareKey();
     const answer = await client.post('/enroll/webauthn/complete', {
       state: start.state,
@@ -295,6 +297,6 @@ describe('SVC_ALLOWED_DOMAINS and SVC_BOOTSTRAP_ADMINS', () => {
        WHERE email = 'mallory@allowed.example'`,
     );
     expect((await client.logIn(key)).status).toBe(200);
-    expect(await admins()).toEqual(['boss@allowed.example']); // the earlier admin, and no second
+    expect(await admins()).toEqual(['boss@allowed.example']); // still the earlier admin alone
   });
 });

@@ -59,7 +59,7 @@ describe('a loss that no process proves by a missing audit row', () => {
       await tx.query(
         'DELETE FROM audit_events WHERE id = (SELECT id FROM audit_events ORDER BY id DESC LIMIT 1)',
       );
-      // as the recovery after a crash does
+      // the recovery after a crash also resets these statistics
       await tx.query("SELECT pg_stat_reset_shared('bgwriter')");
     });
     await expect
@@ -68,10 +68,11 @@ describe('a loss that no process proves by a missing audit row', () => {
     expect(await world.sessions()).toBe(0);
   });
 
-  /** Promotes a server that has all but the newest heartbeats. */
+  /** Makes the server look like a promoted one that lacks only the newest heartbeats. */
   async function loseHeartbeats(): Promise<void> {
     await world.direct.transaction(async (tx) => {
-      // A heartbeat that waits for the row would write it again, although it began before the loss.
+      // Locks the table rather than the row: a heartbeat that waited for the row would undo this
+      // change.
       await tx.query('LOCK TABLE replicas IN ACCESS EXCLUSIVE MODE');
       await tx.query("UPDATE replicas SET seen_at = seen_at - interval '15 milliseconds'");
       await tx.query(
@@ -88,8 +89,8 @@ describe('a confirmation during which the server changes', () => {
     world = await FailoverWorld.open();
     const app = await world.start();
     await app.close();
-    // The functions of this schema hide those of PostgreSQL, so that a connection seems to reach
-    // another server.
+    // With this schema first in its search path, a connection sees a later start time, as if
+    // another server answered.
     await world.query('CREATE SCHEMA elsewhere');
     await world.query(
       `CREATE FUNCTION elsewhere.pg_postmaster_start_time() RETURNS timestamptz LANGUAGE sql STABLE
@@ -220,7 +221,9 @@ describe('a confirmation during which the server changes', () => {
     readonly clock?: Clock;
     readonly memory?: ReplicaMemory;
     readonly patience?: number;
-    /** Receives the longest wait of each connection for an answer. */
+    /**
+     * Receives, for each connection that is opened, the time limit of its answers in milliseconds.
+     */
     readonly waits?: (number | undefined)[];
   }
 
@@ -254,7 +257,7 @@ describe('a confirmation during which the server changes', () => {
   }
 });
 
-/** A clock of which the first pause ends by command. */
+/** A clock whose `sleep` waits until the test calls `goOn`, and then for its time. */
 class PausingClock extends Clock {
   readonly #paused = Promise.withResolvers<void>();
   readonly #end = Promise.withResolvers<void>();

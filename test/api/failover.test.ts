@@ -8,7 +8,10 @@ import type { ReplicatedPostgres } from '../support/replicated-postgres.js';
 import { SCALE } from '../support/scale.js';
 import { SSHD_PROGRAMS } from '../support/sshd.js';
 
-/** The promotions in one life of the service, of which `npm run test:scale` tries a second one. */
+/**
+ * The promotions that one running service lives through. Only `npm run test:scale` tries a second
+ * one.
+ */
 const ROUNDS = SCALE === 'full' ? ['first', 'second'] : ['first'];
 
 const PLANNED = [
@@ -16,7 +19,10 @@ const PLANNED = [
   ...(SCALE === 'full' ? [['planned switchover', SWITCHOVER] as const] : []),
 ] as const;
 
-/** Tests the whole chain on PostgreSQL of Debian: `npm run bench -- failover` runs more of it. */
+/**
+ * Tests service, replicated PostgreSQL of Debian and sshd together. `npm run bench -- failover`
+ * runs more rounds.
+ */
 requires('postgresql', ...SSHD_PROGRAMS).describe('a database that fails over', () => {
   let world: FailoverWorld<ReplicatedPostgres>;
   beforeAll(async () => {

@@ -8,8 +8,8 @@ import { requires } from '../support/programs.js';
 import { SSHD_PROGRAMS } from '../support/sshd.js';
 
 /**
- * A few faults of Patroni with synchronous replication. `npm run bench -- faults` causes more of
- * them, and measures the outages, which a busy machine makes longer.
+ * Causes a few faults in a Patroni cluster with synchronous replication. `npm run bench -- faults`
+ * causes more, and measures the outages, which are longer on a busy machine.
  */
 requires('postgresql', 'cc', ...CLUSTER_PROGRAMS, ...SSHD_PROGRAMS).describe(
   'a cluster of Patroni under load',

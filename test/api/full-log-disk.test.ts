@@ -34,7 +34,9 @@ describe('a service whose log cannot be written', () => {
     await removeDirectory(folder);
   });
 
-  /** Starts the service with this standard output, and waits until it is ready. */
+  /**
+   * Starts the service with a file or a pipe as its standard output, and waits until it is ready.
+   */
   async function serve(
     parts: AsyncDisposableStack,
     stdout: number | 'pipe',
@@ -56,7 +58,7 @@ describe('a service whose log cannot be written', () => {
       stdio: ['ignore', stdout, 'pipe'],
     });
     const server = collected(parts, child);
-    parts.defer(() => void child.kill('SIGKILL')); // runs first
+    parts.defer(() => void child.kill('SIGKILL')); // deferred last, so that it runs first
     let isReady = false;
     const asking = (async () => {
       while (!isReady && child.exitCode === null && child.signalCode === null) {
@@ -100,7 +102,8 @@ describe('a service whose log cannot be written', () => {
       expect(await statusOf('/health')).toBe(200);
     }
     expect(await statusAfterTerm(child, server)).toBe(0);
-    // Each process of the service says it once, if it wrote a line.
+    // Each process that tried to write a log line reports the loss once: the primary and up to 2
+    // workers.
     const notices = server.output().match(/log lines are lost.*ENOSPC/g) ?? [];
     expect(notices.length).toBeGreaterThan(0);
     expect(notices.length).toBeLessThanOrEqual(workers === '1' ? 1 : 3);

@@ -38,7 +38,10 @@ describe('SIGTERM', () => {
     await idp.close();
     await removeDirectory(folder);
   });
-  /** Each start finds the data of the stop before, which it must have kept whole. */
+  /**
+   * Starts the service before each test on the data that the last stop left, which must be
+   * undamaged.
+   */
   beforeEach(async () => {
     await prepareDataDir(join(folder, 'data'));
     server = startServerProcess(
@@ -49,7 +52,7 @@ describe('SIGTERM', () => {
         SVC_DATA_DIR: join(folder, 'data'),
         ...providerEnvironment(idp.issuer),
         SVC_LOG_FORMAT: 'json',
-        RUST_LOG: 'info,http=debug', // with log lines of probes
+        RUST_LOG: 'info,http=debug', // logs probes such as GET /health too
       },
       { cwd: folder },
     );
@@ -78,7 +81,7 @@ describe('SIGTERM', () => {
     expect(existsSync(database())).toBe(true);
     const before = load.total;
     server.signal('SIGTERM');
-    await load.done; // every client received the end of its connection, and left
+    await load.done; // each client leaves after a response with `Connection: close`
     expect(await server.ended).toBe(0);
 
     expect(load.tally).toMatchObject({ lost: [], refused: [], farewells: 32 });
@@ -90,7 +93,7 @@ describe('SIGTERM', () => {
   });
 
   it('answers every accepted request, even from clients that stay connected', async () => {
-    // These clients ask until the end of the drain, which takes ten seconds.
+    // These clients send requests until the drain ends, which takes ten seconds.
     const pause = atScale({ small: 100, full: 0 });
     const load = startLoad({
       origin,
@@ -101,7 +104,7 @@ describe('SIGTERM', () => {
     });
     await load.reached(500);
     server.signal('SIGTERM');
-    await load.done; // when no server accepts the connection
+    await load.done; // each client ends when its connection is refused
     expect(await server.ended).toBe(0);
 
     expect(load.tally.lost).toEqual([]);
@@ -133,7 +136,7 @@ describe('SIGTERM', () => {
       { status: 'not_ready', reason: 'stopping' },
     ]);
     expect(ready.headers.get('connection')).toBe('close');
-    // the process lives: an orchestrator must not kill it
+    // liveness stays 200, so that an orchestrator does not kill the process
     expect((await fetch(`${origin}/health`)).status).toBe(200);
 
     await expect.poll(() => isRefused(origin)).toBe(true);

@@ -4,7 +4,7 @@ import type { HeapGrowthAnswer } from '../support/heap-growth.js';
 
 const MIB = 1024 ** 2;
 
-/** Loads the heap of a process of its own. */
+/** Runs a process that puts load on its heap, and returns what it measured. */
 async function heapGrowth(): Promise<HeapGrowthAnswer> {
   const script = runScript<HeapGrowthAnswer>('heap-growth.ts', {});
   const answer = await script.answer;

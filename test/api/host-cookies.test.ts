@@ -5,7 +5,7 @@ import { sendSecurely, type SecureAnswer } from '../support/https-client.js';
 import { rows } from '../support/rows.js';
 import { startSecureApp, type SecureApp } from '../support/secure-app.js';
 
-/** The headers that every browser sends over https, and that no program sends. */
+/** The header that current browsers send over https, and that other programs do not send. */
 const BROWSER = { 'sec-fetch-site': 'same-origin' };
 
 describe('the session cookies under https', () => {
@@ -30,7 +30,10 @@ describe('the session cookies under https', () => {
     secure.get(secure.baseUrl, '/v1/keys', { cookie, ...headers });
   const cookiesOf = ({ headers }: SecureAnswer) => [headers['set-cookie'] ?? []].flat();
 
-  /** Returns the session that the service recognizes in a request. */
+  /**
+   * Returns the e-mail address of the user whose session the service takes from a cookie header, or
+   * the status of a refusal.
+   */
   async function personOf(cookie: string, headers: Record<string, string> = {}) {
     const answer = await secure.get(secure.baseUrl, '/v1/sessions', { cookie, ...headers });
     if (answer.status !== 200) return answer.status;
@@ -87,8 +90,10 @@ describe('the session cookies under https', () => {
         form: { user_code: 'BCDF-GHJK' },
         headers: { 'x-forwarded-for': newAddress(), ...form, cookie },
       });
-    expect((await device(`__Host-svc_session=${own}`)).status).toBe(404); // an invalid code
-    expect((await device(`svc_session=${own}`)).status).toBe(303); // redirects to a login
+    // with the session, 404 for an invalid code
+    expect((await device(`__Host-svc_session=${own}`)).status).toBe(404);
+    // without a session, a redirect to the login
+    expect((await device(`svc_session=${own}`)).status).toBe(303);
     const page = (cookie: string) => send('GET', '/account/keys', { cookie, ...BROWSER });
     expect((await page(`__Host-svc_session=${own}`)).status).toBe(200);
     expect((await page(`svc_session=${own}`)).status).toBe(303);

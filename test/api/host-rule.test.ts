@@ -75,7 +75,7 @@ describe('the host of a request', () => {
     for (const path of ['/health', '/health/ready']) {
       expect((await ask(path, 'Host: 10.0.0.7:8080')).status).toBe(200);
       expect((await ask(`http://10.0.0.7:8080${path}`, 'Host: 10.0.0.7:8080')).status).toBe(200);
-      // HTTP/1.0 has no Host; HTTP/1.1 requires exactly one.
+      // HTTP/1.0 needs no `Host`. HTTP/1.1 requires exactly one (RFC 9112 §3.2).
       const old = await rawExchange(app.baseUrl, `GET ${path} HTTP/1.0\r\n\r\n`);
       expect(old.status).toBe(200);
       expect((await ask(path)).status).toBe(400);

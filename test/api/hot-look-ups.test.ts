@@ -11,7 +11,10 @@ import { insertUsers, withQuery } from '../support/scim-requests.js';
 
 const USERS = 3000;
 
-/** The length of the history, of which the first 500 events and the last 500 are credentials. */
+/**
+ * The number of steps in the history of one user. Only the first 500 and the last 500 steps have an
+ * event about an AWS credential.
+ */
 const HISTORY = atScale({ small: 3_000, full: 10_000 });
 const DOMAIN = 'hot.example';
 
@@ -65,7 +68,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** Returns the statements of a request that read from a table. */
+/** Returns the statements, with their values, that a request sends and that read from a table. */
 async function statementsOf(ask: () => Promise<Answer>, table: string): Promise<Statement[]> {
   const query = vi.spyOn(Client.prototype, 'query');
   try {
@@ -82,8 +85,8 @@ async function statementsOf(ask: () => Promise<Answer>, table: string): Promise<
 }
 
 /**
- * Returns PostgreSQL's plan of a statement under other statistics, in a transaction that rolls
- * back.
+ * Returns PostgreSQL's plan of a statement after `lie`, an SQL statement that changes the
+ * statistics. All is rolled back.
  */
 async function planOf({ text, values }: Statement, lie: string): Promise<Plan> {
   const runner = app.dataSource.createQueryRunner();
@@ -107,7 +110,7 @@ const OF_OURS = `starelid IN ('users'::regclass, 'groups'::regclass, 'audit_even
   'users_user_name'::regclass, 'users_user_name_key'::regclass, 'groups_display_name'::regclass,
   'groups_display_name_key'::regclass)`;
 
-/** Statistics that are stale or missing. */
+/** The states of the planner's statistics: a name, and the SQL that makes each. */
 const LIES: readonly [string, string][] = [
   ['true', ''],
   ['missing', `DELETE FROM pg_statistic WHERE ${OF_OURS}`],
@@ -126,7 +129,7 @@ const LIES: readonly [string, string][] = [
   ],
 ];
 
-/** Returns the nodes that produce the rows, without those of subqueries in columns. */
+/** Returns the nodes of a plan, without those of subqueries in the select list. */
 function mainNodes(plan: Plan): Plan[] {
   const inner = (plan.Plans ?? []).filter(
     (each) => each['Parent Relationship'] !== 'SubPlan' || each['Subplan Name'] === undefined,
@@ -200,7 +203,10 @@ it('10.18 such statistics mislead a look-up that has an order and a limit', asyn
   expect(names.filter((name) => name.startsWith('users_user_name'))).toEqual([]);
 });
 
-/** Lists the indexes of the audit log that a plan reads in any partition, each once. */
+/**
+ * Returns the names of the audit log's indexes that a plan reads. The index of a partition counts
+ * as that of the whole table.
+ */
 async function auditIndexes(nodes: readonly Plan[]): Promise<string[]> {
   const names = nodes.flatMap((node) => node['Index Name'] ?? []);
   const found = await rows<{ name: string }>(
@@ -220,7 +226,8 @@ function events(query: string): () => Promise<Answer> {
 describe('an audit search', () => {
   it.each<[string, string, readonly string[]]>([
     ['a type', 'type=enrollment', ['audit_log_of_type']],
-    // The index of the organization gives the day of its first event.
+    // `audit_log_of_org` gives the day of the organization's first event. The days before it are
+    // not searched.
     ['a request', 'request=none', ['audit_log_of_org', 'audit_log_of_request_day']],
     ['a user', `user=${randomUUID()}`, ['audit_log_of_actor', 'audit_log_of_subject']],
     [
@@ -321,7 +328,8 @@ it('the look-up of a session has a plan that does not depend on the number of ha
   try {
     await runner.query(`PREPARE look_up AS ${text}`);
     const costs: unknown[] = [];
-    // If one call is cheaper by a plan of its own, PostgreSQL makes a plan at each call.
+    // PostgreSQL keeps the generic plan only if a custom plan is not cheaper. With equal costs it
+    // plans once.
     for (const mode of ['force_custom_plan', 'force_generic_plan']) {
       await runner.query(`SET LOCAL plan_cache_mode = ${mode}`);
       const [row] = await runner.query(

@@ -14,7 +14,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { freePort } from '../support/free-port.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
-/** No service listens at the public address of the tests, as before the first start. */
+/** Nothing listens on this port, because `init` runs before the first start of the service. */
 const port = await freePort();
 const BASE_URL = `http://localhost:${port}`;
 const CLIENT = { clientId: 'svc', clientSecret: 'a $ecret of #1 "client"' };
@@ -42,7 +42,10 @@ afterEach(() => removeDirectory(folder));
 
 const file = () => join(folder, 'svc-server.env');
 
-/** The right answers, in the order in which the command asks. */
+/**
+ * Returns valid answers to the questions of the command, by variable, in the order of the
+ * questions.
+ */
 const rightAnswers = (): Record<string, string> => ({
   SVC_BASE_URL: BASE_URL,
   SVC_IDP_CORP_ISSUER: provider.issuer,
@@ -54,7 +57,10 @@ const rightAnswers = (): Record<string, string> => ({
   SVC_BOOTSTRAP_ADMINS: 'ada@example.com',
 });
 
-/** Runs the command, with the lines that an operator types; undefined is the end of the input. */
+/**
+ * Runs the command with the lines that an operator types. The command reads undefined, the end of
+ * the input, after the last one.
+ */
 async function init(typed: readonly string[], ...options: string[]) {
   const lines = [...typed];
   const seen: string[] = [];
@@ -79,7 +85,7 @@ async function init(typed: readonly string[], ...options: string[]) {
   return { status, output: seen.join('\n'), hidden, left: lines };
 }
 
-/** Runs the command with a file of answers, which differ from the right ones. */
+/** Runs the command with a file of answers: the valid ones, with changes. */
 function initBy(different: Record<string, string>, ...options: string[]) {
   const lines = Object.entries({ ...rightAnswers(), ...different });
   const answers = join(folder, 'answers');

@@ -8,8 +8,8 @@ const DOMAIN = 'invisible.example';
 const CLIENT = { redirect_uris: [CALLBACK], token_endpoint_auth_method: 'none' };
 
 /**
- * A zero-width space, a zero-width joiner, a byte order mark, a soft hyphen, marks and overrides of
- * direction, a tag.
+ * A zero-width space and joiner, a byte order mark, a soft hyphen, characters that change the text
+ * direction, and a tag character.
  */
 const INVISIBLE = ['200b', '200d', 'feff', '00ad', '200f', '202e', '2066', '061c', 'e0041'].map(
   (code) => String.fromCodePoint(Number.parseInt(code, 16)),

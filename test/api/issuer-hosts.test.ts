@@ -150,7 +150,8 @@ requires('moto').describe('the host of a label', () => {
         const answer = await atLabel(app, label, `GET ${path}`, { headers: ['Accept: */*'] });
         expect([path, answer.status]).toEqual([path, 421]);
       }
-      expect((await atLabel(app, label, 'GET /health')).body).toBe('ok'); // as for every host
+      // /health answers for every host name
+      expect((await atLabel(app, label, 'GET /health')).body).toBe('ok');
     },
   );
 

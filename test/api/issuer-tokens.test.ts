@@ -25,7 +25,7 @@ import { requires } from '../support/programs.js';
 import { rawExchange, requestBytes } from '../support/raw-http.js';
 import { count, rows } from '../support/rows.js';
 
-/** What jose says about a key that the set lacks, and about another issuer. */
+/** The errors of jose if the key set lacks the key of a token, or if the issuer differs. */
 const NOT_VERIFIED = /no applicable key found|unexpected "iss" claim value/;
 
 const ROLE = 'arn:aws:iam::123456789012:role/engineer';
@@ -169,8 +169,8 @@ requires('moto').describe('a token of the issuer of an organization', () => {
   });
 
   /**
-   * Requests tokens from both replicas without a pause, from clients of one user, until it is told
-   * to stop.
+   * Requests tokens in one user's session from both replicas by four concurrent loops, until `stop`
+   * is called.
    */
   function load(browser: Client) {
     const tokens: string[] = [];
@@ -189,7 +189,7 @@ requires('moto').describe('a token of the issuer of an organization', () => {
     return {
       tokens,
       failures,
-      /** Resolves once so many further tokens have been issued. */
+      /** Resolves when `more` further tokens have been issued, or when a request has failed. */
       async further(more: number) {
         const until = tokens.length + more;
         while (tokens.length < until && failures.length === 0) await requestToken(browser);
@@ -201,7 +201,7 @@ requires('moto').describe('a token of the issuer of an organization', () => {
     };
   }
 
-  /** Lets a day and an hour's worth of time pass for the keys of a label. */
+  /** Moves the times of a label's keys back by an interval, as if that time had passed. */
   const pass = (label: string, interval: string) =>
     rows(
       app.dataSource,
@@ -217,7 +217,8 @@ requires('moto').describe('a token of the issuer of an organization', () => {
     await running.further(20);
     const before = await jwksAt(app, 'of-d');
     expect((await orgApi(fay, 'POST', '/issuer/rotate', {})).status).toBe(200);
-    const cached = await jwksAt(app, 'of-d', listener); // a verifier keeps this set for a day
+    // stands for a verifier that caches the key set for a day
+    const cached = await jwksAt(app, 'of-d', listener);
     await running.further(20);
     await pass('of-d', '23 hours 59 minutes');
     await running.further(20);
@@ -272,8 +273,8 @@ requires('moto').describe('a token of the issuer of an organization', () => {
 });
 
 /**
- * Requests a token with the session of a browser at the listener of another replica, as a load
- * balancer does.
+ * Requests a token at the listener of a replica, with the cookie of a browser's session and the
+ * host name of the service, like a load balancer.
  */
 async function tokenAt(listener: string, browser: Client) {
   const { baseUrl } = browser;
@@ -290,7 +291,7 @@ async function tokenAt(listener: string, browser: Client) {
   return { status, text: body, json: JSON.parse(body) as { readonly id_token: string } };
 }
 
-/** Signs the changed claims of a token by a key of the attacker's own. */
+/** Returns a token with changed claims, signed by a key that the service does not publish. */
 async function forged(token: string, changes: object): Promise<string> {
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 3072 });
   const kid = await calculateJwkThumbprint(await exportJWK(publicKey));

@@ -37,7 +37,10 @@ requires('chromium').describe('the page of the security keys in Chromium', () =>
     (await auditOf(app.dataSource, email)).map(({ type }) => type);
 
   let people = 0;
-  /** A user with one key, and the calls of the page to any key: `touches` counts assertions. */
+  /**
+   * Creates a user with one key. `counted` has the number of assertions (`touches`) and of new
+   * credentials (`made`) that the page requests.
+   */
   async function newUser(newKey: SoftwareKey = app.newKey()) {
     people += 1;
     const email = `ada-${people}@keys-page.example`;
@@ -57,7 +60,7 @@ requires('chromium').describe('the page of the security keys in Chromium', () =>
     return { email, ...user, newKey, counted, held };
   }
 
-  /** Logs in with the key of the user and opens the page. */
+  /** Logs in by the key, and thereby opens the page of the keys. */
   async function openKeys(): Promise<void> {
     await page.goto('/login?redirect_to=%2Faccount%2Fkeys');
     await page.getByRole('button', { name: 'Use your security key' }).click();
@@ -73,7 +76,8 @@ requires('chromium').describe('the page of the security keys in Chromium', () =>
     await page.getByLabel('Name of the key').fill('Safe');
     await page.getByRole('button', { name: 'Add a key' }).click();
     await said('Added “Safe”.').waitFor();
-    expect(counted).toEqual({ touches: 1, made: 1 }); // the login; its touch was recent
+    // the touch of the login, which was recent enough to add a key
+    expect(counted).toEqual({ touches: 1, made: 1 });
     expect(await page.locator('[data-key]').count()).toBe(2);
     expect(await eventTypes()).toEqual(['key_registered', 'enrollment']);
 

@@ -24,7 +24,7 @@ afterAll(() => app.close());
 let people = 0;
 const newEmail = () => `ada@keys-${(people += 1)}.example`;
 
-/** A user with two keys: each of them has a browser session of its own. */
+/** Creates a user with two keys, and a browser session for each key. */
 async function withTwoKeys() {
   const email = newEmail();
   const { client, key } = await app.enrolled(email);
@@ -56,8 +56,8 @@ const rowOf = async (email: string): Promise<UserRow> => {
 };
 
 /**
- * Inserts a token of svc-cli in a session of its own, bound to a DPoP key; returns how to send a
- * request with it.
+ * Inserts a session and a DPoP-bound token of svc-cli for a user. Returns a function that sends
+ * requests with the token.
  */
 async function commandLine(email: string, scope = 'openid svc:credentials') {
   const person = await rowOf(email);
@@ -190,7 +190,7 @@ describe('POST /v1/keys/register', () => {
     const u2f = app.newKey({ format: 'fido-u2f' });
     const answer = await addKey(app, client, u2f);
     expect([answer.status, answer.json.key.user_verification]).toEqual([200, false]);
-    expect((await client.logIn(u2f)).status).toBe(200); // a step-up in a session of its owner
+    expect((await client.logIn(u2f)).status).toBe(200); // in the owner's session, the key steps up
     const stranger = app.client();
     const { state, publicKey } = (await stranger.post('/login/webauthn/start', {})).json;
     const [{ id }] = (
@@ -214,8 +214,7 @@ describe('POST /v1/keys/register', () => {
     const credential = key.create(publicKey, app.baseUrl);
     const body = { state, credential };
     expect((await ada.client.post('/v1/keys/register/complete', body)).status).toBe(200);
-    // The same credential id under a new challenge: the key of the tests signs it for the other
-    // user.
+    // Gives ada's key the credential id that eve sends, as if one key had signed both challenges.
     const taken = Buffer.from(credential.id, 'base64url');
     const other = await start(eve);
     const copy = app.newKey();
@@ -570,7 +569,8 @@ describe('a step-up', () => {
       expect(answer.headers.get('www-authenticate')).toMatch(challenge('Bearer'));
       expect(await keysOf(app, email)).toHaveLength(2);
       await touchedAgo(app, email, 55);
-      expect((await send()).status).toBe(200); // the refusal spent nothing, not even a state
+      // the refusal has not used up the state of the registration
+      expect((await send()).status).toBe(200);
     },
   );
 

@@ -104,7 +104,10 @@ requires('moto').describe('tokens that AWS KMS signs', () => {
     const { json } = await app.client().get('/oauth/jwks');
     return createLocalJWKSet(json);
   };
-  /** Waits until both circuits let requests through again. */
+  /**
+   * Waits until KMS signs with both keys again: after failures the service stops its requests for
+   * some time.
+   */
   async function healed(): Promise<void> {
     for (const act of [awsToken, jwtToken]) {
       while ((await act()).status !== 200) {

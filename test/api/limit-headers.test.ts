@@ -8,7 +8,7 @@ import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
 import { rawExchange, requestBytes } from '../support/raw-http.js';
 
-/** A controller that refuses and fails on request. */
+/** Routes of this test that never answer, refuse or fail. */
 @Controller()
 @Route({ tier: 'general', auth: PUBLIC })
 class StubbornController {

@@ -43,7 +43,7 @@ const own = makeTlsAuthority('authority of today');
 const next = makeTlsAuthority('authority of tomorrow');
 const fingerprint = (pem: string) => new X509Certificate(pem).fingerprint256;
 
-/** States that this host permits the ports 443 and 80, and that both are free. */
+/** True if this process may listen on the ports 443 and 80, and both are free. */
 const realPorts = (await bindable(443)) && (await bindable(80));
 const ports = realPorts
   ? { https: 443, http: 80 }
@@ -56,7 +56,7 @@ async function bindable(port: number): Promise<boolean> {
   return server !== undefined;
 }
 
-/** Listens on a port as another program would. */
+/** Listens on a port, so that the service finds it occupied. */
 async function occupy(port: number): Promise<Server> {
   const server = createServer().listen(port);
   await once(server, 'listening');
@@ -69,7 +69,7 @@ async function vacate(server: Server): Promise<void> {
   await closed;
 }
 
-/** Opens a TLS connection to a listener, and fails on the alert or reset that ends it. */
+/** Opens a TLS connection to a port. Throws if the server ends it by an alert or a reset. */
 async function handshake(port: number, options: ConnectionOptions = {}): Promise<TLSSocket> {
   const socket = connectTls({
     port,
@@ -82,7 +82,7 @@ async function handshake(port: number, options: ConnectionOptions = {}): Promise
   return socket;
 }
 
-/** Returns the fingerprint of the certificate on a new connection. */
+/** Returns the SHA-256 fingerprint of the certificate that a port presents on a new connection. */
 async function certificateOf(port: number): Promise<string> {
   const socket = await handshake(port, { ca: [own.ca, next.ca] });
   const { fingerprint256 } = socket.getPeerCertificate();
@@ -90,7 +90,7 @@ async function certificateOf(port: number): Promise<string> {
   return fingerprint256;
 }
 
-/** Sends one request over TLS. */
+/** Sends a GET over TLS on a connection of its own. */
 async function get(port: number, path: string, options: RequestOptions = {}) {
   const sent = request({
     port,
@@ -105,7 +105,7 @@ async function get(port: number, path: string, options: RequestOptions = {}) {
 }
 
 /**
- * Returns the response of the plain port to these bytes: status line and headers, then the body.
+ * Sends a request head to the port without TLS. Returns the status, the response head and the body.
  */
 async function plainly(head: string): Promise<{ status: number; head: string; body: string }> {
   const socket = connect(ports.http, 'localhost');
@@ -179,7 +179,8 @@ describe(`with TLS, on ${where}`, () => {
       `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close`,
     );
     expect(status).toBe(200);
-    expect(head).not.toMatch(/^strict-transport-security/im); // RFC 6797 §7.2
+    // not sent over plain HTTP (RFC 6797 §7.2)
+    expect(head).not.toMatch(/^strict-transport-security/im);
   });
 
   it.each([
@@ -371,12 +372,13 @@ describe('the listeners alone', () => {
     for (const port of [ports.https, mtlsPort]) {
       expect(await certificateOf(port)).toBe(fingerprint(next.cert));
     }
-    expect(await ask()).toMatch(/^HTTP\/1\.1 200 /); // on the earlier connection
+    // the connection with the earlier certificate stays open
+    expect(await ask()).toMatch(/^HTTP\/1\.1 200 /);
     kept.destroy();
   });
 });
 
-/** Sends SIGHUP to this process, and waits until it was received. */
+/** Sends SIGHUP to this process, in which the application runs, and waits until it has arrived. */
 async function hangUp(): Promise<void> {
   const received = once(process, 'SIGHUP');
   process.kill(process.pid, 'SIGHUP');
@@ -418,12 +420,12 @@ describe.skipIf(!realPorts)(`node dist/main.js${skipped}`, () => {
     await removeDirectory(folder);
   });
 
-  /** An empty string unsets a variable. */
+  /** Starts `node dist/main.js` with changed variables. An empty string unsets a variable. */
   const start = (changed: Readonly<Record<string, string>> = {}): ServerProcess => {
     const server = startServerProcess(
       'main.js',
       {
-        SVC_RP_ID: 'localhost', // the base URL derives from it
+        SVC_RP_ID: 'localhost', // SVC_BASE_URL is not set: it follows from this
         SVC_TLS_CERT: 'cert.pem',
         SVC_TLS_KEY: Buffer.from(own.key).toString('base64'),
         SVC_MTLS_PORT: String(mtlsPort),

@@ -45,7 +45,7 @@ describe('the login page', () => {
     expect(note).toContain('<strong>client.example</strong>');
     expect(note).not.toContain('registered itself');
 
-    // The key step names it too.
+    // After the upstream login, the page that asks for the key names the application too.
     const waiting = app.client();
     await waiting.signIn(OWNER);
     expect((await loginPageOf(waiting, clientId)).text).toMatch(named);
@@ -105,7 +105,7 @@ describe('the login page', () => {
     await other.logIn(key);
     await other.post('/logout');
     expect(await order(other)).toEqual({ isKeyFirst: true, primary: 'button' });
-    // The value is the same in every browser, so that it identifies none.
+    // The cookie has the same value in every browser, so that it identifies no browser.
     expect([enrolled.cookie('svc_returning'), other.cookie('svc_returning')]).toEqual(['1', '1']);
   });
 });

@@ -140,7 +140,7 @@ describe('logging in with a security key', () => {
         app.dataSource,
         `sessions s JOIN users u ON u.id = s.user_id WHERE u.email = 'parallel-login@acme.example'`,
       ),
-    ).toBe(2); // the enrollment's and this one
+    ).toBe(2); // the session of the enrollment and the one of this login
   });
 
   it('a deactivated user cannot log in, which is audited', async () => {

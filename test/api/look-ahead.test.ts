@@ -14,7 +14,10 @@ describe('a caller who is looked up while the database decides about the rate li
   });
   afterAll(() => app.close());
 
-  /** Puts an address so far into debt that only the database knows of it. */
+  /**
+   * Returns an address whose rate limit is used up by a row in the database, of which the process
+   * does not know yet.
+   */
   async function exhausted(): Promise<string> {
     const address = newAddress();
     await app.dataSource.query(

@@ -7,8 +7,8 @@ import { checkPage, tabTo } from '../support/page-checks.js';
 import { requires } from '../support/programs.js';
 
 /**
- * Questions as people ask them, with the page that answers: the search must show it among its first
- * five results.
+ * Questions in the words of users, each with the page that answers it. The search must show that
+ * page among its first five results.
  */
 const QUESTIONS: readonly (readonly [string, string])[] = [
   ['How do I rotate a SCIM token?', '/docs/operations/key-rotation'],
@@ -41,7 +41,7 @@ beforeAll(async () => {
 
 afterAll(() => app.close());
 
-/** Reads the addresses of the pages that a search shows, in their order. */
+/** Searches for a question. Returns the paths of the pages that are shown, in their order. */
 async function foundBy(question: string): Promise<string[]> {
   const { status, text } = await app.client().get(`/docs/search?q=${encodeURIComponent(question)}`);
   expect(status, question).toBe(200);

@@ -51,8 +51,8 @@ async function newPerson(name: string): Promise<Person> {
 }
 
 /**
- * Gives a person a key, a session, grants at all three applications, a certificate and the role of
- * an admin again.
+ * Gives a person a new key and session, a grant of each of the three applications, a certificate,
+ * and a token of the service.
  */
 async function restore(person: Person): Promise<void> {
   const { id, email, service } = person;
@@ -152,7 +152,7 @@ describe('20 acts at once on three people, by three admins, SCIM, the operator a
     );
     const failed = query.mock.settledResults.filter(({ type }) => type === 'rejected');
     query.mockRestore();
-    // also those that were repeated
+    // no statement failed by a deadlock, not even one that was then repeated
     expect(failed.filter(({ value }) => isLostRace(value))).toEqual([]);
     const faults = answers.filter((answer) => answer !== undefined && answer.status >= 500);
     expect(faults.map((answer) => answer?.text)).toEqual([]);

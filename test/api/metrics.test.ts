@@ -18,7 +18,7 @@ describe('GET /metrics', () => {
   const scrape = () =>
     app.client().get('/metrics', { headers: { authorization: `Bearer ${TOKEN}` } });
 
-  /** Returns the present series by name and labels. */
+  /** Scrapes the metrics. Returns the value of each series by its name and labels. */
   async function series(): Promise<Map<string, number>> {
     const lines = (await scrape()).text.trimEnd().split('\n');
     return new Map(
@@ -29,7 +29,10 @@ describe('GET /metrics', () => {
     );
   }
 
-  /** Returns the growth of each series that grew. */
+  /**
+   * Returns by how much each series changed during an action, without buckets, sums and the scrapes
+   * themselves.
+   */
   async function growth(act: () => Promise<unknown>): Promise<Record<string, number>> {
     const before = await series();
     await act();

@@ -14,7 +14,10 @@ import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-di
 const TABLE = `CREATE TABLE people (id integer PRIMARY KEY, name text NOT NULL, key text);
   INSERT INTO people SELECT n, 'person ' || n FROM generate_series(1, 2500) n`;
 const INDEX = `-- background\nCREATE INDEX CONCURRENTLY people_name ON people (name); -- for searches\n`;
-/** The wait of a migration for a lock may keep another statement so long, in milliseconds. */
+/**
+ * The longest time in milliseconds for which another statement may wait behind a migration that
+ * waits for a lock.
+ */
 const PAUSE = 1_000;
 
 describe('migrations while other replicas serve', () => {
@@ -96,7 +99,8 @@ describe('migrations while other replicas serve', () => {
       '2-index.sql',
       '-- background\nCREATE UNIQUE INDEX CONCURRENTLY logs_day ON logs (day, id)',
     );
-    // What a crash leaves: the index of the table alone, and an attached one of a partition.
+    // A crash can leave this: the index of the whole table is not valid, and the index of one
+    // partition is attached to it.
     await first.query(`CREATE UNIQUE INDEX logs_day ON ONLY logs (day, id);
       CREATE UNIQUE INDEX "Logs of 2025_logs_day" ON "Logs of 2025" (day, id);
       ALTER INDEX logs_day ATTACH PARTITION "Logs of 2025_logs_day"`);

@@ -22,7 +22,7 @@ describe('the failed attempts of an IPv6 /48', () => {
   });
 
   let sites = 0;
-  /** Returns an address of a site that no other test uses. */
+  /** Returns an IPv6 address in a /48 that no other test uses. */
   const newSite = () => `2001:db8:${(sites += 1).toString(16)}:1::1`;
   const client = (address: string) => Object.assign(app.client(), { address });
 
@@ -84,7 +84,7 @@ describe('the failed attempts of an IPv6 /48', () => {
     expect(charge).not.toHaveBeenCalled();
   });
 
-  /** Fills the bucket of a site up to one remaining failure. */
+  /** Makes the bucket of failures of an address's /48 report that one more failure is allowed. */
   function leaveOne(address: string): void {
     const peek = buckets.peek.bind(buckets);
     vi.spyOn(buckets, 'peek').mockImplementation((hit) =>
@@ -94,7 +94,10 @@ describe('the failed attempts of an IPv6 /48', () => {
     );
   }
 
-  /** Blocks requests at the check of their own limits, and then admits them. */
+  /**
+   * Holds requests while they check the limit of their own address. `areThere` resolves when
+   * `count` of them wait, and `goOn` admits them.
+   */
   function park(count: number) {
     const answer = Promise.withResolvers<Decision>();
     const taken = vi.spyOn(buckets, 'take').mockImplementation(() => answer.promise);
@@ -143,7 +146,9 @@ describe('the failed attempts of an IPv6 /48', () => {
     expect((await client(address).post('/login/webauthn/start', {})).status).toBe(200);
   });
 
-  /** Fills the bucket of a site, so that it must wait so many milliseconds. */
+  /**
+   * Makes the bucket of failures of an address's /48 refuse, with a wait of so many milliseconds.
+   */
   function mustWait(address: string, retryAfter: number): void {
     vi.restoreAllMocks();
     const peek = buckets.peek.bind(buckets);
@@ -168,7 +173,7 @@ describe('the failed attempts of an IPv6 /48', () => {
     expect((await app.client().post('/login/webauthn/start', {})).status).toBe(200);
     vi.restoreAllMocks();
     const after = await neighbour.post('/login/webauthn/start', {});
-    // the client's own bucket announced no wait
+    // the response shows the client's own bucket, which has 7 left
     expect(after.headers.get('x-ratelimit-remaining')).toBe('7');
   });
 

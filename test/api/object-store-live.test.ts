@@ -25,7 +25,7 @@ requires('moto').describe('a configuration document that changes while the servi
   let store: ConfigStore;
   let secure: SecureApp;
 
-  /** Starts the service with the first document. */
+  /** Puts a document with the first certificate into the store, and starts the service from it. */
   const started = async (storeTimes: StoreTimes) => {
     await store.put({ ...tlsOf(first), rp_name: 'first' });
     const none = { SVC_TLS_CERT: '', SVC_TLS_KEY: '' };
@@ -58,7 +58,10 @@ requires('moto').describe('a configuration document that changes while the servi
   const certificates = () => Promise.all(ports().map(certificateOf));
   const both = (authority: TlsAuthority) => [fingerprintOf(authority), fingerprintOf(authority)];
 
-  /** Resolves after a look at the document that began after this call. */
+  /**
+   * Resolves when the service has sent two more requests to the store, so that one poll began after
+   * this call.
+   */
   const anotherLook = async () => {
     const seen = store.proxy.requests;
     await expect.poll(() => store.proxy.requests, SOON).toBeGreaterThan(seen + 1);
@@ -141,7 +144,8 @@ requires('moto').describe('a configuration document that changes while the servi
       'warn: the configuration document changed; needs a restart: rp_name, session_hours',
     ];
     await expect.poll(logged, SOON).toEqual(told);
-    await store.put({ ...changed, session_hours: '3' }); // another text of the same settings
+    // the document differs, but its settings are the same
+    await store.put({ ...changed, session_hours: '3' });
     await anotherLook();
     expect(logged()).toEqual(told);
     expect(secure.app.config.session.hours).toBe(8);
@@ -173,8 +177,8 @@ requires('moto').describe('a configuration document that changes while the servi
     await store.put({ ...tlsOf(next), rp_name: 'first' });
     const requests = store.proxy.requests;
     await expect.poll(certificates, SOON).toEqual(both(next));
-    // One look sends a HEAD and a GET; the HEAD of the look before may have come after the write
-    // was asked for.
+    // A poll sends a HEAD and a GET. One more HEAD may belong to a poll that began before the new
+    // document was stored.
     expect(store.proxy.requests - requests).toBeLessThanOrEqual(3);
     await load.made(load.count() + 40);
     const { failures, seen, afterNext } = await load.stop();
@@ -182,7 +186,8 @@ requires('moto').describe('a configuration document that changes while the servi
     expect(seen).toEqual(new Set([fingerprintOf(first), fingerprintOf(next)]));
     expect(afterNext).toEqual(new Map(ports().map((port) => [port, 0])));
     expect(logged()).toEqual([]);
-    // A client that resumes a session of before gets a whole handshake, with the next certificate.
+    // A client that tries to resume an earlier TLS session gets a full handshake, with the next
+    // certificate.
     const resuming = await handshake(ports()[0] ?? 0, session);
     expect(resuming.isSessionReused()).toBe(false);
     expect(resuming.getPeerCertificate().fingerprint256).toBe(fingerprintOf(next));
@@ -197,7 +202,7 @@ async function handshake(port: number, session?: Buffer): Promise<TLSSocket> {
   return socket;
 }
 
-/** Returns a session that another connection can resume. */
+/** Returns a TLS session that a second connection has resumed. */
 async function sessionOf(port: number): Promise<Buffer> {
   const socket = connect({ port, host: 'localhost', ca: [first.ca, next.ca] });
   const [session] = (await once(socket, 'session')) as [Buffer];
@@ -208,7 +213,7 @@ async function sessionOf(port: number): Promise<Buffer> {
   return session;
 }
 
-/** Returns the fingerprint of the certificate on a new connection. */
+/** Returns the SHA-256 fingerprint of the certificate that a port presents on a new connection. */
 async function certificateOf(port: number): Promise<string> {
   const socket = await handshake(port);
   const { fingerprint256 } = socket.getPeerCertificate();
@@ -217,15 +222,18 @@ async function certificateOf(port: number): Promise<string> {
 }
 
 /**
- * Makes verified handshakes with each port, one after the other and without a pause, until the
- * stop.
+ * Makes TLS handshakes with each port without a pause and verifies the certificates, until `stop`
+ * is called.
  */
 function startHandshakes(ports: readonly number[]) {
   let count = 0;
   const stopping = new AbortController();
   const failures: string[] = [];
   const seen = new Set<string>();
-  /** Handshakes with the first certificate after one with the next, by port. */
+  /**
+   * For each port: the number of handshakes with the first certificate that came after one with the
+   * next.
+   */
   const afterNext = new Map(ports.map((port) => [port, 0]));
   const client = async (port: number) => {
     let last = '';

@@ -25,7 +25,9 @@ requires('moto').describe('the start with an object store', () => {
   let folder: string;
   let port: number;
   let hanging: FaultProxy;
-  /** The end of a start that waits for a silent store while the other tests run. */
+  /**
+   * The failure of a start whose store never answers. It takes its time while the other tests run.
+   */
   let neverAnswered: ReturnType<typeof failure>;
 
   beforeAll(async () => {
@@ -49,7 +51,7 @@ requires('moto').describe('the start with an object store', () => {
     await removeDirectory(folder);
   });
 
-  /** A whole configuration but for the database. */
+  /** Returns a document with every setting that a start needs, except those of the database. */
   const document = () => ({
     base_url: `http://localhost:${port}`,
     listen_addr: `127.0.0.1:${port}`,

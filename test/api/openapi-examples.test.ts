@@ -21,13 +21,13 @@ beforeAll(async () => {
 
 afterAll(() => stage.close());
 
-/** Runs a part of the walk, and expects that it records what the file of the examples has. */
+/** Runs some of the example requests, and expects that their record equals the file of examples. */
 async function expectReplayed(
   name: string,
   part: (stage: Stage) => Promise<string>,
 ): Promise<void> {
   const file = `../../src/features/openapi/examples/${name}.json`;
-  // `npx vitest run test/api/openapi-examples.test.ts -u` writes the file.
+  // If an example changes, `npx vitest run test/api/openapi-examples.test.ts -u` writes the file.
   await expect(await part(stage)).toMatchFileSnapshot(file);
 }
 

@@ -13,7 +13,10 @@ import { orgApi } from '../support/org-api.js';
 import { foundOrganization } from '../support/scim-organization.js';
 import type { Described } from '../support/traffic/comparison.js';
 
-/** An operation of the document, with the facts that a request to it needs. */
+/**
+ * An operation of the OpenAPI document, with the members that this file needs to send a request to
+ * it.
+ */
 interface Operation {
   readonly label: string;
   readonly method: string;
@@ -23,7 +26,7 @@ interface Operation {
   readonly responses: Described['paths'][string][string]['responses'];
 }
 
-/** The differences between a request and the usual one of its operation. */
+/** The parts of a request that differ from the valid request of its operation. */
 interface Change {
   readonly credential?: string;
   readonly headers?: readonly string[];
@@ -31,15 +34,15 @@ interface Change {
   readonly query?: string | undefined;
   readonly type?: string;
   readonly body?: string;
-  /** A length that the body does not have. */
+  /** A `Content-Length` that is not the length of the body. */
   readonly length?: number;
   readonly address?: string;
 }
 
-/** The values of path parameters that nothing has. */
+/** Valid values of path parameters that name nothing. */
 const NOTHING: Readonly<Record<string, string>> = { serial: '1', domain: 'nobody.example' };
 
-/** An API token for a SCIM token that nothing has. */
+/** A body that creates an API token for a SCIM token that does not exist. */
 const NEW_API_TOKEN = JSON.stringify({
   name: 'x',
   scopes: ['scim-tokens:rotate'],
@@ -47,7 +50,7 @@ const NEW_API_TOKEN = JSON.stringify({
   scim_token_ids: ['00000000-0000-7000-8000-000000000000'],
 });
 
-/** Bodies that pass validation, by the end of the operation. */
+/** Bodies that pass validation, by the label of the operation. */
 const BODIES: readonly (readonly [RegExp, string])[] = [
   [/^POST \/api\/v1\/org\/members\/readmit$/, '{"email":"bob@acme.example"}'],
   [/^POST \/api\/v1\/org\/scim-tokens$/, '{"description":"x","replaces":"none"}'],
@@ -73,7 +76,10 @@ const FIELDS = new URLSearchParams({
   client_id: 'nobody',
 }).toString();
 
-/** The usual body of an operation, and its media type. */
+/**
+ * Returns a valid body for an operation and its media type, or undefined if the operation takes
+ * none.
+ */
 function bodyOf({ label, requestBody }: Operation): { type: string; body: string } | undefined {
   const [type] = Object.keys(requestBody?.content ?? {});
   if (type === undefined) return undefined;
@@ -106,7 +112,7 @@ const isNoAuth = (one: Operation) =>
   !usesSession(one) && !usesScim(one) && !usesApiToken(one) && !isHeaderOnly(one);
 const isHeaderOnly = ({ label }: Operation) => label === 'GET /v1/credentials/aws/token';
 
-/** The application and the credentials with which operations are tried. */
+/** The application under test, with credentials and the operations of its document. */
 interface Stage {
   readonly app: TestApp;
   readonly admin: EnrolledUser;
@@ -129,7 +135,7 @@ async function newStage(options: Parameters<typeof startTestApp>[0] = {}): Promi
   return { app, admin, scimToken: token, apiToken, operations };
 }
 
-/** The bytes of the usual request of an operation, with changes. */
+/** Returns the valid request of an operation with changes, as the bytes that are sent. */
 function requestOf(stage: Stage, operation: Operation, change: Change = {}): string {
   const { app, admin, scimToken, apiToken } = stage;
   const session = `Bearer ${admin.client.cookie('svc_session')}`;
@@ -154,23 +160,23 @@ function requestOf(stage: Stage, operation: Operation, change: Change = {}): str
   );
 }
 
-/** The queries of operations that need one, by the end of the path. */
+/** The query strings of operations that require one, by the end of the path. */
 const QUERIES = [
   ['/access/check', '?user=x&kind=host_group&id=x'],
   ['/audit-checkpoints/proof', '?epoch=1&from=1&to=2'],
 ] as const;
 
-/** A client that does not exist. */
+/** The Basic credentials of a client that does not exist. */
 const CLIENT = `Basic ${Buffer.from('nobody:secret').toString('base64')}`;
 
-/** The proof of a client or of a token that does not exist. */
+/** Returns the `Authorization` header of a token or a client that does not exist. */
 function wrongProof({ path }: Operation): string {
   return /register|userinfo/.test(path) ? 'Bearer wrong' : CLIENT;
 }
 
 /**
- * Sends the request of every operation that documents a status, and expects the status and each
- * documented media type.
+ * For every operation that documents a status: sends a request that should get it, and expects it
+ * in each documented media type. Returns the number of requests.
  */
 async function expectEach(
   stage: Stage,
@@ -191,7 +197,8 @@ async function expectEach(
       const headers = [...accept, ...(change.headers ?? [])];
       const bytes = requestOf(stage, operation, { ...change, headers });
       let answer = await rawExchange(stage.app.baseUrl, bytes);
-      // A bucket that is empty fills while the requests run.
+      // The rate limit allows a request again after some time. So a request that should get 429 is
+      // sent up to six times.
       const most = status === 429 ? 5 : 0;
       for (let again = 0; again < most && answer.status !== 429; again += 1) {
         answer = await rawExchange(stage.app.baseUrl, bytes);
@@ -216,7 +223,7 @@ describe('the refusals that the document states are met at every operation', () 
     bootstrap = `svc_session=${visitor.cookie('svc_session')}`;
   });
 
-  // Some routes need a touch of the key within the last minute.
+  // Sets the last touch to now, because some routes demand one within the last minute.
   beforeEach(() => stage.app.dataSource.query('UPDATE sessions SET auth_time = now()'));
 
   afterAll(() => stage.app.close());
@@ -326,7 +333,7 @@ describe('SCIM in plain JSON, for a client that accepts it alone', () => {
 
   afterAll(() => stage.app.close());
 
-  /** Sends a request to SCIM and expects a status in plain JSON. */
+  /** Sends a SCIM request that accepts `application/json`, and expects this status and type. */
   async function scim(status: number, method: string, path: string, body?: object) {
     const answer = await stage.app.client().send(method, `/scim/v2${path}`, {
       ...(body ? { body } : {}),
@@ -366,7 +373,7 @@ describe('SCIM in plain JSON, for a client that accepts it alone', () => {
   });
 });
 
-/** The requests that are late at the same time. */
+/** The number of requests that time out at the same time. */
 const LATE = 40;
 
 describe('the faults that the document states are met at every operation', () => {
@@ -380,7 +387,8 @@ describe('the faults that the document states are met at every operation', () =>
     stage = await newStage({
       database: { ...database, url: proxy.url },
       timeouts: { request: 2000, linger: 500 },
-      environment: { SVC_DB_MAX_CONNECTIONS: '60' }, // each of many slow requests holds one
+      // more than LATE, because each request that waits holds one
+      environment: { SVC_DB_MAX_CONNECTIONS: '60' },
     });
   });
 
@@ -393,8 +401,8 @@ describe('the faults that the document states are met at every operation', () =>
   it('408 where the database is too slow, or the body does not arrive', async () => {
     const late = stage.operations.filter(({ responses }) => responses['408']);
     const answers: (readonly [string, string | undefined, RawAnswer])[] = [];
-    // Not all at once: a request that waits holds a connection to the database, and a lock ends
-    // after a while.
+    // In portions, because each waiting request holds a connection to the database, and because
+    // PostgreSQL ends a transaction that holds its locks too long.
     for (let i = 0; i < late.length; i += LATE) {
       const runner = stage.app.dataSource.createQueryRunner();
       await runner.startTransaction();
@@ -433,7 +441,7 @@ describe('the faults that the document states are met at every operation', () =>
   });
 });
 
-/** Sends bytes and reads the response, while the client keeps its side open. */
+/** Sends bytes, keeps the connection open, and returns the response when the server closes it. */
 async function exchangeSlowly(baseUrl: string, bytes: string): Promise<RawAnswer> {
   const socket = connect({ host: 'localhost', port: Number(new URL(baseUrl).port) });
   let received = '';

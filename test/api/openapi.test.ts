@@ -26,7 +26,7 @@ describe('GET /openapi.json', () => {
     expect(status).toBe(200);
     expect(headers.get('access-control-allow-origin')).toBe('*');
     expect(json.openapi).toBe('3.1.1');
-    // An address of this machine alone would mean nothing to a reader of the document.
+    // A URL of this test's machine would mean nothing to a reader.
     expect(json.servers).toEqual([{ url: '/' }]);
     const condition = { 'if-none-match': headers.get('etag') ?? '' };
     const again = await app.client().get('/openapi.json', { headers: condition });
@@ -77,7 +77,7 @@ describe('GET /openapi.json', () => {
     const expected = routes
       .filter(
         ({ template, policy }) =>
-          // It answers 501 alone (RFC 7644 §3.11), which no client can use.
+          // /scim/v2/Me only answers 501 (RFC 7644 §3.11), so that it is not documented.
           template !== '/scim/v2/Me' &&
           (/^\/(?:v1|api\/v1|scim\/v2)(?:\/|$)/.test(template) ||
             (/^\/(?:oauth|\.well-known)\//.test(template) &&
@@ -102,7 +102,8 @@ describe('GET /openapi.json', () => {
         .map(([type]) => `${operationId} ${type}`),
     ]);
     expect(operations.length).toBeGreaterThan(150);
-    // A proof is valid for one request, and this list refuses every cursor.
+    // These two have no example: a DPoP proof is valid for one request only, and this list refuses
+    // every cursor.
     expect(bare).toEqual(['issueToken dpop', 'listScimResources cursor']);
   });
 

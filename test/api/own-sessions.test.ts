@@ -38,7 +38,10 @@ const endings = (id: string) =>
 
 let people = 0;
 
-/** Logs a user in on a laptop and on a phone, each with its own address. */
+/**
+ * Creates a user who is logged in on two clients, a laptop and a phone. Each has its own user agent
+ * and IP address.
+ */
 async function onTwoDevices() {
   people += 1;
   const email = `ada-${people}@sessions.example`;

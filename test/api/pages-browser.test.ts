@@ -44,14 +44,14 @@ requires('chromium').describe('the pages in Chromium', () => {
   const said = (message: string | RegExp) => page.getByRole('status').filter({ hasText: message });
 
   /**
-   * Signs in upstream, and returns the browser at its next page: the enrollment, or the login for a
-   * user with a key.
+   * Signs in at the demo provider. The browser is then at the enrollment, or at the login if the
+   * user has a key.
    */
   async function signIn(email: string): Promise<void> {
     await page.goto(`/login?provider=demo&login_hint=${encodeURIComponent(email)}`);
   }
 
-  /** Goes on from the page after the enrollment to the start page. */
+  /** Follows the link of the page after an enrollment to the start page. */
   async function startPage(name: string): Promise<void> {
     await heading('Your key is enrolled').waitFor();
     await page.getByRole('link', { name: 'Continue to the start page' }).click();
@@ -90,7 +90,8 @@ requires('chromium').describe('the pages in Chromium', () => {
     await button('Log out').click();
     await heading('Access that starts with a key in your hand').waitFor();
     await page.goto('/account/keys');
-    await button('Use your security key').click(); // without a session: the key names its user
+    // without an upstream login: the credential of the key identifies the user
+    await button('Use your security key').click();
     await page.waitForURL('/account/keys');
     await heading('Desk <drawer>').waitFor();
 
@@ -111,7 +112,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     await choose('Sign in');
     await page.waitForURL('/login');
     await choose('Continue with the demo provider');
-    await page.locator('#email:focus').waitFor(); // automatically
+    await page.locator('#email:focus').waitFor(); // the field has the focus without a key press
     await page.keyboard.type('keyboard@example.com');
     await page.keyboard.press('Enter');
     await heading('Enroll your security key').waitFor();
@@ -129,7 +130,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     expect(await focused()).toMatchObject({ text: 'Rename', hasRing: true });
 
     await page.keyboard.press('Home');
-    await page.goto('/account/keys'); // the focus starts at the top again
+    await page.goto('/account/keys'); // a new page, whose focus starts at the top
     await choose('Log out');
     await page.waitForURL('/');
     await choose('Sign in');
@@ -239,15 +240,15 @@ requires('chromium').describe('the pages in Chromium', () => {
     await page.goto('/account/keys');
     await button('Log out').click();
     await page.waitForURL('/');
-    await page.goBack({ waitUntil: 'commit' }); // from the browser's memory, without a request
+    await page.goBack({ waitUntil: 'commit' }); // from the back/forward cache, without a request
     await page.waitForURL('/login?redirect_to=%2Faccount%2Fkeys');
     expect(await page.getByText('gone@example.com').count()).toBe(0);
   });
 
   it('10.27 shows no data of a logged-out user from the cache of the disk either', async () => {
     await visitor.plugIn(app.newKey());
-    // A page with an unload listener is not kept in memory: Back reads the disk cache, or asks the
-    // server.
+    // A page with an unload listener is not kept in the back/forward cache: Back reads the disk
+    // cache or sends a request.
     await page.addInitScript("addEventListener('unload', () => {})");
     await signIn('cached@example.com');
     await button('Enroll this key').click();
@@ -291,7 +292,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     try {
       const plain = await context.newPage();
       await plain.goto('/login');
-      // selected by position: playwright finds no text in it
+      // located by its element, because playwright finds no text inside `noscript`
       await plain.locator('noscript p').waitFor();
       expect(await plain.getByRole('button', { name: 'Use your security key' }).isDisabled()).toBe(
         true,
@@ -343,10 +344,12 @@ requires('chromium').describe('the pages in Chromium', () => {
   );
 
   /**
-   * Presses Tab until the named element has the focus, as a user without a mouse does, then Enter.
+   * Presses Tab until the element with a text has the focus, checks that its focus ring is visible,
+   * and presses Enter.
    */
   async function choose(text: string): Promise<void> {
-    await page.waitForLoadState(); // disabled elements are skipped until their script is loaded
+    // Tab skips an element that is disabled until its script has loaded
+    await page.waitForLoadState();
     let element = await focused();
     for (let presses = 0; element.text !== text && presses < 20; presses += 1) {
       await page.keyboard.press('Tab');

@@ -14,7 +14,10 @@ beforeAll(async () => {
 
 afterAll(() => app.close());
 
-/** A browser that is signed in upstream as a user with a key, and without a touch. */
+/**
+ * Creates a user with a key. Returns a client with an upstream login of the user, and without a key
+ * authentication.
+ */
 async function signedInWithKey(email: string): Promise<Client> {
   await app.enrolled(email);
   const client = app.client();
@@ -23,7 +26,7 @@ async function signedInWithKey(email: string): Promise<Client> {
 }
 
 describe('every page', () => {
-  /** One of each kind of page, errors included. */
+  /** The responses to requests for each kind of page, errors included. */
   let pages: Answer[];
 
   beforeAll(async () => {
@@ -226,7 +229,8 @@ describe('POST /logout', () => {
     const connection = new RawConnection(app.baseUrl);
     connection.socket.write(headOf(app.baseUrl, 'POST /logout', headers) + body);
     await connection.receives('\r\n\r\n');
-    // The next request on the connection shows that the body was dropped.
+    // That a second request on the connection is answered shows that the server read the body to
+    // its end and dropped it.
     connection.socket.write(headOf(app.baseUrl, 'GET /health', ['Connection: close']));
     await connection.farewell();
     expect(connection.received.match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 303', 'HTTP/1.1 200']);
@@ -318,8 +322,8 @@ describe('/static', () => {
 });
 
 /**
- * Requests a path unchanged: `fetch` would resolve its dots, and add `Cache-Control: no-cache` to a
- * condition.
+ * Sends a GET with exactly this path and these headers: `fetch` would resolve dots in the path, and
+ * add `Cache-Control: no-cache` to a conditional request.
  */
 function rawRequest(path: string, headers = {}): Promise<[status: number, body: string]> {
   return new Promise((resolve, reject) => {

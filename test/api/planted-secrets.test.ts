@@ -9,7 +9,10 @@ import { startSpanCollector, type SpanCollector } from '../support/span-collecto
 
 const METRICS_TOKEN = 'planted-metrics-token';
 
-/** Secrets that a client might send; each is different, so that a failure names its origin. */
+/**
+ * Texts that stand for secrets of a client. Each is different, so that a failure names the place
+ * from which it leaked.
+ */
 const PLANTED = {
   authorization: 'planted-authorization',
   dpop: 'planted-dpop-proof',
@@ -27,7 +30,7 @@ const PLANTED = {
   credential: 'planted-webauthn-assertion',
   json: 'planted-json-field',
   form: 'planted-form-field',
-  malformedJson: 'json-6d22', // short, because a parser's error quotes only a few characters
+  malformedJson: 'json-6d22', // short, because the error of a parser quotes only a few characters
   interactionId: 'planted interaction id',
   head: 'planted-oversized-head',
   unreadable: 'planted-unreadable-line',
@@ -63,7 +66,10 @@ describe('a secret that a client sends', () => {
   let collector: SpanCollector;
   let server: ProductionServer;
   const answers: { readonly status: number; readonly text: string }[] = [];
-  /** Secrets of a sign-in: authorization code, state, nonce, PKCE challenge and session token. */
+  /**
+   * The secrets of a real login: authorization code, state, nonce, PKCE challenge and session
+   * token.
+   */
   const real: string[] = [];
   let metrics: string;
   let log: string;
@@ -80,12 +86,12 @@ describe('a secret that a client sends', () => {
     await sendEverywhere();
     await signIn();
     await breakSessions();
-    await send(server.client(), 'GET', '/v1/keys'); // answers 500
+    await send(server.client(), 'GET', '/v1/keys'); // gets 500, because the look-up fails
     const { text } = await server
       .client()
       .get('/metrics', { headers: { authorization: `Bearer ${METRICS_TOKEN}` } });
     metrics = text;
-    await server.stop(); // stopping sends the last spans
+    await server.stop(); // sends the last spans as it stops
     log = server.process.output();
   });
   afterAll(async () => {
@@ -93,7 +99,10 @@ describe('a secret that a client sends', () => {
     await database.drop();
   });
 
-  /** Sends a request with secrets at every place: once with a token, once with the cookie. */
+  /**
+   * Sends a request with secrets in its headers, cookies and query: once with a bearer token, and
+   * once with the cookies alone.
+   */
   async function send(
     client: Client,
     method: string,
@@ -152,7 +161,7 @@ describe('a secret that a client sends', () => {
     }
   }
 
-  /** Completes a sign-in with real secrets. */
+  /** Completes an upstream login, and adds its secrets to `real`. */
   async function signIn(): Promise<void> {
     const callback = `${server.baseUrl}/oauth/callback`;
     const browser = server.client();
@@ -165,7 +174,7 @@ describe('a secret that a client sends', () => {
     real.push(browser.cookie('svc_session') ?? '');
   }
 
-  /** Makes every session look-up fail with an unexpected error from now on. */
+  /** Renames a column, so that every later look-up of a session fails with an unexpected error. */
   async function breakSessions(): Promise<void> {
     const connection = new Database({ connectionString: database.url });
     await connection.connect();
@@ -187,7 +196,8 @@ describe('a secret that a client sends', () => {
       expect(names).toContain(name);
     }
     expect(names).toContain('SELECT');
-    expect(names).toContain('POST'); // to the token endpoint
+    // the span of the request to the token endpoint of the provider
+    expect(names).toContain('POST');
   });
 
   it.each(Object.entries(PLANTED))(

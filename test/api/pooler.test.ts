@@ -27,7 +27,10 @@ requires('pgbouncer').describe('PgBouncer in transaction mode', () => {
   });
   afterAll(() => parts.disposeAsync());
 
-  /** Opens the database as a start of the service does, and returns its warnings. */
+  /**
+   * Opens the database through the pooler as at a start of the service. Returns the warnings about
+   * the pooler.
+   */
   async function warningsOfStart(direct = database.url): Promise<string[]> {
     const url = bouncer.url(database.name);
     const settings = { url, directUrl: direct, pooler: 'transaction' } as const;
@@ -79,7 +82,8 @@ requires('pgbouncer').describe('PgBouncer in transaction mode', () => {
     expect(ended.map(({ status }) => status)).toEqual(twenty.map(() => 204));
     expect((await admin.client.get('/admin/audit')).status).toBe(200);
     expect(await rows(app.dataSource, 'SELECT name FROM pg_prepared_statements')).toEqual([]);
-    // A connection that may write before the server is confirmed must never be handed to others.
+    // `svc.unconfirmed` lets a connection write on an unconfirmed server. A pooled connection must
+    // not have it, because other clients get the connection too.
     expect(
       await rows(app.dataSource, "SELECT current_setting('svc.unconfirmed', true) AS value"),
     ).toEqual([{ value: null }]);

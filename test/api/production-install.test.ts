@@ -15,22 +15,28 @@ import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-di
 const ROOT = resolve(import.meta.dirname, '../..');
 const exec = promisify(execFile);
 
-/** The MiB on disk of the packages: as npm installs them, and as the image has them. */
+/**
+ * The most MiB that the packages may take on disk: as npm installs them, and after the image has
+ * removed files.
+ */
 const MOST = { installed: 215, image: 110 };
 
-/** The stage of the Dockerfile that makes `/app` of the image. */
+/** The text of the Dockerfile's stage that makes `/app` of the image. */
 const STAGE = readFileSync(join(ROOT, 'Dockerfile'), 'utf8')
   .split('FROM ')
   .find((stage) => / AS app\n/.test(stage))!;
 
-/** The command by which the image installs its packages, and removes files without a use. */
+/**
+ * The shell commands of the image: one installs its packages, and one removes files that are not
+ * needed.
+ */
 const [INSTALL = '', TRIM = ''] = /^RUN (npm ci (?:[^\n]*\\\n)*[^\n]*)/m
   .exec(STAGE)![1]!
   .replaceAll('\\\n', ' ')
   .split('&&')
   .map((command) => command.trim());
 
-/** The packages of this repository that the image contains. */
+/** The folders of this repository's packages that the image contains. */
 const OWN_PACKAGES = [...STAGE.matchAll(/^COPY (packages\/[\w-]+)\/package\.json /gm)].map(
   ([, folder = '']) => folder,
 );
@@ -43,7 +49,10 @@ interface Locked {
   readonly link?: boolean;
 }
 
-/** Links the files of a package, without those of packages inside it. */
+/**
+ * Links or copies the files of a package into a folder, without source maps, TypeScript files and
+ * nested packages.
+ */
 function linkPackage(from: string, to: string): void {
   mkdirSync(to, { recursive: true });
   for (const entry of readdirSync(from, { withFileTypes: true })) {
@@ -57,13 +66,13 @@ function place(source: string, target: string): void {
   try {
     linkSync(source, target);
   } catch {
-    cpSync(source, target); // another file system
+    cpSync(source, target); // links do not work between file systems
   }
 }
 
 /**
- * Makes the packages of the image out of those of the checkout, by the lock file: without tools and
- * optional packages.
+ * Puts the packages that the image has into a folder, from the installed ones of the checkout. The
+ * lock file tells which: no development or optional packages.
  */
 function linkPackages(folder: string): void {
   const locked: Record<string, Locked> = JSON.parse(
@@ -86,10 +95,13 @@ async function mebibytesOf(folder: string): Promise<number> {
   return Number.parseInt(stdout, 10);
 }
 
-/** What is in the build of a checkout and not in that of the image. */
+/** The folders of `dist` that are not copied: the image has no demo, and a bundle of its own. */
 const LEFT_OUT = /^\/dist\/(?:demo|bundle)/;
 
-/** Bundles the server as the build of the image does: without the demo, its chunks are others. */
+/**
+ * Bundles the server without the demo, as the build of the image does, because its chunks then
+ * differ.
+ */
 async function bundleWithoutDemo(folder: string): Promise<void> {
   const script = new URL('../../scripts/projects.js', import.meta.url).href;
   const { bundleServer, removeServerBundle } = (await import(script)) as {
@@ -101,7 +113,7 @@ async function bundleWithoutDemo(folder: string): Promise<void> {
   removeServerBundle('bundle-of-image');
 }
 
-/** Installs by npm what the image installs, and measures it. */
+/** Installs packages by the commands of the image, and checks their size. */
 async function install(folder: string): Promise<void> {
   const inFolder = { cwd: folder, maxBuffer: 1e8 };
   for (const file of ['package.json', 'package-lock.json', '.npmrc']) {
@@ -134,7 +146,7 @@ describe('the packages of the image', () => {
     for (const name of ['package.json', 'dist', 'migrations', 'config', ...built]) {
       cpSync(join(ROOT, name), join(folder, name), {
         recursive: true,
-        // The image is built without the demo.
+        // Leaves out the demo, which the image lacks, and the bundle, which is made below.
         filter: (path) => !LEFT_OUT.test(path.slice(ROOT.length)),
       });
     }

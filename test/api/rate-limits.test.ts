@@ -19,15 +19,17 @@ import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-di
 const LIMIT = 'x-ratelimit-limit';
 const REMAINING = 'x-ratelimit-remaining';
 
-/** How often a client waits as long as it was told, in real time. */
+/**
+ * How many times a client is refused and then waits for the time in `retry-after`, in real time.
+ */
 const ROUNDS = atScale({ small: 1, full: 5 });
 
-/** The values of the two headers. */
+/** Returns the limit and the remaining requests that a response states. */
 const headersOf = ({ headers }: Answer) => [headers.get(LIMIT), headers.get(REMAINING)];
 
 /**
- * Expects the remaining tokens of a burst after so many requests since a time. On a slow machine,
- * the tokens that time restored count too.
+ * Checks the remaining tokens after `asked` requests since `begun`. On a slow machine, tokens that
+ * were restored meanwhile may count too.
  */
 function expectLeft(left: unknown, asked: number, tier: TierName, begun: number): void {
   const { burst, interval } = TIERS[tier];
@@ -36,10 +38,10 @@ function expectLeft(left: unknown, asked: number, tier: TierName, begun: number)
   expect(Number(left)).toBeLessThanOrEqual(Math.min(burst - 1, burst - asked + back));
 }
 
-/** Sends one request to a route of the Authentication tier that needs no session. */
+/** Begins a login: a request of the Authentication tier that needs no session. */
 const startLogin = (client: Client) => client.post('/login/webauthn/start', {});
 
-/** Sends requests until one is refused, and returns the refusal. */
+/** Sends requests until one gets 429, and returns this response. */
 async function exhaust(client: Client, ask: (client: Client) => Promise<Answer>): Promise<Answer> {
   for (;;) {
     const answer = await ask(client);
@@ -47,7 +49,7 @@ async function exhaust(client: Client, ask: (client: Client) => Promise<Answer>)
   }
 }
 
-/** Sends requests until one is refused for more than so many seconds. */
+/** Sends requests until a refusal demands a wait of more than `seconds`. */
 async function exhaustFor(
   seconds: number,
   client: Client,
@@ -60,8 +62,8 @@ async function exhaustFor(
 }
 
 /**
- * Alternates between servers as fast as possible, waits exactly as long as each refusal says, and
- * then tries the other server. Returns how often two refusals followed each other.
+ * Sends requests to the servers in turn until one is refused, waits for exactly the announced time,
+ * and tries the next server. Returns how many of these tries were refused.
  */
 async function brokenPromises(clients: readonly Client[], rounds: number): Promise<number> {
   let broken = 0;
@@ -77,7 +79,7 @@ async function brokenPromises(clients: readonly Client[], rounds: number): Promi
   return broken;
 }
 
-/** An application behind proxies, some of them in another network. */
+/** An application that trusts proxies on loopback and in another network. */
 let behindProxies: TestApp;
 beforeAll(async () => {
   behindProxies = await startTestApp({
@@ -114,7 +116,7 @@ describe('every route has the limit of its tier', () => {
     ['a 413', 413, 'POST', '/login/webauthn/start', `"${'x'.repeat(33 * 1024)}"`, 8],
   ])('%s carries the headers and costs a token', async (_, status, method, path, body, limit) => {
     const client = behindProxies.client();
-    // Another origin, so that no request logs out.
+    // The logout has a foreign origin, so that it is refused.
     const options = { body, headers: path === '/logout' ? { origin: 'https://evil.example' } : {} };
     if (path === '/logout') client.setCookie('svc_session', 'x');
     const begun = performance.now();
@@ -193,14 +195,14 @@ describe('every route has the limit of its tier', () => {
         sent.destroy();
       });
       sent.once('error', reject);
-      sent.write('{'); // and never sends the rest
+      sent.write('{'); // the rest of the body is never sent
     });
     expect(status).toBe(429);
   });
 });
 
 describe('a client is identified by its address', () => {
-  /** Returns the remaining tokens of the client that the header names. */
+  /** Sends a request with an `X-Forwarded-For`. Returns the remaining tokens of its client. */
   async function left(forwarded: string): Promise<number> {
     const headers = { 'x-forwarded-for': forwarded };
     return Number(headersOf(await behindProxies.client().get('/v1/keys', { headers }))[1]);
@@ -248,7 +250,10 @@ describe('a service without proxies', () => {
   });
   afterAll(() => app.close());
 
-  /** Sends a request from one of this machine's addresses. */
+  /**
+   * Sends a request from a loopback address of this machine. Returns the remaining tokens that the
+   * response states.
+   */
   function leftFrom(localAddress: string, forwarded = ''): Promise<string | undefined> {
     const { port, host } = new URL(app.baseUrl);
     return new Promise((resolve, reject) => {
@@ -286,7 +291,7 @@ describe('two processes on one PostgreSQL', () => {
 
   beforeAll(async () => {
     database = await createTestDatabase();
-    dataDir = await makeTemporaryDirectory(); // one CA key for both
+    dataDir = await makeTemporaryDirectory(); // both replicas read one SSH CA key from it
     const argument: ReplicaArgument = {
       database: { url: database.url },
       environment: { SVC_DATA_DIR: dataDir },
@@ -301,7 +306,7 @@ describe('two processes on one PostgreSQL', () => {
     await removeDirectory(dataDir);
   });
 
-  /** One user, at both. */
+  /** Returns a client for each replica, all with one IP address. */
   function everywhere(): Client[] {
     const [first, ...others] = baseUrls.map((baseUrl) => new Client(baseUrl));
     if (!first) throw new Error('there is no replica');
@@ -341,7 +346,8 @@ describe('a single process', () => {
     const environment = {
       SVC_BASE_URL: baseUrl,
       SVC_LISTEN_ADDR: `[::]:${new URL(baseUrl).port}`,
-      SVC_DATA_DIR: join(dataDir, 'data'), // its own embedded database
+      // not the shared database: this server has an embedded one
+      SVC_DATA_DIR: join(dataDir, 'data'),
       SVC_JWT_SECRET: behindProxies.config.secrets.root,
       SVC_TRUSTED_PROXIES: behindProxies.config.http.trustedProxies.join(),
       SVC_IDPS: 'demo',

@@ -15,7 +15,7 @@ import { systemClock } from '#platform/clock/clock.js';
 import { openDatabase } from '#platform/database/open-database.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
 
-/** Ends every session of the service, and waits for the end of each. */
+/** Terminates every connection of the service, and waits up to 5 s for the end of each. */
 const END_SESSIONS =
   "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'svc'";
 
@@ -68,7 +68,7 @@ requires('postgresql', 'psql').describe('a PostgreSQL that is made read-only', (
       return [...before].some((pid) => !left.has(pid));
     };
     await expect.poll(isGone).toBe(true);
-    // The loop has tried again several times.
+    // The service has tried to connect several times, but has logged the reason once.
     await expect
       .poll(() => app.log.filter((line) => line.includes('PostgreSQL cannot be used now')))
       .toHaveLength(1);
@@ -135,7 +135,7 @@ requires('postgresql', 'psql').describe('a PostgreSQL that is made read-only', (
     pooler: undefined,
     directUrl: undefined,
   });
-  /** Starts, and returns the reason why that fails at once. */
+  /** Opens a database as at a start. Returns the reason of the failure, which must come at once. */
   async function startOn(url: string): Promise<string> {
     const log = new RecordingLog();
     const fault: unknown = await openDatabase(configOf(url), 'test', log).catch(reasonOf);

@@ -16,8 +16,8 @@ import { foundOrganization, type ScimOrganization } from '../support/scim-organi
 import { administer, urlOf } from '../support/test-server.js';
 
 /**
- * Two databases: the one on which the acts are committed, and its copy from before, which is what a
- * standby is that lags when it is promoted.
+ * Two databases: one on which the actions are committed, and an earlier copy of it. The copy stands
+ * for a standby that lagged when it was promoted.
  */
 let database: TestDatabase;
 let promoted: DataSource;
@@ -54,7 +54,7 @@ beforeAll(async () => {
     [signalled, owner.owner],
   );
   for (const table of ['ssh_authorities', 'ssh_authority']) {
-    await rows(before.dataSource, `DELETE FROM ${table}`); // each start of a test has another key
+    await rows(before.dataSource, `DELETE FROM ${table}`); // the next start has another SSH CA key
   }
   await before.close();
   copyName = `test_${randomUUID().replaceAll('-', '')}`;
@@ -71,7 +71,7 @@ afterAll(async () => {
   await administer(inject('testServer'), `DROP DATABASE ${copyName} WITH (FORCE)`);
 });
 
-/** Inserts a member with an identity and two keys, as SCIM and an enrollment do. */
+/** Inserts a member of SCIM with an identity and two keys. Returns the id. */
 async function addColleague(before: TestApp, name: string): Promise<string> {
   const [row] = await rows<{ id: string }>(
     before.dataSource,
@@ -166,7 +166,7 @@ describe('what the database lost', () => {
     const signals = `/api/v1/applications/${signalled}/signals`;
     const withdrawn = await admin.send('DELETE', signals, { address: newAddress() });
     expect([withdrawn.status, withdrawn.text]).toEqual([204, '']);
-    // A token that the promoted server issued before it lagged.
+    // Inserts tokens on the promoted server that were issued before it lagged.
     await rows(
       promoted,
       `INSERT INTO oauth_artifacts (model, id, payload, client_id, expires_at)
@@ -178,7 +178,7 @@ describe('what the database lost', () => {
     const acts = recent();
     expect(await there('users WHERE id = $1', [ids['leaver']])).toBe(1);
     expect(await there('signal_streams WHERE client_id = $1', [signalled])).toBe(1);
-    // Two processes do it at once: the second finds each act done.
+    // Two processes repeat the actions at once: each action is counted by one of them.
     const twice = await Promise.all([redo(promoted, acts), redo(promoted, acts)]);
     const changed = 10;
     expect(twice.reduce((sum, { redone }) => sum + redone, 0)).toBe(changed);

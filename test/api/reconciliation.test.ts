@@ -21,8 +21,8 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 /**
- * The tables of what stays: people, keys, registrations, settings, logs, and memories of what was
- * spent.
+ * The tables that keep their rows: users, keys, registrations, settings, logs, and records of spent
+ * tokens.
  */
 const KEPT = `
   access_assignments access_endings access_kept_host_rules access_kept_rules access_targets access_versions account_notices audit_checkpoints audit_epochs audit_events audit_leaves audit_nodes audit_seal audit_seal_keys audit_trees authenticators client_sign_ins database_identity deployment directory_locks dns_proven_domains document_keys
@@ -36,14 +36,14 @@ const KEPT = `
 
 const log = new RecordingLog();
 const end = () => endEverything(app.dataSource, log);
-/** Does what the confirmation of a server does that lost commits. */
+/** Does what the confirmation does after a server has lost commits. */
 async function reconcile(): Promise<void> {
   await rows(app.dataSource, 'UPDATE database_identity SET reconciled_at = clock_timestamp()');
   await end();
 }
 
 describe('the end of everything on record', () => {
-  /** Conditions of rows that give access. */
+  /** For each table, the condition of the rows that give access. */
   const LIVE: Readonly<Record<(typeof ENDED_TABLES)[number], string>> = {
     sessions: 'sessions',
     oauth_grants: 'oauth_grants',
@@ -69,7 +69,8 @@ describe('the end of everything on record', () => {
        WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY 1`,
     );
     const left = tables.map(({ name }) => name).filter((name) => !(name in LIVE));
-    // A new table that gives access belongs into ENDED_TABLES, and its kind into `revokeOnRecord`.
+    // If this fails for a new table that gives access, add the table to ENDED_TABLES and its kind
+    // to `revokeOnRecord`.
     expect(left).toEqual(KEPT.trim().split(/\s+/));
     expect([...ENDED_TABLES]).toEqual(Object.keys(LIVE));
   });
@@ -153,11 +154,12 @@ describe('the end of everything on record', () => {
       revoke_reason: 'database lost commits',
       revoked_by: 'reconciliation',
     });
-    // The demand for a pass stays, and the pass is of no use.
+    // The user still needs a pass to enroll, and the earlier pass is refused.
     const later = app.client();
     await later.signIn('bob@everything.example');
     expect((await startWith(later, pass)).json).toMatchObject({ code: 'enrollment_pass_invalid' });
-    expect(await end()).toEqual({ sessions: expect.any(Number) }); // the sign-in of just now
+    // the session of the upstream login above
+    expect(await end()).toEqual({ sessions: expect.any(Number) });
     expect(await end()).toEqual({});
   });
 
@@ -181,7 +183,7 @@ describe('the end of everything on record', () => {
         transaction(async (tx) => {
           const result = await work(tx);
           const isBatch = typeof result === 'object' && result !== null && 'counts' in result;
-          // The first two batches are of the signals and notices to applications.
+          // Batches 1 and 2 queue the signals and logout notices, and 3 ends 5,000 sessions.
           if (isBatch && (batches += 1) === 4) throw new Error('killed');
           return result;
         }),
@@ -227,7 +229,7 @@ describe('after everything on record was ended', () => {
     const both = app.client();
     await both.signIn('ada@both.example');
     expect((await both.logIn(key)).status).toBe(200);
-    expect((await both.logIn(key)).status).toBe(200); // a further touch
+    expect((await both.logIn(key)).status).toBe(200); // a step-up
     expect((await app.client().logIn(key)).status).toBe(200);
     expect((await fido2(key)).status).toBe(200);
     await reconcile();
@@ -266,7 +268,7 @@ describe('after everything on record was ended', () => {
     const login = await fido2(key);
     const token = login.json.access_token as string;
     const device = await postForm(app, '/oauth/device', { client_id: 'svc-cli' });
-    // The server lost the DELETE: nothing of it is on record.
+    // The server lost the DELETE of this user with its audit event, so that nothing shows it.
     await reconcile();
     expect((await client.get('/v1/keys')).status).toBe(401);
     expect((await app.client().logIn(key)).status).toBe(403);

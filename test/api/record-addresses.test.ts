@@ -13,7 +13,7 @@ const work = (value: string) => ({ value, type: 'Work' });
 const primary = (value: string) => ({ value, primary: true });
 const home = (value: string) => ({ value, type: 'home' });
 
-/** Users as a directory sends them: userName and e-mails. */
+/** Users as a directory sends them by SCIM: `userName` and `emails`. */
 const VECTORS: readonly (readonly [userName: string, emails: unknown])[] = [
   ['a@x.example', undefined],
   ['a', []],

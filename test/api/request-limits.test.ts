@@ -21,14 +21,14 @@ import { makeTlsAuthority } from '../support/tls-authority.js';
 const KIB = 1024;
 const METRICS_TOKEN = 'the token of a scraper in a test';
 
-/** Handlers that wait until the test continues them. */
+/** The functions that let waiting handlers go on, one for each handler. */
 const held: (() => void)[] = [];
 const hold = () => new Promise<void>((resolve) => held.push(resolve));
 
 /** An advisory lock that no other code uses. */
 const LOCK = 408;
 
-/** Routes for tests, some with faults. */
+/** Routes of this file that answer, hang or fail. */
 @Controller()
 @Route({ tier: 'general', auth: PUBLIC })
 class TestController {
@@ -86,10 +86,10 @@ beforeEach(() => {
   app?.log.splice(0);
 });
 
-/** Returns log lines of a level. */
+/** Returns the log lines that have a level. */
 const lines = (level: string) => app.log.filter((line) => line.includes(`"level":"${level}"`));
 
-/** Returns a JSON body of exactly so many bytes. */
+/** The headers of a form, and a JSON body of exactly `bytes` bytes. */
 const FORM_TYPE = { 'content-type': 'application/x-www-form-urlencoded' };
 const bodyOf = (bytes: number) => '{}'.padEnd(bytes);
 
@@ -100,7 +100,7 @@ interface Sent {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Posts a body with its length, or in chunks. */
+/** Sends a POST with `Content-Length`, or in chunks. */
 async function post({ path, body, chunked = false, headers = {} }: Sent) {
   const sent = request(app.baseUrl + path, {
     method: 'POST',
@@ -120,20 +120,25 @@ async function post({ path, body, chunked = false, headers = {} }: Sent) {
   return { status: answer.statusCode, headers: answer.headers, text: await text(answer) };
 }
 
-/** Sends raw bytes, and reads until the server disconnects. */
+/**
+ * Sends bytes on a new connection. Returns the response when the server has closed the connection.
+ */
 async function exchange(...bytes: string[]): Promise<RawAnswer> {
   const connection = new RawConnection(app.baseUrl);
   for (const part of bytes) connection.socket.write(part);
   return connection.farewell();
 }
 
-/** Returns a chunk of a chunked body. */
+/** Returns content as a chunk (RFC 9112 §7.1). */
 const chunk = (content: string) => `${content.length.toString(16)}\r\n${content}\r\n`;
 
-/** The end of a chunked body. */
+/** The last chunk of a body, without trailers. */
 const END = '0\r\n\r\n';
 
-/** Checks the headers of every response. */
+/**
+ * Checks that a response has each header once, and those that the service sends with every
+ * response.
+ */
 function expectOurHeaders(answer: RawAnswer): void {
   const names = answer.headers.map(([name]) => name.toLowerCase());
   expect(names).toEqual([...new Set(names)]);
@@ -142,7 +147,8 @@ function expectOurHeaders(answer: RawAnswer): void {
   expect(answer.header('content-security-policy')).toContain("frame-ancestors 'none'");
   expect(answer.header('x-fapi-interaction-id')).toMatch(/^[0-9a-f-]{36}$/);
   expect(Date.parse(answer.header('date') ?? '')).not.toBeNaN();
-  expect(Number(answer.header('content-length'))).toBe(answer.body.length); // read as Latin-1
+  // the body was read as Latin-1, so that a character is a byte
+  expect(Number(answer.header('content-length'))).toBe(answer.body.length);
 }
 
 const PROBLEM = 'application/problem+json; charset=utf-8';
@@ -173,7 +179,7 @@ describe('bodies', () => {
     ['/saml/acs', 64, PAGE, 400],
     ['/oauth/nothing', 256, OAUTH, 200],
     ['/test/anything', 256, PROBLEM, 200],
-    ['/api/webhooks/github', 1024, PROBLEM, 503], // no GitHub App is configured here
+    ['/api/webhooks/github', 1024, PROBLEM, 503], // 503, because no GitHub App is configured
   ] as const;
 
   describe.each(limits)('%s', (path, kib, voice, accepted) => {
@@ -242,7 +248,7 @@ describe('bodies', () => {
     const sent = await connection.pour(64 * KIB * KIB);
     const answer = await connection.farewell();
     expect([answer.status, answer.header('connection')]).toEqual([status, 'close']);
-    // as much as a megabyte and the buffers of two sockets
+    // less than half: a megabyte, and what the buffers of two sockets hold
     expect(sent).toBeLessThan(32 * KIB * KIB);
   });
 
@@ -311,7 +317,7 @@ describe('bodies', () => {
     const connection = new RawConnection(app.baseUrl);
     connection.socket.write(headOf(app.baseUrl, 'GET /v1/hang') + half);
     await expect.poll(() => held.length).toBe(1);
-    await delay(50); // until the server reads the body
+    await delay(50); // in this time the server begins to read the body
     connection.socket.resetAndDestroy();
     await expect.poll(() => app.nest.get(RequestsInFlight).count).toBe(0);
     held.pop()?.();
@@ -536,7 +542,7 @@ describe('an error that Node would answer itself', () => {
     expect(answer.header('connection')).toBe('close');
     expectOurHeaders(answer);
     await expect.poll(() => lines('info').join('\n')).toContain(`POST /scim/v2/Anything ${status}`);
-    await delay(50); // the guards finish only now
+    await delay(50); // the guards of the route finish in this time
     expect(lines('error')).toEqual([]);
   });
 
@@ -564,7 +570,7 @@ describe('an error that Node would answer itself', () => {
     await expect.poll(() => aborted().length).toBe(3);
     expect(app.nest.get(RequestsInFlight).count).toBe(0);
     held.splice(0).forEach((release) => release());
-    await delay(50); // later output of the handlers is dropped
+    await delay(50); // in this time the handlers write responses, which are dropped
     expect(lines('error')).toEqual([]);
   });
 
@@ -595,7 +601,8 @@ describe('an error that Node would answer itself', () => {
       await once(connection.socket, 'connect');
       connection.socket.resetAndDestroy();
     }
-    await exchange('GET / HTTP/1.1\r\nHo'); // a slow client that came later was disconnected
+    // a slow client, which came last, has been disconnected by its time limit
+    await exchange('GET / HTTP/1.1\r\nHo');
     expect((await app.client().get('/health')).status).toBe(200);
     expect([...lines('error'), ...lines('fatal')]).toEqual([]);
   });
@@ -635,7 +642,7 @@ describe('the deadline', () => {
     expect(held).toHaveLength(1);
     held.pop()?.();
     await delay(50);
-    // The callback of its write is called too, so that no code waits for ever.
+    // The callback of the late write is called too, so that no code waits for it forever.
     expect(held.splice(0)).toHaveLength(path.endsWith('express') ? 1 : 0);
     expect(connection.received).not.toContain('late');
     expect(lines('info').filter((line) => line.includes(`GET ${path} 408`))).toHaveLength(1);
@@ -670,7 +677,8 @@ describe('the deadline', () => {
     const answers = await Promise.all(asked);
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 408));
 
-    await expect.poll(waiting).toBe(0); // by their own time-out: the lock is held
+    // the statements end by their own time limit, because the lock is still held
+    await expect.poll(waiting).toBe(0);
     expect((await app.client().get('/health/ready')).status).toBe(200);
     await holder.query('SELECT pg_advisory_unlock($1)', [LOCK]);
     await holder.release();
@@ -699,7 +707,8 @@ describe('the deadline', () => {
     for (let turn = 1; turn <= 3; turn += 1) {
       connection.socket.write(headOf(app.baseUrl, 'GET /health'));
       await expect.poll(() => connection.received.split('HTTP/1.1 200').length).toBe(turn + 1);
-      if (turn === 2) await exchange(headOf(app.baseUrl, 'GET /v1/hang')); // until its deadline
+      // hangs until its time limit
+      if (turn === 2) await exchange(headOf(app.baseUrl, 'GET /v1/hang'));
     }
     held.splice(0).forEach((release) => release());
     expect(connection.socket.closed).toBe(false);

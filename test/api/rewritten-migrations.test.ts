@@ -10,7 +10,7 @@ import { count } from '../support/rows.js';
 import { schemaDump } from '../support/schema-dump.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
-/** The tables whose rows they change. */
+/** The tables whose rows the rewritten migrations change. */
 const CHANGED = [
   'record_addresses',
   'record_ties',
@@ -21,7 +21,10 @@ const CHANGED = [
 ];
 const NEVER = '2026-01-01';
 
-/** Rows of 0.9.0 that the rewritten files change, and rows beside them that they leave. */
+/**
+ * Inserts rows of 0.9.0: some that the rewritten migrations change, and some that they must leave
+ * unchanged.
+ */
 const ROWS = `
   INSERT INTO organizations (id, name, created_at) SELECT org(n), 'org' || n || '.example', at() FROM generate_series(1, 3) n;
   INSERT INTO users (id, org_id, email, scim_managed, user_name, attributes, created_at, updated_at)
@@ -72,8 +75,8 @@ describe('the migrations that were rewritten after 0.10.0', () => {
   });
 
   /**
-   * Applies earlier versions one after the other, with rows in the first one, and then this
-   * version.
+   * Applies the migrations of earlier versions in turn, inserts rows after the first, and then
+   * applies those of this version.
    */
   async function upgraded([first, ...others]: readonly URL[]): Promise<DataSource> {
     const database = await createEmptyDatabase();
@@ -95,7 +98,8 @@ describe('the migrations that were rewritten after 0.10.0', () => {
   it('leave the same rows as their earlier texts', async () => {
     for (const each of [from09, from010]) {
       await each.query('UPDATE record_ties SET created_at = $1', [NEVER]);
-      await each.query('UPDATE sessions SET sid = NULL'); // random
+      // random values, which differ between the databases
+      await each.query('UPDATE sessions SET sid = NULL');
     }
     const [one, other] = [await databaseDigest(from09), await databaseDigest(from010)];
     for (const table of CHANGED) expect([table, other[table]]).toEqual([table, one[table]]);

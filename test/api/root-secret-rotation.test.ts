@@ -10,11 +10,14 @@ import '../support/full-scale-only.js';
 const OLD = 'the root secret before the change';
 const NEW = 'the root secret after the change';
 
-/** The database keeps the token-signing keys, sealed under the root secret. */
+/**
+ * Without these variables the token-signing keys are in the database, sealed under the root secret.
+ */
 const STORED_KEYS = { SVC_OIDC_SIGNING_KEY: '', SVC_OIDC_RSA_SIGNING_KEY: '' };
 
 /**
- * The variables of a replica that seals under one secret and also opens what another one sealed.
+ * Returns the environment of a replica that seals under one secret and also opens what another one
+ * has sealed.
  */
 const knows = (secret: string, other = ''): Variables => ({
   ...STORED_KEYS,
@@ -37,7 +40,8 @@ describe('the rotation of the root secret, with two replicas under load', () => 
         await load.rounds(1);
       }
     }
-    // the wait of ten minutes: what the old secret sealed has been used or has expired
+    // Stands for the wait of ten minutes in the guide: what the old secret sealed is then used up
+    // or expired.
     await load.pause();
     load.resume();
     for (const index of [0, 1]) {

@@ -5,7 +5,7 @@ import { orgApi } from '../support/org-api.js';
 import { startReplicatedService, type ReplicatedService } from '../support/replicated-service.js';
 import { newAddress } from '../support/client.js';
 
-/** An act that is repeated without a pause until the stop. */
+/** Repeats an action without a pause until `stop` is called. */
 class Repeated {
   readonly #failures: string[] = [];
   readonly #stopping = new AbortController();
@@ -16,13 +16,13 @@ class Repeated {
     this.#running = this.#run();
   }
 
-  /** Resolves after so many more acts. */
+  /** Resolves after `acts` more runs of the action. */
   async more(acts: number): Promise<void> {
     const goal = this.#count + acts;
     while (this.#count < goal) await delay(5);
   }
 
-  /** Ends the present act, and returns the failures of all. */
+  /** Lets the present run of the action end, and returns the failures of all runs. */
   async stop(): Promise<readonly string[]> {
     this.#stopping.abort();
     await this.#running;
@@ -51,7 +51,9 @@ describe('the rotation of the client secret at an identity provider that accepts
     await idp.close();
   });
 
-  /** The variables of a replica that presents this secret. */
+  /**
+   * Returns the environment of a replica that presents a client secret to the identity provider.
+   */
   const knows = (secret: string) => ({
     SVC_IDP_DEMO_ISSUER: idp.issuer,
     SVC_IDP_DEMO_CLIENT_ID: idp.clientId,
@@ -59,8 +61,8 @@ describe('the rotation of the client secret at an identity provider that accepts
   });
 
   /**
-   * Returns the provider's refusal of the last request to its token endpoint, unless it accepts the
-   * secret.
+   * Returns the provider's refusal of the last token request, or undefined if its client secret is
+   * accepted.
    */
   function refusal() {
     const [, encoded = ''] = idp.tokenRequests.at(-1)?.authorization?.split(' ') ?? [];

@@ -10,9 +10,9 @@ import { startTestApp, type TestApp } from '../support/app.js';
 const KIB = 1024;
 
 /**
- * Every route, as its `@Route` states it: method, path, rate tier, kind and KiB of its body,
- * audience, format of errors, session, and then the scope that an access token needs, the seconds
- * since the last touch of the key, and rules that few routes have.
+ * Every route as its `@Route` states it. The columns are method, path, rate tier, kind and KiB of
+ * the body, audience, format of errors and session. Then follow, if there are any: the scope that
+ * an access token needs, the greatest age of the last touch in seconds, and rarer rules.
  */
 const EXPECTED = `
 GET    /                                          unlimited      none   256 ui         html       optional
@@ -295,7 +295,7 @@ DELETE /scim/v2/Groups/:id                        general        none   64  api 
   .map((line) => line.split(/\s+/).join(' '))
   .toSorted();
 
-/** Returns a route as a row of the table. */
+/** Returns a route as a row of {@link EXPECTED}. */
 function rowOf({ method, template, policy }: CompiledRoute): string {
   const { tier, body, audience, errors, auth } = policy;
   return [
@@ -320,7 +320,7 @@ function rowOf({ method, template, policy }: CompiledRoute): string {
   ].join(' ');
 }
 
-/** The default origin rule of a session. */
+/** The origin that a route accepts by default, for each kind of session that it can demand. */
 const ORIGINS: Readonly<Record<string, string>> = {
   none: 'any',
   optional: 'ui',
@@ -457,7 +457,7 @@ describe('every route without a session', () => {
       expect([of, cache?.includes('no-store')]).toEqual([of, audience !== 'ui']);
       const cors = answer.headers.get('access-control-allow-origin');
       expect([of, cors]).toEqual([of, audience === 'api' ? '*' : null]);
-      if (template.startsWith('/oauth/')) continue; // these routes check their own tokens
+      if (template.startsWith('/oauth/')) continue; // these check credentials in their handlers
       const refused = ['any', 'verified', 'provisioner', 'client', 'program'].includes(
         auth.session,
       );
@@ -466,7 +466,7 @@ describe('every route without a session', () => {
   });
 });
 
-/** Returns the compiled table of an application. */
+/** Returns the routes of an application, compiled from `@Route`. */
 function routesOf(app: TestApp): readonly CompiledRoute[] {
   return app.nest.get(RoutePolicies).routes;
 }

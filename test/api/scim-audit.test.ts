@@ -21,8 +21,8 @@ interface Row {
 }
 
 /**
- * Returns the audit rows of the organization since its creation, the oldest first, without the
- * counts of ended access.
+ * Returns the `scim_operation` events of the organization, the oldest first, without their counts
+ * of ended sessions and certificates.
  */
 const written = () =>
   rows<Row>(
@@ -34,7 +34,7 @@ const written = () =>
     [tenant.orgId],
   );
 
-/** Expects these rows, one for each operation, and no others. */
+/** Expects exactly these details, one event for each SCIM operation, in their order. */
 async function expectRows(...details: readonly object[]): Promise<void> {
   const expected = details.map((one) => ({
     type: 'scim_operation',

@@ -12,8 +12,8 @@ import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
 /**
- * The lock at which each step of a de-provisioning waits. The statement takes the lock in its own
- * transaction.
+ * For each step of a de-provisioning: the statement by which another transaction takes the lock at
+ * which the step then waits.
  */
 const STEPS = {
   'before anything': 'SELECT FROM users WHERE id = $1 FOR UPDATE',
@@ -25,15 +25,16 @@ const STEPS = {
 
 const CASES = Object.entries(STEPS).flatMap(([step, lock]) =>
   (['DELETE', 'PATCH'] as const)
-    .filter((how) => how === 'DELETE' || step !== 'at the keys') // a deactivation keeps the keys
+    // a deactivation (PATCH) deletes no keys
+    .filter((how) => how === 'DELETE' || step !== 'at the keys')
     .map((how) => ({ step, lock, how })),
 );
 
 type Case = (typeof CASES)[number];
 
 /**
- * The cases that one server dies with. Those of the last steps hold a lock for which every other
- * one waits.
+ * The cases that are tested together, with one killed server. The last steps run alone, because
+ * their transaction holds a lock for which the other requests would wait.
  */
 const GROUPS: readonly (readonly Case[])[] = [
   CASES.filter(({ step }) => step !== 'at the keys' && step !== 'at the audit log'),
@@ -44,7 +45,10 @@ const GROUPS: readonly (readonly Case[])[] = [
 
 const SOON = { timeout: 90_000, interval: 10 };
 
-/** A member whose de-provisioning waits at a lock while its server is killed. */
+/**
+ * A member whose de-provisioning waits at a lock when its server is killed. `whole` is the access
+ * before.
+ */
 interface Leaver {
   readonly id: string;
   readonly whole: object;
@@ -63,7 +67,8 @@ describe('a server that is killed in the middle of a de-provisioning', () => {
     folder = await makeTemporaryDirectory();
     environment = { SVC_SSH_CA_KEY_PATH: join(folder, 'ssh_ca_key') };
     app = await startTestApp({ database, environment });
-    // The audit row is the last statement: an advisory lock of its member delays it.
+    // The audit event is the last statement. This trigger makes its INSERT wait for an advisory
+    // lock on the id of the member.
     await app.dataSource.query(`
       CREATE FUNCTION wait_for_the_test() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN
@@ -82,7 +87,7 @@ describe('a server that is killed in the middle of a de-provisioning', () => {
     await removeDirectory(folder);
   });
 
-  /** A member of an organization of its own, so that no de-provisioning waits for another one. */
+  /** Creates a member in a new organization, so that no de-provisioning waits for another one. */
   async function newLeaver(index: number): Promise<Leaver> {
     const domain = `crash-${index}.example`;
     const organization = await foundOrganization(app, domain);
@@ -96,7 +101,10 @@ describe('a server that is killed in the middle of a de-provisioning', () => {
     return { id, whole, organization };
   }
 
-  /** Kills one server while each of its requests waits at the lock of its step. */
+  /**
+   * Sends the request of each case to one server, and kills the server when each waits at the lock
+   * of its step.
+   */
   async function killInTheMiddle(cases: readonly Case[]): Promise<void> {
     const holding = new DataSource({ type: 'postgres', url: database.url, poolSize: cases.length });
     await holding.initialize();
@@ -117,8 +125,8 @@ describe('a server that is killed in the middle of a de-provisioning', () => {
       const [own] = (await runner.query('SELECT pg_backend_pid() AS pid')) as { pid: number }[];
       holders.push(own?.pid ?? 0);
     }
-    // The server waits for a lock for 5 seconds at most: all requests begin together, once it is
-    // warm.
+    // A statement waits at most 5 seconds for a lock. So the server is warmed up by a first
+    // request, and then all requests begin together.
     const users = (organization: ScimOrganization) =>
       new Client(baseUrl).get('/scim/v2/Users', { headers: bearer(organization) });
     await Promise.all(killed.map(({ leaver }) => users(leaver.organization)));
@@ -135,7 +143,7 @@ describe('a server that is killed in the middle of a de-provisioning', () => {
       await runner.release();
     }
     await holding.destroy();
-    // PostgreSQL notices the disconnected client, and rolls its work back.
+    // Waits until PostgreSQL has noticed the lost connections and rolled their transactions back.
     const others = `pg_stat_activity WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()`;
     await vi.waitUntil(async () => (await count(app.dataSource, others)) === 0, SOON);
   }

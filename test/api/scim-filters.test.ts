@@ -47,7 +47,10 @@ const FIELDS: FilterFields = {
   attributes: 'u.attributes',
 };
 
-/** Returns the same numbers in every run (mulberry32), so that a failing filter fails again. */
+/**
+ * A random generator (mulberry32) that gives the same numbers in every run, so that a failing
+ * filter fails again.
+ */
 function seeded(seed: number): () => number {
   let state = seed;
   return () => {
@@ -83,7 +86,7 @@ const TEXTS = [
   '"',
   'É',
   'é',
-  '\u212A', // the Kelvin sign, which is not a k
+  '\u212A', // the Kelvin sign, which is not the letter K
   'k',
   '😀',
   '\uFFFD',
@@ -204,7 +207,7 @@ function leaf(): string {
   return `${list}[${elementFilter(2)}]${suffix}`;
 }
 
-/** Several tests of one attribute, which the SQL combines. */
+/** Returns several comparisons of one attribute, which the SQL checks together. */
 function severalOfOne(): string {
   const name = pick(['emails', 'emails.value', 'roles', 'title', 'manager', 'groups.display']);
   const test = () => `${name} ${textTest()}`;
@@ -262,7 +265,8 @@ describe('filters in PostgreSQL', () => {
       externalId,
       displayName,
       active,
-      // Clients do not see the digits after the millisecond.
+      // PostgreSQL has microseconds, of which clients see the milliseconds. Filters must ignore the
+      // other digits.
       created.replace('Z', '321Z'),
       lastModified.replace('Z', '999Z'),
       JSON.stringify(rest),
@@ -277,8 +281,8 @@ describe('filters in PostgreSQL', () => {
   }
 
   /**
-   * Returns the ids that each filter finds among the users of one organization, with all filters in
-   * one statement.
+   * Runs all filters in one statement on the users of one organization. Returns the ids that each
+   * filter finds.
    */
   async function search(org: string, filters: readonly Filter[]): Promise<string[][]> {
     const values: unknown[] = [org];
@@ -309,7 +313,7 @@ describe('filters in PostgreSQL', () => {
         matches += expected.length;
       });
     }
-    // Filters that match no user, or every user, would prove little.
+    // Filters that match no user, or all users, would not test much.
     const share = matches / (CASES * PEOPLE_PER_TENANT);
     expect(share).toBeGreaterThan(0.2);
     expect(share).toBeLessThan(0.8);

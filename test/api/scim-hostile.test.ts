@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** Expects that no request was logged as a fault of the service. */
+/** Expects a correct SCIM error with one of these statuses. */
 function expectRefused(answer: Answer, statuses: readonly number[] = [400]): void {
   expect([statuses.includes(answer.status), answer.text]).toEqual([true, expect.any(String)]);
   expectScimError(answer, answer.status, answer.json.scimType as string | undefined);
@@ -59,7 +59,7 @@ describe('a filter', () => {
     for (const path of ['', '/Users', '/Groups']) {
       const before = process.cpuUsage();
       expectScimError(await search(path, { filter }), 400, 'invalidFilter');
-      const used = process.cpuUsage(before); // on a machine with other load
+      const used = process.cpuUsage(before); // CPU time, because other programs load the machine
       expect((used.user + used.system) / 1000).toBeLessThan(1000);
     }
   });
@@ -124,7 +124,7 @@ describe('a filter', () => {
 
 describe('names with a meaning in JavaScript', () => {
   const NAMES = ['__proto__', 'constructor', 'constructor.prototype', 'prototype', 'toString'];
-  // Raw JSON: an object literal would set the prototype instead.
+  // JSON text: in an object literal, `__proto__` would set the prototype.
   const json = (name: string, value: string) => `{"${name}":${value}}`;
   const polluted = '{"polluted":true,"value":"x"}';
 
@@ -241,7 +241,7 @@ describe('characters that are not text', () => {
     await insertUsers(app, tenant, 3);
     const first = await tenant.send('GET', '/Users?cursor&count=1&sortBy=userName');
     const bytes = Buffer.from(first.json.nextCursor as string, 'base64url');
-    const head = bytes.subarray(0, 28); // the search of the cursor, and an id
+    const head = bytes.subarray(0, 28); // the search of the cursor (12 bytes) and an id (16 bytes)
     const text = (value: string) => Buffer.from(value, 'utf16le');
     for (const tail of ['\0', '=\0', '=\ud800', '=\udc00x', 'x', "' OR 1", '["', '\ud800']) {
       const cursor = Buffer.concat([head, text(tail)]).toString('base64url');

@@ -16,9 +16,9 @@ import { addTenant, type ScimTenant } from '../support/scim.js';
 import { ENTERPRISE, insertUsers, made } from '../support/scim-requests.js';
 
 const HOW_MANY = 80;
-/** More than the buffers of two sockets hold. */
+/** So many users that their list is larger than the buffers of two sockets. */
 const VERY_MANY = 200;
-/** Text that the database compresses well, and that has its full length when it is read. */
+/** A title that PostgreSQL stores compressed, and that has its full length when it is read. */
 const TITLE = 'x'.repeat(60_000);
 
 interface Shown {
@@ -47,7 +47,9 @@ function insertLongUsers(app: TestApp, tenant: ScimTenant, howMany: number): Pro
   );
 }
 
-/** A client that requests a list, and reads only the head of the response. */
+/**
+ * Requests a list, and returns the response when its headers have arrived. The body is not read.
+ */
 async function slowReader({ baseUrl }: TestApp, { token }: ScimTenant): Promise<IncomingMessage> {
   const request = get(`${baseUrl}/scim/v2/Users?count=${VERY_MANY}`, {
     agent: false,
@@ -84,7 +86,7 @@ describe('a list of users with long attributes', () => {
     return answer.json as List;
   };
 
-  /** Returns the amount of text of each statement of a list. */
+  /** Returns an array that gets the number of characters that each statement of a list reads. */
   function watched(): number[] {
     const lengths: number[] = [];
     const textOf = (found: readonly ListedUser[]) => {
@@ -217,7 +219,7 @@ describe('a list of users with long attributes', () => {
 });
 
 describe('clients that do not read their lists', () => {
-  const SLOW = 30; // more than there are connections
+  const SLOW = 30; // more than the connections to the database
 
   it('hold no connection to the database, and get the whole list when they continue to read', async () => {
     const app = await startTestApp({ environment: { SVC_DB_MAX_CONNECTIONS: '25' } });
@@ -225,7 +227,7 @@ describe('clients that do not read their lists', () => {
     await insertLongUsers(app, tenant, VERY_MANY);
     const statements = vi.spyOn(usersOf(app), 'read');
     const readers = await Promise.all(Array.from({ length: SLOW }, () => slowReader(app, tenant)));
-    const other = await addTenant(app); // waits for a connection if none is free
+    const other = await addTenant(app); // would wait if the slow readers held all connections
     await made(other, 'Users', { userName: 'somebody' });
     let busy: unknown[];
     do {
@@ -236,7 +238,7 @@ describe('clients that do not read their lists', () => {
            AND pid <> pg_backend_pid()`,
       );
     } while (busy.length > 0);
-    // No more was read than the sockets hold.
+    // Only as much was read from the database as the socket buffers hold.
     const needed = (VERY_MANY * TITLE.length) / MOST_TEXT;
     expect(statements.mock.calls.length).toBeLessThan((SLOW * needed) / 1.5);
     const [first, ...others] = readers;

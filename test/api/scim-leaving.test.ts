@@ -25,7 +25,9 @@ interface Person {
   readonly cookie: string;
 }
 
-/** Inserts users with a key and a session each, because other tests cover the ceremonies. */
+/**
+ * Inserts users who each have a key and a session, without the ceremonies, which other tests cover.
+ */
 async function newPeople(count: number): Promise<Person[]> {
   const people = Array.from({ length: count }, () => {
     const { token, hash } = mintOpaqueToken();
@@ -60,7 +62,10 @@ async function newPeople(count: number): Promise<Person[]> {
   }));
 }
 
-/** Returns the statuses of a request with the session, and of one for an SSH certificate. */
+/**
+ * Returns the statuses of two requests in the session of a user: for the keys, and for an SSH
+ * certificate.
+ */
 async function accessOf({ cookie }: Person): Promise<readonly number[]> {
   const options = { headers: { cookie }, address: newAddress() };
   const client = app.client();
@@ -75,15 +80,15 @@ const ENDED = [401, 401];
 type Operation = Readonly<Record<string, unknown>>;
 
 const LONG = 'x'.repeat(17_000);
-/** Values of each type, right and wrong. */
+/** Values of each JSON type. Each is wrong for some attributes. */
 const VALUES: readonly unknown[] = ['x', true, 7, { value: 'x' }, [{ value: 'x' }, 5], LONG];
 const OPS = ['add', 'replace', 'remove'] as const;
-/** At small scale every fifth operation is tried. */
+/** One of `EVERY` operations is tried. */
 const EVERY = atScale({ small: 5, full: 1 });
 
 /**
- * Every operation on every attribute of both schemas, right and wrong, and unknown paths of three
- * kinds.
+ * Yields every PATCH operation on every attribute of both schemas, with right and wrong values, and
+ * on unknown paths of three kinds.
  */
 function* everyOperation(): Generator<Operation> {
   const known = attributesOf(USER_SCHEMA).map(({ path }) => path);
@@ -157,7 +162,8 @@ describe('E34, E35 active: "False" ends the access of a leaver', () => {
         if (outcome.status !== '200') failed.push([chunk[index], outcome]);
       }
     }
-    // A request for each person would take long: the rows of the others are compared below.
+    // Requests for all users would take long, so that one of 12 sends them. The rows of all are
+    // checked below.
     for (const person of people.filter((_, index) => index % 12 === 0)) {
       const access = await accessOf(person);
       if (access.join() !== ENDED.join()) failed.push([person, access]);
@@ -259,12 +265,14 @@ describe('E34, E35 active: "False" ends the access of a leaver', () => {
   });
 });
 
-/** Returns JSON in which `@` stands for a character that cannot be stored, or for deep nesting. */
+/** Returns JSON in which each `@` is replaced by text that cannot be stored. */
 const jsonWith = (json: object, bad: string) => JSON.stringify(json).replaceAll('@', bad);
 
 describe('E35 beside characters that cannot be stored, and deep nesting', () => {
   const BAD = ['\\ud83d', '\\udc00', '\\u0000', 'a\\u0000b'] as const;
-  /** Returns JSON for `"x": "@"` in which the value is nested more deeply than the limit. */
+  /**
+   * Returns JSON in which each value `"@"` is replaced by an object that is nested `levels` deep.
+   */
   const deep = (json: object, levels: number) =>
     JSON.stringify(json).replaceAll('"@"', `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`);
   const leftOutOf = async (id: string) => {

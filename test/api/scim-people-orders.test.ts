@@ -13,10 +13,16 @@ import { atScale } from '../support/scale.js';
 
 const BOTH: readonly Mode[] = ['open', 'scim_only'];
 
-/** An order of acts, and who gets an SSH certificate at its end. */
+/**
+ * A sequence of actions. `acts` performs it and returns who must get an SSH certificate at its end,
+ * and how.
+ */
 interface Order {
   readonly title: string;
-  /** By default `open`, where a refusal is never due to the membership alone. */
+  /**
+   * The modes of membership, by default `open`. In that mode no refusal is due to the membership
+   * alone.
+   */
   readonly modes?: readonly Mode[];
   readonly strangers?: 'unchecked';
   readonly acts: (ground: Ground) => Promise<readonly End[]>;
@@ -25,9 +31,15 @@ interface Order {
 const off = (ground: Ground, id: string) => ground.set(id, 'active', 'False');
 const on = (ground: Ground, id: string) => ground.set(id, 'active', 'True');
 
-/** The reach of a person whose account ended and came back: the sessions did not. */
+/**
+ * The expected access of a person whose account ended and came back: the key and a sign-in work
+ * again, the old session does not.
+ */
 const revived = (principal: string) => ({ session: null, key: principal, signIn: principal });
-/** The reach of a person who needs a new key: the account is a new one. */
+/**
+ * The expected access of a person who got a new account: only a sign-in works, and leads to the
+ * enrollment of a new key.
+ */
 const rehired = (principal: string) => ({ session: null, key: null, signIn: principal });
 
 const TAKE_OVERS: readonly Order[] = [
@@ -546,14 +558,18 @@ const SECOND_ACCOUNTS: readonly Order[] = [
       expect(await ada.certificate()).toBeNull();
       expect(await ada.bySignIn()).toBe(ada.email);
       expect([second, own].indexOf(ada.userId)).toBe(1);
-      ada.issued.splice(0, ada.issued.length - 1); // one person, two accounts: by the admin's act
-      // the key of that sign-in was another
+      // The action of the admin gave one person two accounts. Only the last certificate is checked.
+      ada.issued.splice(0, ada.issued.length - 1);
+      // the last sign-in enrolled another key than this one
       return [[ada, { session: null, key: null, signIn: null }]];
     },
   },
 ];
 
-/** A person has a record by mail, with a key; the person's own record comes second. */
+/**
+ * A person signs in to a record of SCIM that has the person's address as its e-mail, and enrolls a
+ * key. Then a second record gets the address as its `userName`.
+ */
 async function linked(g: Ground) {
   const ada = g.human('ada');
   const second = await g.post({ userName: 'adm-ada', emails: emails(ada.email) });
@@ -750,7 +766,7 @@ const TWINS: readonly Order[] = [
       expect(await mail.bySignIn()).toBe(mail.email);
       const { meta } = await g.show(id);
       await off(g, id);
-      expect((await g.show(id)).meta).toEqual(meta); // the record itself did not change
+      expect((await g.show(id)).meta).toEqual(meta); // only the twin changed
       return [
         [upn, null],
         [mail, null],
@@ -910,7 +926,8 @@ const TWINS: readonly Order[] = [
       const person = (await g.act(id, 'part')).json.id as string;
       expect(await count(g.app.dataSource, 'oauth_consents WHERE user_id = $1', [id])).toBe(0);
       expect(await count(g.app.dataSource, 'oauth_consents WHERE user_id = $1', [person])).toBe(1);
-      bob.issued.length = 0; // from now on the person is another account
+      // The person has another account from now on, so that earlier certificates are not checked.
+      bob.issued.length = 0;
       return [[bob, revived(bob.email)]];
     },
   },
@@ -998,7 +1015,9 @@ const TWINS: readonly Order[] = [
   },
 ];
 
-/** Two members, the second by mail; the record of the first names both. */
+/**
+ * Creates two members. The record of SCIM of the first has the address of the second as its e-mail.
+ */
 async function twoMembers(g: Ground, active = true) {
   const [upn, mail] = [await g.member('upn'), await g.member('mail')];
   const id = await g.post({ userName: upn.email, emails: emails(mail.email), active });
@@ -1006,7 +1025,7 @@ async function twoMembers(g: Ground, active = true) {
   return { upn, mail, id };
 }
 
-/** A member was taken over by the record of another person, and an admin parted them. */
+/** The record of another person takes over a member, and an admin parts the two. */
 async function parted(g: Ground) {
   const bob = await g.member('bob');
   const id = await g.post({ userName: g.at('robert'), emails: emails(bob.email) });
@@ -1014,11 +1033,12 @@ async function parted(g: Ground) {
   const answer = await g.act(id, 'part');
   expect(answer.json.id).not.toBe(id);
   expect(await bob.certificate()).toBeNull();
-  bob.issued.length = 0; // from now on the person is another account
+  // The person has another account from now on, so that earlier certificates are not checked.
+  bob.issued.length = 0;
   return { bob, id };
 }
 
-/** A record takes the address of a member as its userName. */
+/** A record of SCIM is renamed to the address of a member. */
 async function renamedOnto(g: Ground) {
   const bob = await g.member('bob');
   const id = await g.post({ userName: g.at('robert') });
@@ -1036,7 +1056,7 @@ const REHIRES: readonly Order[] = [
       await g.post({ userName: bob.email });
       return [[bob, rehired(bob.email)]];
     },
-    strangers: 'unchecked', // the first subject that signs in has the new record
+    strangers: 'unchecked', // any subject that signs in first gets the new record
   },
   {
     title: 're-hire with the same userName, DELETE again',
@@ -1263,8 +1283,8 @@ const ADMINS: readonly Order[] = [
 ];
 
 /**
- * In `scim_only`, too: who signs in there, and who comes back. At small scale the first orders of a
- * group are, because the mode decides about the sign-in alone.
+ * Lets orders run in `scim_only` as well. At small scale only the first three of a list do, because
+ * the mode decides about the sign-in alone.
  */
 function inBoth(orders: readonly Order[]): Order[] {
   const repeated = atScale({ small: 3, full: orders.length });
@@ -1283,7 +1303,7 @@ const ORDERS: readonly Order[] = [
   ...inBoth(ADMINS),
 ];
 
-/** At small scale every third order runs in `open`, and every sixth in `scim_only`. */
+/** For each mode, one of this many orders runs. */
 const EVERY: Readonly<Record<Mode, number>> = {
   open: atScale({ small: 3, full: 1 }),
   scim_only: atScale({ small: 6, full: 1 }),

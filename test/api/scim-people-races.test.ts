@@ -18,12 +18,12 @@ import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 
 const PUBLIC_KEY = newPublicKeyLine();
 
-/** Half of the requests of a pair. */
+/** The number of requests of each of the two actions of a pair. */
 const OF_EACH = atScale({ small: 4, full: 10 });
 
 /**
- * Returns the number of transactions that PostgreSQL ended because of a deadlock; the service
- * repeats them.
+ * Returns the number of transactions that PostgreSQL has ended because of a deadlock. The service
+ * repeats them, so that no response shows them.
  */
 async function deadlocks(dataSource: DataSource): Promise<number> {
   await rows(dataSource, 'SELECT pg_stat_force_next_flush()');
@@ -34,32 +34,33 @@ async function deadlocks(dataSource: DataSource): Promise<number> {
   return row?.n ?? 0;
 }
 
-/** What a pair of acts happens to: one address, one member, one record. */
+/** What the two actions of a pair are about: an address, a record of SCIM and a twin. */
 interface Scene {
   readonly ground: Ground;
   /**
-   * The address that all acts are about: a member has it, but where people found accounts with it.
+   * The address that the actions are about. A member has it, unless the first action founds
+   * accounts with it.
    */
   readonly address: string;
-  /** A record of another person, which some acts give the address to. */
+  /** The id of another person's record of SCIM, to which some actions give the address. */
   readonly record: string;
-  /** The person of the record. */
+  /** The person that `record` stands for. */
   readonly robert: Human;
   /** A member who is a twin of the record. */
   readonly twin: Human;
 }
 
-/** One request of a storm, which is sent when it is called. */
+/** Sends one prepared request when it is called. */
 type Shot = () => Promise<Answer>;
-/** Prepares the requests of an act. */
+/** Prepares the requests of an action, which are then sent together. */
 type Act = (scene: Scene) => Promise<Shot[]> | Shot[];
 
 const shots = (fire: (n: number) => Promise<Answer>): Shot[] =>
   Array.from({ length: OF_EACH }, (_, n) => () => fire(n));
 
 /**
- * Signs a person in, in a new browser, and prepares the enrollment: only the last request is left
- * to send.
+ * Signs a person in, in a new browser, and begins an enrollment. Only the request that completes it
+ * is left to send.
  */
 async function enrollment({ app }: Ground, human: Human): Promise<Shot[]> {
   await human.signIn();
@@ -113,7 +114,8 @@ const ACTS = {
   DELETE: ({ ground, record }) => shots(() => ground.scim('DELETE', `/Users/${record}`)),
   part: ({ ground, twin }) => shots(() => ground.org('POST', `/members/${twin.userId}/part`)),
   async readmit({ ground, address }) {
-    await ground.remove(await ground.post({ userName: address })); // there is a bar to lift
+    // leaves a tombstone, which the action lifts
+    await ground.remove(await ground.post({ userName: address }));
     return shots(() => ground.org('POST', '/members/readmit', { email: address }));
   },
   deactivate: ({ ground, record }) =>
@@ -128,13 +130,19 @@ const ACTS = {
 
 type Name = keyof typeof ACTS;
 const NAMES = Object.keys(ACTS) as Name[];
-/** At small scale each act meets itself and the one after it, so that each is in three pairs. */
+/**
+ * With how many actions of the list, from itself on, each action is paired. At small scale each is
+ * then in three pairs.
+ */
 const NEIGHBOURS = atScale({ small: 2, full: NAMES.length });
 const PAIRS = NAMES.flatMap((one, index) =>
   NAMES.slice(index, index + NEIGHBOURS).map((other): [Name, Name] => [one, other]),
 );
 
-/** The responses of an act that is too late, refused or not allowed any more, beside success. */
+/**
+ * The statuses that are no fault: success, and those of requests that came too late or are not
+ * allowed.
+ */
 const ORDERLY = [200, 201, 204, 400, 401, 403, 404, 409, 412];
 
 describe(`acts on people, ${2 * OF_EACH} at once`, () => {
@@ -167,7 +175,7 @@ describe(`acts on people, ${2 * OF_EACH} at once`, () => {
       for (const human of ground.humans) await human.certificate();
 
       await endAll(ground);
-      // The directory creates the address and ends it: no live directory meets an endless 409.
+      // The directory can still create and delete a user with the address: no leftover answers 409.
       await ground.remove(await ground.post({ userName: address }));
       const isParted = one === 'part' || other === 'part';
       const left = ground.humans.filter(
@@ -179,7 +187,7 @@ describe(`acts on people, ${2 * OF_EACH} at once`, () => {
   );
 });
 
-/** DELETEs every user that the directory sees, but the admin. */
+/** Deletes every user that SCIM lists, except the admin. */
 async function endAll(ground: Ground): Promise<void> {
   const { json } = await ground.scim('GET', '/Users?count=200');
   for (const { id } of json.Resources as { id: string }[]) {
@@ -188,14 +196,14 @@ async function endAll(ground: Ground): Promise<void> {
 }
 
 /**
- * The number of races; 500 with `SVC_RACES=500 npx vitest run test/api/scim-people-races.test.ts`.
+ * The number of races. `SVC_RACES=500 npx vitest run test/api/scim-people-races.test.ts` runs 500.
  */
 const RACES = Number(process.env['SVC_RACES'] ?? atScale({ small: 7, full: 40 }));
 
-/** A large number of races takes longer than other tests. */
+/** The time limit of the test, which grows with the number of races. */
 const LONG = { timeout: 240_000 + RACES * 5000 };
 
-/** A person with an account, and the act of the directory that ends it. */
+/** A person with an account. `end` is the request of the directory that ends the account. */
 interface Leaver {
   readonly human: Human;
   readonly end: () => Promise<unknown>;
@@ -258,12 +266,13 @@ describe('issuance on two replicas beside the end of an account', () => {
   });
   afterAll(() => service.close());
 
-  /** Asks for an SSH certificate. */
+  /** Returns a function that requests an SSH certificate. */
   const certificate = (browser: Client) => () =>
     browser.post('/v1/credentials/ssh', { public_key: PUBLIC_KEY }, { address: newAddress() });
 
   /**
-   * Touches the key for the FIDO2 grant of the command; the request for the token is left to send.
+   * Touches the key for the FIDO2 grant of svc-cli. Returns a function that sends the token
+   * request.
    */
   async function token(key: SoftwareKey): Promise<Shot> {
     const client = { client_id: 'svc-cli' };
@@ -275,7 +284,9 @@ describe('issuance on two replicas beside the end of an account', () => {
     return () => postForm(service, '/oauth/token', form);
   }
 
-  /** Touches the key for a login; the request that opens the session is left to send. */
+  /**
+   * Touches the key for a login. Returns a function that sends the request which opens the session.
+   */
   async function login(key: SoftwareKey): Promise<{ browser: Client; fire: Shot }> {
     const browser = service.client();
     const { state, publicKey } = (await browser.post('/login/webauthn/start', {})).json;
@@ -283,7 +294,7 @@ describe('issuance on two replicas beside the end of an account', () => {
     return { browser, fire: () => browser.post('/login/webauthn/complete', { state, credential }) };
   }
 
-  /** Counts what an account holds that is still accepted. */
+  /** Returns how many valid certificates and sessions an account has. */
   async function held(userId: string): Promise<number> {
     const tables = [
       'ssh_certificates WHERE user_id = $1 AND revoked_at IS NULL',
@@ -296,8 +307,8 @@ describe('issuance on two replicas beside the end of an account', () => {
   }
 
   /**
-   * Runs one race. Returns the numbers of credentials that were issued in it and that were accepted
-   * after the answer.
+   * Runs one race. Returns how many credentials were issued in it, and how many were still valid
+   * after the response to the directory.
    */
   async function race(number: number): Promise<{ issued: number; late: number }> {
     const departures = Object.values(DEPARTURES);
@@ -311,7 +322,7 @@ describe('issuance on two replicas beside the end of an account', () => {
       ...tokens,
       ...logins.map(({ fire }) => fire),
     ];
-    // The directory's request stands between those of the person, in another place in each race.
+    // The directory's request is sent among those of the person, in each race at another place.
     const place = number % (requests.length + 1);
     const before = requests.slice(0, place).map((fire) => fire());
     const ended = end();
@@ -329,7 +340,7 @@ describe('issuance on two replicas beside the end of an account', () => {
         cookie: `svc_session=${each.cookie('svc_session') ?? ''}`,
       })),
     ];
-    // Twice: the proxy sends each request to the next replica.
+    // Sends each twice, so that the proxy, which takes the replicas in turn, tries both.
     const used = await Promise.all([...uses, ...uses].map((headers) => certificateWith(headers)));
     const late = used.filter(({ status }) => status === 200).length;
     return { issued: good.length, late: late + heldAtAnswer + (await held(human.userId)) };

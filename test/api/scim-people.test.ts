@@ -13,7 +13,8 @@ describe('users of SCIM beside users who signed in', () => {
     app = await startTestApp({
       claims: (email) => (emails.has(email) ? { email: emails.get(email) } : {}),
     });
-    // A member from before the first token, whose address the provider may change.
+    // Its admin signed in before the first SCIM token existed. The provider may change the e-mail
+    // address of the admin.
     organization = await foundOrganization(app, 'people.example');
   });
   afterAll(() => app.close());
@@ -25,7 +26,8 @@ describe('users of SCIM beside users who signed in', () => {
   });
 
   it('an e-mail that is the userName of another user creates no user, and a change to it is not followed', async () => {
-    // The address differs: a userName is an address of the domain, and the e-mail follows it.
+    // Sets the e-mail to another address by SQL, because SCIM would give a user with such a
+    // `userName` the same e-mail.
     const taken = 'name@people.example';
     await organization.scim('POST', '/Users', { userName: taken });
     await app.dataSource.query('UPDATE users SET email = $2 WHERE email = $1', [

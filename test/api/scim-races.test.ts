@@ -101,7 +101,7 @@ describe('changes of the identity provider during other changes', () => {
       ];
       const deletions = four.map(({ id }) => organization.scim('DELETE', `/Users/${id}`));
       statuses.push(...(await Promise.all(deletions)).map(({ status }) => status));
-      // A move comes before the deletions, or names a deleted user.
+      // A move runs before the deletions (200), or names a user who is deleted already (400).
       const moved = (await Promise.all(moves)).map(({ status }) => status);
       expect(moved.every((status) => status === 200 || status === 400)).toBe(true);
     }

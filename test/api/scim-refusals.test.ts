@@ -28,7 +28,7 @@ const events = () =>
      WHERE org_id = $1 AND type = 'scim_request_refused' ORDER BY created_at`,
     [tenant.orgId],
   );
-/** Moves the refusals of the organization into the past. */
+/** Makes the recorded refusals of the token some hours older. */
 const pass = (hours: number) =>
   app.dataSource.query(
     'UPDATE scim_refusals SET recorded_at = recorded_at - make_interval(hours => $2) WHERE token_id = $1',

@@ -21,7 +21,7 @@ describe('two users of SCIM with one primary address', () => {
   const scim = (method: string, path: string, body?: unknown) =>
     organization.scim(method, path, body);
   const newEmail = () => `${randomUUID().slice(0, 13)}@${DOMAIN}`;
-  /** Creates a user whose userName is not an address. */
+  /** Creates a user with an e-mail and with a `userName` that is not an address. */
   const userWith = async (email: string) => {
     const answer = await scim('POST', '/Users', bodyWith(email));
     expect(answer.status).toBe(201);
@@ -49,7 +49,7 @@ describe('two users of SCIM with one primary address', () => {
     );
     return row?.details;
   };
-  /** Creates two users with one address: the first has it, the second does not. */
+  /** Creates two users with one e-mail. The service gives it to the first user alone. */
   async function pair() {
     const email = newEmail();
     const first = await userWith(email);
@@ -173,7 +173,7 @@ describe('two users of SCIM with one primary address', () => {
   it('10.19 E29: of two users who change to one address at once one has it, and both get a response', async () => {
     const email = newEmail();
     const ids = [(await userWith(newEmail())).id, (await userWith(newEmail())).id];
-    // A third transaction locks the address until both wait for it.
+    // A third transaction has inserted a user with the address, so that both requests wait for it.
     const holder = app.dataSource.createQueryRunner();
     await holder.startTransaction();
     await holder.query(

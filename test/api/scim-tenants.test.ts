@@ -46,7 +46,7 @@ describe('two organizations', () => {
       displayName: MARK,
       members: [{ value: user.id }],
     });
-    user = await shown(theirs, 'Users', user.id); // with the group
+    user = await shown(theirs, 'Users', user.id); // the user now shows the group
     await made(ours, 'Users', { userName: address() });
   });
   const unchanged = async () => {
@@ -269,7 +269,7 @@ it('several users may have no e-mail at all', async () => {
   expect(new Set(users.map(({ id }) => id as string)).size).toBe(3);
 });
 
-/** Users of one page: the service returns at most 1,000. */
+/** The numbers of users on a page. The service returns at most 1,000. */
 const LARGEST_PAGE = atScale({ small: 200, full: 1000 });
 const PAGE = atScale({ small: 150, full: 400 });
 
@@ -283,7 +283,8 @@ describe('paging by cursor', () => {
     async ({ sortBy, users, most }) => {
       const tenant = await addTenant(app);
       const ids = await insertUsers(app, tenant, users);
-      // autovacuum may come minutes later; hot-look-ups tests stale statistics
+      // Without this, the statistics could be missing for minutes, which hot-look-ups.test.ts
+      // tests.
       await rows(app.dataSource, 'ANALYZE users');
       const doomed = ids.filter((_, n) => n % 10 === 3);
       const seen: string[] = [];

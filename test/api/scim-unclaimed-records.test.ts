@@ -27,8 +27,8 @@ describe('a POST of a user who concerns no other user', () => {
   const post = (body: object) => organization.scim('POST', '/Users', body);
 
   /**
-   * Posts a user while another transaction holds the directory, lets that one act and commit, and
-   * returns the answer.
+   * Sends a POST of a user that waits for the directory lock of another transaction. That
+   * transaction then runs a statement and commits. Returns the response.
    */
   async function postDuring(body: object, act: string, values: readonly unknown[]) {
     const holder = app.dataSource.createQueryRunner();

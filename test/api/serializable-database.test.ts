@@ -31,7 +31,10 @@ describe('a database whose default isolation level is serializable', () => {
   });
   afterAll(() => parts.disposeAsync());
 
-  /** Opens a pool that sets nothing in its sessions, as a pooler in transaction mode has them. */
+  /**
+   * Opens a pool whose connections have only the settings of the database, like those of a pooler
+   * in transaction mode.
+   */
   function connect(): Promise<DataSource> {
     const { url } = database;
     return new DataSource({ type: 'postgres', url, extra: { max: AT_ONCE } }).initialize();

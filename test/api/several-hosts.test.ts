@@ -69,7 +69,7 @@ requires('postgresql', 'psql').describe('a database with several hosts', () => {
     expect(performance.now() - start).toBeLessThan(1_500);
     const asked = silent.connections();
     await Promise.all([1, 2, 3].map(() => rows(dataSource, 'SELECT pg_sleep(0.02)')));
-    expect(silent.connections()).toBe(asked); // remembered: no further connection asked it
+    expect(silent.connections()).toBe(asked); // no later connection has tried the silent host again
     await dataSource.destroy();
   });
 
@@ -108,7 +108,7 @@ requires('postgresql', 'psql').describe('a database with several hosts', () => {
       .catch((e: unknown) => e);
     expect(fault).toMatchObject({ code: '55000' });
     expect([isReadOnly(fault), isDatabaseAway(fault)]).toEqual([true, true]);
-    // The same SQLSTATE with another meaning.
+    // This error has the same SQLSTATE, but another meaning.
     const other: unknown = await client.query("SELECT currval('x')").catch((e: unknown) => e);
     expect(isReadOnly(other)).toBe(false);
     await client.end();
@@ -160,7 +160,7 @@ interface Silent {
   close(): Promise<void>;
 }
 
-/** Accepts connections and never answers, as a host behind a firewall or a frozen one does. */
+/** Starts a server that accepts connections and never answers, like a frozen host. */
 async function listenSilently(): Promise<Silent> {
   const sockets: Socket[] = [];
   const server: Server = createServer((socket) => {

@@ -13,7 +13,7 @@ import { startDatabaseProxy, type DatabaseProxy } from '../support/database-prox
 import { RecordingLog } from '../support/recording-log.js';
 import { count, rows } from '../support/rows.js';
 
-/** Counts its statements. */
+/** Counts the statements that take from buckets. */
 class CountingRepository extends RateLimitsRepository {
   takes = 0;
 
@@ -23,7 +23,7 @@ class CountingRepository extends RateLimitsRepository {
   }
 }
 
-/** One process's view of the shared buckets. */
+/** Stands for one process: its own connections, memory and log, with the shared database. */
 class Replica {
   readonly log = new RecordingLog();
   readonly repository = new CountingRepository();
@@ -38,7 +38,7 @@ class Replica {
       type: 'postgres',
       url,
       extra: { max: 10 },
-      poolErrorHandler: () => undefined, // the tests end connections on purpose
+      poolErrorHandler: () => undefined, // the tests terminate connections themselves
     });
     return new Replica(await dataSource.initialize());
   }
@@ -48,12 +48,12 @@ class Replica {
     return this.buckets.increment(client, burst * interval, burst, 0, tier);
   }
 
-  /** Sends a request of the Authentication tier with a credential. */
+  /** Takes from a bucket of the Authentication tier for the credential `holder`. */
   take(bucket: string, holder: string) {
     return this.buckets.take({ ...hitOf('authentication', bucket, () => holder), bucket });
   }
 
-  /** Returns how many of so many concurrent requests are admitted. */
+  /** Sends `requests` at once, and returns how many are admitted. */
   async admitted(client: string, requests: number): Promise<number> {
     const hits = await Promise.all(Array.from({ length: requests }, () => this.ask(client)));
     return hits.filter(({ isBlocked }) => !isBlocked).length;
@@ -75,7 +75,9 @@ describe('buckets in PostgreSQL', () => {
     await database.drop();
   });
 
-  /** Puts a bucket so many milliseconds into debt, as earlier requests would. */
+  /**
+   * Sets the time until a bucket is full again to `debt` milliseconds, as earlier requests would.
+   */
   function owe(client: string, debt: number): Promise<unknown> {
     const [{ dataSource }] = replicas;
     return dataSource.query(
@@ -129,7 +131,8 @@ describe('buckets in PostgreSQL', () => {
     await owe('flood', burst * interval);
     const begun = performance.now();
     expect((await replica.ask('flood')).isBlocked).toBe(true);
-    // A query for the row would wait for the lock.
+    // A statement about this bucket would wait for the lock, so that fast refusals show that none
+    // is sent.
     const runner = dataSource.createQueryRunner();
     await runner.startTransaction();
     await runner.query("SELECT 1 FROM rate_limits WHERE bucket = 'flood' FOR UPDATE");
@@ -293,11 +296,11 @@ describe('10.20 bookings in PostgreSQL', () => {
     vi.useRealTimers();
   });
 
-  /** Advances the time of a bucket, in the database and for the processes. */
+  /** Lets time pass for a bucket, in the database and for the processes. */
   const pass = (bucket: string, milliseconds: number) =>
     passOf(replicas[0].dataSource, bucket, milliseconds);
 
-  /** Uses up the burst of a bucket. */
+  /** Takes from a bucket until it refuses. */
   async function exhaust(bucket: string): Promise<void> {
     const [one] = replicas;
     while ((await one.take(bucket, 'first')).allowed);
@@ -327,7 +330,7 @@ describe('10.20 bookings in PostgreSQL', () => {
     expect(verdicts.filter(({ allowed }) => allowed)).toHaveLength(1);
   });
 
-  /** Sends so many requests at once, each with its own credential, at one replica. */
+  /** Sends 10,000 requests at once to one replica, each with a credential of its own. */
   function flood(bucket: string, name: string) {
     const [one] = replicas;
     const ask = (_: unknown, n: number) => one.take(bucket, `${name} ${n}`);
@@ -340,7 +343,8 @@ describe('10.20 bookings in PostgreSQL', () => {
     const before = repository.takes;
     await flood('flooded', 'invented');
     const booked = repository.takes;
-    expect(booked - before).toBeLessThanOrEqual(2 * burst); // as many may run at once
+    // as many again may have begun before the bucket was full
+    expect(booked - before).toBeLessThanOrEqual(2 * burst);
     const refusals = await flood('flooded', 'another');
     expect(repository.takes).toBe(booked);
     expect(refusals.some(({ allowed }) => allowed)).toBe(false);
@@ -350,7 +354,8 @@ describe('10.20 bookings in PostgreSQL', () => {
     const [one, other] = replicas;
     await exhaust('steady');
     for (let n = 2; n < burst; n += 1) await one.take('steady', `early ${n}`);
-    const told = await one.take('steady', 'patient'); // in the far future, since a flood takes time
+    // its time is far in the future, because the flood takes some time
+    const told = await one.take('steady', 'patient');
     await flood('steady', 'invented');
     const again = await other.take('steady', 'patient');
     expect(again.allowed || again.retryAfter <= told.retryAfter).toBe(true);
@@ -363,7 +368,7 @@ describe('10.20 bookings in PostgreSQL', () => {
     const [{ dataSource, repository }] = replicas;
     const rate = TIERS.authentication;
     const runner = dataSource.createQueryRunner();
-    await runner.startTransaction(); // where now() is constant
+    await runner.startTransaction(); // in a transaction, now() is constant
     let bucket: Bucket = { tat: 0, bookings: [] };
     let state = 1;
     const random = () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
@@ -435,8 +440,8 @@ describe('10.20 bookings in PostgreSQL', () => {
 });
 
 /**
- * Advances the time of a bucket, in the database and for the processes, whose clocks are fake
- * timers.
+ * Lets time pass for a bucket: moves its times in the database back, and advances the fake timers,
+ * by which the processes read the time.
  */
 async function passOf(dataSource: DataSource, bucket: string, milliseconds: number): Promise<void> {
   await dataSource.query(
@@ -449,7 +454,7 @@ async function passOf(dataSource: DataSource, bucket: string, milliseconds: numb
   vi.advanceTimersByTime(milliseconds);
 }
 
-/** Returns slots in whole milliseconds. */
+/** Returns bookings sorted by their holder, with their times in whole milliseconds. */
 function inOrder(bookings: readonly Booking[]): readonly Booking[] {
   return bookings
     .map(({ holder, slot }) => ({ holder, slot: Math.round(slot) }))

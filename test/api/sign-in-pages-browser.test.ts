@@ -126,7 +126,8 @@ requires('chromium').describe('each page from the start page to consent, in Chro
     await page.context().clearCookies();
     await page.goto(`/device?user_code=${await newCode()}`);
     await page.getByRole('button', { name: /^Continue with / }).click();
-    await page.waitForURL((url) => url.origin !== app.baseUrl); // the provider, at once
+    // the button leads straight to the provider
+    await page.waitForURL((url) => url.origin !== app.baseUrl);
     expect(visitor.pageErrors).toEqual([]);
   });
 

@@ -6,7 +6,10 @@ import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 
 describe('identity at a sign-in', () => {
   let app: TestApp;
-  /** Claims that replace those of the provider; a test sets them before a sign-in. */
+  /**
+   * The claims that the provider sends for a user in place of the usual ones, by the user's e-mail
+   * address. A test sets them before a sign-in.
+   */
   const says = new Map<string, object>();
   beforeAll(async () => {
     app = await startTestApp({ claims: (email) => says.get(email) ?? {} });
@@ -21,7 +24,7 @@ describe('identity at a sign-in', () => {
     );
     return row?.org_id ?? '';
   };
-  /** Inserts a member as SCIM does: no identity, no key. */
+  /** Inserts a member like one that SCIM created: without an identity and a key. Returns the id. */
   const provision = async (email: string, orgId: string) => {
     const id = randomUUID();
     await app.dataSource.query(

@@ -9,10 +9,12 @@ import '../support/full-scale-only.js';
 const MIB = 1024 ** 2;
 const CROWD = 500;
 
-/** Milliseconds in which a correct client gets its response, on a busy machine. */
+/**
+ * The longest that a correct client may wait for a response, in milliseconds, on a busy machine.
+ */
 const PROMPT = 3000;
 
-/** Many clients that never finish their request. */
+/** 500 clients that never finish their requests. */
 class Crowd {
   readonly #connections: readonly RawConnection[];
   #isOver = false;
@@ -26,7 +28,7 @@ class Crowd {
     for (const { socket } of this.#connections) socket.write(beginning());
   }
 
-  /** Sends a little for each client, until the last of them is disconnected. */
+  /** Sends `drop` on every connection each 100 ms, until {@link end} has seen all disconnected. */
   async dribble(): Promise<void> {
     while (!this.#isOver) {
       for (const { socket } of this.#connections) if (socket.writable) socket.write(this.drop);
@@ -34,7 +36,7 @@ class Crowd {
     }
   }
 
-  /** Returns the responses, once all are disconnected. */
+  /** Waits until all connections are closed. Returns the responses. */
   async end(): Promise<RawAnswer[]> {
     const answers = await Promise.all(this.#connections.map((each) => each.farewell()));
     this.#isOver = true;
@@ -51,7 +53,10 @@ beforeEach(() => {
   app.log.splice(0);
 });
 
-/** Sends requests from new addresses until the attack is over, and returns the longest wait. */
+/**
+ * Sends requests from new addresses until the attack is over. Returns the longest wait for a
+ * response in milliseconds.
+ */
 async function slowestAnswer(isOver: () => boolean): Promise<number> {
   let slowest = 0;
   while (!isOver()) {
@@ -116,7 +121,7 @@ describe('a body of a gigabyte in chunks', () => {
   ])('%s is aborted early, and no other client waits', async (_, status, line) => {
     const headers = ['Content-Type: application/json', `Origin: ${app.baseUrl}`];
     const port = Number(new URL(app.baseUrl).port);
-    // It continues to send after every response, although the server closed its side.
+    // `allowHalfOpen`: the client continues to send after the server has closed its side.
     const socket = connect({ host: 'localhost', port, allowHalfOpen: true });
     const connection = new RawConnection(app.baseUrl, socket);
     connection.socket.write(headOf(app.baseUrl, line, [...headers, 'Transfer-Encoding: chunked']));
@@ -127,13 +132,13 @@ describe('a body of a gigabyte in chunks', () => {
     isOver = true;
 
     expect([answer.status, answer.header('connection')]).toEqual([status, 'close']);
-    // a megabyte, and as much as the buffers of two sockets hold
+    // far less than a gigabyte: a megabyte, and what the buffers of two sockets hold
     expect(sent).toBeLessThan(32 * MIB);
     expect(await others).toBeLessThan(PROMPT);
   });
 });
 
-/** Counts the responses of each kind and status. */
+/** Returns the number of responses by their media type and status. */
 function tally(answers: readonly RawAnswer[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const answer of answers) {

@@ -98,7 +98,7 @@ describe('the sql tag', () => {
   it('continues after a migration has changed the type of a column', async () => {
     const read = () => sql(dataSource.manager)`SELECT note FROM codes WHERE id = ${7}`;
     await sql(dataSource.manager)`INSERT INTO codes (id, note) VALUES (7, ${'seven'})`;
-    // Enough queries to prepare the statement on every pooled connection.
+    // So many queries at once that each pooled connection prepares the statement.
     await Promise.all(Array.from({ length: 25 }, read));
     await dataSource.query('ALTER TABLE codes ALTER COLUMN note TYPE varchar(300)');
     const answers = await Promise.all(Array.from({ length: 25 }, read));

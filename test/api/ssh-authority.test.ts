@@ -174,7 +174,7 @@ describe('the SSH certificate authority at start', () => {
       const [, signing] = await onRecord();
       expect(signing?.published_at).toEqual(published?.published_at);
       expect(signing?.signs_since).toEqual(expect.any(Date));
-      await start(keyPath, text(present, next)); // back again
+      await start(keyPath, text(present, next)); // a key that has signed before may sign again
       await start(keyPath, text(next));
     });
 

@@ -94,7 +94,7 @@ describe('an SSH certificate with groups of hosts', () => {
     expect((await world.issue(session)).principals).toEqual([MAIL]);
     const principals = [`deploy@prod:${other}`];
     expect(await codeOf(world.issue(session, { principals }))).toBe('principal_not_allowed');
-    // A group that only the other organization has matches no host here.
+    // The host matches no group of this organization, so that the certificate has no group.
     const issued = await world.issue(session, { host: 'web1.prod.example' });
     expect(issued.principals).toEqual([MAIL]);
   });
@@ -174,7 +174,7 @@ describe('an SSH certificate with groups of hosts', () => {
         subject_id: session.userId,
         details: { target: { kind: 'host_group', name: host }, rule: 'assignment' },
       });
-      // A second group of the host admits the person.
+      // A second group that matches the host admits the person.
       await makeHostGroup(world.dataSource, { orgId, name: 'ops', hosts: ['*'] });
       const { principals } = await world.issue(session, { host });
       expect(principals).toEqual([MAIL, `deploy@ops:${orgId}`]);
@@ -279,14 +279,16 @@ describe('an SSH certificate with groups of hosts', () => {
   });
 
   /**
-   * Issues while another transaction commits a change, and ends that one when the issuer waits.
+   * Issues a certificate while another transaction has made a change, and ends that transaction
+   * when the issuance waits.
    */
   async function issueDuring(change: string, end: 'COMMIT' | 'ROLLBACK') {
     const runner = world.dataSource.createQueryRunner();
     await runner.query('BEGIN');
     try {
       await runner.query(change);
-      await runner.query('SET CONSTRAINTS ALL IMMEDIATE'); // as at its commit
+      // runs the deferred triggers, as a commit does
+      await runner.query('SET CONSTRAINTS ALL IMMEDIATE');
       const waiting = world.issue(session);
       waiting.catch(() => undefined);
       await untilWaiting(world.dataSource, 1);

@@ -10,7 +10,7 @@ import { certificateKindOf } from '#domain/ssh/ssh-certificates.repository.js';
 import { untilWaiting } from '../support/lock-waiters.js';
 import { ORIGIN, PUBLIC_KEY, SshIssuance } from '../support/ssh-issuance.js';
 
-/** The steps of a de-provisioning after those that these tests observe. */
+/** The last step of a de-provisioning, after the steps of {@link deprovision}. */
 const ENDS = {
   'a deactivation': 'UPDATE users SET active = false WHERE id = $1',
   'a deletion': 'DELETE FROM users WHERE id = $1',
@@ -31,7 +31,8 @@ describe('issuing an SSH certificate during a de-provisioning', () => {
   });
 
   /**
-   * The first steps of a de-provisioning in order: the user row, the sessions, the certificates.
+   * Runs the first steps of a de-provisioning in their order: it locks the user row, deletes the
+   * sessions and revokes the certificates.
    */
   async function deprovision(tx: EntityManager): Promise<void> {
     const { userId } = session;
@@ -45,8 +46,8 @@ describe('issuing an SSH certificate during a de-provisioning', () => {
   }
 
   /**
-   * Requests a certificate within a transaction that ends its session, and checks that the request
-   * waits.
+   * Ends the session in a transaction, requests a certificate, commits when the request waits, and
+   * returns the outcome.
    */
   async function attemptDuring(end: (tx: EntityManager) => Promise<unknown>): Promise<unknown> {
     const service = await world.service('email');
@@ -81,7 +82,8 @@ describe('issuing an SSH certificate during a de-provisioning', () => {
     const attempt = await attemptDuring((tx) =>
       tx.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [session.userId]),
     );
-    expect(attempt).toMatchObject([{ status: 'fulfilled' }]); // the de-provisioning was rolled back
+    // issued, because the de-provisioning was rolled back
+    expect(attempt).toMatchObject([{ status: 'fulfilled' }]);
   });
 
   it('waits for a logout that came first, and is refused', async () => {
@@ -128,7 +130,8 @@ describe('issuing an SSH certificate during a de-provisioning', () => {
       const underWay = Promise.withResolvers<void>();
       const storm = Array.from({ length: 8 }, async () => {
         for (;;) {
-          const { serial } = await issueWith(service); // until a request is refused
+          // the loop ends when this throws, because the request is refused
+          const { serial } = await issueWith(service);
           if (issued.push(serial.toString()) === 20) underWay.resolve();
         }
       });

@@ -33,7 +33,10 @@ async function newChallenge(client: Client): Promise<{ challenge: Buffer; state:
   return { challenge: Buffer.from(challenge as string, 'base64'), state };
 }
 
-/** The body of a request for a certificate, with the attestation that answers the state. */
+/**
+ * Returns the body of a request for a certificate: the key, its attestation, and the state of the
+ * challenge.
+ */
 function requestFor({ publicKey, attestation }: SshSecurityKey, state: string) {
   return {
     public_key: publicKey,
@@ -41,7 +44,10 @@ function requestFor({ publicKey, attestation }: SshSecurityKey, state: string) {
   };
 }
 
-/** Makes a key over a challenge of this session, and requests a certificate for it. */
+/**
+ * Makes an SSH key whose attestation answers a new challenge, and requests a certificate for the
+ * key.
+ */
 async function certify(
   client: Client,
   tampering: SshKeyTampering = {},
@@ -53,7 +59,10 @@ async function certify(
 
 const refusedAs = ({ status, json }: Answer) => [status, json.code];
 
-/** The critical options in the text of a certificate: their name alone is in it as plain bytes. */
+/**
+ * Returns true if a certificate has the critical option `verify-required`. The name is in its bytes
+ * as plain text.
+ */
 const demandsVerification = (certificate: string) =>
   Buffer.from(certificate.split(' ')[1] ?? '', 'base64').includes('verify-required');
 

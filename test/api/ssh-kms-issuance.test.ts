@@ -43,7 +43,7 @@ describe('SSH certificates signed in KMS', () => {
     const service = await world.serviceWith([signer]);
     const request = { publicKey: PUBLIC_KEY };
     world.statements.length = 0;
-    kms.gather = 20; // the first signature ends when all twenty are asked for
+    kms.gather = 20; // KMS answers no call before it has 20 calls
     const issued = await Promise.all(
       Array.from({ length: 20 }, () => service.issue({ session, request, origin: ORIGIN })),
     ).finally(() => (kms.gather = 0));
@@ -55,11 +55,12 @@ describe('SSH certificates signed in KMS', () => {
   it('are signed by no more than 50 calls at a time', async () => {
     const service = await world.serviceWith([signer]);
     const request = { publicKey: PUBLIC_KEY };
-    kms.gather = 51; // a call more than the limit would end the wait of all
+    kms.gather = 51; // KMS would answer only if it got one call more than the limit
     const issued = Promise.all(
       Array.from({ length: 200 }, () => service.issue({ session, request, origin: ORIGIN })),
     );
-    // The rows are written before the calls, so that by then the other 150 wait for their turn.
+    // The certificates are recorded before KMS is called. When 200 are recorded, the other 150 wait
+    // for their turn.
     await expect.poll(() => count(world.dataSource, 'ssh_certificates')).toBe(200);
     await expect.poll(() => kms.mostAtOnce).toBe(50);
     kms.gather = 0;
@@ -108,7 +109,7 @@ requires('moto').describe('POST /v1/credentials/ssh while KMS does not sign', ()
     headers: { 'content-type': 'application/x-amz-json-1.1' },
   });
   let users = 0;
-  /** Signs a user in, who requests certificates. */
+  /** Enrolls a user. Returns a function that requests a certificate as the user. */
   const newUser = async () => {
     users += 1;
     const { client } = await app.enrolled(`user-${users}@outage.example`);

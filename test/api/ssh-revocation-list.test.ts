@@ -11,13 +11,13 @@ import { rows } from '../support/rows.js';
 import { atScale } from '../support/scale.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 
-/** The certificates of a long list. */
+/** The number of certificates on a long list. */
 const MANY = atScale({ small: 4_000, full: 100_000 });
 
 const KRL = '/v1/credentials/ssh/krl';
 const JSON_TYPE = 'application/json';
 
-/** Two replicas on one database. */
+/** `app` and `replica` run on one database, with different memory. */
 describe('GET /v1/credentials/ssh/krl', () => {
   let database: TestDatabase;
   let app: TestApp;
@@ -36,7 +36,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     await app.close();
     await database.drop();
   });
-  // The tests use the same serials again, which the service never does.
+  // Deletes all certificates, because the tests use serials again, which the service never does.
   beforeEach(() => app.dataSource.query('TRUNCATE ssh_certificates, ssh_revoked_signatures'));
 
   const get = async (accept = '*/*', headers: Record<string, string> = {}, of = app) => {
@@ -56,7 +56,10 @@ describe('GET /v1/credentials/ssh/krl', () => {
   const numberOf = (krl: Buffer) => krl.readBigUInt64BE(12);
   const dateOf = (krl: Buffer) => Number(krl.readBigUInt64BE(20)) * 1000;
 
-  /** Inserts certificates from a serial on, one a second, that expire so many minutes from now. */
+  /**
+   * Inserts `count` certificates with consecutive serials from `first` on. They expire in `endIn`
+   * minutes.
+   */
   const certificates = (first: number, { count = 1, endIn = 60, revoked = true } = {}) =>
     app.dataSource.query(
       `INSERT INTO ssh_certificates (serial, user_id, session_id, key_id, principals, public_key, ca_fingerprint,
@@ -102,14 +105,14 @@ describe('GET /v1/credentials/ssh/krl', () => {
   });
 
   /**
-   * Returns the first value, and the shortest time of five builds of the list, since other tests
-   * share the machine.
+   * Builds the list five times. Returns the first value, and the shortest time in milliseconds,
+   * because other tests use the machine too.
    */
   async function soonest<T>(ask: () => Promise<T>): Promise<{ value: T; milliseconds: number }> {
     const values: T[] = [];
     const times: number[] = [];
     for (let turn = 0; turn < 5; turn += 1) {
-      // without a certificate
+      // makes the stored list outdated without a new certificate
       await app.dataSource.query("UPDATE ssh_revocation_list SET digest = ''");
       const begun = performance.now();
       values.push(await ask());
@@ -287,7 +290,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     await certificates(1_001);
     expect(numberOf((await get()).body)).toBe(BigInt(ahead) + 1n);
 
-    // Simulates a restored backup of last year: the next number is higher at once.
+    // Sets an old number, as a restored backup would. The next number follows the clock again.
     await app.dataSource.query("UPDATE ssh_revocation_list SET number = 5, digest = ''");
     const restored = numberOf((await get()).body);
     expect(restored).toBeGreaterThanOrEqual(first);
@@ -312,7 +315,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
         const { body } = await get('*/*', {}, of);
         const number = numberOf(body);
         expect(number).toBeGreaterThanOrEqual(last.number);
-        // scattered serials make a longer list
+        // the list only grows, because scattered serials cannot be joined into ranges
         expect(body.length).toBeGreaterThanOrEqual(last.length);
         const digest = createHash('sha256').update(body).digest('hex');
         expect(seen.get(number) ?? digest).toBe(digest);
@@ -323,7 +326,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     const polls = [poll(app), poll(replica), poll(app), poll(replica)];
     for (let index = 1; index <= 40; index += 1) {
       await certificates(1_000_000 * index);
-      // Even slow clients see some of the lists in between.
+      // Waits now and then, so that even slow clients see some of the lists.
       if (index % 5 === 0) await expect.poll(() => seen.size).toBeGreaterThanOrEqual(index / 5);
     }
     done.abort();
@@ -378,7 +381,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     const text = JSON.stringify(plan);
     expect(text).toContain('Index Only Scan using ssh_certificates_revocation_order');
     const sorted = text.match(/Sort Key: [^"]*/g) ?? [];
-    // only keys and rows
+    // the plan sorts authorities and joined ranges, but no serials
     expect(sorted.filter((key) => /\bserial|valid_before/.test(key))).toEqual([]);
   });
 
@@ -537,8 +540,8 @@ async function bytesOf(answer: Response): Promise<Buffer> {
 }
 
 /**
- * Records what this application sends on each connection that reads the list, and the rows. What
- * its workers send meanwhile, on other connections, is left out.
+ * Records the statements on connections that read the list, and their rows. Statements of
+ * background workers on other connections are left out.
  */
 function spyOnStatements({ dataSource }: TestApp) {
   const original = dataSource.createQueryRunner.bind(dataSource);
@@ -567,8 +570,8 @@ function spyOnStatements({ dataSource }: TestApp) {
 }
 
 /**
- * Reads the keys of a list of few serials, each with its serials in lists and ranges (OpenSSH
- * PROTOCOL.krl).
+ * Parses a short list (OpenSSH PROTOCOL.krl). Returns the serials of each CA key, from its lists
+ * and ranges.
  */
 function authoritiesOf(krl: Buffer): Map<string, number[]> {
   const sections = new Map<string, number[]>();

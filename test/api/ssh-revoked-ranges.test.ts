@@ -14,7 +14,7 @@ import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 
 const KRL = '/v1/credentials/ssh/krl';
 
-/** Two replicas on one database, under two keys of the authority. */
+/** `app` and `replica` run on one database, with two keys of the SSH authority. */
 describe('ranges of serials whose certificates may be lost', () => {
   let database: TestDatabase;
   let app: TestApp;
@@ -117,7 +117,7 @@ describe('ranges of serials whose certificates may be lost', () => {
     const first = await krl();
     expect(first.number).toBeGreaterThan(BigInt(before + 60_000));
     const lost = await app.dataSource.transaction(async (tx) => {
-      // the next standby knows nothing of that change
+      // as on another standby, which has not replayed the change
       await tx.query('TRUNCATE ssh_revoked_ranges');
       await tx.query('UPDATE ssh_revocation_list SET number = 5');
       return first.number;
@@ -221,7 +221,8 @@ describe('ranges of serials whose certificates may be lost', () => {
       const { json: issued } = await client.post('/v1/credentials/ssh', body);
       expect(BigInt(issued.serial)).toBeGreaterThan(floor);
       expect(await revokedSerial(BigInt(issued.serial))).toBe(false);
-      expect(await revokedSerial(BigInt(serial))).toBe(false); // it is on record
+      // not revoked, because the database has its row
+      expect(await revokedSerial(BigInt(serial))).toBe(false);
     });
   });
 });

@@ -9,7 +9,10 @@ import {
 import { copyDatabase, createTestDatabase, type TestDatabase } from '../support/database.js';
 import { rows } from '../support/rows.js';
 
-/** A server: the database as it has replayed it, and every serial that it issued. */
+/**
+ * Stands for a PostgreSQL server: a database of its own, which is a copy of the primary at some
+ * time.
+ */
 class Server {
   private constructor(
     readonly database: TestDatabase,
@@ -20,7 +23,7 @@ class Server {
     return new Server(database, await open(database));
   }
 
-  /** Returns a standby that has replayed everything until now. */
+  /** Returns a standby that has replayed all commits so far. */
   async standby(): Promise<Server> {
     await this.dataSource.destroy();
     const copy = await copyDatabase(this.database);
@@ -28,7 +31,7 @@ class Server {
     return Server.on(copy);
   }
 
-  /** Issues certificates in one statement. */
+  /** Inserts `count` certificates in one statement. Returns their serials. */
   async issue(count: number): Promise<number[]> {
     const issued = await rows<{ serial: string }>(
       this.dataSource,
@@ -49,7 +52,7 @@ class Server {
     return highestSerial(this.dataSource.manager);
   }
 
-  /** Returns those of the serials that the revocation list would have. */
+  /** Returns those of the serials that are in a revoked range. */
   async revoked(serials: readonly number[]): Promise<number[]> {
     const found = await rows<{ serial: string }>(
       this.dataSource,
@@ -70,7 +73,10 @@ function open({ url }: TestDatabase): Promise<DataSource> {
   return new DataSource({ type: 'postgres', url }).initialize();
 }
 
-/** A primary with three standbys that have replayed the same past, and lost what followed. */
+/**
+ * A primary with three standbys. All three have the first 100 certificates, and lack the 3,000 that
+ * followed.
+ */
 describe('servers that know nothing of each other', () => {
   const servers: Server[] = [];
   const issued: number[] = [];

@@ -49,7 +49,7 @@ describe('the serials of certificates after a start of PostgreSQL', () => {
     );
     return BigInt(row?.serial ?? 0);
   };
-  /** Records a certificate, issued so many seconds ago. */
+  /** Inserts a certificate that was issued some seconds ago. */
   const record = (serial: bigint, secondsAgo = 0, on: Pick<EntityManager, 'query'> = dataSource) =>
     on.query(
       `INSERT INTO ssh_certificates (serial, user_id, session_id, key_id, principals, public_key, ca_fingerprint,
@@ -141,7 +141,8 @@ describe('the serials of certificates after a start of PostgreSQL', () => {
       await same();
       const lost = await next();
       await record(lost);
-      // The standby has the sequence 32 serials ahead, and not the row.
+      // The standby lacks the row. Its sequence is ahead, because PostgreSQL logs 32 values of a
+      // sequence at once.
       await dataSource.query('DELETE FROM ssh_certificates');
       await setTo(lost + 31n);
       await another();
@@ -191,12 +192,12 @@ describe('the serials of certificates after a start of PostgreSQL', () => {
     });
 
     it('get different floors on two standbys that know nothing of each other', async () => {
-      await setTo(now() + 3n * MINUTE); // ahead of the clock, as after two changes
+      await setTo(now() + 3n * MINUTE); // ahead of the clock, as after two changes of the server
       const floors: bigint[] = [];
       for (const clock of [Date.now(), Date.now() + 50]) {
         const { floor } = await undo((tx) => moveSerials(tx, changed({ clock: clock + 1_000 })));
         floors.push(floor);
-        // the state of the standby
+        // sets the sequence back to its state on the other standby
         await dataSource.query('ALTER SEQUENCE ssh_certificate_serial RESTART');
         await setTo(now() + 3n * MINUTE);
       }
@@ -245,7 +246,7 @@ describe('the serials of certificates after a start of PostgreSQL', () => {
     expect(new Set(moved.filter((_, index) => index % 2 === 1)).size).toBe(10);
   });
 
-  /** Runs a move, and rolls it back. */
+  /** Runs a move in a transaction, rolls it back, and returns its result. */
   async function undo(work: (tx: EntityManager) => Promise<MovedSerials>): Promise<MovedSerials> {
     const runner = dataSource.createQueryRunner();
     await runner.startTransaction();

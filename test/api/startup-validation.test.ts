@@ -18,7 +18,7 @@ import { startServerProcess } from '../support/server-process.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 import { providerEnvironment, TEST_CLIENT } from '../support/provider-environment.js';
 
-/** A marker in every wrong value: no message may repeat it. */
+/** A text in every wrong value. No message may contain it, because values may be secrets. */
 const PLANTED = 'planted-value';
 
 const AAGUID = 'fa2b99dc-9e39-4257-8f92-4a30d23c4118';
@@ -27,11 +27,12 @@ const NOT_MEANT =
   'SVC_CERTIFICATION_TEST_TOKEN: certification test mode starts on loopback alone, or where SVC_CERTIFICATION_HOST ' +
   'names the host of SVC_BASE_URL';
 
-/** A file with the private key of a GitHub App. */
+/** The path of a file with the private key of a GitHub App. */
 const APP_KEY = join(mkdtempSync(join(tmpdir(), 'svc-test-')), 'app.pem');
 
 /**
- * A wrong variable of a GitHub App whose other variables are right, and the line that must result.
+ * Returns a case of {@link FATAL}: a GitHub App with one wrong variable, and the line that must
+ * result.
  */
 function ofGitHubApp(
   wrong: Record<string, string>,
@@ -49,7 +50,7 @@ function ofGitHubApp(
 }
 
 /**
- * A wrong variable of a SAML provider whose other variables are right, and the line that must
+ * Returns a case of {@link FATAL}: a SAML provider with one wrong variable, and the line that must
  * result.
  */
 function ofSamlProvider(
@@ -62,7 +63,10 @@ function ofSamlProvider(
   return [[environment, `SVC_IDP_CORP_${Object.keys(wrong)[0]}: ${says}`]];
 }
 
-/** Variables over a working configuration, and the one line that must result. */
+/**
+ * For each case: variables that change a valid configuration, and the only line that the start must
+ * print.
+ */
 const FATAL: readonly (readonly [environment: Record<string, string>, line: string])[] = [
   [{ SVC_JWT_SECRET: '' }, 'SVC_JWT_SECRET: is required'],
   [{ SVC_JWT_SECRET: `${PLANTED}-short` }, 'SVC_JWT_SECRET: must have at least 32 characters'],
@@ -364,13 +368,13 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
   ],
 ];
 
-/** One of so many wrong configurations is given to a process; the others are read in this one. */
+/**
+ * Every STARTED-th wrong configuration also starts a process. All are read in this process, which
+ * is faster.
+ */
 const STARTED = atScale({ small: 12, full: 1 });
 
-/**
- * Values that are wrong for nearly every variable; each variable with wrong values refuses one of
- * them.
- */
+/** Values of which at least one is wrong for each variable that has wrong values at all. */
 const WRONG_FOR_MANY = ['*', '*\n', '*'.repeat(65)];
 
 describe('the start', () => {
@@ -412,7 +416,7 @@ describe('the start', () => {
     return { status: await server.ended, output: server.output().trim() };
   };
 
-  /** Reads the configuration as the first step of a start does, which prints what it throws. */
+  /** Reads the configuration as a start does. Returns the message of the error, or `none`. */
   const complaint = async (environment: Record<string, string>) => {
     const reading = configurationOf(withoutEmpty(variables(environment)));
     return reading.then(
@@ -497,7 +501,7 @@ describe('the start', () => {
 
   it('continues with warnings, and in certification test mode without a provider', async () => {
     const server = start({
-      SVC_BASE_URL: 'https://login.example.com', // resembles production, and is reported
+      SVC_BASE_URL: 'https://login.example.com', // looks like production, so that the start warns
       SVC_MTLS_PORT: '8443',
       SVC_JWT_SECRET: 'abcd'.repeat(10),
       SVC_IDPS: '',
@@ -529,7 +533,7 @@ describe('the start', () => {
       ...['DEMO_TYPE', 'DEMO_ISSUER', 'DEMO_CLIENT_ID', 'DEMO_CLIENT_SECRET', 'CORP_CLIENT_ID'].map(
         (name) => `config: SVC_IDP_${name}: belongs to no provider that SVC_IDPS lists`,
       ),
-      // The server of the tests runs without these, for speed.
+      // The PostgreSQL of the tests runs with these settings off, which is faster.
       expect.stringMatching(/^database: SVC_DATABASE_URL: fsync is off: /),
       expect.stringMatching(/^database: SVC_DATABASE_URL: full_page_writes is off: /),
       expect.stringMatching(/^token-signing: SVC_OIDC_SIGNING_KEY: is not set;/),

@@ -11,7 +11,10 @@ import { startServerProcess, type ServerProcess } from '../support/server-proces
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 import { providerEnvironment, TEST_CLIENT } from '../support/provider-environment.js';
 
-/** Returns the status and the output of an ended process, one line for each problem. */
+/**
+ * Waits until a process has ended. Returns its status and the lines of its output, one for each
+ * problem.
+ */
 async function outcome(server: ServerProcess) {
   const status = await server.ended;
   return { status, lines: server.output().trim().split('\n') };
@@ -134,7 +137,7 @@ describe('node dist/main.js', () => {
 
     server.signal('SIGTERM');
     expect(await server.ended).toBe(0);
-    // The next start finds the data: the database contains the same certificate authority.
+    // The next start finds the data: it has the same SSH CA key.
     const again = start(working());
     await again.printed(/is served on port/);
     expect((await client.get('/v1/credentials/ssh/ca')).text).toBe(caKey);

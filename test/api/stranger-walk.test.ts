@@ -15,10 +15,10 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const COMMITTED = join(ROOT, 'docs/guides/screenshots/tour');
 const MOST_STEPS = 6;
 const SCREEN = { width: 960, height: 640 };
-/** The most lines of output in a picture of a terminal. */
+/** The number of last lines of output that the picture of a terminal shows. */
 const LINES = 16;
 
-/** A command that was pasted into a terminal, and its output so far. */
+/** A running command, its output so far, and its exit status when it has ended. */
 interface Terminal {
   readonly command: string;
   output: string;
@@ -48,7 +48,7 @@ requires('chromium', 'sshd', 'ssh', 'ssh-keygen').describe('a stranger with the 
   const screenshotFolder = () =>
     process.env['SVC_SCREENSHOTS'] === undefined ? join(folder, 'screenshots') : COMMITTED;
 
-  /** Counts a step: a command that is pasted, or a press in the browser. */
+  /** Records a step of the visitor: a pasted command, an opened page or a press in the browser. */
   const count = (step: string) => steps.push(step);
 
   async function film(page: Page): Promise<void> {
@@ -57,7 +57,7 @@ requires('chromium', 'sshd', 'ssh', 'ssh-keygen').describe('a stranger with the 
     screenshots.push(path);
   }
 
-  /** Films a terminal: a page with the command and its output. */
+  /** Takes a picture of a page that looks like a terminal with a command and its output. */
   async function filmTerminal({ command, output }: Pick<Terminal, 'command' | 'output'>) {
     const page = await browser.newPage({ viewport: SCREEN });
     const shown = output.trimEnd().split('\n').slice(-LINES);
@@ -72,7 +72,7 @@ requires('chromium', 'sshd', 'ssh', 'ssh-keygen').describe('a stranger with the 
     await page.close();
   }
 
-  /** Pastes a command into a shell with an empty home folder, as the text says it. */
+  /** Runs a command, exactly as the text has it, in a shell with an empty home folder. */
   function paste(command: string): Terminal {
     const env = { PATH: process.env['PATH'], HOME: home };
     const child = spawn('/bin/sh', ['-c', command], { cwd: folder, env, stdio: 'pipe' });
@@ -90,7 +90,9 @@ requires('chromium', 'sshd', 'ssh', 'ssh-keygen').describe('a stranger with the 
     return terminal;
   }
 
-  /** Reads what the README tells: the first command, the address to open, and the entrance. */
+  /**
+   * Reads three things from the README: the first command, the URL to open, and the link to choose.
+   */
   async function readme() {
     const text = await readFile(join(ROOT, 'README.md'), 'utf8');
     const command = /```sh\n(.*?) +#/.exec(text)?.[1] ?? '';
@@ -103,8 +105,8 @@ requires('chromium', 'sshd', 'ssh', 'ssh-keygen').describe('a stranger with the 
     await mkdir(screenshotFolder(), { recursive: true });
     const told = await readme();
 
-    // The packages are installed and the build is there: the last part of the command is what
-    // starts.
+    // Only the last part of the command is run, because the packages are installed and built
+    // already.
     count(`paste: ${told.command}`);
     const script = told.command.split(' && ').at(-1)?.replace('npm run ', '') ?? '';
     const { scripts } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));

@@ -10,7 +10,7 @@ import { addTenant, type ScimTenant } from '../support/scim.js';
 import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
 import { expectScimError, made, patchOf, withQuery } from '../support/scim-requests.js';
 
-const SHARES = sharesOf(10); // SVC_DB_MAX_CONNECTIONS of a test
+const SHARES = sharesOf(10); // 10 is the SVC_DB_MAX_CONNECTIONS of a test application
 
 let app: TestApp;
 let theirs: ScimTenant;
@@ -30,7 +30,8 @@ const times = <Of>(howMany: number, act: () => Promise<Of>) =>
 const stuck = () => lockWaiters(app.dataSource);
 
 /**
- * Locks a table until `release`, because a test cannot predict the duration of a slow statement.
+ * Locks a table until `release` is called. That makes statements slow for as long as the test
+ * needs.
  */
 async function locked(table: string): Promise<{ release(): Promise<void> }> {
   const runner: QueryRunner = app.dataSource.createQueryRunner();

@@ -11,7 +11,7 @@ import {
 import { startRotationLoad } from '../support/rotation-load.js';
 import '../support/full-scale-only.js';
 
-/** The step that waits until the tokens of before have expired. */
+/** Marks the step that waits until earlier tokens have expired. */
 const WAIT = 'wait';
 
 const secretPem = (key: KeyObject) => key.export({ type: 'pkcs8', format: 'pem' }).toString();
@@ -36,7 +36,8 @@ requires('moto').describe(
     });
 
     /**
-     * Walks the steps, each by a restart of one replica after the other, and returns the failures.
+     * Applies the variables of each step by restarting one replica after the other. Returns the
+     * failures of the load.
      */
     async function walk(steps: readonly (Variables | typeof WAIT)[]): Promise<readonly string[]> {
       const inMoto = { AWS_ENDPOINT_URL_KMS: moto.endpoint };
@@ -48,7 +49,7 @@ requires('moto').describe(
       await load.rounds(1);
       for (const step of others) {
         if (step === WAIT) {
-          await load.pause(); // the tokens of before have expired
+          await load.pause(); // stands for the wait: the earlier tokens have expired
           load.resume();
           continue;
         }
@@ -97,7 +98,7 @@ requires('moto').describe(
         SVC_OIDC_RSA_SIGNING_KEY: secretPem(rsa) + (await admin.publicPem(kmsRsa)),
       };
       const former = {
-        SVC_OIDC_SIGNING_KEY: publicPem(ec), // the private key is gone: its public part is enough
+        SVC_OIDC_SIGNING_KEY: publicPem(ec), // only the public key, because the private key is gone
         SVC_OIDC_RSA_SIGNING_KEY: publicPem(rsa),
       };
       const none = { SVC_OIDC_SIGNING_KEY: '', SVC_OIDC_RSA_SIGNING_KEY: '' };

@@ -14,7 +14,7 @@ import '../support/full-scale-only.js';
 
 const PACKAGES = /@opentelemetry\/([\w-]+)\//;
 
-/** Prints the package of every loaded module of OpenTelemetry. */
+/** The argument of Node that prints the URL of every loaded module of OpenTelemetry. */
 const WATCH = `--import=data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from 'node:module';
   registerHooks({
@@ -33,7 +33,7 @@ async function loadedBy(environment: Record<string, string>): Promise<Set<string
     { ...nowhere, SVC_DATABASE_URL: database.url, ...environment },
     { nodeArguments: [WATCH] },
   );
-  // not before everything is loaded: its provider does not answer
+  // it ends after everything is loaded, because its provider cannot be reached
   expect(await server.ended).toBe(1);
   expect(server.output()).toContain('discovery failed');
   await database.drop();
@@ -192,7 +192,10 @@ describe('a traced request', () => {
 });
 
 describe('a collector that fails', () => {
-  /** Serves a request, then stops; returns the exit status and the log lines about tracing. */
+  /**
+   * Starts a server, sends a request and stops it. Returns the exit status and the log lines about
+   * tracing.
+   */
   async function serveAndStop(port: number) {
     const server = await startProductionServer({
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,

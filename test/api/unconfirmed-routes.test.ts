@@ -44,7 +44,8 @@ describe('a PostgreSQL that is not confirmed', () => {
 
   it('gives 503 with retry-after on every route that needs a credential', async () => {
     await expect.poll(readiness).toBe(503);
-    // The GET of a token for AWS takes no cookie, so that it looks nothing up here.
+    // `GET /v1/credentials/aws/token` accepts no cookie, so that this client makes it look up
+    // nothing.
     const needing = routes('any', 'verified', 'provisioner', 'program').filter(
       ({ method, template }) => `${method} ${template}` !== 'GET /v1/credentials/aws/token',
     );

@@ -9,7 +9,7 @@ import { earlierMigrations } from '../support/earlier-migrations.js';
 import { RecordingLog } from '../support/recording-log.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
-/** The longest time without an issuance, in milliseconds. */
+/** The longest that one issuance may take during the upgrade, in milliseconds. */
 const LONGEST_PAUSE = 1_000;
 
 const USERS = 2_500;
@@ -24,7 +24,7 @@ const ROWS = `
     SELECT pg_temp.person(n), sha256(n::text::bytea), 'verified', pg_temp.person(n), pg_temp.person(n), now(), 'svc-cli', now() + interval '1 h'
     FROM generate_series(1, 100) n`;
 
-/** What 0.9.0 does for each credential, as far as a migration could keep it waiting. */
+/** The statements of 0.9.0 for one credential that could have to wait for a migration. */
 const ISSUE = [
   'BEGIN',
   `SELECT s.of FROM (SELECT s.id AS of FROM sessions s JOIN users u ON u.id = s.user_id JOIN authenticators a ON a.id = s.authenticator_id
@@ -74,9 +74,10 @@ describe('an upgrade from 0.9.0 while credentials are issued', () => {
       await earlierMigrations('before batches', folder),
     );
     await dataSource.destroy();
-    const holder = await connected(); // stops the migration at its tenth batch
+    const holder = await connected(); // this lock stops the migration at its tenth batch
     await holder.query(`BEGIN; SELECT FROM users WHERE id::text LIKE '%${USERS - 100}' FOR UPDATE`);
-    // A start would go on by another connection, if this one is idle when it is killed.
+    // This connection stands for a whole start: a real one might go on by another connection when
+    // this one is terminated.
     const dying = await openMigrationConnection(
       { connectionString: database.url },
       new RecordingLog(),
@@ -120,7 +121,10 @@ describe('an upgrade from 0.9.0 while credentials are issued', () => {
   });
 });
 
-/** Issues over and over until it is stopped. */
+/**
+ * Issues credentials without a pause. Its `stop` returns the number of credentials and the longest
+ * time of one in milliseconds.
+ */
 async function issue(connection: Client) {
   const state = { isStopped: false };
   let issued = 0;

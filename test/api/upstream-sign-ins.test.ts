@@ -16,7 +16,10 @@ interface LoggedSignIn {
 describe('sign-ins at an upstream provider', () => {
   let app: TestApp;
   let fake: FakeIdp;
-  /** Claims that replace those of the demo's provider for a user. */
+  /**
+   * The claims that the demo's provider sends for a user in place of the usual ones, by the user's
+   * e-mail address.
+   */
   const says = new Map<string, object>();
   beforeAll(async () => {
     fake = await startFakeIdp();
@@ -43,7 +46,9 @@ describe('sign-ins at an upstream provider', () => {
        WHERE type LIKE 'upstream_login%' AND ${where} ORDER BY id`,
       parameters,
     );
-  /** Returns a browser that comes back from the fake provider with an error. */
+  /**
+   * Begins a sign-in at the fake provider, which redirects back with an error. Returns the client.
+   */
   async function comesBackWith(error: string, description: string): Promise<Client> {
     fake.misbehaviour = {
       callback: (parameters) => {
@@ -160,7 +165,10 @@ describe('sign-ins at an upstream provider', () => {
 
   describe('a sign-in in a browser with a verified session', () => {
     const CROSS_SITE = { headers: { 'sec-fetch-site': 'cross-site' } };
-    /** Follows a sign-in that a page started, to the first response without a redirect. */
+    /**
+     * Begins a sign-in with the given headers, and follows its redirects. Returns the first
+     * response that is no redirect.
+     */
     async function signIn(client: Client, email: string, options: object) {
       const query = new URLSearchParams({ provider: 'demo', login_hint: email });
       const away = await client.get(`/login?${query.toString()}`, options);
