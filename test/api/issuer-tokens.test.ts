@@ -273,8 +273,8 @@ requires('moto').describe('a token of the issuer of an organization', () => {
 });
 
 /**
- * Requests a token at the listener of a replica, with the cookie of a browser's session and the
- * host name of the service, like a load balancer.
+ * Requests a token at the listener of a replica, like a load balancer: with the cookie of a
+ * browser's session and the host name of the service.
  */
 async function tokenAt(listener: string, browser: Client) {
   const { baseUrl } = browser;

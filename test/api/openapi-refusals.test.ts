@@ -175,8 +175,8 @@ function wrongProof({ path }: Operation): string {
 }
 
 /**
- * For every operation that documents a status: sends a request that should get it, and expects it
- * in each documented media type. Returns the number of requests.
+ * Sends each operation that documents a status a request that should get it, and expects it in each
+ * documented media type. Returns the number of requests.
  */
 async function expectEach(
   stage: Stage,

@@ -77,7 +77,7 @@ describe('GET /openapi.json', () => {
     const expected = routes
       .filter(
         ({ template, policy }) =>
-          // /scim/v2/Me only answers 501 (RFC 7644 §3.11), so that it is not documented.
+          // /scim/v2/Me is not documented, because it answers nothing but 501 (RFC 7644 §3.11).
           template !== '/scim/v2/Me' &&
           (/^\/(?:v1|api\/v1|scim\/v2)(?:\/|$)/.test(template) ||
             (/^\/(?:oauth|\.well-known)\//.test(template) &&

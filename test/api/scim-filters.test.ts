@@ -48,8 +48,8 @@ const FIELDS: FilterFields = {
 };
 
 /**
- * A random generator (mulberry32) that gives the same numbers in every run, so that a failing
- * filter fails again.
+ * Returns a random generator (mulberry32) that gives the same numbers in every run, so that a
+ * failing filter fails again.
  */
 function seeded(seed: number): () => number {
   let state = seed;

@@ -32,13 +32,13 @@ const off = (ground: Ground, id: string) => ground.set(id, 'active', 'False');
 const on = (ground: Ground, id: string) => ground.set(id, 'active', 'True');
 
 /**
- * The expected access of a person whose account ended and came back: the key and a sign-in work
- * again, the old session does not.
+ * Returns the expected access of a person whose account ended and came back: the key and a sign-in
+ * work again, and the old session does not.
  */
 const revived = (principal: string) => ({ session: null, key: principal, signIn: principal });
 /**
- * The expected access of a person who got a new account: only a sign-in works, and leads to the
- * enrollment of a new key.
+ * Returns the expected access of a person who got a new account: only a sign-in works, and leads to
+ * the enrollment of a new key.
  */
 const rehired = (principal: string) => ({ session: null, key: null, signIn: principal });
 
@@ -560,15 +560,15 @@ const SECOND_ACCOUNTS: readonly Order[] = [
       expect([second, own].indexOf(ada.userId)).toBe(1);
       // The action of the admin gave one person two accounts. Only the last certificate is checked.
       ada.issued.splice(0, ada.issued.length - 1);
-      // the last sign-in enrolled another key than this one
+      // the sign-in above used another key
       return [[ada, { session: null, key: null, signIn: null }]];
     },
   },
 ];
 
 /**
- * A person signs in to a record of SCIM that has the person's address as its e-mail, and enrolls a
- * key. Then a second record gets the address as its `userName`.
+ * Lets a person sign in to a record of SCIM that has the person's address as its e-mail, and enroll
+ * a key. Then creates a second record with the address as its `userName`.
  */
 async function linked(g: Ground) {
   const ada = g.human('ada');
@@ -1025,7 +1025,7 @@ async function twoMembers(g: Ground, active = true) {
   return { upn, mail, id };
 }
 
-/** The record of another person takes over a member, and an admin parts the two. */
+/** Lets the record of another person take over a member, and then lets an admin part the two. */
 async function parted(g: Ground) {
   const bob = await g.member('bob');
   const id = await g.post({ userName: g.at('robert'), emails: emails(bob.email) });
@@ -1038,7 +1038,7 @@ async function parted(g: Ground) {
   return { bob, id };
 }
 
-/** A record of SCIM is renamed to the address of a member. */
+/** Renames a record of SCIM to the address of a member. */
 async function renamedOnto(g: Ground) {
   const bob = await g.member('bob');
   const id = await g.post({ userName: g.at('robert') });

@@ -82,7 +82,8 @@ describe('the plans of statements that decide a reach', () => {
       'everybody',
       people.map(({ id }) => id),
     );
-    // Many groups without members, and a role for each group, which is assigned to it.
+    // Inserts many groups without members, and for each group a role that is assigned to this group
+    // alone.
     await run(
       `INSERT INTO groups (id, org_id, display_name) SELECT gen_random_uuid(), $1, 'group ' || n FROM generate_series(1, $2::int) n`,
       [world.orgId, GROUPS],

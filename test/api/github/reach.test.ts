@@ -112,7 +112,8 @@ describe('a GitHub token, by the rules of the installations', () => {
     const attempt = askToken(dev, { owner: 'octo-org' });
     await untilWaiting(running.app.dataSource, 1);
     const change = putRule(admin, first, { assignments: [] });
-    // The change has committed, and its response waits until the user's earlier tokens are revoked.
+    // Waits until the change has committed. Its response comes later, after the user's earlier
+    // tokens have been ended.
     const assigned = 'access_assignments WHERE user_id = $1';
     await expect.poll(() => count(running.app.dataSource, assigned, [devId])).toBe(0);
     await holder.rollbackTransaction();

@@ -71,7 +71,7 @@ describe('main.js --workers 2', () => {
       .split('\n')
       .filter((line) => line.startsWith('{'))
       .map((line): Line => JSON.parse(line));
-  /** The number of workers that have begun to serve so far, ended ones included. */
+  /** Returns the number of workers that have begun to serve so far, ended ones included. */
   const timesServed = () => lines().filter(({ msg }) => msg.includes('is served on port')).length;
   const requestsOf = (worker: number) =>
     lines().filter((line) => line.context === 'http' && line.worker === worker);
