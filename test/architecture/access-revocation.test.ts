@@ -13,8 +13,8 @@ const classes = files.flatMap(({ text }) =>
 );
 
 /**
- * Lists the calls of `revoke…` on an object of such a class (a field, a parameter or a provider
- * that was looked up), as `file: call`.
+ * Lists the calls of `revoke…` on an object of one of `classNames`, as `file: call`. The object is
+ * a field, a parameter or a provider that was looked up in Nest.
  */
 function callsOfRevoke(of: readonly SourceFile[], classNames: readonly string[]): string[] {
   const names = classNames.join('|');
@@ -28,8 +28,8 @@ function callsOfRevoke(of: readonly SourceFile[], classNames: readonly string[])
 }
 
 /**
- * Lists the SQL statements that end a user's sessions, certificates or keys, and that are outside
- * the folder of that table.
+ * Lists the SQL statements that end a user's sessions, certificates or keys outside the folder of
+ * the domain that owns the table.
  */
 function foreignStatements(of: readonly SourceFile[]): string[] {
   const owners: readonly (readonly [RegExp, string])[] = [

@@ -6,7 +6,10 @@ const OWNERS: Readonly<Record<string, string>> = {
   '@aws-sdk/client-s3': 'src/platform/object-store',
 };
 
-/** Matches an import that loads the SDK with its file, and not only its types. */
+/**
+ * Matches a static import of the SDK, which loads it together with the file. An `import type` loads
+ * nothing.
+ */
 const LOADED_AT_ONCE = /^import (?!type\b)[^;]*from '@aws-sdk\//m;
 
 describe('the AWS SDK', () => {

@@ -1,7 +1,10 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 
-/** Lists the sources that a benchmark imports from `dist` and that do not exist. */
+/**
+ * Lists the source files that do not exist, although a benchmark imports their built form from
+ * `dist`.
+ */
 function withoutSource(text: string): string[] {
   return [...text.matchAll(/from '\.\.\/dist\/([^']+)\.js'/g)]
     .map(([, path]) => `src/${path}.ts`)

@@ -7,8 +7,8 @@ import { Route } from '#platform/http/routing/route.js';
 import { sourceFiles, type SourceFile } from './import-graph.js';
 
 /**
- * The type that the parameter `@Caller()` must have, by the access rule of the route. The compiler
- * cannot check it, because legacy parameter decorators cannot state a type.
+ * The type that the parameter `@Caller()` must have, by the session that the route demands. The
+ * compiler cannot check it, because legacy parameter decorators cannot state a type.
  */
 const CALLER_TYPE: Readonly<Record<AuthRule['session'], string | undefined>> = {
   none: undefined,
@@ -23,15 +23,15 @@ const CALLER_TYPE: Readonly<Record<AuthRule['session'], string | undefined>> = {
 interface DeclaredCaller {
   readonly controller: string;
   readonly handler: string;
-  /** The declared type of the parameter with `@Caller()`. */
+  /** The type annotation of the parameter with `@Caller()`, as it is written. */
   readonly type: string;
 }
 
 const reflector = new Reflector();
 
 /**
- * Returns the handlers (methods) of a file that have a parameter `@Caller()`, each with the
- * declared type.
+ * Returns the methods of a file's classes that have a parameter `@Caller()`, each with its type
+ * annotation.
  */
 function declaredCallers({ path, text }: SourceFile): DeclaredCaller[] {
   const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
@@ -52,8 +52,8 @@ function declaredCallers({ path, text }: SourceFile): DeclaredCaller[] {
 }
 
 /**
- * Returns the access rule of a handler: its own, or that of its controller; undefined if neither
- * has one.
+ * Returns the access rule of a handler, or else the rule of its controller. Returns undefined if
+ * neither has one.
  */
 function authOf(controller: abstract new () => object, handler: string): AuthRule | undefined {
   const method: unknown = Reflect.get(controller.prototype as object, handler);

@@ -7,8 +7,8 @@ const CLOCKS =
   /^(?:src\/platform\/clock\/|packages\/(?:svc\/src\/program|stand-ins\/src)\/clock\.ts$)/;
 
 /**
- * Lists the files that read the time or draw random bytes, except the files of `platform/clock` and
- * the clock of the command.
+ * Lists the files that read the system time or draw random bytes themselves. Only files that match
+ * `CLOCKS` may do so.
  */
 function readersOf(files: readonly SourceFile[]): string[] {
   return files

@@ -6,19 +6,19 @@ import { documentLines, filesLike, type Prose } from './language.js';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 /**
- * `npm run reference` writes the pages of this folder. Another test finds pages that are out of
+ * The folder of the pages that `npm run reference` writes. Another test finds pages that are out of
  * date.
  */
 const GENERATED = 'docs/reference/';
 const WIDTH = 100;
 const TERMS = 52;
 /**
- * The largest number of characters in a row of a table, and of words on a page that the service
- * shows.
+ * The largest width of a table row in characters, and the largest number of words on a page that
+ * the service shows.
  */
 const TABLE_WIDTH = 160;
 const MOST_WORDS = 2500;
-/** The pages with tables that may be wider. */
+/** The pages with tables that may be wider than `TABLE_WIDTH`. */
 const WIDE = ['docs/conformance.md'];
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
@@ -42,7 +42,7 @@ function tooWide(lines: readonly Prose[]): Prose[] {
   );
 }
 
-/** Keeps the rows of tables that are too wide. */
+/** Keeps the rows of tables that are wider than `TABLE_WIDTH`. */
 function tooWideRows(lines: readonly Prose[]): Prose[] {
   return lines.filter(({ text }) => text.startsWith('|') && text.length > TABLE_WIDTH);
 }
@@ -85,7 +85,10 @@ function deadLinks(path: string, lines: readonly Prose[]): string[] {
     });
 }
 
-/** Reads the terms of the glossary: the items of its lists before the words of the code. */
+/**
+ * Reads the product's terms from the glossary: the list items before the heading "Words of the
+ * code".
+ */
 function termsOf(glossary: string): { term: string; definedIn: string; meaning: string }[] {
   const [product = ''] = glossary.replaceAll(/\n +/g, ' ').split('\n## Words of the code');
   const items = product.matchAll(/^- \*\*([^*]+)\*\* \((.+?)\): (.+)$/gm);
@@ -96,16 +99,18 @@ function termsOf(glossary: string): { term: string; definedIn: string; meaning: 
   }));
 }
 
-/** Messages that the page of symptoms quotes from other programs. No source of ours has them. */
+/**
+ * Messages of other programs that the page of symptoms quotes, so that no source of ours has them.
+ */
 const FOREIGN = ['Permission denied (publickey).'];
 
 /**
- * Returns the messages at the beginning of a page's list items that no source contains. `…` on the
- * page stands for a text that differs, which is a value in a template in the sources.
+ * Returns the messages that begin the list items of a page and that no source contains. `…` on the
+ * page stands for a varying text: in the sources it is a value in a template string.
  */
 function unknownMessages(page: string, sources: string): string[] {
   const text = sources
-    .replaceAll(/['`]\s*\+\s*['`]/g, '') // a text that goes on in the next line
+    .replaceAll(/['`]\s*\+\s*['`]/g, '') // joins a text that is written over two lines
     .replaceAll(/\$\{[^}]*\}/g, '…')
     .replaceAll(/\s+/g, ' ');
   return [...page.matchAll(/^- `([^`]+)`/gm)]

@@ -25,7 +25,7 @@ const FOLDERS = [
   'admin',
 ];
 
-/** The folder of the domain that has a file; undefined for a file of another layer. */
+/** The folder of `src/domain` that a file is in; undefined for a file of another layer. */
 const folderOf = (path: string) => /^src\/domain\/([^/]+)\//.exec(path)?.[1];
 
 /**
@@ -44,8 +44,8 @@ function importsBetween(): [string, string][] {
 describe('the folders of the domain', () => {
   it('are fifteen, in one order', () => {
     const listed = (FOLDER_ORDER['src/domain'] ?? []).map((folder) => folder.split('/')[0]);
-    // Neighbours with the same folder count once, so a folder that is listed at two separate places
-    // would occur twice.
+    // Consecutive equal names count once. A folder whose parts are not listed one after another
+    // would therefore occur twice, and the comparison would fail.
     expect(listed.filter((folder, index) => folder !== listed[index - 1])).toEqual(FOLDERS);
     const used = new Set(sourceFiles('src/domain').map(({ path }) => folderOf(path)));
     expect([...used].toSorted()).toEqual(FOLDERS.toSorted());

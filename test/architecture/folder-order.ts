@@ -240,8 +240,8 @@ function folderBelow(layer: string, path: string): string {
 }
 
 /**
- * Returns the circles in a directed graph of names: each group of two or more names that reach one
- * another (Tarjan's algorithm for strongly connected components).
+ * Returns the circles in a directed graph: each group of two or more names that all lead to one
+ * another. It uses Tarjan's algorithm for strongly connected components.
  */
 export function circlesOf(arrows: ReadonlyMap<string, ReadonlySet<string>>): string[][] {
   const order = new Map<string, number>();

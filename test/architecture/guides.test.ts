@@ -11,8 +11,8 @@ const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 const blocks = pages.flatMap((path) => blocksOf(relative(GUIDES, join(ROOT, path)), read(path)));
 
 /**
- * Finds the blocks of guides that a test file reads: its calls of `guideBlock`, each as `page
- * name`.
+ * Finds the blocks of guides that a test file reads, each as `page name`. They are the arguments of
+ * its calls of `guideBlock`.
  */
 function blocksReadBy(source: string): Set<string> {
   const found = new Set<string>();
@@ -30,8 +30,8 @@ function blocksReadBy(source: string): Set<string> {
 }
 
 /**
- * Returns the fault of a block, or nothing. A block must have a test that reads it, or be in a
- * section that says why none can, but not both.
+ * Returns the fault of a block of a guide, or an empty list. A test must read the block, or its
+ * section must say why no test can. Both together are a fault.
  */
 function faultOf(block: GuideBlock, sourceOf: (test: string) => string | undefined): string[] {
   const where = `${block.page}:${block.line}`;

@@ -57,8 +57,8 @@ function serverOf(manifests: readonly Manifest[]) {
 }
 
 /**
- * Makes a stand-in for the API server of Kubernetes. It has the Secrets in `versions`, by name,
- * each with its resource version.
+ * Makes a stand-in for the Kubernetes API that serves only Secrets. `versions` has the resource
+ * version of each Secret, by its name.
  */
 function apiServer(versions: Map<string, string>): Server {
   const resources = [{ name: 'secrets', kind: 'Secret', namespaced: true, verbs: ['get'] }];
@@ -165,8 +165,8 @@ requires('helm', 'check-manifests').describe('the Helm chart, as helm renders it
       'NODE_TLS_REJECT_UNAUTHORIZED',
       'NODE_OPTIONS',
     ]) {
-      // In Kubernetes, `env` wins over `envFrom`. The service counts an empty string as unset, so
-      // this variable cannot come from a Secret.
+      // In Kubernetes, `env` wins over `envFrom`, and the service takes an empty string as unset.
+      // So a Secret that is imported as a whole cannot set this variable.
       expect(guarded.env?.filter((variable) => variable.name === name)).toEqual([
         { name, value: '' },
       ]);
@@ -352,8 +352,7 @@ requires('helm', 'check-manifests').describe('the Helm chart, as helm renders it
       versions.set('more', '1');
       const extraEnvFrom = [{ secretRef: { name: 'more' } }];
       expect(await checksum({ extraEnvFrom }, ...cluster)).not.toBe(after);
-      // If the operator sets the checksum as a value, the chart does not ask the cluster for the
-      // Secret.
+      // The chart looks up the Secret in the cluster only if the operator sets no checksum.
       const [one, two] = [{ secretChecksum: 'one' }, { secretChecksum: 'two' }];
       const chosen = await checksum(one, ...cluster);
       expect(await checksum(one)).toBe(chosen);

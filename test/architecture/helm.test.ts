@@ -12,8 +12,8 @@ const templates = readdirSync(new URL('templates/', folder), { recursive: true, 
 const chart = [read('values.yaml'), ...templates].join('\n');
 
 /**
- * The variables that come from the Secret, and never from the chart's values: the first list is
- * required, the second is optional.
+ * The variables that the chart takes from a Secret, and never from its values. The service needs
+ * those of the first list. Those of the second list are optional.
  */
 const REQUIRED_SECRETS = [
   'SVC_DATABASE_URL',
@@ -34,10 +34,10 @@ const OPTIONAL_SECRETS = [
   'AWS_SECRET_ACCESS_KEY',
 ];
 
-/** Variables that only the AWS SDK reads, and not the service itself. */
+/** Variables that only the AWS SDK reads, so the service does not declare them. */
 const OF_THE_SDK = ['AWS_REGION'];
 
-/** Variables that an operator does not set by name. */
+/** Variables of the service that the chart offers no way to set, each for the reason beside it. */
 const NOT_TO_BE_SET = new Set([
   'SVC_TLS_CERT', // the chart sets it to a file of tls.secretName
   'SVC_TLS_KEY',
@@ -57,8 +57,8 @@ function isKnown(name: string): boolean {
 }
 
 /**
- * Returns the parts of a template that depend on a value: the bodies of its `if` and `with`, which
- * are not nested.
+ * Returns the parts of a template that depend on a value: the bodies of its `if` and `with`. The
+ * pattern assumes that these blocks are not nested.
  */
 function blocksOf(template: string, value: string): string {
   const name = value.replaceAll('.', '\\.');
@@ -71,8 +71,8 @@ describe('the Helm chart', () => {
     const named = [...new Set(chart.match(/\bSVC_[A-Z0-9_]+(?:<SLUG>_[A-Z_]+)?/g))];
     expect(named).toContain('SVC_BASE_URL');
     expect(named).toContain('SVC_IDP_<SLUG>_CLIENT_SECRET');
-    // SVC_PORT is no setting. The chart names it in a comment on service links, by which Kubernetes
-    // would set it.
+    // `SVC_PORT` is not a setting. A comment in the chart names it, because Kubernetes would set it
+    // by a service link.
     expect(named.filter((name) => name !== 'SVC_PORT' && !isKnown(name))).toEqual([]);
   });
 
@@ -95,7 +95,8 @@ describe('the Helm chart', () => {
     expect('SVC_IDP_CORP_CLIENT_ID').toMatch(new RegExp(pattern ?? ''));
     expect('SVC_CERTIFICATION_TEST_TOKEN').not.toMatch(new RegExp(pattern ?? ''));
     expect(others).toEqual([]);
-    // Only the server's container imports whole Secrets, and its own `env` wins over them.
+    // Only the server's container imports whole Secrets, and the variables in its own `env` win
+    // over theirs.
     expect(templates.filter((template) => /^ +envFrom:/m.test(template))).toEqual([deployment]);
     const named = templates.join('\n').match(/^.*SVC_CERTIFICATION.*$/gm) ?? [];
     expect(named).toHaveLength(1);
@@ -117,7 +118,7 @@ describe('the Helm chart', () => {
     for (const name of REQUIRED_SECRETS) expect(helpers).toMatch(new RegExp(`^${name}$`, 'm'));
     const optional = OPTIONAL_SECRETS.map((name) => `"${name}"`).join(' ');
     expect(deployment).toContain(`{{- range compact (list ${optional} `);
-    // The key of the SSH authority is optional if KMS has the key.
+    // The service needs no SSH authority key in a Secret if KMS has the key.
     expect(deployment).toContain(
       '(ternary "" "SVC_SSH_CA_KEY" (empty .Values.config.SVC_SSH_CA_KMS_KEY_ID))',
     );
@@ -144,7 +145,7 @@ describe('the Helm chart', () => {
     ]) {
       expect(withTls, line).toContain(line);
     }
-    // With TLS, the port named `http` is the one that redirects to https. It also answers probes,
+    // With TLS, the port named `http` redirects to https. It also answers the probes of Kubernetes,
     // in plain HTTP.
     const port = /define "svc\.port" -\}\}\n([^]*?)\n\{\{- define/.exec(
       read('templates/_helpers.tpl'),
@@ -183,8 +184,8 @@ describe('the Helm chart', () => {
       'key: SVC_DATABASE_URL',
       'key: SVC_DATABASE_DIRECT_URL',
     ]);
-    // The Service must not send requests to the pod of this job, so its labels differ from those
-    // that the Service selects.
+    // The labels of this job differ from those that the Service selects, so that the Service sends
+    // no request to its pod.
     expect(job).toContain('app.kubernetes.io/name: {{ .Chart.Name }}-migrate');
   });
 

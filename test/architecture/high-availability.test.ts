@@ -9,10 +9,13 @@ const blocks = [...readFileSync(PAGE, 'utf8').matchAll(/^```\w*\n(.*?)^```/gms)]
 );
 const blockWith = (text: string) => blocks.find((block) => block.includes(text)) ?? '';
 
-/** The nodes of the page, whose addresses the measured cluster replaces by ports of loopback. */
+/**
+ * The nodes that the page describes. The measured cluster has ports of loopback in place of their
+ * addresses.
+ */
 const NODES = ['a', 'b', 'c'].map((name, index) => ({ name, host: `10.0.0.${index + 1}` }));
 
-/** Replaces the addresses on loopback by those of the page, in the order of the nodes. */
+/** Replaces each address on loopback by the address that the page gives to the same node. */
 function onPage(section: string, port: number): string {
   return NODES.reduce(
     (text, { host }, index) => text.replaceAll(`127.0.0.1:${1000 + index}`, `${host}:${port}`),

@@ -22,7 +22,7 @@ const { stagesOf } = (await import(DOCKERFILE_SCRIPT)) as {
   readonly stagesOf: (dockerfile: string) => Instruction[][];
 };
 
-/** Returns the arguments of every instruction with a keyword, in order. */
+/** Returns the arguments of every instruction with a keyword, in the order of the stage. */
 function said(stage: readonly Instruction[], keyword: string): string[] {
   return stage.filter((one) => one.keyword === keyword).map(({ rest }) => rest);
 }
@@ -48,7 +48,7 @@ function healthCommand(): string[] {
 /**
  * Runs the health check against a server that answers each request with a status.
  *
- * @returns the exit status of the check, and the requests that it sent
+ * @returns the exit status of the check, the requests that it sent, and the port of the server
  */
 async function healthCheck(host: string, status: number) {
   const asked: string[] = [];
@@ -81,8 +81,8 @@ describe('the production image', () => {
       '--platform=$BUILDPLATFORM $NODE_IMAGE AS app',
       '$NODE_IMAGE',
     ]);
-    // A command in the last stage would need an emulator if the image is built for another
-    // platform.
+    // A command in the last stage would need an emulator if the image were built for another
+    // processor than the builder's.
     expect(said(image, 'RUN')).toEqual([]);
     const scripts = said(app, 'RUN').join();
     expect(scripts).toContain("find . -name '*.node' -type f | (! grep .)");
@@ -192,7 +192,7 @@ describe('the production image', () => {
   });
 
   it('is checked at the port of SVC_LISTEN_ADDR, at 3000 without it, and at 80 with a certificate', async () => {
-    // Only the part of the script that finds the port is run, and then prints the port.
+    // Runs only the part of the script that computes the port, and then prints the port.
     const [, module = '', flag = '', script = ''] = healthCommand();
     expect([module, flag]).toEqual(['-MIO::Socket::IP', '-e']);
     const [first = ''] = script.split(' for my $host');

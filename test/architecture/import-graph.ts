@@ -8,7 +8,10 @@ const { imports: ENTRIES }: { imports: Readonly<Record<string, { source: string 
   readFileSync(join(ROOT, 'package.json'), 'utf8'),
 );
 
-/** A source file and its imports: paths from the project's root, and packages by name. */
+/**
+ * A source file and the targets of its imports: a path from the project's root, or the name of a
+ * package.
+ */
 export interface SourceFile {
   readonly path: string;
   readonly text: string;
@@ -40,13 +43,15 @@ export function productFiles(): SourceFile[] {
   return ['src', ...folders].flatMap(sourceFiles);
 }
 
-/** Reads one file of the project. */
+/** Reads one file of the project, and resolves its imports. */
 export function readSource(path: string): SourceFile {
   const text = readFileSync(join(ROOT, path), 'utf8');
   return { path, text, imports: importsOf(text).map((target) => resolveImport(path, target)) };
 }
 
-/** Finds static, type-only, re-exported and dynamic imports. */
+/**
+ * Finds the targets of all imports and re-exports: static, type-only and dynamic ones, as written.
+ */
 export function importsOf(text: string): string[] {
   const pattern = /(?:\bfrom\s+|\bimport\s+|\bimport\(\s*)(['"`])([^'"`\n]+)\1/g;
   return [...text.matchAll(pattern)].map((match) => match[2] ?? '');
@@ -60,7 +65,7 @@ function resolveImport(from: string, target: string): string {
   return target.startsWith('.') ? join(dirname(from), source) : (exportedSource(target) ?? target);
 }
 
-/** Returns the source that an import of one of our packages reads, such as `@svc/NAME/SUBPATH`. */
+/** Returns the source file behind an import of one of our packages, such as `@svc/NAME/SUBPATH`. */
 function exportedSource(target: string): string | undefined {
   for (const folder of packageFolders()) {
     const text = readFileSync(join(ROOT, 'packages', folder, 'package.json'), 'utf8');
@@ -72,12 +77,17 @@ function exportedSource(target: string): string | undefined {
   return undefined;
 }
 
-/** Returns true if an import leads to a file of the product, and not to a package of npm. */
+/**
+ * Returns true if the target of an import is a file of the product, and false for a package of npm.
+ */
 export function isOwn(target: string): boolean {
   return target.startsWith('src/') || target.startsWith('packages/');
 }
 
-/** Returns every source file that an entry point reaches, including itself. */
+/**
+ * Returns every source file that an entry point imports, directly or through other files, and
+ * itself.
+ */
 export function reachableFrom(entry: string): Set<string> {
   const seen = new Set<string>();
   const visit = (path: string): void => {

@@ -21,7 +21,9 @@ export interface Prose {
   readonly text: string;
 }
 
-/** The number of words and of listed pronouns in some prose. */
+/**
+ * The number of words in some prose, the number of listed pronouns, and pronouns per 1,000 words.
+ */
 export interface WordCount {
   readonly words: number;
   readonly pronouns: number;
@@ -33,7 +35,7 @@ export function filesLike(...patterns: readonly string[]): string[] {
   return globSync([...patterns], { cwd: ROOT }).toSorted();
 }
 
-/** Reads one file of the project and takes its prose out of it. */
+/** Reads one file of the project, and returns the prose that `take` extracts from its text. */
 export function proseOf(path: string, take: (path: string, text: string) => Prose[]): Prose[] {
   return take(path, readFileSync(join(ROOT, path), 'utf8'));
 }
@@ -101,8 +103,8 @@ function proseAt(path: string, text: string, at: number, content: string): Prose
 }
 
 /**
- * The comments of each script that was parsed, by its path. They are kept because several tests ask
- * for them.
+ * The comments of each script that was parsed, by its path, so that several tests parse a script
+ * once.
  */
 const commentsOfScripts = new Map<string, { readonly text: string; readonly comments: Prose[] }>();
 

@@ -37,8 +37,8 @@ function crossesFeatures(from: string, target: string): boolean {
 }
 
 /**
- * Returns a graph of our imports: for each name (the file itself, or its folder) the names that it
- * imports.
+ * Returns a graph of the imports between our files. `nameOf` decides whether its nodes are files or
+ * folders. Each node has the set of nodes that it imports.
  */
 function arrowsOf(of: readonly SourceFile[], nameOf: (path: string) => string) {
   const arrows = new Map<string, Set<string>>();
@@ -51,7 +51,7 @@ function arrowsOf(of: readonly SourceFile[], nameOf: (path: string) => string) {
   return arrows;
 }
 
-/** Matches a path of the product in a string or in a regular expression. */
+/** Matches an HTTP path of the product in a string or in a regular expression. */
 const PRODUCT_PATH =
   /(?:['"`](?:[A-Z]+ )?|\/\^)\\?\/(?:\.well-known|admin|api|certification|device|enroll|health|interaction|keys|login|logout|metrics|oauth|saml|scim|sessions|static|v1)\b/g;
 
@@ -114,7 +114,7 @@ describe('layers', () => {
 
   it('neither files nor folders import each other in a circle', () => {
     // A Nest module of the domain counts as a folder of its own. It imports the folders below its
-    // own, and their files may import the other files beside it.
+    // folder, while their files may import the other files beside the module.
     const folderOf = (path: string) =>
       /^src\/domain\/.*\.module\.ts$/.test(path) ? path : path.slice(0, path.lastIndexOf('/'));
     const file = (path: string) => path;

@@ -4,7 +4,9 @@ import { describe, expect, it } from 'vitest';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** The files and folders that must exist at the top level (docs/architecture.md). */
+/**
+ * The files and folders that must exist in the root folder of the project (docs/architecture.md).
+ */
 const TOP_LEVEL = [
   'package.json',
   'nest-cli.json',

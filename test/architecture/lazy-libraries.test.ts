@@ -18,8 +18,8 @@ const LAZY = [
 ];
 
 /**
- * Finds the imports that load a module together with the file. Imports of types alone and calls of
- * `import()` do not.
+ * Finds the targets of imports and re-exports that are loaded together with a file. Type-only
+ * imports and calls of `import()` are left out.
  */
 function loadedAtOnce({ path, text }: SourceFile): string[] {
   const pattern = /^(?:import|export) (?!type\b)(?:[^;']*from )?'([^']+)'/gm;
@@ -30,12 +30,12 @@ function loadedAtOnce({ path, text }: SourceFile): string[] {
   });
 }
 
-/** Modules of ours that a process loads only for the first request that needs them. */
+/** Source files of ours that a process loads only for the first request that needs them. */
 const LAZY_FILES = ['src/platform/http/openapi/api-document.ts'];
 
 /**
- * Returns the modules that a start of production loads with any settings: our own files, and the
- * packages, each with the file that imports it.
+ * Returns everything that a start in production loads with any settings: our own files, and the
+ * packages, each with one file that imports it.
  */
 function loadedByStart(entries: readonly string[]): {
   readonly files: ReadonlySet<string>;
@@ -82,6 +82,6 @@ describe('the writer of the OpenAPI document', () => {
   it('is loaded by the first request for it', () => {
     expect(files.has('src/platform/http/openapi/api-document.service.ts')).toBe(true);
     expect(LAZY_FILES.filter((path) => files.has(path))).toEqual([]);
-    LAZY_FILES.forEach((path) => readSource(path)); // throws for a file that was moved
+    LAZY_FILES.forEach((path) => readSource(path)); // throws if a file of the list does not exist
   });
 });

@@ -13,7 +13,7 @@ interface Locked {
   readonly devOptional?: boolean;
   readonly optionalDependencies?: Readonly<Record<string, string>>;
   readonly hasInstallScript?: boolean;
-  /** True for a package of this repository. */
+  /** True for a package of this repository, which npm links instead of installing. */
   readonly link?: boolean;
 }
 

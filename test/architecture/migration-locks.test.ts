@@ -78,16 +78,17 @@ const BEFORE_THE_RULE: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The migrations that change only a table that is empty in every released database. PostgreSQL
- * cannot make the indexes of a partitioned table concurrently, and here need not.
+ * The migrations that change only tables without rows. PostgreSQL cannot build the indexes of a
+ * partitioned table concurrently, and an empty table needs no concurrent build.
  */
 const ON_EMPTY_TABLES: ReadonlySet<string> = new Set([
-  // The partitioned table has no rows yet, because no release had its partitions before this file.
+  // No release had partitions of this table before this file, so the table has no rows yet.
   '1764650010000-requests-by-day.sql',
 ]);
 
 /**
- * One statement of each form that the rule must refuse, because it keeps other statements waiting.
+ * One statement of each form that the rule must refuse, because it would lock other statements out
+ * or break the version that still serves.
  */
 const PLANTED = [
   'CREATE INDEX users_new ON users (name)',
@@ -149,7 +150,7 @@ const PLANTED = [
   'CREATE TABLE IF NOT EXISTS users (id uuid);\nTRUNCATE users',
 ];
 
-/** Statements that the rule must allow, because they keep nothing waiting for long. */
+/** Statements that the rule must allow, because they hold no lock for long. */
 const HARMLESS = [
   'CREATE TABLE notes (id uuid PRIMARY KEY, user_id uuid REFERENCES users (id) ON DELETE CASCADE);\nCREATE INDEX notes_user ON notes (user_id);\nUPDATE notes SET id = id',
   'ALTER TABLE users ADD COLUMN note text, ADD COLUMN at timestamptz NOT NULL DEFAULT now()',

@@ -18,9 +18,8 @@ const SMALL_TABLES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * A forbidden form of a statement, and the advice to write another one `instead`. The statement
- * keeps readers or writers of a table waiting, or removes something that the version that still
- * serves needs.
+ * A forbidden form of a statement, and the form to write `instead`. Such a statement makes readers
+ * or writers of a table wait, or removes something that the running version still needs.
  */
 interface Form {
   readonly form: RegExp;
@@ -28,8 +27,8 @@ interface Form {
 }
 
 /**
- * The forbidden forms of whole statements. A form with a group `table` is allowed on a small table
- * and on one that the same file makes. A form without the group is refused on every table.
+ * The forbidden forms of whole statements. If a form has a group `table`, it is allowed on a small
+ * table and on a table that the same file creates. Any other form is refused on every table.
  */
 const STATEMENTS: readonly Form[] = [
   {
@@ -59,7 +58,7 @@ const STATEMENTS: readonly Form[] = [
 ];
 
 /**
- * Matches a default of a new column that PostgreSQL computes once, and so need not write into the
+ * Matches a default of a new column that PostgreSQL computes once, so that it does not rewrite the
  * existing rows.
  */
 const CONSTANT_DEFAULT =
@@ -110,8 +109,8 @@ const ATTACH: Form = {
 const ALTER = /^ALTER TABLE (?:IF EXISTS )?(?:ONLY )?(?<table>\w+) (?<actions>.*)$/i;
 
 /**
- * Lists the statements of a new migration that keep others waiting, each with what to write
- * instead.
+ * Lists the statements of a new migration that make other statements wait, each with the form to
+ * write instead.
  */
 export function lockingStatements(name: string, text: string): string[] {
   const { isBackground, batches } = migrationOf(name, text);
@@ -136,7 +135,7 @@ export function lockingStatements(name: string, text: string): string[] {
   );
 }
 
-/** Returns the advice for each forbidden form that a text has, except on a spared table. */
+/** Returns the advice for each forbidden form that a text matches, unless its table is spared. */
 function matching(
   forms: readonly Form[],
   text: string,
@@ -162,9 +161,8 @@ function harmOfActions(
 }
 
 /**
- * Splits the actions of an ALTER TABLE at the commas outside of parentheses. It adds the word
- * COLUMN, which SQL may leave out, and removes a harmless default, so that the patterns stay
- * simple.
+ * Splits the actions of an ALTER TABLE statement at the commas outside of parentheses. To keep the
+ * patterns simple, it adds the optional word COLUMN and removes a default that rewrites no rows.
  */
 function actionsOf(text: string): string[] {
   const actions: string[] = [];
@@ -198,8 +196,8 @@ function lower(name: string): string {
 }
 
 /**
- * Returns true if a statement calls a function that the same file makes. The body of the function
- * may lock, and is not checked.
+ * Returns true if a statement calls a function that the same file creates. The rule must refuse the
+ * call, because the body of the function may lock and is not checked.
  */
 function callsOneOf(functions: ReadonlySet<string>, statement: string): boolean {
   if (!/^(?:SELECT|PERFORM|CALL|WITH|INSERT|VALUES)\b/i.test(statement)) return false;
@@ -209,9 +207,9 @@ function callsOneOf(functions: ReadonlySet<string>, statement: string): boolean 
 }
 
 /**
- * Simplifies the text of a migration for the patterns. It removes the bodies of functions, which
- * the migration does not run, and the content of strings. Quoted names become plain ones, and the
- * statements in a DO become statements of the file.
+ * Simplifies the text of a migration for the patterns. It removes the content of strings, and the
+ * bodies of functions, which the migration only stores. It unquotes names, and replaces a DO block
+ * by its statements.
  */
 function plainText(text: string): string {
   return text

@@ -12,7 +12,7 @@ const IMPORTERS = [
 ];
 
 /**
- * The internal files of the library that we import, in the order of the imports. A third one needs
+ * The internal files of the library that we import, in the order of the imports. A third file needs
  * a reason.
  */
 const DEEP = ["'oidc-provider/lib/helpers/weak_cache.js'", "'oidc-provider/lib/helpers/grants.js'"];
@@ -32,7 +32,7 @@ function importersOf(of: readonly SourceFile[]): string[] {
 const INSIDE =
   /\.prototype\b|ReplayDetection|Provider\.ctx|\bconsole\b|oidc-provider\/lib|touched: true|is not allowed for this client/;
 
-/** Lists the files with code that depends on internals of the library. */
+/** Lists the files with code that matches `INSIDE`. */
 function patchersOf(of: readonly SourceFile[]): string[] {
   return of.filter(({ text }) => INSIDE.test(text)).map(({ path }) => path);
 }

@@ -28,16 +28,16 @@ const manifestIn = (folder: string): Manifest =>
 const product = manifestIn('.');
 
 /**
- * Lists the imports of a package that lead out of its folder, or to a package that its manifest
- * does not declare.
+ * Lists the imports of a package that it must not have: files outside of its folder, and packages
+ * that its manifest does not declare.
  */
 function foreignImports(
   folder: string,
   manifest: Manifest,
   files: readonly SourceFile[],
 ): string[] {
-  // A package with a program (`bin`) is bundled into one file, so its development dependencies
-  // count as declared.
+  // A package with a program (`bin`) is bundled into one file that includes its development
+  // dependencies. So these count as declared.
   const bundled = manifest.bin === undefined ? {} : manifest.devDependencies;
   const declared = new Set(Object.keys({ ...manifest.dependencies, ...bundled }));
   const names = new Map(
@@ -82,7 +82,7 @@ describe.each(packageFolders())('packages/%s', (name) => {
   it('could be published as it is: the manifest is complete, and its sources exist', () => {
     expect(manifest).toMatchObject({
       name: expect.stringMatching(/^@svc\/[a-z-]+$/),
-      version: product.version, // all packages and the product are released together
+      version: product.version, // the product and all packages have one version
       type: 'module',
       license: 'Apache-2.0',
       description: expect.stringMatching(/\.$/),

@@ -12,7 +12,7 @@ describe('docs/reference', () => {
     expect(readdirSync(FOLDER).toSorted()).toEqual(Object.keys(pages).toSorted());
     for (const [name, text] of Object.entries(pages)) {
       expect(readFileSync(resolve(FOLDER, name), 'utf8'), `${name}: npm run reference`).toBe(text);
-      expect(text).not.toMatch(/: *\n(?!\s)|: \.|\(\)/); // no row has an empty value
+      expect(text).not.toMatch(/: *\n(?!\s)|: \.|\(\)/); // a row without a value
     }
   });
 });

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 
 /**
- * The migrations that an installation may have run, each with the digest of its text: the output of
- * `sha256sum *.sql` in `migrations`.
+ * The released migrations, which an installation may have run, each with the digest of its text.
+ * The file is the output of `sha256sum *.sql` in `migrations`.
  */
 const RELEASED = readFileSync('test/vectors/released-migrations.txt', 'utf8')
   .trim()

@@ -6,8 +6,8 @@ import { reachableFrom, readSource } from './import-graph.js';
 const ROOT = resolve(import.meta.dirname, '../..');
 
 /**
- * The lists of files that a request passes: the document, the start of the list's title, and the
- * largest number of files.
+ * The numbered lists in documents that name the files a request passes. Each has its document, the
+ * beginning of its title, and the largest number of files.
  */
 const PATHS: readonly (readonly [document: string, title: string, most: number])[] = [
   ['src/features/README.md', '### `DELETE /scim/v2/Users/{id}`', 7],
@@ -28,7 +28,9 @@ function stopsBelow(text: string, title: string): string[] {
   return entries.flatMap((line) => /^\d+\. `([^`]+)`:/.exec(line)?.[1] ?? line);
 }
 
-/** Returns the files of a list that cannot be reached by imports from its first file. */
+/**
+ * Returns the files of a list that its first file does not import, directly or through other files.
+ */
 function strangers(stops: readonly string[]): string[] {
   const [entry = ''] = stops;
   const reached = reachableFrom(entry);
@@ -36,7 +38,7 @@ function strangers(stops: readonly string[]): string[] {
 }
 
 /**
- * Returns the files of a list that are off the path: no earlier file of the list imports them, and
+ * Returns the files of a list that are not connected in it. No file before them imports them, and
  * they do not import the next one.
  */
 function astray(stops: readonly string[]): string[] {

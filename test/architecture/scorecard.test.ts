@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 const text = readFileSync(new URL('../../docs/security-scorecard.md', import.meta.url), 'utf8');
 const rows = text
-  .replaceAll(/\n +/g, ' ') // joins the lines of an item of the list
+  .replaceAll(/\n +/g, ' ') // joins the lines of a list item
   .split('\n')
   .flatMap((line) => {
     const found = /^- \*\*(\d+)\*\* (.+?) — \*\*([^*]+)\*\*: (.+)$/.exec(line);

@@ -16,8 +16,8 @@ const planted = (text: string, path = 'src/domain/planted/x.ts'): SourceFile => 
 });
 
 /**
- * The libraries that only one file of ours may import, with that file. Our own packages are named
- * by their source. A comment in the file says which parts of the library are in use.
+ * The libraries that only one file of ours may import, each with that file. Our own packages are
+ * named by their source file. A comment in the importing file lists what it uses of the library.
  */
 const TAMED: Readonly<Record<string, string>> = {
   '@aws-sdk/client-kms': 'src/platform/kms/aws-kms.ts',
@@ -115,7 +115,7 @@ describe('the shape of the source', () => {
     const filesIn = (folder: string) =>
       readdirSync(resolve(ROOT, folder), { withFileTypes: true })
         .filter(
-          // The README of src is a list of the layers.
+          // The README of src only lists the layers, so it does not count.
           ({ name }) => folder !== 'src' || name !== 'README.md',
         )
         .filter((entry) => entry.isFile());

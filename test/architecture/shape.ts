@@ -1,7 +1,7 @@
 import ts from 'typescript';
 import type { SourceFile } from './import-graph.js';
 
-/** A class that Nest instantiates, because it has a decorator. */
+/** A class with a decorator of Nest, so that Nest creates its instances. */
 export interface BuiltClass {
   readonly path: string;
   readonly name: string;
@@ -23,7 +23,7 @@ function parsed({ path, text }: SourceFile): ts.SourceFile {
   return ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
 }
 
-/** Returns every node of a tree, parents first. */
+/** Yields every node of a syntax tree, parents first. */
 function* nodesOf(node: ts.Node): Generator<ts.Node> {
   yield node;
   const children: ts.Node[] = [];
@@ -36,7 +36,7 @@ function* nodesOf(node: ts.Node): Generator<ts.Node> {
  * constructor.
  */
 export function builtClasses(file: SourceFile): BuiltClass[] {
-  if (!/@\w+\(/.test(file.text)) return []; // most files need no parser
+  if (!/@\w+\(/.test(file.text)) return []; // spares the parser for most files
   return [...nodesOf(parsed(file))].flatMap((node) => {
     if (!ts.isClassDeclaration(node) || !node.name) return [];
     const [decorator] = ts.getDecorators(node) ?? [];

@@ -1,17 +1,17 @@
 import ts from 'typescript';
 import type { SourceFile } from './import-graph.js';
 
-/** A place at which a test waits for a fixed time and not for a condition. */
+/** A line of a test that waits for a fixed time and not for a condition. */
 export interface Sleep {
   readonly path: string;
   /** The call as it is written: `delay(400)`. */
   readonly call: string;
 }
 
-/** The longest wait, in milliseconds, that the list of reasons in sleeps.test.ts need not name. */
+/** The longest wait, in milliseconds, that needs no reason in the list of sleeps.test.ts. */
 const LONGEST = 50;
 
-/** Returns the waits of a file that are longer than 50 ms, or that have a computed length. */
+/** Returns the waits of a file that are longer than 50 ms, or whose length is not a literal. */
 export function sleepsOf({ path, text }: SourceFile): Sleep[] {
   if (!/timers|setTimeout|\.sleep\(|pg_sleep|waitForTimeout/.test(text)) return [];
   const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
@@ -54,8 +54,8 @@ function lengthOf(node: ts.Node, waits: ReadonlySet<string>): number | undefined
   const name = node.expression.getText();
   const [first, second] = node.arguments;
   if (waits.has(name) || /\.(?:sleep|waitForTimeout)$/.test(name)) return numberOf(first);
-  // Only a callback that resolves a promise makes a wait. Another callback of `setTimeout` is a
-  // time limit.
+  // A `setTimeout` counts as a wait only if its callback resolves a promise. With another callback
+  // it is a time limit.
   const goesOn = name === 'setTimeout' && /^(?:resolve|done|next)$/.test(first?.getText() ?? '');
   return goesOn ? numberOf(second) : undefined;
 }
