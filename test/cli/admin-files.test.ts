@@ -6,12 +6,12 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { WholeLines } from '../../packages/svc/src/admin/exports/whole-lines.js';
 import { SvcHome } from '../support/svc-command.js';
 
-/** An answer that the server of the test gives to one request. */
+/** A response that the test's server gives to one request. */
 interface Reply {
   readonly status?: number;
   readonly type?: string;
   readonly text: string;
-  /** True if the connection ends before the answer does. */
+  /** True if the server closes the connection before the response is complete. */
   readonly isCut?: boolean;
 }
 

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { SvcHome } from '../support/svc-command.js';
 
-/** An answer that the server of the test gives to one request. */
+/** A response that the test's server gives to one request. */
 interface Reply {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;

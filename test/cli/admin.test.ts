@@ -53,17 +53,17 @@ afterAll(async () => {
   await dns.close();
 });
 
-/** Options by which each run has an address, and so a rate limit, of its own. */
+/** Options that give each run a client IP address of its own, and so a rate limit of its own. */
 const apart = (): RunOptions => ({ env: { TEST_ADDRESS: newAddress() } });
 
-/** Runs `svc admin` without a terminal. */
+/** Runs `svc admin` without a terminal, as a script does. */
 const script = (...args: string[]) => home.run(['admin', ...args], apart());
 
 /** Runs `svc admin` in a terminal in which a person answers. */
 const inTerminal = (answer: string, ...args: string[]) =>
   home.runInTerminal(['admin', ...args], { ...apart(), input: answer });
 
-/** Runs `svc admin` in a terminal, and expects success. Returns what the person sees. */
+/** Runs `svc admin` in a terminal, and expects exit status 0. Returns the output. */
 async function shown(answer: string, ...args: string[]): Promise<string> {
   const end = await inTerminal(answer, ...args);
   expect([args, end.status, end.stdout]).toEqual([args, 0, end.stdout]);
@@ -76,7 +76,7 @@ async function json<T>(...args: string[]): Promise<T> {
   return JSON.parse(end.stdout) as T;
 }
 
-/** Runs commands at once, because each one mostly starts Node. */
+/** Runs commands at the same time, because most of their time is the start of Node. */
 const all = <T>(runs: readonly T[], run: (one: T) => Promise<unknown>) =>
   Promise.all(runs.map((one) => run(one)));
 
@@ -168,7 +168,8 @@ requires('script').describe('the acts on members', () => {
     const page = await json<{ members: unknown[]; next: string }>('members', '--limit', '1');
     expect(page.members).toHaveLength(1);
     expect(page.next).toEqual(expect.any(String));
-    // Other tests add members meanwhile, so that each first page ends at another one.
+    // Other tests add members at the same time, so the last member of a first page differs each
+    // time.
     const { stderr } = await script('members', '--limit', '1');
     const [, after = ''] = /--after (\S+)/.exec(stderr) ?? [];
     const further = await json<typeof page>('members', '--limit', '1', '--after', after);
@@ -448,7 +449,7 @@ requires('script').describe('svc api', () => {
 });
 
 requires('script').describe('a touch in the middle of a command', () => {
-  /** Ages the touch, runs a command that needs one, and lets a person touch the key. */
+  /** Runs a command that needs a fresh touch, and lets a person touch the key in the browser. */
   async function touched(
     args: readonly string[],
     answer: string,
@@ -456,7 +457,7 @@ requires('script').describe('a touch in the middle of a command', () => {
   ): Promise<CommandEnd> {
     const running = home.runInTerminal(args, {
       ...apart(),
-      started: (child) => void child.stdin?.write(answer), // the input stays open
+      started: (child) => void child.stdin?.write(answer), // no `end`: the input stays open
     });
     await fetch(await answerOf(app, person, await openedAddress(home)));
     return running;

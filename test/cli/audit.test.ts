@@ -15,7 +15,7 @@ let home: SvcHome;
 let seal: TestSeal;
 
 beforeAll(async () => {
-  // The service seals as well, with the same key.
+  // The service signs checkpoints with the same key as the test.
   const { privateKey } = generateKeyPairSync('ed25519');
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
   app = await startTestApp({ environment: { SVC_AUDIT_SEAL_KEY: pem } });
@@ -41,7 +41,7 @@ const watch = () => svc('audit', 'watch', file('checkpoints'), '--key', file('se
 const verify = (...more: string[]) =>
   svc('audit', 'verify', file('export'), '--checkpoint', file('checkpoints'), ...more);
 
-/** Writes events, seals them, and stores the export. */
+/** Writes events, and seals them. Returns their ids. */
 async function addEvents(events: number): Promise<string[]> {
   const ids: string[] = [];
   for (let n = 0; n < events; n += 1) ids.push(await writeEvent(app.dataSource, org));

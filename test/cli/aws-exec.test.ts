@@ -171,14 +171,19 @@ require('node:module').syncBuiltinESMExports();`;
   });
 
   requires('script').describe('on a terminal', () => {
-    /** A program that asks svc for a SIGTERM at its first SIGINT, and then tells how many came. */
+    /**
+     * A program that sends svc a SIGTERM at its first SIGINT, and prints how many SIGINTs it got.
+     */
     const COUNT = `let count = 0;
 process.on('SIGINT', () => (count += 1) === 1 && process.kill(process.ppid, 'SIGTERM'));
 process.on('SIGTERM', () => { console.log('SIGINT came: ' + count); process.exit(); });
 setInterval(() => {}, 60_000);
 console.log('ready');`;
 
-    /** Lets svc act 50 ms after a SIGINT, so that the program does not see two at once as one. */
+    /**
+     * Delays svc by 50 ms after a SIGINT. Two signals of one kind that come together count as one,
+     * and then the program could not notice the second one.
+     */
     const LATE = `const wait = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
 if (!process.argv[1].endsWith('count.cjs')) process.on('SIGINT', wait);`;
 

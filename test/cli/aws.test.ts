@@ -48,7 +48,9 @@ describe('svc aws', () => {
     const folder = home.state(app, 'aws');
     return existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : [];
   };
-  /** Changes the end of the cached credentials. */
+  /**
+   * Lets the cached credentials expire in so many milliseconds; a negative number is in the past.
+   */
   function endCacheIn(milliseconds: number): void {
     const [path = ''] = cacheFiles();
     const cached = JSON.parse(readFileSync(path, 'utf8'));
@@ -56,13 +58,13 @@ describe('svc aws', () => {
     writeFileSync(path, JSON.stringify(cached), { mode: 0o600 });
   }
   const deleteUser = () => organization.scim('DELETE', `/Users/${userId}`);
-  /** Returns the options of a Node that runs a script before the command. */
+  /** Returns the value of NODE_OPTIONS by which Node runs a script before the command. */
   function preloaded(script: string): string {
     const path = join(home.path, 'preload.cjs');
     writeFileSync(path, script);
     return `${home.env['NODE_OPTIONS']} --require=${path}`;
   }
-  /** Runs a test with a server in the place of STS. */
+  /** Runs a test with a server that the command takes for AWS STS. */
   async function withServer(answer: RequestListener, test: (url: string) => Promise<void>) {
     const server = createServer(answer);
     const port = await listenOnLoopback(server);

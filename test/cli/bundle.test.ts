@@ -7,7 +7,9 @@ describe('the bundle of the command', () => {
   let home: SvcHome;
   beforeAll(async () => (home = await SvcHome.create()));
   afterAll(() => home.remove());
-  /** Copies the script, because the command in the home may be an executable. */
+  /**
+   * Copies the bundled script, because the command in the home folder may be an executable instead.
+   */
   const script = (name = 'svc') => {
     const file = join(home.path, name);
     copyFileSync(SVC_BUNDLE, file);

@@ -209,7 +209,7 @@ describe('svc setup docker', () => {
         const challenge = { 'www-authenticate': `Basic realm="http://${HOST}/"` };
         response.writeHead(isLoggedIn ? 404 : 401, isLoggedIn ? {} : challenge).end('{}');
       });
-      // Docker tries https first, and then http, because the answer is none of TLS.
+      // Docker tries https first. The 400 is not TLS, so Docker tries plain http next.
       registry.on('connect', (_request, socket) => {
         socket.on('error', () => {});
         socket.write('HTTP/1.1 200 OK\r\n\r\n');
@@ -221,7 +221,7 @@ describe('svc setup docker', () => {
         const proxy = `http://127.0.0.1:${port}`;
         const args = ['manifest', 'inspect', '--insecure', `${HOST}/app:1`];
         const env = { ...ada.home.env, AWS_ENDPOINT_URL: world.sts.url };
-        // The name of the registry leads to this machine by the proxy alone.
+        // Only the proxy resolves the name of the registry, and it leads to this machine.
         const end = await runProgram('docker', args, {
           env: { ...env, HTTP_PROXY: proxy, HTTPS_PROXY: proxy, NO_PROXY: '127.0.0.1' },
         });

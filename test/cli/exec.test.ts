@@ -62,10 +62,12 @@ const shown = (stdout: string) => JSON.parse(stdout) as Record<string, string>;
 const minted = () => running.github.state.tokens;
 const address = (name: string) => `${running.github.url}/octo-org/${name}.git`;
 
-/** A kubectl of this machine. That of Debian 1.20 is not on the PATH. */
+/**
+ * A kubectl of this machine: a new one, or else version 1.20 of Debian, which is not on the PATH.
+ */
 const KUBECTL = newKubectl() ?? oldKubectl();
 
-/** Connects a cluster of a kubeconfig, as `svc setup kubectl` does. */
+/** Writes a kubeconfig with one cluster and lets `svc setup kubectl` connect it. */
 async function withCluster(): Promise<void> {
   mkdirSync(join(home.path, '.kube'));
   const secret = { name: 'by-hand', user: { token: 'a-token-of-another-user' } };
@@ -89,7 +91,8 @@ describe('svc exec', () => {
       env: { GITHUB_TOKEN: 'of-the-user' },
     });
     const token = minted().at(-1);
-    // The stand-in is no github.com, so that a token for it must not be in GH_TOKEN.
+    // The stand-in does not have the host github.com. `gh` sends GH_TOKEN to github.com, so the
+    // token of another host must not be in it.
     expect(shown(github.stdout)).toMatchObject({
       GH_ENTERPRISE_TOKEN: token?.token,
       GITHUB_ENTERPRISE_TOKEN: token?.token,

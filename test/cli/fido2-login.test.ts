@@ -13,8 +13,8 @@ interface Assertion {
 }
 
 /**
- * Stands for the security key at the USB port: the programs of the home call it. It reads the input
- * of fido2-assert, and signs with the user's software key.
+ * Stands for a security key at the USB port. The stand-ins of the libfido2 programs in the home
+ * folder send their input to it, and it signs with the user's software key.
  */
 class PluggedKey {
   readonly inputs: string[] = [];
@@ -66,13 +66,15 @@ class PluggedKey {
     const assertion = this.#sign(hash);
     if (Buffer.from(id, 'base64').toString('base64url') !== assertion.id) return '';
     const data = Buffer.from(assertion.response.authenticatorData, 'base64url');
-    // libfido2 prints the authenticator data as a CBOR byte string.
+    // libfido2 prints authenticator data as a CBOR byte string: 0x58 and one byte for the length.
     const wrapped = Buffer.concat([Buffer.from([0x58, data.length]), data]);
     const signature = Buffer.from(assertion.response.signature, 'base64url');
     return `${hash}\n${rpId}\n${wrapped.toString('base64')}\n${signature.toString('base64')}\n`;
   }
 
-  /** Signs over a hash of client data, as the key of a native client does. */
+  /**
+   * Signs a hash of client data. A browser would compute it, but a native client brings its own.
+   */
   #sign(hash: string): Assertion {
     const options = {
       challenge: 'AAAA',

@@ -10,7 +10,7 @@ import { keepOpened } from '../support/svc-login.js';
 import { commandWords, runProgram, SvcHome } from '../support/svc-command.js';
 
 const ROLE = 'arn:aws:iam::123456789012:role/engineer';
-/** The commands that other programs run and wait for. */
+/** The commands of svc that ssh, the AWS SDK, kubectl and git run and wait for. */
 const TOOLS = {
   ssh: ['ssh', 'check', 'web1.example'],
   aws: ['aws', 'credential-process', '--role', ROLE],
@@ -248,7 +248,10 @@ describe('a machine whose clock is wrong', () => {
   });
   afterAll(() => app.close());
 
-  /** Runs the command with a clock that differs by some minutes. */
+  /**
+   * Runs the command with a clock that is ahead by so many minutes, or behind if the number is
+   * negative.
+   */
   const runAt = (minutes: number, args: readonly string[], input = '') => {
     const path = join(home.path, 'clock.cjs');
     const shift = `const real = Date.now; Date.now = () => real() + ${minutes} * 60_000;`;
@@ -257,7 +260,8 @@ describe('a machine whose clock is wrong', () => {
     return home.run(args, { env: { NODE_OPTIONS }, input });
   };
 
-  // kubectl is not here: the token endpoint gives a nonce in place of the time (RFC 9449 §8).
+  // kubectl is not in this list, because its proofs carry a nonce of the token endpoint, and then
+  // no time is checked (RFC 9449 §8).
   it.each([
     ['ssh', TOOLS.ssh],
     ['aws', TOOLS.aws],

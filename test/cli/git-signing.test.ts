@@ -60,7 +60,10 @@ requires('git', 'ssh-keygen').describe('svc setup git --sign', () => {
     );
     return sent[0]?.org_id ?? '';
   };
-  /** Fetches the two files of an organization, and lets git verify by them. */
+  /**
+   * Fetches the allowed signers and the revocation list of an organization, and configures git to
+   * verify by them.
+   */
   const trust = async (orgId: string, krl = 'krl/signatures') => {
     const get = async (path: string) => {
       const url = `${app.baseUrl}/v1/credentials/ssh/${path}`;
@@ -191,8 +194,8 @@ requires('git', 'ssh-keygen').describe('svc setup git --sign', () => {
     await organization.scim('DELETE', `/Users/${person.id}`);
     await trust(orgId, 'krl');
     expect(await verify()).toMatchObject({ status: 1 });
-    // Years later: the certificate has ended, the list for hosts has forgotten it, and the clean-up
-    // has deleted its row.
+    // Years later the certificate has expired, the revocation list for hosts does not have it any
+    // more, and the clean-up has deleted its row.
     await rows(app.dataSource, 'DELETE FROM ssh_certificates WHERE serial = $1', [
       stored().serial.toString(),
     ]);

@@ -156,7 +156,7 @@ requires('git').describe('git with the helper that svc setup wrote', () => {
     expect(await credential('store', lines)).toEqual({ status: 0, stdout: '', stderr: '' });
     expect(existsSync(tokenFile('hello'))).toBe(false);
     await credential('get', asked('octo-org/hello.git'));
-    expect((await credential('erase', lines)).status).toBe(0); // another password
+    expect((await credential('erase', lines)).status).toBe(0); // not the stored password
     expect(existsSync(tokenFile('hello'))).toBe(true);
     await credential('erase', { ...lines, password: minted().at(-1)?.token ?? '' });
     expect(existsSync(tokenFile('hello'))).toBe(false);

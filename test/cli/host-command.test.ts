@@ -26,7 +26,7 @@ describe('svc host', () => {
     beforeEach(async () => {
       home.useServer(app);
       host = new JoiningHost(await freePort());
-      // the script has one address for all its requests
+      // the rate limit counts all requests of the script for one IP address
       await app.dataSource.query('TRUNCATE rate_limits');
     });
     afterEach(() => host.remove());

@@ -50,7 +50,7 @@ requires(...HOST_PROGRAMS).describe('/install-host.sh with groups of hosts', () 
     expect(await run(...options)).toMatchObject({ said: expect.stringContaining('nothing to') });
     expect(host.tree({ identity: true })).toEqual(joined);
     await run('--remove');
-    await run('--remove'); // the second time, because sshd was not reloaded
+    await run('--remove'); // the first run keeps the list, because sshd was not reloaded
     expect(host.tree()).toEqual(before);
   });
 

@@ -20,7 +20,10 @@ import '../support/full-scale-only.js';
 /** The programs by which the script changes a host. */
 const CHANGING = ['mv', 'mkdir', 'rmdir', 'rm', 'ln'];
 
-/** Each step at full scale, or each of so many: a step takes three runs of the script. */
+/**
+ * The number of steps between two kills: each step takes three runs of the script, so at small
+ * scale most steps are left out.
+ */
 const STRIDE = atScale({ small: 9, full: 1 });
 
 requires(...HOST_PROGRAMS).describe('/install-host.sh that is killed with kill -9', () => {
@@ -64,7 +67,10 @@ requires(...HOST_PROGRAMS).describe('/install-host.sh that is killed with kill -
   );
 });
 
-/** Checks that sshd takes its configuration, and that every file in it is there and whole. */
+/**
+ * Checks that sshd accepts its configuration, and that the files named in it exist and are
+ * complete.
+ */
 async function expectWorking(host: JoiningHost): Promise<void> {
   expect(await host.test()).toEqual({ status: 0, said: '' });
   const sshd = findProgram('sshd') ?? 'sshd';
@@ -76,7 +82,10 @@ async function expectWorking(host: JoiningHost): Promise<void> {
   expect(existsSync(join(host.etc, 'svc/principals/root'))).toBe(true);
 }
 
-/** Runs the script with programs that count the changes, and kill the script before one of them. */
+/**
+ * Runs the script with stand-ins for the programs that change a host. They count the changes, and
+ * kill the script before one of them.
+ */
 class Killer {
   readonly #folder: string;
   readonly #count: string;
@@ -93,7 +102,7 @@ class Killer {
         '#!/bin/sh',
         `count=$(($(cat ${this.#count}) + 1))`,
         `echo "$count" >${this.#count}`,
-        '[ "$count" != "$KILL_BEFORE" ] || kill -9 0', // the whole process group
+        '[ "$count" != "$KILL_BEFORE" ] || kill -9 0', // 0 is the process group
         `exec ${findProgram(name)} "$@"`,
       ];
       writeFileSync(join(this.#folder, name), `${script.join('\n')}\n`, { mode: 0o755 });
@@ -122,7 +131,7 @@ class Killer {
 
 const COPYING = { recursive: true, preserveTimestamps: true, verbatimSymlinks: true } as const;
 
-/** The files of a host at one time. */
+/** A copy of the files of a host at one time. */
 class Snapshot {
   readonly tree: Record<string, string>;
   readonly #copy = mkdtempSync(join(tmpdir(), 'svc-host-copy-'));

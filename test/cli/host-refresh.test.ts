@@ -37,7 +37,10 @@ requires(...HOST_PROGRAMS, 'wget', 'setpriv').describe(
       server.answer = undefined;
     });
 
-    /** The identity and the bytes of the list, and the names beside it. */
+    /**
+     * Returns the inode, the times and the bytes of the revocation list, and the file names beside
+     * it.
+     */
     const state = () => ({
       inode: statSync(host.list).ino,
       changed: statSync(host.list).mtimeMs,
@@ -242,7 +245,7 @@ requires(...HOST_PROGRAMS, 'wget', 'setpriv').describe(
       const slow = host.refresh();
       await arrived;
       server.answer = undefined;
-      const fast = host.refresh(); // waits for the slow one
+      const fast = host.refresh(); // waits until the slow run is over
       finish?.();
       expect(await Promise.all([slow, fast])).toMatchObject([{ status: 0 }, { status: 0 }]);
       expect(readFileSync(host.list).equals(newer)).toBe(true);

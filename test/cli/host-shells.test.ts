@@ -63,11 +63,11 @@ for (const shell of SHELLS) {
 
     it('prints nothing about a process that ends while it looks for sshd', async () => {
       const proc = await makeTemporaryDirectory();
-      mkdirSync(join(proc, '7')); // its files are gone already
+      mkdirSync(join(proc, '7')); // a process that has just ended
       mkdirSync(join(proc, '8'));
       writeFileSync(join(proc, '8/cmdline'), '/usr/sbin/sshd\0-f\0/x/sshd_config\0');
-      // No process can be made to end between two lines of the script, so the folder of processes
-      // is replaced in its text.
+      // A test cannot let a process end between two lines of the script. So it replaces `/proc` in
+      // the script by a folder of its own.
       const source = readFileSync('src/features/install/host/sshd.sh', 'utf8');
       const script = `config=/x/sshd_config\n${source.replaceAll('/proc/', `${proc}/`)}\nlistening_sshd\n`;
       const end = await ending(name, [...shell.slice(1), '-eu'], script);

@@ -8,8 +8,8 @@ import { RevocationServer } from '../support/revocation-server.js';
 import { runSshd, type Sshd } from '../support/sshd.js';
 
 /**
- * Gives a process the folders of a host at their usual paths, and on request the mark of a running
- * systemd.
+ * Runs in a mount namespace, and binds the folders of a host to their usual paths. On request it
+ * adds the folder by which a program recognizes a running systemd.
  */
 const ENTER_HOST = `
 for pair in etc:/etc/ssh units:/etc/systemd/system sbin:/usr/local/sbin cron:/etc/cron.d; do
@@ -20,8 +20,8 @@ mount -t tmpfs none /run/systemd || exit 99
 exec sh -s -- "$@"`;
 
 /**
- * Stands for systemctl, which needs systemd: it notes its arguments, and knows which units are
- * active.
+ * Stands for systemctl, which needs a running systemd. It logs its arguments, and remembers which
+ * units are active.
  */
 const SYSTEMCTL = `#!/bin/sh
 echo "$*" >>"$FOLDER/systemctl.log"
@@ -73,7 +73,7 @@ requires(...HOST_PROGRAMS, 'mounts').describe('/install-host.sh at the usual pat
     expect(readFileSync(join(host.units, 'svc-refresh-krl.service'), 'utf8')).toContain(
       `ExecStart=/usr/local/sbin/svc-refresh-krl ${server.baseUrl}/v1/credentials/ssh/krl /etc/ssh/svc/revoked.krl /etc/ssh/svc/ca.pub\n`,
     );
-    // By default the host pulls each minute, 20 seconds later at most.
+    // By default the host fetches the list each minute, with a random delay of at most 20 seconds.
     const timer = readFileSync(join(host.units, 'svc-refresh-krl.timer'), 'utf8');
     expect(timer).toContain('OnCalendar=minutely\nRandomizedDelaySec=20s\nAccuracySec=1s\n');
     expect(calls()).toEqual([

@@ -39,7 +39,8 @@ const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex
 const installed = () => join(home, '.local/bin/svc');
 
 /**
- * Makes a folder with links to a few programs, so that a machine without the others can be shown.
+ * Makes a folder with links to a few programs. A PATH of this folder alone shows how the script
+ * behaves on a machine without the other programs.
  */
 function pathWith(...programs: string[]): string {
   const folder = join(home, 'path');
@@ -55,7 +56,7 @@ function pathWith(...programs: string[]): string {
 const TOOLS = ['sh', 'mkdir', 'rm', 'mv', 'chmod', 'cut', 'sha256sum', 'env', 'cat'];
 const NODE = findNode(20) ?? process.execPath;
 
-/** Runs the script as `curl … | sh` does. */
+/** Runs the installer with its text as the input of `sh`, as `curl … | sh` does. */
 async function install(path = pathWith(...TOOLS, 'curl', NODE), change = (text: string) => text) {
   const { text } = await app.client().get('/install.sh');
   const env = { HOME: home, PATH: path };
@@ -239,7 +240,8 @@ requires('ssh-keygen').describe('a server with the files of a release', () => {
   ) {
     const text = await (await get('/install.sh')).text();
     const [shell = '/bin/sh', ...args] = options.shell ?? [];
-    // The requests of a run have an address of their own, so that no two tests share a rate limit.
+    // The requests of each run come from an IP address of their own, so that no two tests share a
+    // rate limit.
     writeFileSync(join(home, '.curlrc'), `header = "X-Forwarded-For: ${newAddress()}"\n`);
     const env = { HOME: home, PATH: options.env?.['PATH'] ?? path(), ...options.env };
     return runProgram(shell, args, { input: text, env });
@@ -295,7 +297,7 @@ requires('ssh-keygen').describe('a server with the files of a release', () => {
 
   it('/install.sh demands the signature for the script too, and of a server without a release', async () => {
     signers(maintainers.allowedSigner);
-    const without = pathWith(...TOOLS, 'curl', 'ssh-keygen', process.execPath); // no uname
+    const without = pathWith(...TOOLS, 'curl', 'ssh-keygen', process.execPath); // without uname
     const end = await installFrom({ env: { PATH: without } });
     expect(end).toMatchObject({ status: 0, stderr: '' });
     expect(readFileSync(installed(), 'utf8') === maintainers.script(NEW)).toBe(true);
@@ -324,7 +326,8 @@ requires('ssh-keygen').describe('a server with the files of a release', () => {
         expect(await syntaxErrors(text)).toEqual([]);
         expect(await syntaxErrors(text.replace('{', ''))).not.toEqual([]);
       }
-      // Windows PowerShell 5.1 reads a script without a byte order mark in another encoding.
+      // Windows PowerShell 5.1 reads a script without a byte order mark in the code page of the
+      // system, so the text must be ASCII.
       expect(script + completions.stdout).toMatch(/^[\t\n\x20-\x7e]*$/);
     });
   });
@@ -332,7 +335,8 @@ requires('ssh-keygen').describe('a server with the files of a release', () => {
   requires('shellcheck').describe('/install.sh', () => {
     it('has no finding of shellcheck', async () => {
       const text = await (await get('/install.sh')).text();
-      // The line for ~/.profile is printed as it is, with its variables.
+      // The installer prints a line for ~/.profile with its variables unexpanded, which SC2016
+      // would report.
       const end = await runProgram('shellcheck', ['-s', 'sh', '-e', 'SC2016', '-'], {
         input: text,
         env: process.env,
@@ -447,7 +451,8 @@ describe('an older Node', () => {
   });
 });
 
-// A relay that limits the first request shows that the command waits as it is told.
+// A relay between the command and the service answers the first request with a rate limit. The test
+// checks that the command waits for the time in the answer.
 describe('a server that limits requests', () => {
   it('is asked again after exactly the seconds that it states', async () => {
     const times: number[] = [];

@@ -27,7 +27,7 @@ import { SvcHome, runProgram, type CommandEnd } from '../support/svc-command.js'
 const DOMAIN = 'kubectl.example';
 const CLUSTER = 'https://prod.k8s.example';
 const ELSE = 'https://else.k8s.example';
-/** A resource with a comma, at which `kubectl config set-credentials` would split. */
+/** A resource with a comma. `kubectl config set-credentials` would split it into two arguments. */
 const COMMA = `${CLUSTER}/,x`;
 const V1 = 'client.authentication.k8s.io/v1';
 const V1BETA1 = 'client.authentication.k8s.io/v1beta1';
@@ -37,7 +37,7 @@ const execInfo = (apiVersion: unknown) => ({
 
 let app: TestApp;
 let organization: ScimOrganization;
-/** The id of the organization. */
+/** The id of the organization of `DOMAIN`. */
 let orgId: string;
 let people = 0;
 beforeAll(async () => {
@@ -50,7 +50,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** Provisions a user by SCIM, who then enrolls a key. */
+/** Provisions a user by SCIM, and enrolls a key as that user. */
 async function provisioned(): Promise<{ id: string; email: string; user: EnrolledUser }> {
   people += 1;
   const email = `user-${people}@${DOMAIN}`;
@@ -71,7 +71,7 @@ async function register(resource: string): Promise<string> {
   return answer.json.client_id as string;
 }
 
-/** The home of a user who is logged in. */
+/** Returns a home folder in which the command is logged in as the user. */
 async function loggedIn(user: EnrolledUser): Promise<SvcHome> {
   const home = await SvcHome.create();
   await home.logIn(app, user);
@@ -81,14 +81,14 @@ async function loggedIn(user: EnrolledUser): Promise<SvcHome> {
 const tokenOf = ({ stdout }: CommandEnd): string =>
   (JSON.parse(stdout) as { status: { token: string } }).status.token;
 
-/** The one file of stored tokens for clusters. */
+/** Returns the path of the only file in which the command stores a token for a cluster. */
 function cacheOf(home: SvcHome): string {
   const [file = '', ...others] = readdirSync(home.state(app, 'kubectl'));
   expect(others).toEqual([]);
   return home.state(app, 'kubectl', file);
 }
 
-/** Lets a stored token have so many seconds left. */
+/** Makes a stored token expire in so many seconds. */
 function setSecondsLeft(home: SvcHome, seconds: number): void {
   const path = cacheOf(home);
   const expires = new Date(Date.now() + seconds * 1000).toISOString();
@@ -312,7 +312,8 @@ describe('the stand-in of an API server', () => {
 const old = oldKubectl();
 const recent = newKubectl();
 withKubectl('kubectl 1.20, which speaks v1beta1', old, V1BETA1);
-// The plugin itself is tested with v1 above, and `npm run test:scale` runs a newer kubectl.
+// A newer kubectl runs only at full scale, because the tests above run the plugin with v1
+// themselves.
 if (recent && SCALE === 'full') withKubectl('a kubectl that speaks v1', recent, V1);
 
 function withKubectl(title: string, kubectl: Kubectl | undefined, apiVersion: string): void {
@@ -322,7 +323,7 @@ function withKubectl(title: string, kubectl: Kubectl | undefined, apiVersion: st
     let api: KubernetesApi;
     let id: string;
     let email: string;
-    /** The configuration as this kubectl writes it, without the plugin. */
+    /** The kubeconfig as this kubectl writes it, before svc adds the plugin. */
     let written: string;
     beforeAll(async () => {
       api = await startKubernetesApi({
@@ -413,12 +414,12 @@ function withKubectl(title: string, kubectl: Kubectl | undefined, apiVersion: st
       await install();
       expect((await version()).status).toBe(0);
       expect((await organization.scim('DELETE', `/Users/${id}`)).status).toBe(204);
-      setSecondsLeft(home, 0); // five minutes later
+      setSecondsLeft(home, 0); // as after the five minutes of a token
       const requests = api.seen.length;
       const end = await version();
       expect([end.status, end.stdout]).toEqual([1, '']);
       const lines = end.stderr.split('\n').filter((line) => line.startsWith('svc: '));
-      // A newer kubectl runs the plugin twice.
+      // A newer kubectl runs the plugin twice, so the line may come twice.
       expect([...new Set(lines)]).toEqual([
         `svc: ${new URL(app.baseUrl).host} has ended your login or removed your access; run: svc login`,
       ]);
@@ -475,7 +476,7 @@ function withKubectl(title: string, kubectl: Kubectl | undefined, apiVersion: st
       expect((statSync(file).mode & 0o777).toString(8)).toBe('600');
       expect(readFileSync(file, 'utf8')).toContain(`- ${COMMA}\n`);
       expect(kubeconfig()).not.toContain('exec');
-      await setup('--remove'); // the note knows the file
+      await setup('--remove'); // finds the file by the note that setup made
       expect(readdirSync(join(home.path, 'own'))).toEqual([]);
     });
   });

@@ -32,7 +32,7 @@ requires('chromium', 'script').describe('svc login in Chromium', () => {
     await home.remove();
   });
 
-  /** Opens the address that the command gave to the browser. */
+  /** Opens the URL that the command gave to the browser. */
   async function openPage(): Promise<void> {
     await visitor.page.goto((await openedAddress(home)).href);
   }
@@ -55,7 +55,7 @@ requires('chromium', 'script').describe('svc login in Chromium', () => {
     });
     expect(visitor.pageErrors).toEqual([]);
     expect(await home.run(['keys'])).toMatchObject({ status: 0 });
-    // The page of the command stays open after the command has ended.
+    // The page that the command serves stays open after the command has ended.
     const { page } = visitor;
     const backgrounds: string[] = [];
     for (const colorScheme of ['light', 'dark'] as const) {
@@ -87,13 +87,13 @@ requires('chromium', 'script').describe('svc login in Chromium', () => {
     );
     const { keys } = JSON.parse((await home.run(['keys', '--json'])).stdout);
     const running = home.runInTerminal(['keys', 'remove', keys[0].id, '--yes'], {
-      started: () => {}, // the input stays open: a person sits there
+      started: () => {}, // without `end`: the input stays open, as in a terminal
     });
     await openPage();
     await touch('Touch your key again');
     await end();
     const ended = await running;
-    // The only key is never removed: that the server says so shows that the touch was accepted.
+    // The server never removes a user's only key. It says so only after it has accepted the touch.
     expect(ended.status).toBe(4);
     expect(ended.stdout).toContain('fresh touch');
     expect(ended.stdout).not.toContain('Run: svc login');

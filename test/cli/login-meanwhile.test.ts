@@ -15,7 +15,7 @@ import { requires } from '../support/programs.js';
 import { SvcHome } from '../support/svc-command.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
-/** The GitHub for which the server gives tokens. */
+/** The URL of the GitHub for which the server issues tokens. */
 const GITHUB = 'https://github.com';
 
 requires('ssh-keygen').describe('an answer of the server that comes after another login', () => {
@@ -23,7 +23,9 @@ requires('ssh-keygen').describe('an answer of the server that comes after anothe
   let home: SvcHome;
   let tokens: (string | undefined)[] = [];
   let onRequest = () => {};
-  /** The access token with which the server demands a touch of the security key. */
+  /**
+   * The access token for which the server answers that a new touch of the security key is needed.
+   */
   let touchless: string | undefined;
   const server = createServer((request, response) => {
     request.resume();

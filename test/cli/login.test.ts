@@ -36,7 +36,7 @@ const login = (...args: string[]) => {
   return home.run(['login', '--server', app.baseUrl, ...args]);
 };
 
-/** Logs in through the browser; `tamper` changes the browser's answer. */
+/** Logs in through the browser. `tamper` may change the browser's answer before it is sent. */
 async function browserLogin(
   args: readonly string[] = [],
   user = ada,

@@ -16,7 +16,10 @@ import { removeDirectory } from '../support/temporary-directory.js';
 
 const PRINCIPAL = 'ada@acme.example';
 
-/** At small scale the oldest Node alone: `test/cli/install.test.ts` starts the command on each. */
+/**
+ * The major versions of Node to test. At small scale it is the oldest one alone, because
+ * `test/cli/install.test.ts` starts the command on each version.
+ */
 const MAJORS = NODE_VERSIONS.slice(0, atScale({ small: 1, full: NODE_VERSIONS.length }));
 
 for (const major of MAJORS) {
@@ -42,7 +45,7 @@ for (const major of MAJORS) {
       await removeDirectory(laptop.home);
     });
 
-    /** The person in front of the laptop: touches the key on the page that the command opened. */
+    /** Touches the key on the page that the command opened, as the person at the laptop would. */
     const touchKey = async () => {
       const visitor = await openProfile(browser, app.baseUrl);
       const { page } = visitor;

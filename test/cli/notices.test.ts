@@ -22,7 +22,7 @@ describe('a notice about the account', () => {
     const line = `svc: Notice: a security key was added to your account. Read it at ${app.baseUrl}/account\n`;
     expect(await home.run(['keys'])).toMatchObject({ status: 0, stderr: '' });
     await addKey(app, ada.client, app.newKey(), 'Spare');
-    // The output of these is for a program.
+    // Another program reads the output of these commands.
     expect((await home.run(['keys', '--json'])).stderr).toBe('');
     const git = await home.run(['git', 'credential', 'get'], {
       input: 'protocol=https\nhost=github.com\npath=acme/shop.git\n\n',

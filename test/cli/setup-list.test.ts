@@ -17,7 +17,10 @@ const LIST = {
   changed_at: '2026-11-25T20:00:00.000Z',
 };
 
-/** A server that answers `GET /v1/setup` with a text, as a broken or hostile one could. */
+/**
+ * A server that answers `GET /v1/setup` with a given status and body, as a broken or hostile server
+ * could.
+ */
 class ListServer {
   status = 200;
   body = '';

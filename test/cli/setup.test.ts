@@ -200,7 +200,10 @@ describe('a file that a variable of the tool names', () => {
     },
   );
 
-  /** Returns the path of the file in the place that a variable names. Docker's names a folder. */
+  /**
+   * Returns the path of a tool's file at a name in the home folder. For Docker the name is a
+   * folder.
+   */
   const fileAt = (tool: string, name: string) =>
     join(home.path, name, ...(tool === 'docker' ? ['config.json'] : []));
 

@@ -57,7 +57,7 @@ requires(...SSHD_PROGRAMS, 'ssh-agent', 'ssh-add').describe('svc ssh', () => {
 
   const svc = (...args: string[]) => home.run(args, { env: agent.env });
   const place = (port: number) => ['-p', String(port), `${userInfo().username}@127.0.0.1`];
-  /** Runs the plain ssh with the agent alone. */
+  /** Runs ssh itself, with the agent as the only source of keys. */
   const ssh = (...args: string[]) =>
     runProgram('ssh', [...OPTIONS, ...args], { env: { ...home.env, ...agent.env } });
   /** Locks the agent by a password (`-x`), or unlocks it (`-X`). */
@@ -119,7 +119,7 @@ requires(...SSHD_PROGRAMS, 'ssh-agent', 'ssh-add').describe('svc ssh', () => {
     execFileSync('ssh-add', ['-q', other], { env: { ...process.env, ...agent.env } });
     await added();
     expect(await agent.keys()).toEqual(['ECDSA', ...PAIR]);
-    // A shell without the variable ends the login.
+    // The shell of this logout has no SSH_AUTH_SOCK.
     expect(await home.run(['logout'])).toMatchObject({ status: 0 });
     expect(await agent.keys()).toEqual(['ECDSA']);
   });
@@ -183,7 +183,7 @@ requires(...SSHD_PROGRAMS, 'ssh-agent', 'ssh-add').describe('svc ssh', () => {
     execFileSync('ssh-add', ['-q', other], { env: { ...process.env, ...agent.env } });
     expect(await svc('logout')).toMatchObject({ status: 0, stderr: '' });
     expect(existsSync(home.state(app, 'ssh/agents.json'))).toBe(false);
-    // An agent that has ended holds nothing.
+    // An agent that has ended has no keys, so the logout has nothing to report.
     await home.logIn(app, user.user);
     await added();
     await agent.stop();
@@ -244,7 +244,7 @@ requires(...SSHD_PROGRAMS, 'ssh-agent', 'ssh-add').describe('svc ssh', () => {
     expect(second).toContain(
       readFileSync(home.state(app, 'ssh/id-cert.pub'), 'utf8').trim().split(' ')[1] ?? '-',
     );
-    // An agent that lost the pair gets it again, with the certificate that is stored.
+    // If the agent lost the key pair, the command adds it again, with the stored certificate.
     execFileSync('ssh-add', ['-q', '-D'], { env: { ...process.env, ...agent.env } });
     expect(await svc('ssh', 'check', 'target')).toEqual({ status: 0, stdout: '', stderr: '' });
     expect((await listed()).stdout).toBe(second);

@@ -11,7 +11,10 @@ import { count, rows } from '../support/rows.js';
 import { runSshd, SSHD_PROGRAMS, type Sshd } from '../support/sshd.js';
 import { runProgram, SvcHome } from '../support/svc-command.js';
 
-/** Two real sshds, each joined with a group of hosts, and the block of `svc setup`. */
+/**
+ * Runs ssh with the block of `svc setup` against two real sshds, each of which joined a group of
+ * hosts.
+ */
 requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('ssh to hosts of groups', () => {
   let app: TestApp;
   let ada: EnrolledUser;
@@ -115,7 +118,7 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('ssh to hosts of groups', 
     expect(await Promise.all(hosts.map(ssh))).toEqual([isIn, isIn]);
     expect(await Promise.all(hosts.map(ssh))).toEqual([isIn, isIn]);
     expect((await issued()) - before).toBe(2);
-    // Another host of a group shares the certificate of its set.
+    // web2 is in the same groups as web1, so the command uses the stored certificate for it.
     expect(await ssh('web2.prod.acme')).toEqual(isIn);
     expect(readdirSync(home.state(app, 'ssh/sets'))).toHaveLength(2);
     expect(readdirSync(home.state(app, 'ssh/hosts')).toSorted()).toEqual(

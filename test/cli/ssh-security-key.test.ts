@@ -19,7 +19,9 @@ import '../support/full-scale-only.js';
 
 const PRINCIPAL = 'ada@sk.example';
 
-/** The command makes the key in a library that OpenSSH takes for a security key. */
+/**
+ * The command makes the SSH key in a library that OpenSSH loads in place of a real security key.
+ */
 requires(...HARDWARE_SSH_NEEDS).describe('svc setup ssh --sk', () => {
   let world: HardwareSsh;
   let ada: EnrolledUser;
@@ -73,7 +75,7 @@ requires(...HARDWARE_SSH_NEEDS).describe('svc setup ssh --sk', () => {
 
     expect(await ssh()).toMatchObject({ status: 0, stdout: 'in\n' });
     expect((await ssh(SIGNATURE_FLAGS.touched)).status).toBe(255);
-    // The next certificate needs no new proof.
+    // The second certificate for the same key needs no new attestation.
     rmSync(home.state(world.app, 'ssh/id-cert.pub'));
     expect(await ssh()).toMatchObject({ status: 0, stdout: 'in\n' });
   });

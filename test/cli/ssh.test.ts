@@ -53,7 +53,7 @@ requires(...SSHD_PROGRAMS).describe('ssh with the block that svc setup wrote', (
   });
   afterEach(() => home.remove());
 
-  /** Enrolls a user that the identity provider has provisioned. */
+  /** Provisions a user by SCIM, and enrolls a key as that user. */
   const provisioned = async (userName: string) => {
     const schemas = ['urn:ietf:params:scim:schemas:core:2.0:User'];
     const { json } = await organization.scim('POST', '/Users', { schemas, userName });
@@ -77,14 +77,17 @@ requires(...SSHD_PROGRAMS).describe('ssh with the block that svc setup wrote', (
     ];
     writeFileSync(configFile(), `${lines.join('\n')}\n`, { mode: 0o600 });
   };
-  /** OpenSSH takes the home folder from the password database: the test names the file. */
+  /**
+   * Runs ssh with the test's configuration file. ssh would not find it by HOME, because it takes
+   * the home folder from the password database.
+   */
   const ssh = (host: string, setting = 'Compression=no') =>
     runProgram('ssh', ['-F', configFile(), '-o', setting, host, 'echo', 'in'], { env: home.env });
   const check = (options: RunOptions = {}) => home.run(['ssh', 'check', 'target'], options);
   const stored = () => readCertificate(readFileSync(certificateFile(), 'utf8'));
   const issued = (at = app) => count(at.dataSource, 'ssh_certificates');
 
-  /** Puts a certificate of a foreign authority in the place of the stored one. */
+  /** Replaces the stored certificate by one that another authority signed. */
   const storeCertificate = (validity: string) => {
     const folder = home.state(app, 'ssh');
     const authority = join(home.path, 'authority');
@@ -93,7 +96,7 @@ requires(...SSHD_PROGRAMS).describe('ssh with the block that svc setup wrote', (
     }
     const args = ['-q', '-s', authority, '-I', 'old', '-n', 'x', '-V', validity];
     execFileSync('ssh-keygen', [...args, join(folder, 'id.pub')]);
-    chmodSync(join(folder, 'id-cert.pub'), 0o600); // ssh-keygen chose the name itself
+    chmodSync(join(folder, 'id-cert.pub'), 0o600); // ssh-keygen wrote it with another mode
   };
 
   it('logs in to a real sshd with a key pair of its own, and says nothing', async () => {
@@ -223,7 +226,7 @@ requires(...SSHD_PROGRAMS).describe('ssh with the block that svc setup wrote', (
     expect(await check()).toEqual({ status: 0, stdout: '', stderr: '' });
     expect(await check()).toEqual({ status: 0, stdout: '', stderr: '' });
     expect((await organization.scim('DELETE', `/Users/${id}`)).status).toBe(204);
-    rmSync(home.state(app, 'ssh/last-recheck')); // five seconds later
+    rmSync(home.state(app, 'ssh/last-recheck')); // as if five seconds had passed
     const host = new URL(app.baseUrl).host;
     const line = `svc: ${host} has revoked your SSH certificate: your login has ended or your access was removed; run: svc login\n`;
     expect(await check()).toEqual({ status: 0, stdout: '', stderr: line });
@@ -267,8 +270,8 @@ requires(...SSHD_PROGRAMS).describe('ssh with the block that svc setup wrote', (
     await home.run(['setup', 'ssh', '--host', 'a*', '--yes']);
     const name = hostile.replace('X', file);
     await ssh(name);
-    // The shell gets the name by this way even where ssh refuses it as an argument
-    // (CVE-2023-51385).
+    // A host name from `HostName` reaches the shell even if ssh refuses the same name as an
+    // argument (CVE-2023-51385).
     await ssh('other', `HostName="${name.replaceAll('"', '\\"')}"`);
     expect(existsSync(file)).toBe(false);
   });

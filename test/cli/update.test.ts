@@ -46,7 +46,10 @@ requires('ssh-keygen').describe('svc update', () => {
   const update = (...args: string[]) => home.run(['update', ...args]);
   const bin = () => readdirSync(join(home.path, '.local/bin')).toSorted();
 
-  /** Checks that the command is byte for byte the one before, and alone in its folder. */
+  /**
+   * Checks that the command has the same bytes as before the update, and is the only file in its
+   * folder.
+   */
   function expectUntouched() {
     expect(readFileSync(home.program, 'utf8') === maintainers.script(OWN)).toBe(true);
     expect(bin()).toEqual(['svc']);
