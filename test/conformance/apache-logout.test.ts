@@ -15,7 +15,9 @@ const LOGOUT = '/app/callback?logout=backchannel';
 const HOURS = 9;
 const WEEK = 7 * 24 * 3600;
 
-/** An application whose session of its own lasts a week, and that takes logout tokens. */
+/**
+ * The settings of an application at Apache: its sessions last a week, and it accepts logout tokens.
+ */
 const SETTINGS = [
   'OIDCProviderBackChannelLogoutSupported On',
   'OIDCSessionType server-cache',
@@ -25,7 +27,7 @@ const SETTINGS = [
   'OIDCInfoHook exp timeout',
 ];
 
-/** A person with a session at Apache. */
+/** A person who is signed in at Apache. */
 interface Person {
   readonly id: string;
   readonly browser: Client;
@@ -54,7 +56,7 @@ requires('apache2', 'mod_auth_openidc').describe('Apache with mod_auth_openidc',
   });
 
   const open = (browser: Client) => browser.get(`${apache.url}/app/`);
-  /** Provisions a person, who enrolls a key and signs in to Apache through the service. */
+  /** Provisions a user by SCIM, enrolls a key, and signs in to Apache through the service. */
   async function signedIn(name: string): Promise<Person> {
     const email = `${name}@${DOMAIN}`;
     const id = await provision(organization, email);
@@ -63,17 +65,17 @@ requires('apache2', 'mod_auth_openidc').describe('Apache with mod_auth_openidc',
     expect([url.href, text]).toEqual([`${apache.url}/app/`, 'This is app.\n']);
     return { id, browser };
   }
-  /** Returns the seconds for which Apache keeps its session: in all, and without a request. */
+  /** Returns the seconds until Apache ends its session: in any case, and if no request comes. */
   async function secondsLeft({ browser }: Person): Promise<number[]> {
     const { json } = await browser.get(`${apache.url}/app/callback?info=json`);
     const { exp, timeout } = json as { exp: number; timeout: number };
     return [exp, timeout].map((time) => time - Date.now() / 1000);
   }
   /**
-   * Makes the sign-ins that the service recorded nine hours older, and runs the clean-up. The clock
-   * of the service stays: Apache has that of the machine, and refuses a logout token whose `iat`
-   * differs from it by more than ten minutes. So the session at Apache gets no older; that it
-   * outlasts nine hours is what `secondsLeft` reads there.
+   * Makes everything that the service recorded about sign-ins nine hours older, and runs the
+   * clean-up. The service's clock stays, because Apache refuses a logout token whose `iat` is ten
+   * minutes off. So the session at Apache gets no older. `secondsLeft` shows that it would outlast
+   * the nine hours.
    */
   async function passHours(): Promise<void> {
     const older = `make_interval(hours => ${HOURS})`;
@@ -111,8 +113,8 @@ requires('apache2', 'mod_auth_openidc').describe('Apache with mod_auth_openidc',
 
     expect((await organization.scim('DELETE', `/Users/${leaver.id}`)).status).toBe(204);
     await expect.poll(() => noticesAbout(app, leaver.id), { timeout: 5_000 }).toEqual([]);
-    // One token names the session, and one the person alone. Apache took both at the first try, and
-    // knows its session by `sid` alone.
+    // The service sends one token that names the session, and one that names only the user. Apache
+    // accepts both at once, and finds its session by the `sid` of the first.
     await expect.poll(logouts).toEqual([`POST ${LOGOUT} 200`, `POST ${LOGOUT} 200`]);
     const refused = await open(leaver.browser);
     expect(refused.status).toBe(302);

@@ -15,7 +15,8 @@ requires('redocly', 'spectral').describe('the OpenAPI document', () => {
     const whole = await previewDocument();
     const document = SCALE === 'full' ? whole : partOf(whole, 'Programs');
     writeFileSync(join(folder, 'openapi.json'), JSON.stringify(document));
-    // A small document with a fault for each linter: one that finds nothing there has not run.
+    // A small document with one fault for each linter. A linter that reports nothing about it did
+    // not run.
     const { contact: _, ...info } = whole.info;
     const small = partOf(whole, 'Re-enrollment passes');
     const wrong = { ...small, info, servers: [{ url: 'https://example.com' }] };

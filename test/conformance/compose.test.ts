@@ -29,7 +29,10 @@ interface ComposeFile {
   >;
 }
 
-/** Reads YAML by a library of Python, and validates it by the schema; the faults are its answer. */
+/**
+ * A Python program that parses YAML, validates it by a JSON schema, and prints the document and its
+ * faults.
+ */
 const VALIDATE = `
 import json, sys, yaml, jsonschema_rs
 document = yaml.safe_load(sys.stdin)
@@ -64,7 +67,10 @@ function interpolated(value: string, variables: NodeJS.Dict<string>): string {
 
 const composeFile = readFileSync(join(DEPLOY, 'compose.yaml'), 'utf8');
 
-/** The environment that Compose gives to a service, by the file and the variables of `.env`. */
+/**
+ * Returns the environment that Compose gives to a service, from its file and the variables of
+ * `.env`.
+ */
 function environmentOf(
   { services }: ComposeFile,
   name: string,
@@ -79,7 +85,7 @@ function environmentOf(
   return { ...ofFile, ...Object.fromEntries(own) };
 }
 
-/** Fills values into the lines of `example.env`, each of which must be there. */
+/** Sets variables in the text of `example.env`, and throws if it has no line for one of them. */
 function filledExample(values: Readonly<Record<string, string>>): NodeJS.Dict<string> {
   const example = readFileSync(join(DEPLOY, 'example.env'), 'utf8');
   const text = Object.entries(values).reduce((before, [name, value]) => {
@@ -107,8 +113,8 @@ requires('schemathesis').describe('the Compose file', () => {
 });
 
 /**
- * The addresses of the services, as the network of Compose names them. Each is an address of
- * loopback that no other test uses, so that the services have the ports of the Compose file.
+ * The IP addresses for the host names of the services in the Compose network. Each is an address of
+ * loopback that no other test uses, so that the services can have the ports of the Compose file.
  */
 const ADDRESSES = { svc: '127.77.1.2', db: '127.77.1.3' };
 const HOST = 'login.example.com';
@@ -139,15 +145,15 @@ requires('schemathesis', 'caddy', 'bwrap', 'postgresql').describe('the services 
       SVC_IDP_CORP_CLIENT_ID: client.clientId,
       SVC_IDP_CORP_CLIENT_SECRET: client.clientSecret,
       SVC_BOOTSTRAP_ADMINS: 'ada@example.com',
-      // local_certs is that of the example. The others are ports and folders, which are Caddy's own
-      // in its container.
+      // `local_certs` is the setting of `example.env`. The others replace the ports and folders
+      // that Caddy has in its container.
       CADDY_GLOBAL_OPTIONS: `local_certs\nskip_install_trust\nadmin off\nservers {\nprotocols h1 h2\n}\nhttp_port ${http}\ndefault_bind 127.0.0.1\nstorage file_system ${folder}/caddy`,
     });
 
     await startDatabase(parts, environmentOf(document, 'db', dotEnv));
     const key = new SoftwareKey();
     const ofService = environmentOf(document, 'svc', dotEnv);
-    // The places that only a container has: its own network and its volume.
+    // These values exist only in a container: its network and its volume.
     for (const [name, inContainer, here] of [
       ['SVC_LISTEN_ADDR', '0.0.0.0:3000', `${ADDRESSES.svc}:3000`],
       ['SVC_TRUSTED_PROXIES', '172.31.251.4', '127.0.0.1'],
@@ -156,7 +162,7 @@ requires('schemathesis', 'caddy', 'bwrap', 'postgresql').describe('the services 
       expect(ofService[name]).toBe(inContainer);
       ofService[name] = here;
     }
-    // In place of dist/main.js, because the key is in software: trusting-server.js says more.
+    // This script replaces dist/main.js, because it also trusts the software key of the test.
     const script = join(ROOT, 'test/support/trusting-server.js');
     const service = startCollected(
       parts,

@@ -14,9 +14,9 @@ const ADA = 'ada@fapi2-ms.example';
 const now = () => Math.floor(Date.now() / 1000);
 
 /**
- * The modules of the OpenID Foundation's plan `fapi2-message-signing-final-test-plan`
- * (signed_non_repudiation, jarm, private_key_jwt, DPoP) about signed requests and responses. The
- * suite names them after the Security Profile; its other modules are in
+ * The modules about signed requests and responses in the OpenID Foundation's plan
+ * `fapi2-message-signing-final-test-plan` (signed_non_repudiation, jarm, private_key_jwt, DPoP).
+ * The titles are the names of the modules. The plan's other modules are in
  * fapi2-security-profile.test.ts.
  */
 describe('FAPI 2.0 Message Signing Final', () => {
@@ -39,7 +39,7 @@ describe('FAPI 2.0 Message Signing Final', () => {
   /** Returns the content of the signed response (JARM §4.4), verified as a client does. */
   async function response(outcome: URL | Answer): Promise<JWTPayload> {
     if (!(outcome instanceof URL)) throw new Error(`the browser sees ${outcome.status}`);
-    expect([...outcome.searchParams.keys()]).toEqual(['response']); // no other parameter
+    expect([...outcome.searchParams.keys()]).toEqual(['response']); // and nothing else
     const { payload, protectedHeader } = await jwtVerify(
       outcome.searchParams.get('response') ?? '',
       jwks,

@@ -10,14 +10,14 @@ import { CALLBACK, newClientKeys, newDpopKey, newPkce } from '../support/oauth-f
 const ADA = 'ada@fapi2-sp.example';
 const now = () => Math.floor(Date.now() / 1000);
 
-/** The errors that a module accepts, often one of several. */
+/** The error codes that a module of the suite accepts. Several modules accept more than one. */
 const CLIENT_REFUSED = ['invalid_client', 'invalid_request'];
 const REQUEST_REFUSED = ['invalid_request', 'invalid_request_object'];
 
 /**
  * The modules of the OpenID Foundation's plan `fapi2-security-profile-final-test-plan`
- * (private_key_jwt, DPoP, plain_fapi, openid_connect) without mutual TLS, by their names.
- * docs/conformance.md lists the tests of the others.
+ * (private_key_jwt, DPoP, plain_fapi, openid_connect) without mutual TLS. The titles are their
+ * names. docs/conformance.md lists where the other modules are tested.
  */
 describe('FAPI 2.0 Security Profile Final', () => {
   let app: TestApp;
@@ -109,7 +109,7 @@ describe('FAPI 2.0 Security Profile Final', () => {
     });
 
     it('fapi2-security-profile-final-user-rejects-authentication', async () => {
-      // on the consent page
+      // the user denies on the consent page
       const { client: stranger } = await app.enrolled('grace@elsewhere.example');
       const page = await client.authorize(stranger, await client.pushed());
       if (!(page instanceof URL)) throw new Error(page.text);
@@ -174,14 +174,14 @@ describe('FAPI 2.0 Security Profile Final', () => {
     });
 
     it('fapi2-security-profile-final-par-without-duplicate-parameters', async () => {
-      // only client_id and request_uri
+      // the URL of the browser has only client_id and request_uri
       const url = await client.authorize(ada, await client.pushed());
       expect(url instanceof URL && url.searchParams.has('code')).toBe(true);
     });
 
     it('fapi2-security-profile-final-refresh-token', async () => {
-      // The service issues none (docs/choices/oauth.md): a new touch, not an old secret, starts a
-      // new session.
+      // The service issues no refresh tokens (docs/choices/oauth.md), so that only a new touch
+      // starts a new session.
       expect(await tokens()).not.toHaveProperty('refresh_token');
     });
   });

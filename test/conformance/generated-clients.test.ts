@@ -23,10 +23,10 @@ import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-di
 const ROOT = resolve(import.meta.dirname, '../..');
 const run = promisify(execFile);
 
-/** The output of a generator may be large. */
+/** Options that allow 64 MiB of output, because a generator may print much. */
 const OPTIONS = { maxBuffer: 64 * 1024 * 1024, encoding: 'utf8' } as const;
 
-/** What both programs print after their walk through the demo. */
+/** The results that both client programs print after their requests to the demo. */
 const WALKED = {
   members: expect.arrayContaining([READY.admin.email, READY.engineer.email]),
   found: expect.any(Number),
@@ -38,7 +38,10 @@ const WALKED = {
   late: 'unauthenticated',
 };
 
-/** Lists the names that contain two error codes, as names after a list of codes do. */
+/**
+ * Lists the names that contain two or more error codes. A generator makes such names from a list of
+ * codes.
+ */
 function namedAfterCodes(names: readonly string[]): string[] {
   const codes = Object.keys(CATALOGUE).map((code) => code.replaceAll('_', ''));
   return names.filter((name) => {
@@ -53,7 +56,7 @@ function goEnvironment(folder: string): Record<string, string> {
   try {
     accessSync(cache, constants.W_OK);
   } catch {
-    cache = join(folder, 'cache'); // the test runs as a user who cannot write there
+    cache = join(folder, 'cache'); // the user of the test cannot write into the shared cache
   }
   return {
     PATH: process.env['PATH'] ?? '',
@@ -82,7 +85,7 @@ afterAll(async () => {
   await removeDirectory(folder);
 });
 
-/** The variables of a program that walks through the demo. */
+/** Returns the environment of a client program that sends requests to the demo. */
 async function walkEnvironment(): Promise<Record<string, string>> {
   if (ground === undefined) throw new Error('the demo runs at full scale alone');
   return { BASE_URL: ground.running.baseUrl, SESSION: await ground.adminSession() };

@@ -5,9 +5,9 @@ import type { Answer, Client } from '../support/client.js';
 import { CALLBACK, newClientKeys, newPkce, parameterOf, postForm } from '../support/oauth-flow.js';
 
 /*
- * The modules of the plan `oidcc-basic-certification-test-plan` (OpenID Connect Core) by their
- * names, as the suite runs them: with a client that registered itself, in certification test mode.
- * Tests show which modules the suite skips.
+ * The modules of the plan `oidcc-basic-certification-test-plan` (OpenID Connect Core). They run as
+ * in the suite: with a client that registered itself, in certification test mode. The titles are
+ * their names. Some tests show why the suite skips a module.
  */
 
 const TOKEN = 'a token that only the conformance suite knows';
@@ -48,8 +48,8 @@ describe('oidcc-basic-certification-test-plan', () => {
   afterAll(() => app.close());
 
   /**
-   * Returns the final page of an authorization request: one of the service, or the client's
-   * callback, after a login if required.
+   * Sends an authorization request, and logs in if required. Returns the last page of the service,
+   * or the URL of the client's callback.
    */
   const go = async (
     browser: Client,
@@ -116,7 +116,7 @@ describe('oidcc-basic-certification-test-plan', () => {
       },
       basic(),
     );
-  /** Makes the checks of the suite on every token response and ID token. */
+  /** Verifies a token response and its ID token as the suite does after each request. */
   const verified = async (
     answer: Answer,
     { nonce }: { readonly nonce?: string | undefined } = { nonce: 'the nonce' },

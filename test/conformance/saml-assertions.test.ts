@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(() => idp.close());
 
-/** Connects a replica that has this clock. */
+/** Connects the SAML providers as one replica does, with a clock of its own. */
 async function replica(clock = new TestClock(), changes: Parameters<typeof samlSettings>[1] = {}) {
   const providers = await service.connect([samlSettings(idp, changes)], clock);
   return { clock, providers, now: clock.milliseconds() };
@@ -334,7 +334,7 @@ describe('the metadata of a provider', () => {
 
   it('brings new keys with the daily refresh, and a failed refresh keeps what runs', async () => {
     const { providers, now } = await replica();
-    await providers.refresh(); // an unknown key fetches no more within the same minute
+    await providers.refresh(); // uses up the fetch that an unknown key causes once a minute
     idp.rotateKey();
     expect((await refusal(signInBySaml(providers, idp, { now }))).code).toBe('sign_in_failed');
     for (const change of [

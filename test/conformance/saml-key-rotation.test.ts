@@ -25,7 +25,9 @@ beforeEach(() => {
   Object.assign(idp, { metadata: undefined, status: 200, hold: undefined });
 });
 
-/** Connects a replica, and counts the fetches from then on. */
+/**
+ * Connects the provider as one replica does. Then sets the count of its metadata fetches to zero.
+ */
 async function replica() {
   const clock = new TestClock();
   const providers = await service.connect([samlSettings(idp)], clock);
@@ -34,12 +36,12 @@ async function replica() {
   return { clock, providers, signIn };
 }
 
-/** Writes attributes into the descriptor of the provider's entity. */
+/** Adds attributes to the root element of the metadata that the provider publishes. */
 function publishes(attributes: () => string): void {
   idp.metadata = (xml) => xml.replace(' entityID', ` ${attributes()} entityID`);
 }
 
-/** Rewrites a response to a fresh request, and posts it. */
+/** Begins a sign-in, changes the provider's response to it, and posts the response. */
 async function post(
   providers: IdentityProviders,
   clock: TestClock,
@@ -223,7 +225,7 @@ describe('the age of the metadata', () => {
     expect((await refusal(signIn())).code).toBe('upstream_unavailable');
     idp.status = 200;
     clock.advance(MINUTE);
-    expect((await refusal(signIn())).code).toBe('upstream_unavailable'); // the same metadata again
+    expect((await refusal(signIn())).code).toBe('upstream_unavailable'); // it has expired
     idp.metadata = undefined;
     clock.advance(MINUTE);
     await expect(signIn()).resolves.toBeDefined();

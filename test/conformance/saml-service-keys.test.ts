@@ -24,7 +24,7 @@ describe('the key of the SAML service provider', () => {
   };
   const certificatesOf = (keys: SpKeys) =>
     keys.certificates().map((der) => new X509Certificate(Buffer.from(der, 'base64')));
-  /** The place of the published certificate whose key signs. */
+  /** Returns the index of the published certificate whose key signs, or -1. */
   const signerOf = (keys: SpKeys) => {
     const spki = createPublicKey(keys.signingKey()).export({ type: 'spki', format: 'der' });
     return certificatesOf(keys).findIndex(({ publicKey }) =>

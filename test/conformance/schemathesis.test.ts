@@ -10,7 +10,7 @@ import { atScale } from '../support/scale.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 import '../support/full-scale-only.js';
 
-/** The checks of every response: no 5xx, and nothing that the document does not say. */
+/** The checks of every response: it is no 5xx, and everything in it is in the OpenAPI document. */
 const CHECKS = [
   'not_a_server_error',
   'status_code_conformance',
@@ -19,7 +19,9 @@ const CHECKS = [
   'response_schema_conformance',
 ];
 
-/** The groups of operations. */
+/**
+ * The groups of operations: the title of each and the pattern of its paths. Each group is one run.
+ */
 const GROUPS = [
   ['the routes of users', '^/(api/(?!v1/org)|v1/)'],
   ['the routes of admins', '^/api/v1/org'],
@@ -27,21 +29,24 @@ const GROUPS = [
   ['OAuth and metadata', '^/(oauth|[.]well-known)'],
 ] as const;
 
-/** The test cases of each operation. */
+/** The largest number of generated test cases for each operation. */
 const EXAMPLES = atScale({ small: 3, full: 100 });
 
 /**
- * One thread of Python: with two, Python 3.11 may end with "AST constructor recursion depth
- * mismatch", because its parser counts the depth for all threads together.
+ * The number of Python threads. With two, Python 3.11 may end with "AST constructor recursion depth
+ * mismatch", because its parser counts the depth of all threads together.
  */
 const WORKERS = '1';
 
-/** Milliseconds for the operations of one group at full scale, on a slow machine. */
+/** The time limit in milliseconds for one group at full scale, on a slow machine. */
 const LONGEST = 600_000;
 
 const LEAST_REQUESTS = atScale({ small: 350, full: 10_000 });
 
-/** Python writes no compiled copy of this file beside it. */
+/**
+ * The Python file that adds credentials to the requests. Python must not write a compiled copy
+ * beside it.
+ */
 const HOOKS = fileURLToPath(new URL('../support/schemathesis/hooks.py', import.meta.url));
 
 requires('schemathesis', 'moto').describe(
@@ -57,7 +62,8 @@ requires('schemathesis', 'moto').describe(
       kms = await startDocumentKeyGround();
       application = await startGitHubApplication({ environment: kms.environment });
       folder = await makeTemporaryDirectory();
-      // A touch of the key ahead of the clock: the run takes longer than a touch lasts.
+      // The touch is one hour in the future. Otherwise it would become too old before the run is
+      // over.
       await application.app.dataSource.query(
         "UPDATE sessions SET auth_time = now() + interval '1 hour'",
       );
@@ -71,7 +77,7 @@ requires('schemathesis', 'moto').describe(
       await removeDirectory(folder);
     });
 
-    /** Runs schemathesis over the operations of some paths. */
+    /** Runs schemathesis on the operations whose paths match a pattern. */
     async function run(paths: string): Promise<{ status: number; output: string }> {
       const { app, organization } = application;
       const args = [

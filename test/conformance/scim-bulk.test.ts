@@ -36,7 +36,10 @@ const post = (bulkId: unknown, data: object = {}) => ({
   data: { userName: address(), ...data },
 });
 type User = Awaited<ReturnType<typeof newUser>>;
-/** Returns an operation that creates a user, whose manager another operation creates. */
+/**
+ * Returns a bulk operation that creates a user. The manager of that user is created by the
+ * operation whose `bulkId` is `manager`.
+ */
 const report = (bulkId: string, manager: string) =>
   post(bulkId, { [ENTERPRISE]: { manager: { value: `bulkId:${manager}` } } });
 const managerOf = async (id: string | undefined) =>

@@ -76,7 +76,8 @@ describe('Okta', () => {
     const user = await newUser({ userName: userName.toUpperCase() });
     const { json } = await tenant.send('GET', path, undefined, HEADERS);
     expect([json.totalResults, json.Resources]).toEqual([1, [user]]);
-    // A POST ignores blanks around a userName. A search must then find the user with them, too.
+    // A POST removes spaces around a userName. So a search for a userName with spaces must ignore
+    // them too.
     expect(await found(tenant, 'Users', `userName eq " ${userName} "`)).toEqual([user]);
     expect(await found(tenant, 'Users', `userName ne "${userName} "`)).not.toContainEqual(user);
   });
@@ -91,7 +92,7 @@ describe('Okta', () => {
         expect(answer.json.Resources.length).toBeLessThanOrEqual(2);
         times.push(performance.now() - before);
       }
-      // the best of five, since other tests share the machine
+      // the fastest of five, because other tests use the machine at the same time
       expect(Math.min(...times)).toBeLessThan(600);
     }
   });

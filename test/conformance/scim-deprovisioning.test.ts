@@ -18,8 +18,8 @@ const LEAVERS = { DELETE: 'grace@loop.example', 'active: "False"': 'alan@loop.ex
 type Options = Parameters<SoftwareKey['get']>[0];
 
 /**
- * Tests the whole chain: the identity provider removes a user, and every kind of access ends, down
- * to a real sshd.
+ * Tests the whole chain from the identity provider to a real sshd: when the provider removes a
+ * user, every kind of access ends.
  */
 requires(...SSHD_PROGRAMS).describe('somebody who leaves, by SCIM', () => {
   let app: TestApp;
@@ -51,7 +51,10 @@ requires(...SSHD_PROGRAMS).describe('somebody who leaves, by SCIM', () => {
     await removeDirectory(folder);
   });
 
-  /** Updates the list as the timer of docs/operations/ssh.md does. */
+  /**
+   * Replaces the host's revocation list by the served one, as the timer of docs/operations/ssh.md
+   * does. Returns the JSON form of the list.
+   */
   async function refreshRevocations(): Promise<Answer> {
     const response = await fetch(`${app.baseUrl}/v1/credentials/ssh/krl`, {
       headers: { 'x-forwarded-for': newAddress() },
@@ -203,7 +206,7 @@ requires(...SSHD_PROGRAMS).describe('somebody who leaves, by SCIM', () => {
       Operations: [{ op: 'replace', value: { userName: foreign } }],
     });
     expect([renamed.status, renamed.json.userName]).toEqual([200, foreign]);
-    expect((await client.get('/v1/keys')).status).toBe(401); // access under the old name has ended
+    expect((await client.get('/v1/keys')).status).toBe(401); // the rename ends the session
     await client.logIn(key);
     const file = join(folder, 'renamed');
     execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file]);

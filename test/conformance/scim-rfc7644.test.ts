@@ -865,7 +865,7 @@ describe('RFC 9865 cursors', () => {
           seen.push(...(json.Resources as { id: string }[]).map(({ id }) => id));
           cursor = json.nextCursor as string | undefined;
           expect((cursor ?? '').length).toBeLessThan(2048);
-          // The user at the position of the cursor is deleted.
+          // Deletes the user at whom the next page begins, which must not disturb the cursor.
           const last = seen.at(-1) ?? '';
           if (cursor !== undefined && seen.length === 6) {
             expect((await long.send('DELETE', `/Users/${last}`)).status).toBe(204);

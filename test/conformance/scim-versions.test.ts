@@ -28,7 +28,10 @@ const base = () => `${app.baseUrl}/scim/v2`;
 const userOf = (id: string) => shown(tenant, 'Users', id);
 const groupOf = (id: string) => shown(tenant, 'Groups', id);
 
-/** Returns the tag of a resource, which its header, its body and the lists must agree on. */
+/**
+ * Returns the entity tag of a resource. The `ETag` header, `meta.version` and the lists must agree
+ * on it.
+ */
 async function tagOf(type: 'Users' | 'Groups', id: string): Promise<string> {
   const answer = await tenant.send('GET', `/${type}/${id}`);
   const tag = answer.headers.get('etag') ?? '';
@@ -41,7 +44,10 @@ async function tagOf(type: 'Users' | 'Groups', id: string): Promise<string> {
   return tag;
 }
 
-/** Expects that an action changes the tag of a resource. */
+/**
+ * Expects that an action changes the entity tag of a resource, and that only the new tag matches in
+ * `If-None-Match` and `If-Match`.
+ */
 async function expectNewTag(
   type: 'Users' | 'Groups',
   id: string,
@@ -160,7 +166,7 @@ describe('10.19 a write that changes nothing (E33)', () => {
       )
     ).length;
 
-  /** Expects that a write returns the unchanged resource, and leaves no trace. */
+  /** Expects that a write returns the resource unchanged, and writes no audit event. */
   async function expectNoChange(
     type: 'Users' | 'Groups',
     id: string,

@@ -26,7 +26,7 @@ const BOB = 'bob@rotation.example';
 const restore = useMotoCredentials();
 afterAll(restore);
 
-/** A certificate that the service issued, in a file beside its key. */
+/** A certificate that the service issued. `file` is its path, and `line` is its text. */
 interface Issued {
   readonly file: string;
   readonly serial: string;
@@ -34,8 +34,8 @@ interface Issued {
 }
 
 /**
- * Users that request certificates, at full scale without a pause, and verify each with the keys
- * that are published when it arrives.
+ * Requests certificates as several users in parallel. Verifies each certificate with the
+ * authorities that are published when it arrives. Collects errors in `failures`.
  */
 class CertificateLoad {
   readonly failures: string[] = [];
@@ -51,7 +51,7 @@ class CertificateLoad {
     this.#done = Promise.all(clients.map((client) => this.#work(client)));
   }
 
-  /** Resolves when so many more certificates were issued. */
+  /** Resolves after `count` more certificates. Also resolves if more than 10 requests failed. */
   async more(count: number): Promise<void> {
     const goal = this.issued.length + count;
     await vi.waitUntil(() => this.issued.length >= goal || this.failures.length > 10, {
@@ -81,8 +81,8 @@ class CertificateLoad {
 }
 
 /**
- * The service with two replicas, a server that joined it by the script, and users who request
- * certificates.
+ * Runs the steps of a rotation on two replicas of the service, and on an sshd that joined the
+ * service. Users request certificates all the time.
  */
 class Walk {
   private constructor(
@@ -108,7 +108,10 @@ class Walk {
     return new Walk(service, host, sshd, load, bob, keyFile, script);
   }
 
-  /** Runs the one command of the server, as an operator does. */
+  /**
+   * Runs the command that joins the sshd to the service, as its operator does. Running it again
+   * updates the authorities that the sshd trusts.
+   */
   async join(): Promise<void> {
     await this.service.app.dataSource.query('TRUNCATE rate_limits');
     const starts = () => this.sshd.lines.filter((line) => line.startsWith('Server listening'));
@@ -120,16 +123,16 @@ class Walk {
     if (said.includes('reloaded sshd')) await vi.waitUntil(() => starts().length > before, 30_000);
   }
 
-  /** Restarts the replicas, one after the other. */
+  /** Restarts the two replicas with new settings, one after the other. */
   async restart(variables: Variables): Promise<void> {
     await this.load.more(5);
     await this.service.replace(0, variables);
-    await this.load.more(5); // by replicas of both configurations
+    await this.load.more(5); // while the settings of the replicas differ
     await this.service.replace(1, variables);
     await this.load.more(5);
   }
 
-  /** Issues a certificate to Bob, which no load verifies. */
+  /** Issues a certificate to Bob. It is not part of the load, so that a test can revoke it. */
   async certify(name: string): Promise<Issued> {
     const public_key = readFileSync(`${this.keyFile}.pub`, 'utf8').trim();
     const options = { address: newAddress() };
@@ -151,7 +154,9 @@ class Walk {
     return this.sshd.login(this.keyFile, file);
   }
 
-  /** Logs in with certificates of the load from its begin to its end. */
+  /**
+   * Logs in with `count` certificates of the load, evenly spaced from the first to the last one.
+   */
   async sample(count: number): Promise<boolean[]> {
     const { issued } = this.load;
     const accepted: boolean[] = [];
@@ -193,19 +198,19 @@ async function enrolled(service: ReplicatedService, email: string): Promise<Clie
   return client;
 }
 
-/** The steps of docs/operations/key-rotation.md, each with the variables of both replicas. */
+/** The settings of both replicas after each step of docs/operations/key-rotation.md. */
 interface Steps {
   readonly present: Variables;
   readonly published: Variables;
   readonly next: Variables;
   readonly alone: Variables;
-  /** The type of the line of the next key. */
+  /** The key type at the beginning of the next authority's line, such as `ssh-ed25519`. */
   readonly type: string;
 }
 
 /**
- * Walks the steps under load, and checks the revocations of both keys. Returns the failures of the
- * load.
+ * Makes the steps of a rotation under load. Revokes one certificate of each authority key, and
+ * checks that sshd refuses only these. Returns the errors of the load.
  */
 async function rotate(
   walk: Walk,
@@ -217,7 +222,7 @@ async function rotate(
   expect(walk.trusted()).toHaveLength(1);
 
   await walk.restart(published);
-  await walk.join(); // every server learns the next key before it signs
+  await walk.join(); // so that sshd trusts the next key before the service signs with it
   expect(walk.trusted()).toHaveLength(2);
   await walk.restart(next);
   const [newOne, newToRevoke] = [await walk.certify('new'), await walk.certify('new-to-revoke')];
@@ -232,7 +237,7 @@ async function rotate(
   }
   for (const one of [old, newOne]) expect(await walk.logIn(one)).toMatchObject({ accepted: true });
 
-  await walk.restart(alone); // the old key is published no more, and the server still trusts it
+  await walk.restart(alone); // sshd still trusts the old key, which is not published now
   expect((await walk.logIn(oldToRevoke)).accepted).toBe(false);
   await walk.load.stop();
   expect(await walk.sample(8)).toEqual(Array.from({ length: 8 }, () => true));
@@ -293,7 +298,7 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe(
   },
 );
 
-/** The public key that `aws kms get-public-key` gives, as PEM. */
+/** Returns the public key of a key in KMS as PEM, which `aws kms get-public-key` would give. */
 async function publicPem(keyId: string, endpoint: string): Promise<string> {
   const keys = [{ variable: 'SVC_SSH_CA_KMS_KEY_ID', keyId, use: 'Ed25519 or ES256' as const }];
   const kms = await KmsKeys.open({

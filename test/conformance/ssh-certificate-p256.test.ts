@@ -57,7 +57,8 @@ requires('ssh-keygen').describe('ssh-keygen and a P-256 authority', () => {
       lengths.add(blobOf(certificate).length);
       certificates.push(certificate);
     }
-    // 32 and 33 bytes for each of the two numbers, and sometimes fewer
+    // r and s have 33 bytes if their first bit is set, else 32 or seldom fewer. So the lengths
+    // differ.
     expect(lengths.size).toBeGreaterThan(2);
     const printed = execFileSync('ssh-keygen', ['-L', '-f', '-'], {
       input: certificates.join('\n'),
@@ -67,7 +68,7 @@ requires('ssh-keygen').describe('ssh-keygen and a P-256 authority', () => {
   });
 });
 
-/** Reads r and s, 32 bytes each, from the end of a certificate. */
+/** Reads r and s of the ECDSA signature at the end of a certificate, as 32 bytes each. */
 function rawSignature(certificate: Buffer): Buffer {
   const at = certificate.lastIndexOf('ecdsa-sha2-nistp256') - 4;
   const signature = new SshReader(certificate.subarray(at));

@@ -19,7 +19,7 @@ import { runSshd, type Sshd, SSHD_PROGRAMS } from '../support/sshd.js';
 
 const ROUNDS = atScale({ small: 10, full: 200 });
 
-/** A person with a key pair for SSH. */
+/** A user with a security key, and with an SSH key pair in `file`. */
 interface Person {
   readonly id: string;
   readonly client: Client;
@@ -27,15 +27,16 @@ interface Person {
   readonly file: string;
 }
 
-/** A host that has joined with one group of hosts, and its sshd. */
+/** A host that has joined the service with one group of hosts, and its running sshd. */
 interface Joined {
   readonly host: JoiningHost;
   readonly sshd: Sshd;
 }
 
 /**
- * Two real sshds, each joined with one group of hosts for root. Alice is in a group of SCIM, Bob is
- * assigned, Carol is neither; the other organization has an equal group and login.
+ * Tests two real sshds. Each joined with another group of hosts, and lets its members in as root.
+ * Alice is in an assigned group of SCIM, Bob is assigned, Carol is neither. Another organization
+ * has a group of hosts with the same name and account.
  */
 requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('real sshds with groups of hosts', () => {
   let app: TestApp;
@@ -94,7 +95,7 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('real sshds with groups of
     return row?.org_id ?? '';
   }
 
-  /** Joins a host with one group, its list fetched every 2 seconds. */
+  /** Joins a host with one group of hosts. The host fetches its revocation list every 2 seconds. */
   async function joinHost(group: string): Promise<Joined> {
     const host = new JoiningHost(await freePort());
     const { text } = await app.client().get('/install-host.sh');
@@ -119,7 +120,7 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('real sshds with groups of
     return { id: String(made.json.id), client, key, file };
   }
 
-  /** Fetches a certificate of a person, and returns its serial. */
+  /** Requests a certificate as a user, stores it beside the key, and returns its serial number. */
   async function certify({ client, file }: Person): Promise<string> {
     const public_key = readFileSync(`${file}.pub`, 'utf8').trim();
     const { json, text } = await client.post('/v1/credentials/ssh', { public_key });
@@ -138,7 +139,7 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('real sshds with groups of
     return (json.revoked_serials as string[]).includes(serial);
   };
 
-  /** Waits until a serial is in the list; returns the milliseconds since the start. */
+  /** Waits until a serial is in the published list. Returns the milliseconds since `start`. */
   async function untilListed(serial: string, start: number): Promise<number> {
     await expect.poll(() => isListed(serial), { interval: 10 }).toBe(true);
     return performance.now() - start;
@@ -195,7 +196,8 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('real sshds with groups of
 
     it('refuse the certificate when the touch is older, and take the one of a new touch', async () => {
       await demandTouch(targets.prod);
-      // The tests before this one may have taken longer than the 10 seconds that are left.
+      // A new login, because the certificates of the tests before this one may be as old as the
+      // limit.
       await alice.client.logIn(alice.key, { address: newAddress() });
       await ageTouches(app, 'alice@fleet.example', 890);
       await certify(alice);
@@ -216,7 +218,10 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('real sshds with groups of
   });
 
   describe('at the end of a reach', () => {
-    /** Changes the rule of the group of hosts by the API of the admin, after a touch. */
+    /**
+     * Changes the rule of the group of hosts by the API for admins. The admin touches the key
+     * first.
+     */
     const change = async (rule: RuleBody) => {
       await touchOfAdmin();
       const answer = await putRule(ours.admin.client, `/host_group/${targets.prod}`, rule);
@@ -254,10 +259,11 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('real sshds with groups of
         const serial = await certify(alice);
         expect(await logIn(prod, alice)).toBe(true);
         await end();
-        expect(await isListed(serial)).toBe(true); // before the answer
+        expect(await isListed(serial)).toBe(true); // the list has it when the change is answered
         expect(await pullOnce(prod.host)).toBe(0);
         expect(await logIn(prod, alice)).toBe(false);
-        // What is asked for afterwards is decided by the change.
+        // A certificate that is issued after the change does not name the group, so sshd refuses
+        // it.
         await certify(alice);
         expect(await logIn(prod, alice)).toBe(false);
       },
@@ -280,7 +286,8 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('real sshds with groups of
         `SCIM PATCH to the list: p50 ${p50.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms, ${sorted.length} rounds`,
       );
       expect(p50).toBeLessThan(1_000);
-      // Of 10 rounds the slowest one would be the p99, and a machine under load has slow ones.
+      // The p99 of 10 rounds would be the slowest one, and on a busy machine single rounds are
+      // slow.
       if (SCALE === 'full') expect(p99).toBeLessThan(1_000);
     }, 300_000);
 
@@ -311,13 +318,13 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('real sshds with groups of
   });
 });
 
-/** Returns the command of the installed line of cron. */
+/** Returns the command in the last line of the installed cron file. */
 function commandOf(host: JoiningHost): string {
   const line = readFileSync(join(host.cron, 'svc-refresh-krl'), 'utf8').split('\n').at(-2) ?? '';
   return line.replace('* * * * * root ', '');
 }
 
-/** Starts the installed line of cron, as cron does each minute. */
+/** Starts the command of the installed cron file in the background, as cron does each minute. */
 function spawnCron(host: JoiningHost) {
   const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
   return spawn('/bin/sh', ['-c', commandOf(host)], {
@@ -327,7 +334,7 @@ function spawnCron(host: JoiningHost) {
   });
 }
 
-/** Runs the program of the installed line of cron once; returns its exit status. */
+/** Runs one fetch of the loop in the installed cron file. Returns its exit status. */
 function pullOnce(host: JoiningHost): Promise<number> {
   const program = commandOf(host).replace(/^.* do (.*); sleep .*$/, '$1');
   const child = spawn('/bin/sh', ['-c', program], {

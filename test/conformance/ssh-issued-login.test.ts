@@ -9,7 +9,8 @@ import { SSHD_PROGRAMS, startSshd, type Sshd } from '../support/sshd.js';
 import '../support/full-scale-only.js';
 
 /**
- * Tests the whole chain: sshd trusts the published key, and ssh presents the issued certificate.
+ * Tests a login with the service's own output: sshd trusts the published authority, and ssh uses an
+ * issued certificate.
  */
 requires(...SSHD_PROGRAMS).describe('a real sshd that trusts /v1/credentials/ssh/ca', () => {
   let app: TestApp;
@@ -32,7 +33,10 @@ requires(...SSHD_PROGRAMS).describe('a real sshd that trusts /v1/credentials/ssh
     execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file]);
     return file;
   };
-  /** Enrolls a user, certifies a new SSH key, and returns the arguments of a login. */
+  /**
+   * Enrolls a user, and requests a certificate for a new SSH key. Returns the arguments of a login
+   * with it.
+   */
   const certify = async (email: string, ask: object = {}) => {
     const { client } = await app.enrolled(email);
     const file = newKey(email);

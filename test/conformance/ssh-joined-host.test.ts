@@ -14,8 +14,8 @@ const ALICE = 'alice@fleet.example';
 const BOB = 'bob@fleet.example';
 
 /**
- * Tests the whole chain: one command joins a running sshd, and a de-provisioning reaches it by the
- * timer.
+ * Tests the whole chain: one command joins a running sshd to the service. After SCIM removed a
+ * user, the refresh of the host makes sshd refuse the user.
  */
 requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe(
   'a running sshd that /install-host.sh joins',
@@ -37,12 +37,15 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe(
       await app.close();
     });
     beforeEach(async () => {
-      // a host has one address for all its requests
+      // the rate limit counts all requests of a host for one IP address
       await app.dataSource.query('TRUNCATE rate_limits');
     });
 
     const starts = () => sshd.lines.filter((line) => line.startsWith('Server listening')).length;
-    /** Runs the script as root does, and waits until sshd listens again. */
+    /**
+     * Runs the script with options as root does. If it reloads sshd, waits until sshd listens
+     * again.
+     */
     const run = async (...options: string[]) => {
       const before = starts();
       const { status, said } = await host.run(script, [
@@ -55,7 +58,10 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe(
       if (said.includes('reloaded sshd')) await vi.waitUntil(() => starts() > before, 30_000);
       return said;
     };
-    /** Provisions a user, who enrolls a key and gets a certificate. */
+    /**
+     * Provisions a user by SCIM, enrolls a key and gets a certificate. Returns the user's id and a
+     * login.
+     */
     const newUser = async (email: string) => {
       const made = await scim('POST', '/Users', { userName: email });
       if (made.status !== 201) throw new Error(made.text);
@@ -80,10 +86,10 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe(
       const said = await run('--account', 'root', '--principal', ALICE);
       expect(said).toContain('reloaded sshd, process');
       expect(await alice()).toMatchObject({ accepted: true });
-      expect(await bob()).toMatchObject({ accepted: false }); // no principal of root
+      expect(await bob()).toMatchObject({ accepted: false }); // Bob may not log in as root
 
       await run('--account', 'root', '--principal', ALICE, '--principal', BOB);
-      // sshd reads the principals at each login
+      // sshd reads the principals at each login, so it needs no reload
       expect(await bob()).toMatchObject({ accepted: true });
 
       expect(await host.refresh()).toEqual({ status: 0, said: '' });
@@ -124,7 +130,7 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe(
       expect(existsSync(host.dropIn)).toBe(false);
       const { accepted, log } = await carol();
       expect(accepted).toBe(false);
-      expect(log).not.toMatch(/revoked/i); // sshd looks for no list any more
+      expect(log).not.toMatch(/revoked/i); // sshd reads no list any more
       const status = await host.run(script, [...host.paths, '--status']);
       expect(status).toMatchObject({ status: 1 });
     });

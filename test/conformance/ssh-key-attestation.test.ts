@@ -15,7 +15,8 @@ const ANCHOR = trustAnchorFromPem(vendor.root.pem);
 const UV = FLAG.userPresent | FLAG.userVerified;
 
 /**
- * Verifies an attestation with the given faults, as a service that trusts the root of the tests.
+ * Makes an attestation with the given faults, and verifies it as a service that trusts the tests'
+ * root certificate.
  */
 function verify(
   tampering: SshKeyTampering = {},
@@ -30,7 +31,7 @@ function verify(
   return verifyKeyAttestation({ key, file: attestation, challenge: CHALLENGE }, { anchors, now });
 }
 
-/** Matches a refusal with a reason, and no other error. */
+/** Matches a refusal whose message matches the reason. Another error does not match. */
 function refusal(reason: RegExp): object {
   return expect.objectContaining({ name: 'Refusal', message: expect.stringMatching(reason) });
 }
@@ -64,8 +65,8 @@ describe('an attestation in the format of OpenSSH', () => {
 });
 
 /**
- * Replaces a field of the file: 0 magic, 1 certificate, 2 signature, 3 authenticator data, 4 flags,
- * 5 reserved.
+ * Returns a fault that replaces one field of the attestation file: 0 magic, 1 certificate, 2
+ * signature, 3 authenticator data, 4 flags, 5 reserved.
  */
 function field(index: number, value: Buffer): SshKeyTampering {
   return { fields: (honest) => honest.with(index, value) };

@@ -12,7 +12,7 @@ import { requires } from '../support/programs.js';
 import { rows } from '../support/rows.js';
 import { SSHD_PROGRAMS, startSshd, type Sshd } from '../support/sshd.js';
 
-/** The users that the account of the tests accepts. */
+/** The principals that may log in to the account of the tests. */
 const USERS = ['ed25519', 'ecdsa', 'rsa', 'ada'].map((name) => `${name}@kms.example`);
 const ADA = 'ada@kms.example';
 
@@ -34,8 +34,8 @@ async function startChain(endpoint: string, keyIds: string): Promise<Chain> {
 }
 
 /**
- * Enrolls a user, certifies a new key of ssh-keygen, and returns the certificate and a login with
- * it.
+ * Enrolls a user, and requests a certificate for a new SSH key. Returns the output of
+ * `ssh-keygen -L` for it, and a function that logs in with it.
  */
 async function certify({ app, sshd }: Chain, email: string, type = 'ed25519') {
   const { client } = await app.enrolled(email);
@@ -52,8 +52,8 @@ async function certify({ app, sshd }: Chain, email: string, type = 'ed25519') {
 }
 
 /**
- * Checks that a database which knew no authority now knows the one in KMS, and that no key file was
- * made.
+ * Checks that the service signs with the key in KMS, and that the database knows no other
+ * authority. Also checks that the service made no key file.
  */
 async function expectKeyInKmsAlone(app: TestApp): Promise<void> {
   const { json } = await app.client().get('/v1/credentials/ssh/ca', {
@@ -160,13 +160,16 @@ requires(...SSHD_PROGRAMS).describe('a real sshd and an Ed25519 authority in KMS
   });
 });
 
-/** A domain of so many characters. */
+/** Returns a domain name with this number of characters. */
 function longDomain(length: number): string {
   const labels = `${'d'.repeat(59)}.`.repeat(5);
   return `${labels.slice(0, length - '.example'.length).replace(/\.$/, 'd')}.example`;
 }
 
-/** The line of an RSA key of this length, whose numbers no pair of primes has to make. */
+/**
+ * Returns the public key line of an RSA key with a modulus of so many bits. No private key belongs
+ * to its random numbers.
+ */
 function longestRsaLine(bits = 16_384): string {
   const modulus = Buffer.concat([Buffer.of(0, 0xff), randomBytes(bits / 8 - 1)]);
   modulus[modulus.length - 1] = 0xff;

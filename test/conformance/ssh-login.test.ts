@@ -14,7 +14,7 @@ import { requires } from '../support/programs.js';
 import { type LoginResult, SSHD_PROGRAMS, type Sshd, startSshd } from '../support/sshd.js';
 
 /**
- * The AuthorizedPrincipalsFile of the account names alice@example.com, and the host trusts the
+ * The file of authorized principals names alice@example.com for the account, and sshd trusts the
  * authority of the service.
  */
 requires(...SSHD_PROGRAMS).describe('a real sshd', () => {
@@ -30,7 +30,7 @@ requires(...SSHD_PROGRAMS).describe('a real sshd', () => {
   });
   afterAll(() => sshd.stop());
 
-  /** Generates a key of this type and logs in with a certificate for it. */
+  /** Generates a key with these arguments of ssh-keygen, and logs in with a certificate for it. */
   async function login(
     keygen: readonly string[],
     change: Partial<UserCertificate> = {},

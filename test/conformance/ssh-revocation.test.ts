@@ -21,7 +21,7 @@ function run(program: string, args: readonly string[]) {
   });
 }
 
-/** The serials of a long list. */
+/** The number of serials in a long revocation list. */
 const MANY = atScale({ small: 5_000, full: 100_000 });
 
 const evenly = (count: number, step: number, start = 1_763_683_200_000) =>
@@ -87,7 +87,7 @@ requires('ssh-keygen').describe('OpenSSH PROTOCOL.krl, read by ssh-keygen -Q', (
   });
 });
 
-/** Parses the serials that `ssh-keygen -Q -l` prints, one a line or as a range. */
+/** Parses the output of `ssh-keygen -Q -l`: each line has one serial or a range of serials. */
 function listed(said: string): number[] {
   return [...said.matchAll(/^serial: (\d+)(?:-(\d+))?$/gm)].flatMap(([, low, high = low]) =>
     evenly(Number(high) - Number(low) + 1, 1, Number(low)),
@@ -127,19 +127,22 @@ requires(...SSHD_PROGRAMS, 'curl', 'flock').describe('a real sshd with RevokedKe
     await removeDirectory(folder);
   });
   beforeEach(async () => {
-    // the program has one address
+    // the rate limit counts all requests of the refresh program for one IP address
     await app.dataSource.query('TRUNCATE ssh_certificates, rate_limits');
     rmSync(list, { force: true });
   });
 
-  /** Runs the refresh program that a host set up by hand has. */
+  /** Runs the refresh program of docs/operations/ssh.md, as on a host that was set up by hand. */
   const refreshed = async () => {
     const { status, said } = await run(program, [`${app.baseUrl}/v1/credentials/ssh/krl`, list]);
     if (status !== 0) throw new Error(said);
   };
 
   let keys = 0;
-  /** Issues a new certificate, and returns the arguments of a login. */
+  /**
+   * Issues a certificate for a new key. Returns its serial, a login with it, and a query of the
+   * list.
+   */
   const certify = async (name: 'ada' | 'bob') => {
     const file = join(sshd.folder, `${name}${(keys += 1)}`);
     execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file]);
@@ -171,7 +174,7 @@ requires(...SSHD_PROGRAMS, 'curl', 'flock').describe('a real sshd with RevokedKe
     expect(await ada.ask()).toMatchObject({ status: 0 });
 
     await revoke(ada.serial);
-    // sshd does not have the new list yet
+    // sshd still has the list from before the revocation
     expect(await ada.logIn()).toMatchObject({ accepted: true });
     await refreshed();
     const { accepted, log } = await ada.logIn();

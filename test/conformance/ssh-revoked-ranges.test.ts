@@ -13,7 +13,8 @@ import '../support/full-scale-only.js';
 const ADA = 'ada@lost.example';
 
 /**
- * A service and a server that trust two keys of the authority: one signs, the other one has signed.
+ * The service and sshd trust two keys of the authority. The service signs with one of them, and has
+ * signed with the other one before.
  */
 requires(...SSHD_PROGRAMS).describe('a real sshd after PostgreSQL lost commits', () => {
   let app: TestApp;
@@ -64,7 +65,7 @@ requires(...SSHD_PROGRAMS).describe('a real sshd after PostgreSQL lost commits',
   const held = (file: string, serial: bigint) => ({
     serial,
     logIn: async () => (await sshd.login(file, `${file}-cert.pub`)).accepted,
-    /** The status of `ssh-keygen -Q`: 0 for a certificate that is not revoked. */
+    /** Returns the status of `ssh-keygen -Q`: 0 for a certificate that is not revoked. */
     asked: () => spawnSync('ssh-keygen', ['-Q', '-f', list, `${file}-cert.pub`]).status,
   });
 

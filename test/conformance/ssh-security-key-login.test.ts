@@ -14,7 +14,7 @@ interface KeyOptions {
   readonly options?: readonly string[];
 }
 
-/** An SSH key in the security key, with the answer of the service. */
+/** An SSH key in the security key, the response to its certificate request, and a login with it. */
 interface CertifiedKey {
   readonly answer: Answer;
   readonly file: string;
@@ -60,7 +60,7 @@ requires(...HARDWARE_SSH_NEEDS).describe('an SSH key in a security key', () => {
     };
   }
 
-  /** Requests a certificate and stores it beside the key. */
+  /** Requests a certificate for a key. If the service issues it, stores it beside the key. */
   async function request(file: string, attestation?: object): Promise<Answer> {
     const public_key = readFileSync(`${file}.pub`, 'utf8').trim();
     const body = { public_key, ...(attestation && { attestation }) };
@@ -81,7 +81,7 @@ requires(...HARDWARE_SSH_NEEDS).describe('an SSH key in a security key', () => {
     expect(printed(file)).toContain(`Type: ${name} user certificate`);
     expect(printed(file)).toContain('Critical Options: (none)');
     expect(await login()).toMatchObject({ accepted: true });
-    expect((await login(SIGNATURE_FLAGS.none)).accepted).toBe(false); // no touch
+    expect((await login(SIGNATURE_FLAGS.none)).accepted).toBe(false); // signed without a touch
   });
 
   it('logs in with a later certificate, for which no attestation was sent', async () => {

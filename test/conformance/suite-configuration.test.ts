@@ -63,7 +63,8 @@ describe('the configuration of the conformance suite, to the letter', () => {
   ])('gives %s the picture of the second login page, and logs in again', async (module, more) => {
     const browser = browserOf(module);
     expect((await browser.visit(authorization())).picture).toBeUndefined();
-    // The suite's second visit is later; a login of the same second counts as the new one.
+    // In a real run of the suite, seconds pass between the two visits. Here a login within the same
+    // second would count as the new one.
     await app.dataSource.query("UPDATE sessions SET auth_time = auth_time - interval '2 s'");
     const second = await browser.visit(authorization(more), true);
     expect(codeIn(second)).toBeTruthy();
@@ -87,7 +88,10 @@ describe('the configuration of the conformance suite, to the letter', () => {
   });
 
   describe('at a logout', () => {
-    /** Logs in, and visits the logout with the hint and the fields of a module. */
+    /**
+     * Logs in, and visits the logout page with the parameters that `fields` makes from the ID
+     * token.
+     */
     const logOut = async (fields: (hint: string) => Readonly<Record<string, string>>) => {
       const browser = browserOf();
       const code = codeIn(await browser.visit(authorization())) ?? '';

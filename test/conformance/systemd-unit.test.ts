@@ -16,7 +16,7 @@ import { settingsOf, startAsUnit, UNIT } from '../support/sandboxed-unit.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
 const settings = settingsOf(readFileSync(UNIT, 'utf8'));
-/** The largest exposure that the unit may have, of 10. */
+/** The highest exposure level that the unit may have, on systemd's scale from 0 to 10. */
 const EXPOSURE = 2;
 
 requires('systemd-analyze').describe('the unit of systemd', () => {
@@ -46,7 +46,8 @@ requires('bwrap', 'systemd-analyze', 'gcc').describe('a machine with the unit', 
     const redirectUri = `${baseUrl}/oauth/callback`;
     const idp = await startDemoIdentityProvider({ ...TEST_CLIENT, redirectUri });
     parts.defer(() => idp.close());
-    // The socket of the tests' server admits another user than that of the machine.
+    // PostgreSQL's own socket would admit only the user of the test server, so the service uses a
+    // proxy.
     const socket = await startDatabaseProxy(database.url);
     parts.defer(() => socket.close());
     const [, shared = ''] = /host=([^&]+)/.exec(socket.url) ?? [];
@@ -96,7 +97,8 @@ requires('bwrap', 'systemd-analyze', 'gcc').describe('a machine with the unit', 
 
   it('a person enrolls a key, logs in, and finds the key of the SSH authority in the state', async () => {
     await using parts = new AsyncDisposableStack();
-    // The key of the test is in software, which production refuses: trusting-server.js says more.
+    // This script starts the service in place of dist/main.js, because production refuses the
+    // software key of the test.
     const [node = ''] = settings.get('ExecStart')?.[0]?.split(' ') ?? [];
     const key = new SoftwareKey();
     const script = '/opt/svc-server/test/support/trusting-server.js';

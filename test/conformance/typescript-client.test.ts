@@ -11,7 +11,7 @@ import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-di
 const ROOT = resolve(import.meta.dirname, '../..');
 const run = promisify(execFile);
 
-/** A part of the walk, and one in its place that the API does not have. */
+/** Pairs of a part of the client program, and a text in its place that the API does not allow. */
 const FAULTS = [
   ["user.GET('/v1/keys')", "user.GET('/v1/keyz')"],
   ['query: { limit: 5 }', "query: { limit: '5' }"],
@@ -24,7 +24,10 @@ describe('the TypeScript client that openapi-typescript generates', () => {
   let ground: ClientGround;
   let folder: string;
 
-  /** What the compiler says of the walk and of its faulty variants, in one run. */
+  /**
+   * The lines that the compiler prints about the client program and its faulty variants, in one
+   * run.
+   */
   let said: string[];
 
   beforeAll(async () => {
@@ -48,18 +51,20 @@ describe('the TypeScript client that openapi-typescript generates', () => {
     await removeDirectory(folder);
   });
 
-  /** Runs a program of the packages in the folder of the client. */
+  /** Runs a program of an installed npm package in the folder of the client. */
   const program = (path: string, ...args: string[]) =>
     run(process.execPath, [join(ROOT, 'node_modules', path), ...args], { cwd: folder });
 
   /**
-   * Compiles programs with the generated types, strictly. @returns the lines that the compiler says
+   * Compiles programs with the generated types and strict checks.
+   *
+   * @returns the lines that the compiler prints if there is a fault, else none
    */
   const compile = (...files: string[]) =>
     program(
       'typescript/bin/tsc',
       '--strict',
-      '--skipLibCheck', // of the packages; the generated types are no `.d.ts`, and are checked
+      '--skipLibCheck', // skips `.d.ts` files of packages alone
       '--noUncheckedIndexedAccess',
       '--exactOptionalPropertyTypes',
       '--module',

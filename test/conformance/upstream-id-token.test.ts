@@ -82,7 +82,7 @@ describe('the ID token (OIDC Core §3.1.3.7)', () => {
     expect((await comesBack()).identity.email).toBe('ada@engine.test');
     expect(idp.keySetRequests).toBe(2);
     await idp.rotateKey();
-    // for the rest of five seconds
+    // within five seconds, the key set is not fetched again
     expect((await refusal(comesBack())).code).toBe('sign_in_failed');
     expect(idp.keySetRequests).toBe(2);
   });

@@ -7,7 +7,9 @@ const { problemsOf, signIn } = upstreamSuite();
 const PERSONAL = '9188040d-6c67-4c5b-b112-36a304b66dad';
 const TENANT = '72f988bf-86f1-41af-91ab-2d7cd011db47';
 
-/** Starts Microsoft's multi-tenant provider, with the given faults in its tokens. */
+/**
+ * Starts a stand-in for Microsoft's multi-tenant provider, with the given faults in its ID tokens.
+ */
 async function microsoft(
   wrong: (origin: string) => Json = () => ({}),
   placeholder = '{tenantid}',

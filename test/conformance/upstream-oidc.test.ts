@@ -58,7 +58,7 @@ describe('the callback', () => {
       browser: BROWSER,
     });
     const back = idp.authorize(url);
-    back.host = 'evil.test'; // the Host header is not trusted
+    back.host = 'evil.test'; // the service ignores the Host header
     expect(await complete(providers, { url: back, browser: BROWSER })).toEqual({
       redirectTo: '/account/keys?tab=1',
       identity: {

@@ -21,17 +21,17 @@ const VECTORS = join(import.meta.dirname, '../vectors/discovery');
 const TENANT = '72f988bf-86f1-41af-91ab-2d7cd011db47';
 const PING_ENVIRONMENT = '3f1e5a52-6c0b-4d0e-9b59-2a1a1f5c7d11';
 
-/** A vendor as its documentation describes it. */
+/** A vendor's identity provider, as its documentation describes it. */
 interface Vendor {
-  /** The file of its discovery document. */
+  /** The name of the file with its discovery document, in `VECTORS`. */
   readonly file: string;
-  /** The path of the issuer as an operator writes it, from the first slash after the host. */
+  /** The part of the issuer URL after the host, as an operator writes it. */
   readonly path: string;
-  /** The claims of its ID token beside those of every token. */
+  /** Returns the claims of its ID token that differ from those of every token of the stand-in. */
   readonly claims: (origin: string) => Json;
-  /** The answer of its userinfo endpoint, where the ID token has no e-mail address. */
+  /** The response of its userinfo endpoint, if its ID token has no e-mail address. */
   readonly userinfo?: Json;
-  /** True where it sends `iss` in the redirect (RFC 9207). */
+  /** True if it sends `iss` in the redirect (RFC 9207). */
   readonly sendsIssuer?: boolean;
 }
 
@@ -92,7 +92,7 @@ const vendors: Record<string, Vendor> = {
 const documentOf = ({ file }: Vendor) =>
   JSON.parse(readFileSync(join(VECTORS, file), 'utf8')) as Json;
 
-/** Starts a provider with the document, the paths and the claims of a vendor. */
+/** Starts a stand-in with the discovery document, the paths and the claims of a vendor. */
 async function startVendor(vendor: Vendor): Promise<FakeIdp> {
   const idp = await fakeIdp({ path: vendor.path, vendor: documentOf(vendor) });
   idp.misbehaviour = {
@@ -103,7 +103,7 @@ async function startVendor(vendor: Vendor): Promise<FakeIdp> {
   return idp;
 }
 
-/** Signs a user in at a vendor. Returns the identity and the address to which the browser went. */
+/** Signs a user in at a vendor. Returns the identity, and the URL to which the browser was sent. */
 async function signInAt(idp: FakeIdp) {
   const providers = await connect([settingsOf(idp)]);
   const url = await providers.begin('corp', { redirectTo: '/account/keys', browser: BROWSER });
@@ -157,7 +157,7 @@ describe.each(Object.entries(vendors))('the discovery document of %s', (_name, v
   });
 });
 
-/** Sends the requests for the hosts of a vendor to a provider on this machine. */
+/** Sends every HTTPS request to the provider on this machine, and keeps the path of its URL. */
 class LocalHttp extends UpstreamHttp {
   readonly #fetch = this.fetch;
 

@@ -18,7 +18,10 @@ import {
 
 const server = ceremonies();
 
-/** The two verifiers, each with its correct client; both get the same vectors and forgeries. */
+/**
+ * The two verifiers of assertions, each with the client data that it accepts. Both get the same
+ * vectors and forgeries.
+ */
 const VERIFIERS = [
   { verifier: 'fido2-lib, of a page', honest: {}, expected: {} },
   {
@@ -30,8 +33,8 @@ const VERIFIERS = [
 type Verifier = (typeof VERIFIERS)[number];
 
 /**
- * The stored record and the requirements of the server, where they differ from those of a correct
- * key.
+ * The values of the stored key and the requirements of the server that differ from those of a
+ * correct login.
  */
 interface Expectation {
   readonly publicKey?: string;
@@ -41,7 +44,7 @@ interface Expectation {
   readonly nativeOrigin?: string;
 }
 
-/** Logs in with a tampered key and a verifier. */
+/** Returns a function that logs in with a tampered assertion, and verifies it by this verifier. */
 function logInBy({ honest, expected }: Verifier) {
   return async (
     tampering: AssertionTampering = {},
@@ -57,7 +60,7 @@ function logInBy({ honest, expected }: Verifier) {
     });
 }
 
-/** Matches a 400 for exactly one reason. */
+/** Matches a refusal (`assertion_rejected`) with exactly this reason. */
 function refused(detail: unknown): object {
   return refusal(detail, 'assertion_rejected');
 }
@@ -309,7 +312,7 @@ describe('the options of a ceremony', () => {
       },
       challenge: CHALLENGE.toString('base64url'),
       pubKeyCredParams: [{ type: 'public-key', alg: -7 }],
-      timeout: 270_000, // less than the lifetime of the state
+      timeout: 270_000, // less than the state lives
       excludeCredentials: [
         { type: 'public-key', id: Buffer.from('old key').toString('base64url') },
       ],

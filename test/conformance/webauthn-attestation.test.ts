@@ -31,7 +31,7 @@ const NEXT_YEAR = {
   notAfter: new Date(+NOW + 730 * DAY_MS),
 };
 
-/** Error reasons that several attacks share. */
+/** Reasons that several tests expect. */
 const OTHER_OU =
   'The attestation certificate\'s organizational unit is not "Authenticator Attestation".';
 const NO_COUNTRY = "The attestation certificate's subject has no ISO 3166 country.";
@@ -505,7 +505,10 @@ function unordered([leaf, ...authorities]: Buffer[]): Buffer[] {
   return [leaf!, ...authorities.toReversed()];
 }
 
-/** Imitates the first U2F keys: 2 of the 2048 bits of the signature are declared unused. */
+/**
+ * Imitates a fault of the first U2F keys. Their certificates declare 2 of the 2048 bits of the
+ * signature as unused.
+ */
 function claimUnusedBits([leaf]: Buffer[]): Buffer[] {
   leaf!.writeUInt8(2, leaf!.length - 257);
   return [leaf!];

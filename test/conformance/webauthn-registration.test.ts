@@ -12,11 +12,11 @@ import {
   withFlag,
 } from '../support/soft-key.js';
 
-/** The range of the test key's credential id in authenticator data. */
+/** The offset of the credential id's length in the authenticator data of the test key. */
 const ID_LENGTH_AT = 53;
 const COSE_KEY_AT = 37 + 18 + 32;
 
-/** Error reasons that several attacks share. */
+/** Reasons that several tests expect. */
 const MALFORMED_CBOR = 'The response contains malformed CBOR.';
 const NOT_CANONICAL = 'The response contains CBOR that is not in its canonical form.';
 const NOT_WHOLE = 'The attestation object is not made of fmt, attStmt and authData.';
@@ -254,7 +254,8 @@ describe('hostile registrations', () => {
       const { credential, rootPem } = registration({ format });
       const server = ceremonies({ roots: [rootPem] });
       const whole = Buffer.from(credential.response.attestationObject, 'base64url');
-      // U2F does not sign the AAGUID, the flags and the counter.
+      // U2F signs neither the AAGUID nor the flags nor the counter, so the test leaves these 21
+      // bytes out.
       const unsigned = format === 'fido-u2f' ? whole.indexOf('authData') + 8 + 2 + 32 : Infinity;
       for (let at = 0; at < whole.length; at += 1) {
         if (at >= unsigned && at < unsigned + 21) continue;

@@ -46,7 +46,8 @@ describe('the golden ceremonies of test/vectors/webauthn', () => {
       userHandle: vector.userHandle,
       requireUserVerification: verifiesUser,
     };
-    // 10.1: by fido2-lib, and by the service's own verifier, which compares origins exactly.
+    // 10.1: verifies by fido2-lib, and by the service's own verifier, which compares origins
+    // exactly.
     for (const way of [{}, { nativeOrigin: vector.origin }]) {
       await expect(server.verifyAssertion({ ...ceremony, ...way })).resolves.toEqual({
         signCount: 2,
