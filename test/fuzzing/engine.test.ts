@@ -15,8 +15,8 @@ function targetOf(run: FuzzTarget['run'], seed = 'seed'): FuzzTarget {
 }
 
 /**
- * The source of a parser with a planted fault. Only three right bytes lead to it, so that random
- * inputs do not find it without coverage.
+ * The source of a parser with a planted fault, which only one sequence of three bytes reaches.
+ * Random inputs practically never find it without coverage.
  */
 const NESTED = `export function parse(bytes) {
   if (bytes[0] === 0x53) {
@@ -29,7 +29,7 @@ const NESTED = `export function parse(bytes) {
 
 const NESTED_TARGET = loadNested();
 
-/** Loads the parser {@link NESTED} with a counter in each block. */
+/** Instruments the parser {@link NESTED}, and loads it with the counters of its blocks. */
 async function loadNested() {
   const { code, blocks } = instrument(NESTED);
   const coverage = new Coverage(blocks);

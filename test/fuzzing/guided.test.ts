@@ -6,7 +6,9 @@ import { TARGET_NAMES } from './targets.js';
 
 const run = promisify(execFile);
 const NODE = ['--conditions=source', '--import', './test/support/typescript-hooks.js'];
-/** The number of inputs for each parser. The slowest parser reads so many in a few seconds. */
+/**
+ * The number of inputs for each parser. Even the slowest parser needs only a few seconds for them.
+ */
 const EXECUTIONS = '4000';
 
 it.each(TARGET_NAMES)('%s breaks no rule on mutants that reach new code', async (name) => {

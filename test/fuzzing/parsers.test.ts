@@ -5,8 +5,7 @@ import type { FuzzTarget } from './engine/target.js';
 import { BIGGEST_INPUT, TARGET_NAMES, TARGETS } from './targets.js';
 
 /**
- * The number of mutants for each parser. The run that is guided by coverage, `guided.test.ts`,
- * makes many more.
+ * The number of mutants for each parser. `guided.test.ts`, which coverage guides, makes many more.
  */
 const MUTANTS = 60;
 const SEED = 30;

@@ -1,6 +1,6 @@
 /**
- * The module of each fuzz target, by the name of the target. The file of its corpus has the same
- * name.
+ * The module of each fuzz target, by the name of the target. The file of stored inputs in
+ * test/fuzzing/corpus has the same name.
  */
 export const TARGETS = {
   cbor: 'test/fuzzing/targets/webauthn/cbor.ts',
@@ -33,5 +33,5 @@ export type TargetName = keyof typeof TARGETS;
 
 export const TARGET_NAMES = Object.keys(TARGETS) as readonly TargetName[];
 
-/** The largest number of bytes that any target permits as its `longest`. */
+/** The largest value of `longest` in any target, in bytes. */
 export const BIGGEST_INPUT = 65_536;

@@ -7,14 +7,14 @@ import { GLOBAL_COUNTERS, instrument } from './instrument.js';
 import type { FuzzTarget } from './target.js';
 
 /**
- * The folder for instrumented bundles. It is below `node_modules`, so that the imports of packages
- * in a bundle are resolved.
+ * The folder for instrumented bundles. It is inside `node_modules`, so that Node finds the packages
+ * that a bundle imports.
  */
 const FOLDER = 'node_modules/.cache/';
 
 /**
- * A target with an instrumented parser: it and its libraries count how often each block of code
- * runs.
+ * A fuzz target with an instrumented parser, and the counters. The parser and its libraries count
+ * how often each block of code runs.
  */
 export interface GuidedTarget {
   readonly target: FuzzTarget;
@@ -50,7 +50,7 @@ async function bundled(file: string): Promise<string> {
   const bundle = await rolldown({
     input: file,
     platform: 'node',
-    // The `paths` of tsconfig.json lead to type declarations, which only the compiler can use.
+    // Without this, the `paths` of tsconfig.json would resolve imports to type declarations.
     tsconfig: false,
     resolve: { conditionNames: ['source', 'import', 'node', 'default'] },
     logLevel: 'silent',

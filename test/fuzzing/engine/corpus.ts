@@ -15,8 +15,8 @@ export function readCorpus(target: string): Buffer[] {
 }
 
 /**
- * Stores inputs of a target, the shortest first, as many as fit into the largest size of a file
- * ({@link MOST_BYTES}).
+ * Stores inputs of a target, the shortest first. It leaves out the inputs that would make the file
+ * larger than {@link MOST_BYTES}.
  */
 export function writeCorpus(target: string, inputs: readonly Uint8Array[]): void {
   let size = 0;

@@ -1,12 +1,12 @@
 /**
  * Counts how often an input executes each block of the instrumented code (up to 255), and remembers
- * what earlier inputs reached. A feature is a pair of a block and a class of its count.
+ * which features earlier inputs had. A feature is a block with a class of its count.
  */
 export class Coverage {
   /** The counter of each block, which the instrumented code increments. */
   readonly counters: Uint8ClampedArray;
   readonly #words: Uint32Array;
-  /** The classes of counts that were seen for each block, one bit for each class. */
+  /** For each block, the classes of counts that were seen. Each class is one bit. */
   readonly #seen: Uint8Array;
   /** The number of features that were seen so far. */
   features = 0;
@@ -19,7 +19,7 @@ export class Coverage {
     this.#seen = new Uint8Array(bytes);
   }
 
-  /** The number of blocks that were reached at least once. */
+  /** The number of blocks that at least one input executed. */
   get reached(): number {
     return this.#seen.reduce((sum, classes) => sum + (classes === 0 ? 0 : 1), 0);
   }
@@ -56,8 +56,8 @@ export class Coverage {
 }
 
 /**
- * Returns the class of a count as one bit: 1, 2, 3, 4–7, 8–15, 16–31, 32–127 or more. So one more
- * iteration of a loop is seldom a new feature.
+ * Returns the class of a count as one bit: 1, 2, 3, 4–7, 8–15, 16–31, 32–127 or more. Classes are
+ * wide, so that one more iteration of a loop is seldom a new feature.
  */
 function classOf(count: number): number {
   if (count < 4) return count === 0 ? 0 : 1 << (count - 1);

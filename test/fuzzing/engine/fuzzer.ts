@@ -3,11 +3,11 @@ import { Mutator } from './mutator.js';
 import { SeededRandom } from './random.js';
 import type { FuzzTarget } from './target.js';
 
-/** The largest number of milliseconds for one input. A slower input is a finding. */
+/** The longest time in milliseconds that a parser may need for one input. More is a finding. */
 const SLOW_MS = 1_000;
 /**
  * The number of times that a slow input is run again. It is a finding only if it is slow each time,
- * because another program may have slowed it.
+ * because another program may have slowed the first run.
  */
 const SLOW_AGAIN = 3;
 const MOST_FINDINGS = 20;
@@ -17,19 +17,18 @@ export interface FuzzRun {
   readonly executions: number;
   /** The seed of the random numbers. The same seed gives the same mutants. */
   readonly seed: number;
-  /** Inputs that an earlier run stored, in addition to the seeds of the target. */
+  /** Inputs that an earlier run stored. They are run in addition to the seeds of the target. */
   readonly corpus: readonly Buffer[];
-  /**
-   * The counters of the instrumented parser; undefined for a run that is not guided by coverage.
-   */
+  /** The counters of the instrumented parser; undefined if coverage does not guide the run. */
   readonly coverage: Coverage | undefined;
   /**
-   * Is called with each input before its execution, so that the input is known if the parser hangs.
+   * A function that gets each input before its execution. So the caller knows the input if the
+   * parser hangs.
    */
   readonly before?: (input: Buffer) => void;
 }
 
-/** An input for which the parser broke a rule of its target, and the error. */
+/** An input with which the parser broke a rule of its target, and the text of the error. */
 export interface Finding {
   readonly error: string;
   readonly input: Buffer;
@@ -38,19 +37,19 @@ export interface Finding {
 /** The result of a run. */
 export interface FuzzResult {
   readonly executions: number;
-  /** The number of inputs that the parser accepted. */
+  /** The number of executed inputs that the parser accepted. */
   readonly accepted: number;
   readonly findings: readonly Finding[];
   /**
-   * A small set of the inputs that reached something new. Without coverage these are the seeds and
-   * the corpus.
+   * A small set of inputs that reach every feature the run reached. Without coverage it contains
+   * the seeds and the given corpus.
    */
   readonly corpus: readonly Buffer[];
 }
 
 /**
- * Runs a target on its seeds and corpus, and then on mutants of these inputs. With coverage,
- * mutants that reach new code are kept for further mutants.
+ * Runs a target on its seeds and corpus, and then on mutants (changed copies) of these inputs. With
+ * coverage, it keeps mutants that reach a new feature, and changes them further.
  */
 export async function fuzz(target: FuzzTarget, run: FuzzRun): Promise<FuzzResult> {
   return new Fuzzer(target, run).result();
@@ -93,8 +92,8 @@ class Fuzzer {
   }
 
   /**
-   * Returns a kept input to change. Half of the time it is one of the newest 32, because these
-   * reached code last.
+   * Returns one of the kept inputs to change. About half of the time it is one of the newest 32,
+   * because these led to the newest code.
    */
   #chosen(): Buffer {
     const kept = this.#kept;
@@ -108,8 +107,8 @@ class Fuzzer {
     const start = performance.now();
     try {
       const answer = this.target.run(input);
-      // `await` is used for promises only, because most parsers are synchronous and it would take
-      // longer than they do.
+      // `await` only for promises: most parsers are synchronous, and waiting would take longer than
+      // they do.
       if (answer instanceof Promise ? await answer : answer) this.#accepted += 1;
     } catch (error) {
       this.#report(textOf(error), input);
@@ -128,16 +127,16 @@ class Fuzzer {
     return true;
   }
 
-  /** Runs an input again, and ignores its errors, because they were recorded at the first run. */
+  /** Runs an input again, and ignores its errors, because `#execute` has recorded them. */
   async #replay(input: Buffer): Promise<void> {
     try {
       await this.target.run(input);
     } catch {
-      // The finding was recorded when the input was run first.
+      // `#execute` has recorded this error.
     }
   }
 
-  /** Records a finding. Of several inputs with the same error, the shortest is kept. */
+  /** Records a finding. If several inputs cause the same error, it keeps the shortest one. */
   #report(error: string, input: Buffer): void {
     const known = this.#findings.get(error);
     if (known && known.input.length <= input.length) return;
@@ -145,8 +144,8 @@ class Fuzzer {
   }
 
   /**
-   * Selects inputs that together reach the same features as all kept inputs, trying the shortest
-   * first.
+   * Selects inputs that together have the same features as all kept inputs. It prefers short
+   * inputs.
    */
   async #smallest(coverage: Coverage): Promise<Buffer[]> {
     coverage.reset();
@@ -160,8 +159,8 @@ class Fuzzer {
 }
 
 /**
- * Returns the text of an error with the function that threw it, so that equal errors from two
- * functions are two findings.
+ * Returns the text of an error with the name of the function that threw it. So the same error from
+ * two functions counts as two findings.
  */
 function textOf(error: unknown): string {
   if (!(error instanceof Error)) return `threw ${String(error)}`;

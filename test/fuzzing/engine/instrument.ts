@@ -1,9 +1,9 @@
 import ts from 'typescript';
 
-/** The name of the variable with the counters in the instrumented code. */
+/** The name that the counters have as a variable of the instrumented code. */
 const COUNTERS = 'svcFuzzCounters';
 
-/** Instrumented code, and the number of blocks that it counts. */
+/** Instrumented code, and the number of blocks in it that have a counter. */
 export interface Instrumented {
   readonly code: string;
   readonly blocks: number;
@@ -13,8 +13,8 @@ export interface Instrumented {
 export const GLOBAL_COUNTERS = 'svcFuzzCounters';
 
 /**
- * Adds a counter to each block of a JavaScript module: bodies of functions, branches, loops, cases,
- * and the right sides of `&&`, `||`, `??` and `?:`.
+ * Adds a counter to each block of a JavaScript module. Blocks are the bodies of functions,
+ * branches, loops and cases, and the operands that `&&`, `||`, `??` and `?:` may skip.
  */
 export function instrument(text: string): Instrumented {
   let blocks = 0;
@@ -93,7 +93,7 @@ export function instrument(text: string): Instrumented {
   return { code: `const ${COUNTERS} = globalThis.${GLOBAL_COUNTERS};\n${code}`, blocks };
 }
 
-/** The operators that do not always evaluate their right side, which is therefore a block. */
+/** The operators that may skip their right operand, so that this operand is a block. */
 const DECIDING: ReadonlySet<ts.SyntaxKind> = new Set([
   ts.SyntaxKind.AmpersandAmpersandToken,
   ts.SyntaxKind.BarBarToken,

@@ -3,12 +3,12 @@ import { copyOf, mutateParts } from './structure.js';
 import { DER } from './structures.js';
 import type { FuzzTarget } from './target.js';
 
-/** Bytes that often matter to parsers: the bounds of types and lengths, and signs. */
+/** Bytes that often matter to parsers: limits of types and of lengths, and sign bits. */
 const INTERESTING = [0, 1, 0x10, 0x1f, 0x20, 0x30, 0x40, 0x5f, 0x7f, 0x80, 0x81, 0x82, 0xfe, 0xff];
 
 /**
- * Words that matter to every parser in JavaScript: names that every object has, numbers at the
- * bounds of types, and text that breaks lines, encodings and comparisons.
+ * Words that matter to every parser in JavaScript. They are names that every object has, numbers at
+ * the limits of types, and text that breaks lines, encodings and comparisons.
  */
 const COMMON = [
   '__proto__',
@@ -40,7 +40,7 @@ const COMMON = [
   '\u{1F511}',
 ].map((word) => Buffer.from(word));
 
-/** The bytes that belong to a word for {@link replaceText}. */
+/** The bytes of which {@link replaceText} takes words to consist. */
 const TEXT: ReadonlySet<number> = new Set(
   Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:/@-'),
 );
@@ -73,16 +73,13 @@ export class Mutator {
     this.#words = [...COMMON, ...target.dictionary.map((word) => Buffer.from(word))];
   }
 
-  /**
-   * Returns a copy of an input with one to eight changes. Some changes insert parts of the other
-   * input.
-   */
+  /** Returns a copy of `input` with one to eight changes. Some changes insert parts of `other`. */
   mutant(input: Buffer, other: Buffer): Buffer {
     const { random, target } = this;
     let bytes = input;
     for (let rounds = 1 + random.below(random.pick([1, 2, 4, 8])); rounds > 0; rounds -= 1) {
-      // The length is limited after each round, because several rounds that copy parts would
-      // multiply it.
+      // Limits the length after each change, because several changes that copy parts would multiply
+      // it.
       bytes = this.#changed(bytes, other).subarray(0, target.longest);
     }
     return bytes;
@@ -101,8 +98,8 @@ export class Mutator {
   }
 
   /**
-   * Changes the content of a part. If it looks like DER, as a certificate does, mostly a value
-   * inside is changed, and all lengths are computed again.
+   * Changes the content of a part. For bytes that look like DER, as in a certificate, it mostly
+   * changes a value inside of them and computes all lengths again.
    */
   #changedContent(bytes: Buffer): Buffer {
     const mayBeDer = bytes.length > 16 && bytes[0] === 0x30;
@@ -171,7 +168,7 @@ function overwriteWord(bytes: Buffer, random: SeededRandom, words: readonly Buff
   return Buffer.concat([bytes.subarray(0, at), word, bytes.subarray(at + word.length)]);
 }
 
-/** Replaces a run of letters, digits and the signs of names and URNs by a word. */
+/** Replaces a run of bytes in {@link TEXT} by a word of the dictionary. */
 function replaceText(bytes: Buffer, random: SeededRandom, words: readonly Buffer[]): Buffer {
   const isText = (at: number) => TEXT.has(bytes[at] ?? 0);
   let start = random.below(bytes.length);

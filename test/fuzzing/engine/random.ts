@@ -1,4 +1,4 @@
-/** A generator of random numbers that gives the same numbers for the same seed (mulberry32). */
+/** Generates pseudo-random numbers, the same ones for the same seed (mulberry32). */
 export class SeededRandom {
   #state: number;
 
@@ -15,12 +15,12 @@ export class SeededRandom {
     return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * bound);
   }
 
-  /** Returns true in one of `times` cases. */
+  /** Returns true in one of `times` calls on average. */
   oneIn(times: number): boolean {
     return this.below(times) === 0;
   }
 
-  /** Returns one element of a list that is not empty. */
+  /** Returns a random element of a list. Throws if the list is empty. */
   pick<T>(list: readonly T[]): T {
     const picked = list[this.below(list.length)];
     if (picked === undefined) throw new RangeError('nothing to pick from');

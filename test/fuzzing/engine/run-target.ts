@@ -3,13 +3,13 @@ import { Worker } from 'node:worker_threads';
 import { BIGGEST_INPUT, TARGETS, type TargetName } from '../targets.js';
 import type { FuzzResult } from './fuzzer.js';
 
-/** The milliseconds without progress after which a parser is taken to hang. */
+/** The time in milliseconds without an execution after which the parser counts as hanging. */
 const HANG_MS = 30_000;
 const HEAP_MB = 768;
 
 /**
- * The task of a thread. `shared` has the number of executions so far (4 bytes), the length of the
- * present input (4 bytes), and the input.
+ * The task of a thread that runs one target. `shared` has the number of executions so far (4
+ * bytes), the length of the current input (4 bytes), and the input itself.
  */
 export interface WorkerTask {
   readonly name: TargetName;
@@ -22,7 +22,7 @@ export interface WorkerTask {
 /** The result of a run that is guided by coverage. */
 export interface GuidedResult extends FuzzResult {
   readonly parser: string;
-  /** The number of code blocks of the parser and its libraries. */
+  /** The number of blocks in the code of the parser and its libraries. */
   readonly blocks: number;
   readonly reached: number;
   readonly features: number;
@@ -35,7 +35,8 @@ export interface GuidedResult extends FuzzResult {
 /**
  * Runs a target, guided by coverage, in a thread of its own.
  *
- * @returns a result with a finding if the parser hangs, or ends the thread
+ * @returns the result of the run; if the parser hangs or ends the thread, a result with that as a
+ * finding
  */
 export async function runTarget(
   name: TargetName,
@@ -62,8 +63,8 @@ export async function runTarget(
 }
 
 /**
- * Watches the number of executions. Rejects if it does not change for {@link HANG_MS}, or for ten
- * times as long before the first execution.
+ * Watches the number of executions in `progress`. The promise rejects if the number stays the same
+ * for {@link HANG_MS}, or before the first execution for ten times as long.
  */
 function watched(progress: Int32Array): { promise: Promise<never>; stop: () => void } {
   const { promise, reject } = Promise.withResolvers<never>();

@@ -1,8 +1,8 @@
 import type { SeededRandom } from './random.js';
 
 /**
- * A part of an input. `head` has the bytes that give its type in the encoding, such as a tag.
- * `content` is either bytes or further parts.
+ * A part of an input. `head` has the bytes that say its type in the encoding, such as a tag.
+ * `content` is either bytes or a list of smaller parts.
  */
 export interface Part {
   head: Buffer;
@@ -10,8 +10,8 @@ export interface Part {
 }
 
 /**
- * An encoding that divides inputs into parts. `write` computes all lengths again. So a changed
- * input passes the parser's checks of lengths, and reaches the code behind them.
+ * An encoding that divides inputs into parts. `write` computes all lengths again, so that a changed
+ * input passes the parser's checks of lengths and reaches the code after them.
  */
 export interface Structure {
   /** Divides an input into parts. It accepts any bytes, because mutants need not be valid. */
@@ -19,14 +19,14 @@ export interface Structure {
   write(parts: readonly Part[]): Buffer;
 }
 
-/** Changes the bytes of one part. */
+/** Returns a changed copy of the bytes of one part. */
 export type MutateBytes = (bytes: Buffer) => Buffer;
 
 const MOST_COPIES = 40;
 
 /**
- * Changes one place of a tree of parts: removes, copies, replaces, moves, nests or changes a part.
- * `donors` are the parts of another input, of which one may be inserted.
+ * Changes a tree of parts at one random position. It removes, copies, replaces, swaps, nests or
+ * changes a part there. It may insert a part of `donors`, which come from another input.
  */
 export function mutateParts(
   parts: Part[],
@@ -59,7 +59,7 @@ export function mutateParts(
   random.pick(operations)();
 }
 
-/** Returns a copy of a tree of parts, which can be changed without changing the original. */
+/** Returns a copy of a part and its inner parts. Only the bytes are shared with the original. */
 export function copyOf({ head, content }: Part): Part {
   return { head, content: Buffer.isBuffer(content) ? content : content.map(copyOf) };
 }
@@ -72,7 +72,7 @@ function copies(part: Part, random: SeededRandom): Part[] {
   return Array.from({ length: 1 + random.below(MOST_COPIES) }, () => copyOf(part));
 }
 
-/** Puts a part into a copy of itself, several times, if it contains parts. */
+/** Wraps the content of a part into up to 40 parts of the same type, if it consists of parts. */
 function nest(part: Part, random: SeededRandom): void {
   for (let depth = random.below(MOST_COPIES); depth >= 0; depth -= 1) {
     if (Buffer.isBuffer(part.content)) return;
@@ -90,7 +90,7 @@ function donorFrom(donors: readonly Part[], random: SeededRandom): Part | undefi
   return list.length === 0 ? undefined : random.pick(list);
 }
 
-/** Lists all lists of parts in a tree, the outermost first. */
+/** Returns every list of parts in a tree, the outermost one first. */
 function listsIn(parts: readonly Part[]): Part[][] {
   const inner = parts.flatMap(({ content }) => (Buffer.isBuffer(content) ? [] : listsIn(content)));
   return [parts as Part[], ...inner];

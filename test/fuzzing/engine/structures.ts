@@ -4,8 +4,8 @@ const NOTHING = Buffer.alloc(0);
 const DEEPEST = 24;
 
 /**
- * Returns the structure of a text. Its parts are the matches of a global pattern, which must cover
- * every text.
+ * Returns a structure that divides a text into the matches of a pattern. The pattern must be
+ * global, and its matches must cover every text.
  */
 export function wordsBy(pattern: RegExp): Structure {
   return {
@@ -61,8 +61,8 @@ function writeDer({ head, content }: Part): Buffer {
 }
 
 /**
- * The items of CBOR (RFC 8949 §3). The head of a part is its first byte; the length after it is
- * computed when a string, an array or a map is written.
+ * Divides CBOR into its items (RFC 8949 §3). The head of a part is its first byte. `write` computes
+ * the length in a string, an array or a map.
  */
 export const CBOR: Structure = {
   read(bytes) {
@@ -131,7 +131,7 @@ function writeCbor({ head, content }: Part): Buffer {
   return Buffer.concat([cborHead(kind, count), inner]);
 }
 
-/** Encodes the first byte of a CBOR item and the shortest form of its length. */
+/** Encodes the first byte of a CBOR item and its length in the shortest form, up to 65,535. */
 function cborHead(kind: number, count: number): Buffer {
   if (count < 24) return Buffer.of((kind << 5) | count);
   if (count < 0x100) return Buffer.of((kind << 5) | 24, count);
@@ -139,12 +139,12 @@ function cborHead(kind: number, count: number): Buffer {
 }
 
 /**
- * Returns the structure of the SSH wire encoding (RFC 4251 §5). The encoding does not contain the
- * types of its fields, so a text says them. In it, `s` is a string with a length, and a digit is
- * that number of bytes.
+ * Divides the SSH wire encoding into its fields (RFC 4251 §5). The encoding does not contain the
+ * types of its fields, so a text lists them: `s` is a string with a length, and a digit is that
+ * number of bytes.
  *
- * @param typesOf returns the types of all fields after the first one, given the first field, which
- *   is a string
+ * @param typesOf returns the types of all fields after the first one. It gets the first field,
+ * which is a string.
  */
 export function sshFields(typesOf: (first: string) => string): Structure {
   return {
@@ -182,8 +182,8 @@ function writeField({ head, content }: Part): Buffer {
 }
 
 /**
- * The segments of a compact JWS (RFC 7515 §3.1). They are decoded, so that mutants change the JSON
- * inside.
+ * Divides a compact JWS into its segments (RFC 7515 §3.1). It decodes them, so that mutants change
+ * the JSON inside.
  */
 export const JWS: Structure = {
   read: (bytes) =>

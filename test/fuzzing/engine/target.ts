@@ -1,8 +1,8 @@
 import type { Structure } from './structure.js';
 
-/** A parser under test: the way to call it, and the rules that each of its answers must keep. */
+/** A parser under test: a way to call it, and the rules that each of its results must keep. */
 export interface FuzzTarget {
-  /** The names of the tested functions, for the printed table. */
+  /** The names of the tested functions, which the table of results shows. */
   readonly parser: string;
   /** Valid inputs, from which the first mutants are made. */
   readonly seeds: readonly Buffer[];
@@ -26,7 +26,7 @@ export class BrokenRule extends Error {
   override readonly name = 'BrokenRule';
 }
 
-/** Throws a {@link BrokenRule} if a rule does not hold. */
+/** Throws a {@link BrokenRule} with this text if a rule does not hold. */
 export function rule(holds: boolean, text: string): void {
   if (!holds) throw new BrokenRule(text);
 }

@@ -6,13 +6,13 @@ import { readCorpus } from './corpus.js';
 import { fuzz, type Finding } from './fuzzer.js';
 import type { GuidedResult, WorkerTask } from './run-target.js';
 
-// Runs one target in a thread of its own. The thread that started it can end it if an input makes
-// the parser hang.
+// Runs one target in a thread of its own. So the main thread can stop it if an input makes the
+// parser hang.
 const { file, name, executions, seed, shared } = workerData as WorkerTask;
 
 /**
- * The growth of the heap in bytes during the second half of a run. More growth counts as a memory
- * leak, which is a finding.
+ * The largest growth of the heap during the second half of a run, in bytes. More growth counts as a
+ * memory leak, which is a finding.
  */
 const MOST_GROWTH = 48 * 1024 * 1024;
 

@@ -6,15 +6,17 @@ export function filterText(filter: Filter): string {
 }
 
 /**
- * Writes the filter in the brackets of a path, which names sub-attributes without their attribute.
+ * Writes the filter inside the brackets of a path, such as `type eq "work"` in
+ * `emails[type eq "work"]`. Its attributes are sub-attributes, which stand there without the name
+ * of their attribute.
  */
 export function elementFilterText(filter: Filter): string {
   return textOf(filter, true);
 }
 
 /**
- * Writes a filter. Inside of brackets (`isInside`), an attribute is written as the name of the
- * sub-attribute alone.
+ * Writes a filter. If `isInside` is set, the filter is inside of brackets, so it names
+ * sub-attributes without their attribute.
  */
 function textOf(filter: Filter, isInside: boolean): string {
   switch (filter.kind) {

@@ -3,10 +3,10 @@ import { SshReader } from '@svc/openssh';
 const MAGIC = 'SSHKRL\n\0';
 const CERTIFICATES = 1;
 
-/** A key revocation list, as OpenSSH's PROTOCOL.krl describes it. */
+/** The content of a key revocation list, which OpenSSH's PROTOCOL.krl describes. */
 export interface ReadRevocations {
   readonly number: bigint;
-  /** The revoked serials of each authority, as runs in ascending order. */
+  /** The revoked serials of each authority, as ranges in ascending order. */
   readonly authorities: readonly {
     readonly authority: Buffer;
     readonly runs: readonly (readonly [first: bigint, last: bigint])[];
@@ -14,17 +14,17 @@ export interface ReadRevocations {
 }
 
 /**
- * Reads a key revocation list. It shares no code with the writer of the service except for lengths
- * and integers, so that it can check the writer.
+ * Reads a key revocation list, to check the one that the service writes. For that it shares no code
+ * with the writer, except for the reader of lengths and integers.
  */
 export function readRevocations(bytes: Buffer): ReadRevocations {
   const reader = new SshReader(bytes);
   if (reader.bytes(8).toString('latin1') !== MAGIC || reader.uint32() !== 1)
     throw new Error('header');
   const number = reader.uint64();
-  reader.bytes(16); // the time, and the flags
+  reader.bytes(16); // skips the time and the flags
   reader.string();
-  reader.string(); // the comment
+  reader.string(); // skips the comment
   const authorities: ReadRevocations['authorities'][number][] = [];
   while (reader.offset < bytes.length) {
     if (reader.bytes(1)[0] !== CERTIFICATES) throw new Error('a section of another kind');
@@ -71,7 +71,7 @@ function runsIn(type: number, content: Buffer): Run[] {
   return bits.map((bit) => [first + BigInt(bit), first + BigInt(bit)] as const);
 }
 
-/** Sorts runs of serials, and joins those that touch or overlap. */
+/** Sorts ranges of serials, and joins those that touch or overlap. */
 function joined(runs: readonly Run[]): Run[] {
   const result: [bigint, bigint][] = [];
   for (const [first, last] of runs.toSorted(([one], [other]) => (one < other ? -1 : 1))) {

@@ -1,11 +1,14 @@
-/** A value of the CBOR that CTAP allows. A map is a list of pairs, so that no key can be lost. */
+/**
+ * A value in the subset of CBOR that CTAP allows. A map is a list of pairs, so that repeated keys
+ * are kept.
+ */
 export type CborValue =
   | { readonly kind: 'integer'; readonly value: bigint }
   | { readonly kind: 'bytes'; readonly value: Buffer }
   | { readonly kind: 'text'; readonly value: string }
   | { readonly kind: 'array'; readonly items: readonly CborValue[] }
   | { readonly kind: 'map'; readonly pairs: readonly (readonly [CborValue, CborValue])[] }
-  /** A tag (with its `inner` value), a float, or a simple value, as its bytes. */
+  /** The bytes of a tag (with its `inner` value), a float, or a simple value. */
   | { readonly kind: 'other'; readonly bytes: Buffer; readonly inner?: CborValue };
 
 /** The error for bytes that are no well-formed CBOR in the shortest form. */

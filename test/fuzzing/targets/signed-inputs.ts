@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * The signed inputs of `test/vectors/fuzzing`. No test has the keys that signed them, so no test
- * can sign another input.
+ * The signed inputs in `test/vectors/fuzzing`. Their private keys were not kept, so that an
+ * accepted input with another content is a forgery.
  */
 interface SignedInputs {
   readonly now: string;

@@ -39,8 +39,8 @@ export const target: FuzzTarget = {
     const { x509, basicConstraints, signsCertificates, extensions } = read;
     rule(x509.raw.length === input.length, 'bytes after the certificate are accepted');
     const isAuthority = basicConstraints?.ca === true && signsCertificates;
-    // OpenSSL may take a certificate of version 1, which has no extensions, for an authority. So
-    // only this direction is checked.
+    // This checks one direction alone. In the other one, OpenSSL may also take a certificate of
+    // version 1 for an authority, although it has no extensions.
     rule(!isAuthority || x509.ca, 'OpenSSL does not take it for an authority');
     rule(extensions.size === 0 || read.version === 3, 'extensions before version 3');
     attempt(() => completeChain(read, ANCHORS), isRefusal);

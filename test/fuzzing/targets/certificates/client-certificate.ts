@@ -25,8 +25,8 @@ export const target: FuzzTarget = {
   structure: DER,
   longest: 2048,
   run(input) {
-    // In a TLS handshake, OpenSSL reads the certificate first, and ends the connection if it
-    // cannot.
+    // In a TLS handshake, OpenSSL reads the certificate first and ends the connection if it cannot.
+    // So only certificates that OpenSSL can read matter.
     const certificate = attempt(
       () => new X509Certificate(input),
       () => true,

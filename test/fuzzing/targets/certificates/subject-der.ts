@@ -29,8 +29,8 @@ export const target: FuzzTarget = {
       () => new X509Certificate(input),
       () => true,
     );
-    // Repeated spaces, and spaces at the ends of values, do not matter in the comparison. OpenSSL
-    // prints an escape for every unusual character.
+    // The comparison ignores repeated spaces, and spaces at the ends of values. OpenSSL prints
+    // every unusual character as an escape, so no other subject becomes equal to the genuine one.
     const subject = certificate?.subject
       ?.replaceAll(/ +/g, ' ')
       .replaceAll(/= | $/gm, (end) => end.trim());

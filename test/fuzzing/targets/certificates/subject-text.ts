@@ -40,7 +40,7 @@ export const target: FuzzTarget = {
   },
 };
 
-/** Writes an attribute in canonical form (`oid=text` or `oid#hex`) as RFC 4514 defines it. */
+/** Writes an attribute of canonical form (`oid=text` or `oid#hex`) in the form of RFC 4514. */
 function writtenAttribute(attribute: string): string {
   const [, type = '', separator, value = ''] = /^([\d.]+)([=#])(.*)$/su.exec(attribute) ?? [];
   if (separator === '#') return `${type}=#${value}`;

@@ -41,10 +41,7 @@ function isUnauthenticated(error: unknown): boolean {
   return error instanceof DomainError && error.code === 'unauthenticated';
 }
 
-/**
- * Makes a request with the parts that the parser reads. The address of the client comes from the
- * connection.
- */
+/** Makes a request that has only the parts the parser reads. Its client IP address is fixed. */
 function requestWith(authorization: string): Request {
   const app = { get: () => () => '192.0.2.1' };
   const request = {

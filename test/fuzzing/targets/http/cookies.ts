@@ -49,8 +49,8 @@ function requestWith(cookie: string): Request {
 }
 
 /**
- * Reads the values of a cookie by the grammar of RFC 6265 §4.2.1 and the escapes of URLs alone. It
- * checks the parser of the service.
+ * Returns the values of a cookie by the plain grammar of RFC 6265 §4.2.1 and URL decoding. The
+ * target compares them with the result of the service's parser.
  */
 function plainValues(header: string, name: string): Set<string> {
   const values = header.split(';').flatMap((pair) => {
@@ -61,7 +61,7 @@ function plainValues(header: string, name: string): Set<string> {
   return new Set(values);
 }
 
-/** Removes spaces and tabs at both ends, which RFC 6265 §5.2 calls WSP. */
+/** Removes spaces and tabs (WSP in RFC 6265 §5.2) at both ends of a text. */
 const trimmed = (text: string) => text.replaceAll(/^[ \t]+|[ \t]+$/g, '');
 
 function decoded(value: string): string {

@@ -24,7 +24,8 @@ export const target: FuzzTarget = {
     rule(nameId !== '' && nameId.length <= 256, 'a NameID of another length');
     const text = input.toString();
     for (const part of [EXPECTED.issuer, EXPECTED.audience, EXPECTED.acsUrl, EXPECTED.requestId]) {
-      // An entity (`&…;`) can stand for any character, so a text that has one is not searched.
+      // An entity (`&…;`) can stand for any character. So the text of an assertion with an entity
+      // is not searched for the value.
       rule(text.includes('&') || text.includes(part), 'an expected value is not in the assertion');
     }
     return true;

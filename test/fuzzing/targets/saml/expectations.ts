@@ -2,8 +2,8 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { NOW } from '../signed-inputs.js';
 
 /**
- * The values that a sign-in expects. The response of `test/vectors/fuzzing` is the correct answer
- * to it.
+ * The values that the sign-in of the tests expects. The response in `test/vectors/fuzzing` has all
+ * of them.
  */
 export const EXPECTED = {
   issuer: 'https://idp.example.com',

@@ -33,7 +33,7 @@ export const target: FuzzTarget = {
   },
 };
 
-/** Reads the subject of a response as the sign-in does. */
+/** Verifies a response as the sign-in does, and returns its subject. */
 function subjectOf(xml: Buffer): AssertedSubject {
   const response = parseSamlResponse(xml.toString('base64'));
   assertEnvelope(response, EXPECTED);

@@ -35,8 +35,8 @@ export const target: FuzzTarget = {
 };
 
 /**
- * Checks that a parsed filter that is written as text is parsed as the same filter again. A text
- * that the parser refuses is not checked.
+ * Checks that a parsed filter, written as text and parsed again, is the same filter. It does not
+ * check a text that the parser refuses.
  */
 function checkWriting(filter: Filter, parse: (text: string) => Filter | undefined): void {
   const written = filterText(filter);

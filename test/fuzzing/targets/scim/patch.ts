@@ -57,7 +57,7 @@ export const target: FuzzTarget = {
     try {
       body = JSON.parse(input.toString());
     } catch {
-      return false; // The service refuses a body that is no JSON before the parser gets it.
+      return false; // not JSON: the service refuses it before the parser
     }
     const operations = attempt(() => readOperations(body), isScimError);
     if (!operations) return false;

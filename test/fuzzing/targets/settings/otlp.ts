@@ -28,7 +28,7 @@ export const target: FuzzTarget = {
     rule(!protocol.success || text === 'http/protobuf', 'another protocol is accepted');
     const endpoint = httpUrl.safeParse(text);
     if (!endpoint.success) return protocol.success;
-    // Tracing appends the path of the kind of data, here of traces, as `open-telemetry.ts` does.
+    // `open-telemetry.ts` appends the path of the traces to the endpoint in the same way.
     const address = `${endpoint.data.replace(/\/+$/, '')}/v1/traces`;
     rule(URL.canParse(address), 'an endpoint to which no path can be appended');
     const { pathname } = new URL(address);

@@ -52,7 +52,7 @@ function lineOf(blob: Buffer): string {
   return `${type} ${blob.toString('base64')}`;
 }
 
-/** Returns the number of fields of the key in a certificate, by the type of the certificate. */
+/** Returns the number of fields that the public key has in a certificate of this type. */
 function fieldsOf(type: string): number {
   if (type.startsWith('sk-ecdsa')) return 3;
   return type.startsWith('ssh-ed25519') ? 1 : 2;

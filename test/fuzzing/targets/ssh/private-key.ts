@@ -15,8 +15,8 @@ const WORDS = wordsBy(/-----[^-\n]*-----|[A-Za-z0-9+/=]+|[^]/g);
 const ARMOR = /^-----BEGIN OPENSSH PRIVATE KEY-----\n([^-]*)-----END OPENSSH PRIVATE KEY-----\n?$/;
 
 /**
- * The structure of a key file: the decoded bytes of an OpenSSH key, because mutants of its base64
- * would seldom change single fields; words for any other text.
+ * The structure of a key file. For an OpenSSH key it has the decoded bytes, because changes of the
+ * base64 text would seldom change single fields. Any other text is divided into words.
  */
 const KEY_FILE: Structure = {
   read(bytes) {

@@ -32,7 +32,7 @@ export const target: FuzzTarget = {
         () => parseSshPublicKey(line),
         (error) => error instanceof SshKeyRefusal,
       );
-    read(input.toString('latin1')); // reads the input itself as a line, although it seldom is one
+    read(input.toString('latin1')); // the input itself as a line, which it seldom is
     const key = read(`${type.toString('latin1')} ${encoded} comment`);
     if (!key) return false;
     rule(key.blob.equals(input), 'another key is read than was sent');

@@ -6,9 +6,8 @@ const AUTHORITIES = [1, 2].map((byte) => sshStrings(['ssh-ed25519', Buffer.alloc
 const MOST_SERIALS = 2_000;
 
 /**
- * Runs (ranges) of serials: the first and the last serial of each run. An input of the fuzzer is
- * read in groups of 4 bytes. Three bytes give the gap before a run, and the last byte gives its
- * length.
+ * Ranges of serials: the first and the last serial of each range. They are made from groups of 4
+ * bytes. Three bytes give the gap before a range, and the fourth one gives its length.
  */
 interface Runs {
   readonly low: number[];
@@ -55,7 +54,7 @@ function emptyRuns(): Runs {
   return { low: [], high: [] };
 }
 
-/** Makes ascending runs of serials from bytes. */
+/** Makes ascending ranges of serials from the bytes of an input. */
 function runsOf(bytes: Buffer): Runs {
   const runs = emptyRuns();
   let next = 0;
@@ -80,7 +79,7 @@ function serialsOf({ low, high }: Runs): number[] {
 }
 
 /**
- * Returns the union of two sets of runs as texts `first,last`. Runs that touch or overlap are
+ * Returns the union of two sets of ranges as texts `first,last`. Ranges that touch or overlap are
  * joined.
  */
 function union(one: Runs, other: Runs): string[] {

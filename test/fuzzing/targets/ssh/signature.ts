@@ -9,7 +9,8 @@ const GENUINE = INPUTS.sshKeygen.files.map(({ signature }) => readFileSignature(
 const PREFIX = Buffer.from('SSHSIG');
 
 /**
- * The five fields of an SSH signature after its first 10 bytes, the magic bytes and the version.
+ * The five fields of an SSH signature. They follow its magic bytes and its version, which are 10
+ * bytes.
  */
 const FIELDS = sshFields(() => 'ssss');
 const SIGNATURE: Structure = {

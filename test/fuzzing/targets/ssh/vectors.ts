@@ -5,7 +5,9 @@ interface Vectors {
   readonly certificates: readonly { readonly publicKey: string; readonly certificate: string }[];
 }
 
-/** Reads the public keys and certificates of the vectors, decoded. */
+/**
+ * Reads the public keys and certificates of a file in `test/vectors/ssh`, and decodes their base64.
+ */
 export function readVectors(name: string): { publicKey: Buffer; certificate: Buffer }[] {
   const { certificates } = JSON.parse(readFileSync(`test/vectors/ssh/${name}`, 'utf8')) as Vectors;
   const decoded = (line: string) => Buffer.from(line.split(' ')[1] ?? '', 'base64');

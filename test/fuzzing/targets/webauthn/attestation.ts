@@ -14,7 +14,9 @@ import { FIDO_U2F, PACKED, type Ceremony } from './ceremonies.js';
 
 const CEREMONIES = [PACKED, FIDO_U2F];
 const ANCHORS = CEREMONIES.map(({ rootPem }) => trustAnchorFromPem(rootPem));
-/** The credentials that the genuine attestations are for. No mutant may attest another one. */
+/**
+ * The credential of each genuine attestation. The verifier must accept no mutant with another one.
+ */
 const GENUINE = CEREMONIES.map(({ attestationObject }) => attestedBy(attestationObject));
 
 export const target: FuzzTarget = {

@@ -23,7 +23,7 @@ interface Vector {
 export const PACKED = ceremony('packed');
 export const FIDO_U2F = ceremony('fido-u2f');
 
-/** Reads a file of `test/vectors/webauthn`. */
+/** Reads the registration and the assertion in a file of `test/vectors/webauthn`. */
 function ceremony(format: string): Ceremony {
   const text = readFileSync(`test/vectors/webauthn/${format}.json`, 'utf8');
   const { rpId, now, rootPem, registration, assertion } = JSON.parse(text) as Vector;

@@ -15,8 +15,8 @@ const FIXED = 37;
 const HEADER = 18;
 
 /**
- * The structure of authenticator data: the first part is everything up to the credential id, and
- * the items of CBOR after it are further parts.
+ * The structure of authenticator data. The first part reaches up to the end of the credential id.
+ * Each CBOR item after it is a further part.
  */
 const AUTHENTICATOR_DATA: Structure = {
   read(bytes) {
@@ -74,8 +74,8 @@ function accepts(input: Buffer, ceremony: 'registration' | 'assertion'): boolean
 }
 
 /**
- * Returns true if the strict reader finds a single ES256 key after the credential id, with each of
- * its five members once.
+ * Returns true if the strict reader finds an ES256 key after the credential id. The key must have
+ * each of its five members once.
  */
 function isEs256(input: Buffer, { length }: Buffer): boolean {
   const [key] = readStrictCbor(input.subarray(FIXED + HEADER + length));
