@@ -31,7 +31,7 @@ const LOCK = {
   },
 };
 
-/** Runs the gate on a folder, with npm configured for a registry. */
+/** Runs the advisory gate on a folder. npm asks the given registry. */
 function runGate(folder: string, registry: string) {
   const gate = join(ROOT, 'scripts/evidence/advisory-gate.js');
   return runProgram(process.execPath, [gate, folder], { env: npmEnvironment(folder, registry) });
@@ -98,7 +98,8 @@ describe('the advisory gate of CI', () => {
     const script = readFileSync(join(ROOT, '.ci/run'), 'utf8');
     const [, tail = ''] = /\n(# The advisory gate[^]*)$/.exec(script) ?? [];
     const run = async (gate: number) => {
-      // The programs of the script are replaced, because this test is about its last line alone.
+      // Functions replace the programs that the script calls, because this test is about its last
+      // lines.
       const programs =
         `npm() { case "$*" in test|*scale) echo "3 passed, 0 failed";; esac; }\n` +
         `node() { echo "Advisory gate: critical: inner"; return ${gate}; }\n`;

@@ -29,7 +29,7 @@ requiresAws.describe('the guide about a day with AWS', () => {
   });
   const run = (commands: string, further: Readonly<Record<string, string>> = {}) =>
     runToSuccess(commands, { cwd: ada.home.path, env: { ...env(), ...further } });
-  /** The ids of the access keys that STS has issued. */
+  /** Returns the ids of the access keys that the STS stand-in has issued. */
   const issuedIds = () => world.sts.sessions.map(({ accessKeyId }) => accessKeyId);
   const caller = () => `assumed-role/engineer/${ada.email}`;
 

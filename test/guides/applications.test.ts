@@ -42,7 +42,7 @@ afterAll(async () => {
   await name.close();
 });
 
-/** A running application of a guide. */
+/** A running example application of the guide. */
 interface Running {
   readonly url: string;
   stop(): Promise<void>;
@@ -61,7 +61,7 @@ async function startApplication(
   const folder = await makeTemporaryDirectory();
   const port = await freePort();
   const url = `http://localhost:${port}`;
-  // The application of the test runs on this machine.
+  // The guide's URL is replaced, because the application runs on this machine.
   const registration = guideBlock('applications/README.md', 'registration', {
     'https://orders.example.com': url,
   });
@@ -103,14 +103,17 @@ async function startApplication(
   };
 }
 
-/** Returns the id of the organization of a user, where the guide says that it is shown. */
+/** Returns the id of a user's organization, which the list of applications shows. */
 async function organizationOf(browser: Client): Promise<string> {
   const { json } = await browser.get('/api/v1/applications', { address: newAddress() });
   const [one] = json.applications as { org_id: string }[];
   return one?.org_id ?? '';
 }
 
-/** Walks a browser from a page of the application through the service and back. */
+/**
+ * Follows the redirects of a sign-in, from the application through the service and back. Returns
+ * the last response.
+ */
 async function signIn(browser: Client, url: string): Promise<Answer> {
   let next = `${url}/login`;
   for (let hops = 0; hops < 12; hops += 1) {
@@ -123,8 +126,8 @@ async function signIn(browser: Client, url: string): Promise<Answer> {
 }
 
 /**
- * The cache of the compiler that `.ci/run` filled with the modules and the standard library, or an
- * empty one.
+ * Returns the cache of the Go compiler that `.ci/run` filled with modules and the standard library.
+ * If the test cannot write there, returns an empty cache.
  */
 function goCache(folder: string): string {
   const filled = '/opt/svc-test/go/cache';
@@ -198,7 +201,7 @@ requires('go', 'the Go modules').describe('the Go program of the guide', () => {
         HOME: folder,
         GOPATH: '/opt/svc-test/go',
         GOCACHE: goCache(folder),
-        GOPROXY: 'off', // the modules were fetched before
+        GOPROXY: 'off', // uses only modules that were fetched before
         GOTOOLCHAIN: 'local',
         CGO_ENABLED: '0',
       };
@@ -227,7 +230,7 @@ describe('the verifier of an API in the guide', () => {
   afterAll(() => removeDirectory(folder));
 
   const RESOURCE = 'https://orders.applications-guide.example/api';
-  /** Gets a JWT for the API with an application of a user. */
+  /** Registers an application as a user, and gets a JWT for the API with its client credentials. */
   async function jwtOf(owner: string): Promise<string> {
     const { clientId, clientSecret } = await addApplication(
       app,
@@ -273,7 +276,8 @@ describe('the verifier of an API in the guide', () => {
       [...readFileSync(join(ROOT, path), 'utf8').matchAll(/^```\w*[^\n]*\n([\s\S]*?)^```/gm)]
         .map(([, block = '']) => block)
         .filter((block) => /^\s*audiences?:|--oidc-client-id|jwtVerify\(/m.test(block))
-        // A logout token and an event are for one client, which is of one organization.
+        // These tokens need no check of the organization: each is for one client, which is of one
+        // organization.
         .filter((block) => !/org_id|logout\+jwt|secevent\+jwt/.test(block))
         .map((block) => `${path}: ${block}`),
     );

@@ -25,7 +25,10 @@ import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-di
 
 const ADA = 'ada@backup.example';
 
-/** Milliseconds without a heartbeat, after which a process counts as ended: those of production. */
+/**
+ * The time in milliseconds without a heartbeat after which a process counts as ended. At full scale
+ * it is that of production.
+ */
 const ENDED_AFTER = atScale({ small: 1_500, full: FAILOVER_LIMITS.recent });
 
 requires('postgresql', 'psql', 'pg_dump', 'curl', 'ssh-keygen').describe(
@@ -54,7 +57,7 @@ requires('postgresql', 'psql', 'pg_dump', 'curl', 'ssh-keygen').describe(
       app = await started();
       parts.defer(() => app.close());
       ada = await app.enrolled(ADA);
-      // The database and the folder of the backups are the test's own.
+      // The test replaces the databases and the backup folder of the guide by its own.
       const variables = guideBlock('backup.md', 'variables', {
         'postgres://svc@db.example.com/svc': postgres.url('svc', 'svc'),
         'postgres://postgres@db.example.com/postgres': admin,
@@ -70,8 +73,8 @@ requires('postgresql', 'psql', 'pg_dump', 'curl', 'ssh-keygen').describe(
     afterAll(() => parts.disposeAsync());
 
     /**
-     * Starts the service on the database and the key of the authority, as the guide has them. A
-     * start on the restored database waits until the processes of before count as ended.
+     * Starts the service on the database of the guide, with the guide's file for the SSH authority
+     * key. On a restored database it first waits until the earlier processes count as ended.
      */
     const started = () =>
       name.startApp({
@@ -81,7 +84,7 @@ requires('postgresql', 'psql', 'pg_dump', 'curl', 'ssh-keygen').describe(
       });
 
     const run = (commands: string) => runToSuccess(commands, { env: { ...env, ...name.env } });
-    // The folders of the system are replaced, because the test must not write into them.
+    // The test replaces folders of the system by its own, because it must not write into them.
     const places = () => ({ '/var/lib/svc': join(folder, 'lib') });
     const safe = () => ({
       ...places(),
@@ -90,7 +93,7 @@ requires('postgresql', 'psql', 'pg_dump', 'curl', 'ssh-keygen').describe(
     });
     const certificate = (user: EnrolledUser): Promise<Answer> =>
       user.client.post('/v1/credentials/ssh', { public_key: newPublicKeyLine() });
-    /** Ends a second session of Ada, of which the stream of a program is told. */
+    /** Ends a second session of Ada. The service reports it to the stream of the application. */
     const endSession = async ({ application }: StreamProgram) => {
       const browser = app.client();
       await browser.logIn(ada.key);
@@ -116,7 +119,7 @@ requires('postgresql', 'psql', 'pg_dump', 'curl', 'ssh-keygen').describe(
       const drill = await run(guideBlock('backup.md', 'drill'));
       expect(drill).toContain('users 1 1\n');
       expect(drill).toContain('authenticators 1 1\n');
-      expect(drill).toContain('ssh_certificates 2 1\n'); // the second one came after the backup
+      expect(drill).toContain('ssh_certificates 2 1\n'); // one of two is from after the backup
       const compared = await run(
         guideBlock('backup.md', 'compare', { '/media/safe/svc': join(folder, 'safe/svc') }),
       );
@@ -132,15 +135,15 @@ requires('postgresql', 'psql', 'pg_dump', 'curl', 'ssh-keygen').describe(
       expect(check).toContain('"ready"');
       expect(fingerprintIn(check)).toBe(paper);
 
-      // The stream of signals says that events may be lost. The event that the receiver took after
-      // the backup comes again, with the same `jti`.
+      // The restored service reports that events of the stream may be lost. It sends the event
+      // again that the receiver acknowledged after the backup, with the same `jti`.
       const told = await signalsOf(app, streamId);
       expect(told.map(({ type }) => type)).toEqual(['session-revoked', 'stream-updated']);
       const again = await poll(await programOf(app, program.application), streamId);
       expect(Object.keys(again.sets)).toEqual([sent, expect.any(String)]);
 
-      // The session of before the backup has ended, and the next login needs the provider and the
-      // key.
+      // The session from before the backup has ended. The next login needs the identity provider
+      // first, and then the key.
       const client = app.client();
       client.setCookie('svc_session', ada.client.cookie('svc_session') ?? '');
       expect((await certificate({ ...ada, client })).status).toBe(401);

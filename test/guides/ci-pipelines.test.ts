@@ -10,7 +10,7 @@ import { SvcHome } from '../support/svc-command.js';
 import '../support/full-scale-only.js';
 
 const ADA = 'ada@ci-guide.example';
-/** The sessions that a device code opened. */
+/** Selects the sessions that were opened by a device code. */
 const OF_JOBS = "sessions WHERE client_id = 'svc-cli'";
 
 describe('the step of a pipeline in the guide', () => {
@@ -32,7 +32,9 @@ describe('the step of a pipeline in the guide', () => {
   });
   afterEach(() => home.remove());
 
-  /** Runs the lines of the guide in a job, while a person answers the code of its log. */
+  /**
+   * Runs the guide's lines as a job of a pipeline. A user approves or denies the code in its log.
+   */
   async function runJob(lines: string, answer: 'approve' | 'deny') {
     const child = spawn('bash', ['-euo', 'pipefail', '-c', lines], {
       env: { ...home.env, ...name.env, RUNNER_TEMP: home.path },
@@ -59,7 +61,7 @@ describe('the step of a pipeline in the guide', () => {
 
   const job = () => guideBlock('ci-pipelines.md', 'job');
 
-  /** The check of the guide, with the address of a person on the list. */
+  /** Returns the guide's check of the approver, with this e-mail address on its list. */
   const approver = (address: string) =>
     guideBlock('ci-pipelines.md', 'approver', {
       'ada@example\\.com': address.replaceAll('.', '\\.'),

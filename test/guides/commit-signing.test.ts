@@ -82,7 +82,7 @@ requires('git', 'ssh-keygen', 'curl').describe('the guide for commit signing', (
     await refused(`${lone}; git -c user.signingKey=lone ${commit.slice(4)}`, 'by a member');
     expect(await ci()).toMatchObject({ status: 0 });
     expect(await ci({ MAX_AGE_DAYS: '0' })).toMatchObject({ status: 1 });
-    // Without the lists nothing is accepted.
+    // The lists of an unknown organization cannot be fetched, so the check fails.
     expect((await ci({ ORGANIZATION: '00000000-0000-4000-8000-000000000000' })).status).toBe(22);
   });
 
@@ -98,7 +98,8 @@ requires('git', 'ssh-keygen', 'curl').describe('the guide for commit signing', (
         cwd: home.path,
         env,
       });
-    // A commit of the time of the key is good by its kept lines alone, and a later one is not.
+    // By the kept lines alone, a commit from before the retirement is valid, and a later one is
+    // not.
     expect(await byKept('HEAD')).toMatchObject({ status: 0 });
     const later = new Date(Date.now() + 60_000).toISOString();
     await run('git commit -q --allow-empty -m late', { GIT_COMMITTER_DATE: later });

@@ -26,7 +26,10 @@ import { removeDirectory } from '../support/temporary-directory.js';
 const ENGINEER = 'ada@acme.example';
 const ROLE = 'arn:aws:iam::123456789012:role/engineer';
 const CLUSTER = 'https://prod.k8s.acme.example';
-/** The recording that the guide shows. `SVC_SCREENSHOTS=1` replaces it. */
+/**
+ * The file with the recording that the guide shows. The test replaces it if `SVC_SCREENSHOTS` is
+ * set.
+ */
 const FILM = join(GUIDES, 'screenshots/day-one.txt');
 
 const kubectl = newKubectl() ?? oldKubectl();
@@ -47,7 +50,10 @@ requires(...needs).describe('day one of an engineer', () => {
   const film: string[] = [];
   const login = userInfo().username;
 
-  /** The organization lists its hosts, its role and its cluster. No engineer knows them. */
+  /**
+   * Lists hosts, a role and a cluster as targets of the organization. The engineer knows none of
+   * them.
+   */
   async function listTargets(): Promise<void> {
     const { dataSource } = app;
     await addTarget(dataSource, ENGINEER, { name: 'prod', hosts: ['127.0.0.1'], logins: [login] });
@@ -63,7 +69,7 @@ requires(...needs).describe('day one of an engineer', () => {
     if (made.status !== 201) throw new Error(made.text);
   }
 
-  /** Starts the sshd of a host that an operator has joined with the group `prod`. */
+  /** Starts the sshd of a host that has joined the service with the group `prod`. */
   async function joinedHost(organizationId: string): Promise<Sshd> {
     const host = new JoiningHost(await freePort());
     const { text } = await app.client().get('/install-host.sh');
@@ -74,11 +80,11 @@ requires(...needs).describe('day one of an engineer', () => {
     return runSshd(host);
   }
 
-  /** The laptop has kubectl with the address of the cluster, and the AWS CLI. */
+  /** Installs kubectl and the AWS CLI on the laptop. The kubeconfig has the URL of the cluster. */
   async function furnish(): Promise<void> {
     const system = join(laptop.home, 'system');
     symlinkSync(kubectl?.path ?? '', join(system, 'kubectl'));
-    // STS and S3 are stand-ins: the addresses of AWS are not those of the test.
+    // The CLI must reach the stand-ins for STS and S3, and not AWS.
     const lines = [
       '#!/bin/sh',
       `export PATH="$PATH:${process.env['PATH'] ?? ''}"`,
@@ -99,7 +105,7 @@ requires(...needs).describe('day one of an engineer', () => {
 
   beforeAll(async () => {
     name = await PublicName.open();
-    endFetches = name.answerFetches(); // STS and the cluster read the keys of the service
+    endFetches = name.answerFetches(); // for STS and the cluster, which read the service's keys
     app = await name.startApp();
     ada = await app.enrolled(ENGINEER);
     await listTargets();
@@ -132,14 +138,14 @@ requires(...needs).describe('day one of an engineer', () => {
     await removeDirectory(laptop.home);
   });
 
-  /** The user in front of the browser that the command opened. */
+  /** Touches the key as the user in front of the opened browser would. */
   const touchKey = async () => {
     const { searchParams } = new URL(await laptop.openedAddress());
     const callback = await authorize(ada.client, Object.fromEntries(searchParams), ada.key);
     await fetch(callback);
   };
 
-  /** Types a command into a terminal, and records it with what it prints. */
+  /** Runs a command in a terminal, and records the command and its output. */
   async function type(line: string, keys = '', meanwhile?: () => Promise<void>) {
     const terminal = `${findProgram('script')} -qec '${line}' /dev/null`;
     const end = await laptop.type(`printf '${keys}' | ${terminal}`, meanwhile);
@@ -192,12 +198,13 @@ requires(...needs).describe('day one of an engineer', () => {
     return end.stdout;
   }
 
-  /** Puts the names of the guide in the place of those that are other ones in every run. */
+  /** Replaces everything that differs between two runs by the names of the guide. */
   function shown(scene: string): string {
     return (
       scene
         .replaceAll('\r', '')
-        // Codes by which readline moves the cursor, and the answer, which is Enter alone.
+        // Removes codes by which readline moves the cursor, and shows the answer, which is Enter
+        // alone.
         .replaceAll(/\p{Cc}\[\d*[A-Z]/gu, '')
         .replaceAll(/\[Y\/n\] *\n?/g, '[Y/n] (Enter)\n')
         .replaceAll(/(?<=\/oauth\/authorize\?)\S+/g, '...')

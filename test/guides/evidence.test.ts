@@ -24,11 +24,16 @@ import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-di
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const PAGE = '../operations/evidence.md';
-/** The packages are those of this checkout, because `npm ci` would copy 600 of them. */
+/**
+ * The commands without `npm ci`, because it would install 600 packages. The test links those of
+ * this checkout instead.
+ */
 const BUNDLE = guideBlock(PAGE, 'bundle', { 'npm ci\n': '' });
 const COMPARE = guideBlock(PAGE, 'compare');
 const KEYS = 'test/api/keys.test.ts';
-/** What the bundle is made of: the rest of the checkout only takes time to copy. */
+/**
+ * The paths from which the bundle is made. Copying the rest of the checkout would only take time.
+ */
 const PARTS = ['.gitignore', 'package.json', 'package-lock.json', 'scripts', 'docs'].concat(
   ['api', 'architecture', 'conformance', 'unit'].map((name) => `test/${name}`),
 );
@@ -59,7 +64,7 @@ requires('git', 'sha256sum', 'tar').describe('the bundle of evidence, in a fresh
   const write = () =>
     runToSuccess(BUNDLE, { cwd: clone, env: npmEnvironment(folder, registry.url) });
 
-  /** Keeps a run of `npm test` in which the tests of one file passed. */
+  /** Writes the record of an `npm test` run in which the tests of one file passed. */
   function keepRun(commit: string): void {
     const titles = [...read(KEYS).matchAll(/^ {2}it\('([^']+)'/gm)].map(([, title = '']) => title);
     const tests = titles.map((title) => ({ title: `planted > ${title}`, state: 'passed' }));
@@ -117,7 +122,9 @@ requires('git', 'sha256sum', 'tar').describe('the bundle of evidence, in a fresh
     expect(page('advisories.md')).toMatch(/\*\*Not checked\.\*\* .*ECONNREFUSED/);
   });
 
-  /** Returns the hashes of the files of the bundle that do not say when the registry was asked. */
+  /**
+   * Returns the hashes of the bundle's files, except those with the time of the registry's answer.
+   */
   function digests(): string[] {
     const lines = page('SHA256SUMS').split('\n');
     return lines.filter((line) => !line.includes(' advisories.'));
@@ -160,7 +167,7 @@ describe('the results of a run of tests', () => {
 
   async function run(...options: string[]): Promise<void> {
     const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs');
-    // Vite writes to the home folder, which must not be a part of the checkout.
+    // Vite writes into the home folder, which must stay outside of the tracked files.
     const env = { PATH: process.env['PATH'] ?? '', HOME: join(folder, '.cache') };
     await runProgram(process.execPath, [vitest, 'run', '--root', folder, ...options], { env });
   }

@@ -22,7 +22,7 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const FILES = guideBlock('../operations/verify-a-release.md', 'files');
 const URL_OF_FILES = 'https://get.example.com/svc';
 
-/** The systems of the executables, and how `file` describes a program of each. */
+/** The systems of the executables, and a pattern for the output of `file` for each. */
 const FORMATS = {
   'linux-x64': /^ELF 64-bit LSB .*executable, x86-64/,
   'linux-arm64': /^ELF 64-bit LSB .*executable, ARM aarch64/,
@@ -57,14 +57,14 @@ requires(...NEEDS, ...SSHD_PROGRAMS).describe('the executables of this checkout'
     const bytes = readFileSync(at(nameOf(system)));
     return system === 'win-x64' ? bytes : gunzipSync(bytes);
   };
-  /** Writes the executable of this machine, and returns its path. */
+  /** Writes a changed copy of the Linux x64 executable, and returns its path. */
   const installed = (name: string, change = (bytes: Buffer) => bytes) => {
     const path = join(folder, name);
     writeFileSync(path, change(executable('linux-x64')));
     chmodSync(path, 0o755);
     return path;
   };
-  // With the variables of the host, because npm needs those of its registry and its cache.
+  // All variables of the host, because npm needs its registry and its cache.
   const env = { ...process.env, TMPDIR: '/var/tmp' } as Record<string, string>;
 
   beforeAll(async () => {
@@ -126,7 +126,8 @@ requires(...NEEDS, ...SSHD_PROGRAMS).describe('the executables of this checkout'
     expect(await run(['--version'], `--require=${preload}`)).toEqual(asMade);
     expect(await run(['--version'], '--inspect-brk=127.0.0.1:0')).toEqual(asMade);
     expect((await run([`--require=${preload}`], '')).stdout).toBe('');
-    // The variable names a script that would be loaded: a copy with one other byte does.
+    // This shows that the check above can fail: a copy that differs in one byte does load the
+    // script.
     const open = installed('svc-open', (bytes) => withNodeOptions(bytes, script()));
     expect((await run(['--version'], `--require=${preload}`, open)).stdout).toMatch(/^loaded\n/);
   });
@@ -143,7 +144,7 @@ requires(...NEEDS, ...SSHD_PROGRAMS).describe('the executables of this checkout'
     const machine = startDebianMachine(parts, DEBIAN_LAPTOP);
     const deb = `svc_${version}_amd64.deb`;
     cpSync(at(deb), join(machine.root, 'srv', deb));
-    // As every machine has it, but not the root that debootstrap makes.
+    // Every machine has this file, but debootstrap does not make it.
     writeFileSync(join(machine.root, 'etc/hosts'), '127.0.0.1 localhost\n');
     await machine.run(`! command -v node\ndpkg -i /srv/${deb}`);
     expect(await machine.run('svc --version; dpkg --verify svc')).toBe(`svc ${version}\n`);
@@ -178,7 +179,7 @@ requires(...NEEDS, ...SSHD_PROGRAMS).describe('the executables of this checkout'
     const root = join(folder, 'rpm-root');
     const rpm = `rpm --root ${root}`;
     mkdirSync(root);
-    // Without the libraries, which other packages of that system bring.
+    // `--nodeps`, because the libraries come from other packages, which this folder does not have.
     const install = `rpm --root ${root} --initdb; ${rpm} -i --nodeps --force-debian ${names[0]} 2>&1`;
     await runToSuccess(install, { cwd: made });
     expect(readFileSync(join(root, 'usr/bin/svc')).equals(executable('linux-x64'))).toBe(true);

@@ -50,7 +50,7 @@ requires('curl', ...SSHD_PROGRAMS).describe('the first hour of an engineer', () 
     await removeDirectory(laptop.home);
   });
 
-  /** The user in front of the browser that the command opened. */
+  /** Touches the key as the user in front of the opened browser would. */
   const touchKey = async () => {
     const { searchParams } = new URL(await laptop.openedAddress());
     const callback = await authorize(ada.client, Object.fromEntries(searchParams), ada.key);
@@ -102,8 +102,8 @@ requires('curl', 'openssl', ...HOST_PROGRAMS).describe('the first hour of an ope
     });
     parts.defer(() => idp.close());
     const file = join(folder, 'svc.env');
-    // The base URL is that of the guide. The port, the database, the provider and the folder are
-    // those of the test.
+    // Only the base URL stays as in the guide. The port, the database, the provider and the folder
+    // are the test's own.
     const settings = guideBlock('first-hour-operator.md', 'settings', {
       '127.0.0.1:3000': `127.0.0.1:${port}`,
       'postgres://svc@db.example.com/svc': database.url,
@@ -141,7 +141,7 @@ requires('curl', 'openssl', ...HOST_PROGRAMS).describe('the first hour of an ope
 
     const host = new JoiningHost(await freePort());
     parts.defer(() => removeDirectory(host.folder));
-    // The options keep the script away from the sshd and the timers of this machine.
+    // The options keep the script from changing the sshd and the timers of this machine.
     const joins = guideBlock('first-hour-operator.md', 'host', {
       'sh -s --': `sh -s -- ${host.paths.join(' ')} --no-reload --schedule systemd`,
     });

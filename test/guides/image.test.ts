@@ -16,7 +16,7 @@ import { SSHD_PROGRAMS, startSshd } from '../support/sshd.js';
 const ROOT = resolve(import.meta.dirname, '../..');
 const IMAGE = 'localhost/svc-server';
 const REVISION = '0123456789abcdef0123456789abcdef01234567';
-/** The shells of Debian, which the image does not need. */
+/** The names of Debian's shells. The image must have none of them. */
 const SHELLS = ['sh', 'bash', 'dash', 'rbash'];
 /** The exit statuses of the health check. */
 const HEALTHY = 0;
@@ -35,7 +35,7 @@ const needs = [
   ...SSHD_PROGRAMS,
 ];
 
-// The small form of these tests is test/architecture/image.test.ts, which reads the Dockerfile.
+// test/architecture/image.test.ts tests the Dockerfile as text in every run.
 requires(...needs).describe('the image, built by an unprivileged user', () => {
   const parts = new AsyncDisposableStack();
   let builder: ImageBuilder;
@@ -43,7 +43,7 @@ requires(...needs).describe('the image, built by an unprivileged user', () => {
   let postgres: DebianPostgres;
   let answers: Answers;
   let port: string;
-  /** The options of `buildah run` for the settings of the service. */
+  /** The options of `buildah run` that pass the service's settings as environment variables. */
   let settings: string;
 
   beforeAll(async () => {
@@ -51,7 +51,7 @@ requires(...needs).describe('the image, built by an unprivileged user', () => {
     const base = await builder.makeBase();
     const context = join(builder.folder, 'checkout');
     makeCleanCheckout(context);
-    // Only the builder can read the checkout, as after `umask 077`.
+    // The files have the modes that `umask 077` gives, so that only the builder can read them.
     execFileSync('chmod', ['-R', 'go=', context]);
     execFileSync('chown', ['-R', `${IMAGE_BUILDER}:`, context]);
     const given = { NODE_IMAGE: base, VERSION: '1.2.3', REVISION };
@@ -74,7 +74,7 @@ requires(...needs).describe('the image, built by an unprivileged user', () => {
   }, 1_800_000);
   afterAll(() => parts.disposeAsync());
 
-  /** Starts a command in the container, and waits until the service serves. */
+  /** Starts a command in the container `served`, and waits until the service listens. */
   async function serve(command: string, within: AsyncDisposableStack, database?: string) {
     const other = database === undefined ? '' : `--env SVC_DATABASE_URL='${database}'`;
     const run = `exec buildah run ${settings} ${other} served -- ${command}`;
@@ -83,7 +83,9 @@ requires(...needs).describe('the image, built by an unprivileged user', () => {
     return service;
   }
 
-  /** Runs the health check of the image beside the service, and returns its status. */
+  /**
+   * Runs the health check of the image for a port, in a second container. Returns its exit status.
+   */
   async function health(at: string): Promise<number | null> {
     const [kind, ...command] = configuration.Healthcheck.Test;
     expect(kind).toBe('CMD');
@@ -170,13 +172,15 @@ requires(...needs).describe('the image, built by an unprivileged user', () => {
   }, 1_800_000);
 
   it('issues a certificate to a person with a key, by which ssh logs in', async () => {
-    // Production trusts the attestation roots of vendors alone, and this key is software.
+    // Production trusts only the attestation roots of vendors, so this script also trusts the root
+    // of the software key.
     const key = new SoftwareKey();
     const script = join(builder.folder, 'trusting-server.js');
     writeFileSync(script, readFileSync(join(ROOT, 'test/support/trusting-server.js')));
     await builder.run(`buildah copy --quiet served ${script} /app/test/support/trusting-server.js`);
     const tried = postgres.url('postgres', 'tried');
-    // A service with another list of roots refuses the database of production.
+    // Uses a database of its own, because the script's list of attestation roots differs from
+    // production's. The service refuses a database that another list was used with.
     execFileSync('psql', ['-qc', 'CREATE DATABASE tried', postgres.url('postgres', 'postgres')]);
     await using running = new AsyncDisposableStack();
     await serve(`node test/support/trusting-server.js '${key.rootPem}'`, running, tried);

@@ -28,7 +28,9 @@ requires('curl').describe('the commands of the operator in the guides', () => {
     await database.drop();
   });
 
-  /** Runs a command of a guide in the folder of the service, with its settings. */
+  /**
+   * Runs commands of a guide in the folder of the service. They have only the URL of the database.
+   */
   const operate = (commands: string): Promise<CommandsEnd> =>
     runCommands(commands, { cwd: ROOT, env: { SVC_DATABASE_URL: database.url } });
 

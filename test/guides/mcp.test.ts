@@ -26,7 +26,10 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const ADA = 'ada@mcp-guide.example';
 const CALLBACK = 'http://localhost:33418/callback';
 
-/** The state of one MCP client: what it registered, its tokens, and the address for the browser. */
+/**
+ * The state of one MCP client: its registration, its tokens, and the URL that it opened in a
+ * browser.
+ */
 class StoredState implements OAuthClientProvider {
   readonly redirectUrl = CALLBACK;
   readonly clientMetadata = {
@@ -77,7 +80,7 @@ describe('the MCP server of the guide', () => {
     await app.close();
   });
 
-  /** Starts the program of the guide as it is written, for the organization of Ada. */
+  /** Runs the server program of the guide unchanged, for the organization of Ada. */
   async function startServer() {
     const folder = await makeTemporaryDirectory();
     symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
@@ -116,7 +119,10 @@ describe('the MCP server of the guide', () => {
     };
   }
 
-  /** Returns a transport of an MCP client. Each request to the service has its own address. */
+  /**
+   * Returns the transport of an MCP client. Each of its requests comes from an IP address of its
+   * own.
+   */
   function transportOf(state: StoredState): StreamableHTTPClientTransport {
     return new StreamableHTTPClientTransport(new URL(server.url), {
       authProvider: state,
@@ -130,14 +136,20 @@ describe('the MCP server of the guide', () => {
 
   const newClient = () => new McpClient({ name: 'editor', version: '1.0.0' });
 
-  /** Begins a connection, which ends with an address for the browser. */
+  /**
+   * Tries to connect, which fails for lack of a token. `state.opened` then has the URL for the
+   * browser.
+   */
   async function begin(state: StoredState): Promise<StreamableHTTPClientTransport> {
     const transport = transportOf(state);
     await expect(newClient().connect(transport)).rejects.toBeInstanceOf(UnauthorizedError);
     return transport;
   }
 
-  /** Gets a token for a new client: registration, consent in a browser, and the code. */
+  /**
+   * Gets a token for a new client: it registers, the user consents in a browser, and it redeems the
+   * code.
+   */
   async function tokenFor(browser: Client): Promise<StoredState> {
     const state = new StoredState();
     const transport = await begin(state);
@@ -184,7 +196,9 @@ describe('the MCP server of the guide', () => {
     await begin(state);
   });
 
-  /** Follows an authorization without answering any page, and returns where it ends. */
+  /**
+   * Follows the redirects of an authorization until a page or the callback. Returns the last URL.
+   */
   async function followed(url: URL | undefined): Promise<string> {
     let next = url?.href ?? '';
     for (let hops = 0; hops < 6 && !next.startsWith(CALLBACK); hops += 1) {

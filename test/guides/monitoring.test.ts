@@ -50,8 +50,8 @@ const queries = dashboard.panels.flatMap(({ title, targets = [] }) =>
 );
 
 /**
- * Returns the selectors of an expression: each metric with its labels. The status is left out,
- * which a test cannot bring about.
+ * Returns the selectors of a PromQL expression: each metric with its labels. It leaves the label
+ * `status` out, because the requests of the test do not cause every status.
  */
 function selectorsOf(expression: string): string[] {
   return [...expression.matchAll(/\b(?:http|svc)_[a-z_]+(?:\{[^}]*\})?/g)].map(([selector]) =>
@@ -154,7 +154,8 @@ requires('prometheus', 'promtool', 'curl', 'openssl').describe(
       parts.defer(() => name.close());
       app = await name.startApp({ environment: { SVC_METRICS_BEARER_TOKEN: token } });
       parts.defer(() => app.close());
-      // Prometheus asks the port of the service itself, which the test cannot choose.
+      // The port that Prometheus scrapes is replaced, because the service of the test has a random
+      // one.
       const scrape = guideBlock('monitoring.md', 'scrape', {
         ...inFolder,
         '127.0.0.1:3000': name.listener,
@@ -182,13 +183,17 @@ requires('prometheus', 'promtool', 'curl', 'openssl').describe(
         await ended;
       });
       await makeTraffic();
-      // Several scrapes, so that every rate has a value.
+      // Waits for more than four scrapes, because a rate needs several values.
       while ((await query('count(count_over_time(up{job="svc"}[5m]) > 4)')).join() !== '1')
         await delay(50);
     });
     afterAll(() => parts.disposeAsync());
 
-    /** Runs a query. @returns the values, an error as a text */
+    /**
+     * Runs a PromQL query.
+     *
+     * @returns the values, or the text of an error as the only element
+     */
     async function query(expression: string): Promise<string[]> {
       const search = new URLSearchParams({ query: expression }).toString();
       const response = await fetch(`http://${address}/api/v1/query?${search}`).catch(
@@ -206,11 +211,14 @@ requires('prometheus', 'promtool', 'curl', 'openssl').describe(
         : [body.error];
     }
 
-    /** Sends what makes every series of the dashboard: sign-ins, logins, credentials, refusals. */
+    /**
+     * Sends requests that create every series of the dashboard: sign-ins, logins, credentials,
+     * refusals.
+     */
     async function makeTraffic(): Promise<void> {
       const { client, key } = await app.enrolled('ada@monitoring.example');
       await client.logIn(key);
-      // A login that fails: the key signs the challenge of another one.
+      // A login that fails, because the key signs the challenge of another login.
       const [first, second] = [
         await client.post('/login/webauthn/start', {}),
         await client.post('/login/webauthn/start', {}),

@@ -20,8 +20,9 @@ const HOST = 'login.example.com';
 const LOGIN = `https://${HOST}`;
 
 /**
- * Gives commands a machine of their own: a copy of /etc, empty folders below /var/lib, and the
- * release and Node at the paths of the guide. The rest is that of the host.
+ * Commands that make a mount namespace look like a new machine. They mount a copy of /etc, empty
+ * folders in /var/lib, and the release and Node at the paths of the guide. All other folders are
+ * the host's.
  */
 const ENTER = `
 mount --bind "$FOLDER/etc" /etc
@@ -64,7 +65,7 @@ requires('root', 'mounts', 'reachable', 'postgresql', 'caddy', 'curl', ...SSHD_P
         '-c',
         ENTER + commands,
       ];
-      // The PostgreSQL of the test listens on a port of loopback, and not on Debian's socket.
+      // The PostgreSQL of the test listens on a loopback port. The guide uses Debian's socket.
       const environment = {
         ...machine,
         PGHOST: '127.0.0.1',
@@ -75,7 +76,8 @@ requires('root', 'mounts', 'reachable', 'postgresql', 'caddy', 'curl', ...SSHD_P
         parts,
         onMachine(
           guideBlock('one-vm.md', 'prepare') +
-            // What differs is the machine: its ports, its provider, and the address of PostgreSQL.
+            // Replaces what belongs to the machine: its ports, its provider and the URL of
+            // PostgreSQL.
             guideBlock('one-vm.md', 'init', {
               [LOGIN]: baseUrl,
               'https://idp.example.com': idp.issuer,
@@ -94,8 +96,8 @@ requires('root', 'mounts', 'reachable', 'postgresql', 'caddy', 'curl', ...SSHD_P
       expect(prepared.output()).toContain('The first admin (you@example.com)');
       expect(prepared.output()).not.toContain(client.clientSecret);
 
-      // The command of the unit, with its file. In place of dist/main.js, because the key of the
-      // test is in software: trusting-server.js says more.
+      // Starts the command of the systemd unit with its environment file. A script that trusts the
+      // test's software key replaces dist/main.js.
       const settings = settingsOf(readFileSync(UNIT, 'utf8'));
       const [node = '', script = ''] = settings.get('ExecStart')?.[0]?.split(' ') ?? [];
       const trusting = script.replace('dist/main.js', 'test/support/trusting-server.js');
@@ -145,7 +147,8 @@ requires('root', 'mounts', 'reachable', 'postgresql', 'caddy', 'curl', ...SSHD_P
 
       const written = parseEnv(readFileSync(join(folder, file), 'utf8'));
       expect(written).toMatchObject({ SVC_DATA_DIR: '/var/lib/svc-server' });
-      // The database belongs to the composition of the tests, which the operator's command refuses.
+      // The script has marked the database as one of the tests, so the operator's command refuses
+      // it.
       const check = startCollected(parts, onMachine(guideBlock('one-vm.md', 'check')), machine);
       expect(await check.ended).toBe(1);
       expect(check.output()).toMatch(/^ok +provider corp +publishes what a sign-in needs$/m);

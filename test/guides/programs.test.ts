@@ -50,7 +50,7 @@ requires('curl').describe('the guide for programs', () => {
 
     await ship();
     const first = read('audit.ndjson').split('\n').length;
-    await ship(); // there is nothing new
+    await ship(); // the log has no new event
     expect(read('audit.ndjson').split('\n')).toHaveLength(first);
 
     await rotate();

@@ -27,24 +27,25 @@ import { removeDirectory } from '../support/temporary-directory.js';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const PICTURE = 'docs/pictures/one-day.svg';
-/** The most bytes of the picture. */
+/** The largest size of the picture in bytes. */
 const LARGEST = 200 * 1024;
-/** `SVC_SCREENSHOTS=1` replaces the picture. */
+/** True if the run replaces the picture (`SVC_SCREENSHOTS=1`) instead of comparing it. */
 const isReplacing = (process.env['SVC_SCREENSHOTS'] ?? '') !== '';
 const ADA = 'ada@acme.example';
 const HOST = 'web1.prod.acme.example';
 const LOGIN = `ssh ${HOST} echo welcome`;
-/** The size of the window of the browser. */
+/** The size of the browser window in pixels. */
 const VIEWPORT = { width: 440, height: 530 };
 /**
- * The largest mean difference of two images of the page, of 255. Other fonts move its lines, which
- * makes 15. Another mode or other colours make more. The words are compared by themselves.
+ * The largest mean difference of two images of the page, on the scale from 0 to 255. Other fonts
+ * move lines, which makes about 15. Another color scheme makes more. The test compares the words
+ * separately.
  */
 const MOST_DIFFERENT = 25;
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-/** Returns the text that stands for the picture in the README. */
+/** Returns the alternative text of the picture in the README. */
 function alternativeText(): string {
   const [, text = ''] =
     new RegExp(`!\\[([^\\]]*)\\]\\(${PICTURE}\\)`).exec(read('README.md')) ?? [];
@@ -111,7 +112,7 @@ requires(...needs).describe('one day, of which the README has a picture', () => 
     await removeDirectory(laptop.home);
   });
 
-  /** Starts the sshd of a host that an operator has joined. */
+  /** Starts the sshd of a host that has joined the service. Ada may log in to it. */
   async function joinedHost(): Promise<Sshd> {
     const { text } = await app.client().get('/install-host.sh');
     const account = ['--account', userInfo().username, '--principal', ADA];
@@ -121,9 +122,9 @@ requires(...needs).describe('one day, of which the README has a picture', () => 
     return runSshd(host);
   }
 
-  /** The day before: Ada installs the command and connects ssh. */
+  /** Makes the steps of the day before the picture: Ada installs the command and sets up ssh. */
   async function setUp(): Promise<void> {
-    // The host of the test is this machine.
+    // ssh reaches the host of the picture on this machine.
     const lines = [`Host ${HOST}`, '  HostName 127.0.0.1', `  User ${userInfo().username}`];
     mkdirSync(join(laptop.home, '.ssh'), { mode: 0o700 });
     const config = [...lines, '  LogLevel ERROR', '  BatchMode yes', ''].join('\n');
@@ -144,7 +145,10 @@ requires(...needs).describe('one day, of which the README has a picture', () => 
   const state = (file: string) =>
     join(laptop.home, '.local/state/svc', new URL(PUBLIC_URL).host, 'ssh', file);
 
-  /** Types a command into a terminal, and returns the lines that the terminal shows. */
+  /**
+   * Runs a command in a terminal, and expects its exit status. Returns the lines that the terminal
+   * shows.
+   */
   async function type(line: string, status: number, meanwhile?: () => Promise<void>) {
     const end = await laptop.type(
       `${findProgram('script')} -qec '${line}' /dev/null </dev/null`,
@@ -154,7 +158,7 @@ requires(...needs).describe('one day, of which the README has a picture', () => 
     return [`$ ${line}`, ...shown(end.stdout)];
   }
 
-  /** Puts the names of the picture in the place of those of this machine and of this run. */
+  /** Replaces the values of this machine and this run by the names that the picture shows. */
   function shown(output: string): string[] {
     return output
       .replaceAll('\r', '')
@@ -166,7 +170,7 @@ requires(...needs).describe('one day, of which the README has a picture', () => 
       .split('\n');
   }
 
-  /** Returns the page that asks for the touch, in each mode. */
+  /** Returns the page that asks for the touch: a screenshot in each color scheme, and its text. */
   async function photographed() {
     const images = {} as Record<ColorScheme, Buffer>;
     for (const colorScheme of COLOR_SCHEMES) {
@@ -180,7 +184,7 @@ requires(...needs).describe('one day, of which the README has a picture', () => 
     return { images, heading, text: shown(words.map((line) => line.trim()).join('\n')).join('\n') };
   }
 
-  /** Returns the mean difference of two images, of 255. */
+  /** Returns the mean difference of two images, on the scale from 0 to 255. */
   async function difference(first: Buffer, second: Buffer): Promise<number> {
     const addresses = [first, second].map(
       (one) => `data:image/png;base64,${one.toString('base64')}`,
@@ -219,8 +223,8 @@ requires(...needs).describe('one day, of which the README has a picture', () => 
     const removed = await acme.scim('DELETE', `/Users/${adaId}`);
     expect(removed.status).toBe(204);
     expect((await host.refresh(name.env)).status).toBe(0);
-    // The second ssh comes within five seconds, in which svc does not ask again if the certificate
-    // is revoked: it is the host that refuses.
+    // svc checks at most once in five seconds if the certificate is revoked, and the file says that
+    // it just has. So svc does not notice the revocation, and the host refuses the login.
     writeFileSync(state('last-recheck'), '', { mode: 0o600 });
     const refused = [...(await type(LOGIN, 255)), ...(await type('svc status', 3))];
     expect(sshd.lines.join('\n')).toMatch(/revoked/i);

@@ -47,14 +47,14 @@ const { exportFiles } = (await import(new URL('checkout.js', scripts).href)) as 
   exportFiles: (root: string, folder: string) => void;
 };
 
-/** Changes the last byte of a file. */
+/** Changes one bit in the last byte of a file. */
 function spoil(path: string): void {
   const bytes = readFileSync(path);
   bytes[bytes.length - 1]! ^= 1;
   writeFileSync(path, bytes);
 }
 
-/** Writes the list of hashes again, as a person does who changed a file and has no key. */
+/** Writes the list of hashes again, as an attacker without the signing key would after a change. */
 function listAgain(folder: string): void {
   const lines = readFileSync(join(folder, 'SHA256SUMS'), 'utf8').trimEnd().split('\n');
   const fresh = lines.map((line) => {
@@ -80,7 +80,10 @@ requires('ssh-keygen', 'jq').describe('a release, verified by the commands of it
   });
   afterAll(() => removeDirectory(folder));
 
-  /** Copies the files, changes the copy, and returns the commands that refuse it. */
+  /**
+   * Copies the release, changes the copy, and returns the names of the guide's checks that refuse
+   * it.
+   */
   async function refusals(change: (copy: string) => void): Promise<string[]> {
     const copy = join(folder, `copy-${++copies}`);
     cpSync(made, copy, { recursive: true });
@@ -121,7 +124,7 @@ requires('ssh-keygen', 'jq').describe('a release, verified by the commands of it
       spoil(join(copy, 'svc-server_1.2.3_amd64.deb'));
       listAgain(copy);
     });
-    // The provenance still names the file of before.
+    // The list has the new hash, but the provenance still has the hash of the unchanged file.
     expect(refused).toEqual(['SIGNATURE', 'PROVENANCE']);
   });
 
@@ -274,7 +277,7 @@ requires('root', 'mounts', 'a Debian root').describe('a bare Debian', () => {
   });
 });
 
-/** The packages that npm finds in a folder, with their versions. */
+/** Returns the packages that npm lists for a folder, as `name@version`. */
 function installedIn(folder: string): Set<string> {
   interface Found {
     readonly version?: string;
@@ -297,8 +300,8 @@ function installedIn(folder: string): Set<string> {
 }
 
 /**
- * Declares tests of the release of this checkout, which is built twice. The small releases are
- * packed by the same scripts.
+ * Declares tests of the release of this checkout at full scale alone, because they build it twice.
+ * The tests above pack small releases by the same scripts.
  */
 function withRelease(tests: () => void): void {
   if (SCALE !== 'full') return;
@@ -313,7 +316,7 @@ withRelease(() => {
     const lines = readFileSync(join(made, 'SHA256SUMS'), 'utf8').trimEnd().split('\n');
     return lines.map((line) => line.slice(66)).find((name) => pattern.test(name)) ?? '';
   };
-  // With the variables of the host, because npm needs those of its registry and its cache.
+  // All variables of the host, because npm needs its registry and its cache.
   const env = { ...process.env, TMPDIR: '/var/tmp' } as Record<string, string>;
   beforeAll(async () => {
     folder = mkdtempSync('/var/tmp/svc-release-test-');
@@ -321,7 +324,8 @@ withRelease(() => {
     const checkout = join(folder, 'checkout');
     makeCleanCheckout(checkout);
     const { key, allowedSigners } = makeMaintainersKey(join(folder, 'key'));
-    // One architecture, because two take twice the time and differ in the program of Node.
+    // Builds for one architecture. A second one takes as long again, and differs only in the
+    // program of Node.
     const command = `npm run --silent release -- ../made --only server --arch x64 --key ${key}`;
     await runToSuccess(command, { cwd: checkout, env });
     cpSync(allowedSigners, join(made, 'allowed_signers'));
@@ -383,7 +387,7 @@ withRelease(() => {
     expect(said).toContain(`${baseUrl}/oauth/callback is registered`);
     expect(said).not.toContain('of the client');
 
-    // As the unit starts it, on the data of 0.9.0.
+    // Migrates and starts as the systemd unit does, on the data of version 0.9.0.
     await machine.run('svc-server-migrate');
     {
       await using running = new AsyncDisposableStack();
@@ -393,7 +397,8 @@ withRelease(() => {
       expect(await machine.run('svc-server-admin check')).toMatch(/^ok +database /m);
     }
 
-    // The start migrates the same data once more. The key of the test is in software.
+    // Starts on a second database with the same data of version 0.9.0, and trusts the test's
+    // software key.
     const key = new SoftwareKey();
     const script = placeTrustingServer(machine, key.rootPem);
     const variables = { SVC_DATABASE_URL: postgres.url('svc-server', 'tried') };

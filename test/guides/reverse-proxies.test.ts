@@ -15,10 +15,10 @@ import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-di
 import { makeTlsAuthority, type TlsAuthority } from '../support/tls-authority.js';
 
 const HOST = 'login.example.com';
-/** An address from which no client of this test connects. */
+/** An IP address that requests claim falsely. No client of this test connects from it. */
 const FORGED = '203.0.113.7';
 
-/** The ports and files that a proxy of the test has in place of those of the guide. */
+/** The ports and the folder that replace those of the guide. */
 interface Places {
   readonly folder: string;
   readonly service: number;
@@ -27,8 +27,8 @@ interface Places {
 }
 
 /**
- * Writes the configuration of a proxy and returns its program with the arguments. Its ports and
- * files are those of the test, since a test must not take port 443; its names are the guide's.
+ * Writes the configuration of a proxy, and returns its program with the arguments. The
+ * configuration is the guide's with other ports and files, because a test must not use port 443.
  */
 type Proxy = (places: Places) => readonly [string, ...string[]];
 
@@ -62,7 +62,7 @@ const caddy: Proxy = ({ folder, service, https, http }) => {
   return [findProgram('caddy') ?? '', 'run', '--adapter', 'caddyfile', '--config', file];
 };
 
-/** Waits until a port of loopback accepts connections; fails when the process ends before. */
+/** Waits until a port of loopback accepts connections. Throws if the process ends before. */
 async function listening(child: ChildProcess, port: number, output: () => string): Promise<void> {
   for (;;) {
     if (child.exitCode !== null) throw new Error(`the proxy ended: ${output()}`);
@@ -84,13 +84,13 @@ interface Behind {
   readonly folder: string;
   readonly https: number;
   readonly http: number;
-  /** Sends a request to the proxy from an address of loopback. */
+  /** Sends a request to the proxy from the loopback address `from`. */
   send(
     path: string,
     from: string,
     options?: Omit<Parameters<typeof sendSecurely>[1], 'localAddress'>,
   ): Promise<SecureAnswer>;
-  /** The client addresses that the log has for the requests of a path, in order. */
+  /** Returns the client IP addresses that the service logged for requests of a path, in order. */
   clientsOf(path: string): string[];
   stop(): Promise<void>;
 }
@@ -270,7 +270,9 @@ for (const [name, proxy] of Object.entries({ nginx, caddy })) {
   );
 }
 
-/** Makes curl find the host of the guide at the proxy, and trust its authority. */
+/**
+ * Defines a `curl` for commands of the guide that connects to the proxy and trusts its certificate.
+ */
 function atTheProxy(commands: string, { https, http, folder }: Behind): string {
   const ports = `--connect-to ${HOST}:443:127.0.0.1:${https} --connect-to ${HOST}:80:127.0.0.1:${http}`;
   return `curl() { command curl --cacert ${folder}/ca.pem ${ports} "$@"; }\n${commands}`;

@@ -115,7 +115,7 @@ requires('curl', 'psql', ...HOST_PROGRAMS).describe('the runbook of a leaked CA'
     parts.defer(() => name.close());
     const { env } = name;
     const environment = { SVC_SSH_CA_KEY_PATH: join(folder, 'ssh_ca_key') };
-    // The folders of the system are replaced, because the test must not write into them.
+    // The test replaces folders of the system by its own, because it must not write into them.
     const places = { '/var/lib/svc': folder };
     let app = await name.startApp({ database, environment });
     parts.defer(() => app.close());

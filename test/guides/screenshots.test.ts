@@ -15,26 +15,26 @@ import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-di
 
 const COMMITTED = join(GUIDES, 'screenshots');
 /**
- * `SVC_SCREENSHOTS=1` replaces the images of the guides; otherwise they go to a temporary folder.
+ * True if the run replaces the images of the guides (`SVC_SCREENSHOTS=1`). Otherwise it writes them
+ * to a temporary folder.
  */
 const isForGuides = (process.env['SVC_SCREENSHOTS'] ?? '') !== '';
 /**
- * Returns the names of the images of a folder. Those of the demo's tour are in a folder below it,
- * and of another test.
+ * Returns the names of the PNG images in a folder. Images in its subfolders belong to another test.
  */
 const imagesOf = (folder: string) =>
   readdirSync(folder)
     .filter((file) => file.endsWith('.png'))
     .toSorted();
-/** The most bytes of an image. */
+/** The largest size of an image in bytes. */
 const LARGEST = 80 * 1024;
 const SHOTS = ['login', 'enroll', 'account', 'members', 'member', 'scim-tokens', 'audit'] as const;
 
-/** Models of real keys, as their certificates name them. */
+/** The AAGUIDs of two real models, so that pages show the names of these models. */
 const YUBIKEY_5_NFC = 'd7781e5d-e353-46aa-afe2-3ca49f13332a';
 const SECURITY_KEY_NFC = 'a4e9fc6d-4cbe-4758-b8ba-37598bb5bbaa';
 
-/** Made-up members, whom the directory provisions. */
+/** The names of made-up members, whom the test provisions by SCIM. */
 const PEOPLE = ['Grace Hopper', 'Alan Turing', 'Katherine Johnson', 'Edsger Dijkstra'];
 const addressOf = (name: string) => `${name.toLowerCase().replace(' ', '.')}@acme.example`;
 
@@ -45,8 +45,7 @@ describe('the images of the guides', () => {
         ([, image = '']) => image,
       ),
     );
-    // Without the folder, `SVC_SCREENSHOTS=1 npx vitest run test/guides/screenshots.test.ts` makes
-    // it.
+    // `SVC_SCREENSHOTS=1 npx vitest run test/guides/screenshots.test.ts` writes the missing images.
     expect([...new Set(shown)].toSorted()).toEqual(
       SHOTS.map((name) => `screenshots/${name}.png`).toSorted(),
     );
@@ -82,7 +81,7 @@ requires('chromium').describe('taking the images of the guides', () => {
     if (!isForGuides) await removeDirectory(folder);
   });
 
-  /** Writes what the screen shows. */
+  /** Writes a screenshot of the page, and expects that it is small. */
   async function shoot(name: (typeof SHOTS)[number]): Promise<void> {
     await page.waitForLoadState('networkidle');
     const path = join(folder, `${name}.png`);
@@ -91,7 +90,7 @@ requires('chromium').describe('taking the images of the guides', () => {
   }
 
   /**
-   * Gives the organization a history: members of the directory, keys, certificates, an application.
+   * Makes data that the pages can show: provisioned members, keys, certificates and an application.
    */
   async function fill(admin: Client): Promise<void> {
     const tokens = await Promise.all(

@@ -26,14 +26,14 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** A program of the guide that runs, with what it has printed. */
+/** A running program of the guide. `lines` returns its output so far. */
 interface Running {
   readonly child: ChildProcess;
   readonly lines: () => readonly string[];
   stop(): Promise<void>;
 }
 
-/** Runs a program of the guide in a folder of its own. */
+/** Runs a program of the guide from a file in a folder of its own. */
 async function run(
   program: string,
   [command, file]: readonly [string, string],
@@ -63,7 +63,10 @@ async function run(
 
 let organizations = 0;
 
-/** An admin with an allowed application, and a member who signs in to it. */
+/**
+ * Makes an organization with an admin and an application. `signIn` adds a member and signs the
+ * member in to the application.
+ */
 async function ground() {
   organizations += 1;
   const domain = `guide-signals-${organizations}.example`;

@@ -27,7 +27,7 @@ describe('the receiver of the guide', () => {
     const port = await freePort();
     const url = `http://127.0.0.1:${port}/events`;
     const body = JSON.parse(
-      // The guide has a public address.
+      // The receiver of the test replaces the URL of the guide.
       guideBlock('siem/README.md', 'receiver', { 'https://siem.example.com/events': url }),
     ) as object;
     const made = await orgApi(ada, 'POST', '/event-receivers', body);

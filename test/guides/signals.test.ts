@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** A receiver of a guide that runs. */
+/** A running receiver of a guide, and the application that it belongs to. */
 interface Receiver {
   readonly url: string;
   readonly application: Application;
@@ -79,7 +79,10 @@ function outputOf({ stdout, stderr }: ChildProcess): () => string {
   return () => output;
 }
 
-/** Returns true as soon as the receiver refuses a request without a token. */
+/**
+ * Returns true if the receiver refuses a request without a token by status 400, because then it
+ * runs. Throws if its process has ended.
+ */
 async function answers(url: string, child: ChildProcess, output: () => string): Promise<boolean> {
   if (child.exitCode !== null) throw new Error(`the receiver ended: ${output()}`);
   const answer = await fetch(url, { method: 'POST', body: new URLSearchParams({}) }).catch(
@@ -90,7 +93,7 @@ async function answers(url: string, child: ChildProcess, output: () => string): 
 
 let organizations = 0;
 
-/** The promises of each receiver of the guides. */
+/** Declares the tests that the receiver program of each page must pass. */
 function keepsItsPromises(prepare: (folder: string) => readonly [string, ...string[]]): void {
   let receiver: Receiver;
   let admin: Client;

@@ -17,7 +17,10 @@ const models = JSON.parse(
 ) as readonly Model[];
 const page = readFileSync(join(ROOT, 'docs/guides/supported-keys.md'), 'utf8');
 
-/** Reads the last table of the page: one entry for each AAGUID, as in the configuration. */
+/**
+ * Reads the last table of the page, and returns one model for each AAGUID, as the configuration has
+ * it.
+ */
 function modelsOf(markdown: string): Model[] {
   const [, table = ''] = markdown.split('\n## All models\n');
   return [...table.matchAll(/^\| +(.+?) +\| +(yes|no) +\| +(yes|no) +\| +(`.+`) +\|$/gm)].flatMap(
@@ -46,8 +49,9 @@ describe('supported keys', () => {
   });
 
   /**
-   * Starts a server with a block of the guide and enrolls a key of a model. @returns the status and
-   * the code of a refusal
+   * Signs a new user in, and enrolls a key of a model.
+   *
+   * @returns the status; for a refusal, also its code
    */
   async function enroll(app: TestApp, aaguid: string): Promise<readonly unknown[]> {
     const browser = app.client();
