@@ -3,8 +3,8 @@ import { defineConfig } from 'vitest/config';
 import { shared } from '../../vitest.config.js';
 
 /**
- * The packages with code that Stryker changes. Imports of their names must lead to the changed
- * sources.
+ * The packages whose code Stryker changes. Their names must resolve to the changed sources, and not
+ * to their builds.
  */
 const PACKAGES = ['openssh', 'scim-language', 'webauthn-policy'];
 
