@@ -16,14 +16,17 @@ export function accessApi(
   return orgApi(admin, method, `/access${path}`, body, headers);
 }
 
-/** The body of a request that sets the rule by which a target admits people. */
+/**
+ * The body of a request that sets the rule of a target: which users it admits, and on what
+ * conditions.
+ */
 export interface RuleBody {
   readonly access?: 'everyone' | 'assigned';
   readonly conditions?: object;
   readonly assignments?: readonly object[];
 }
 
-/** Replaces the rule of a target, as an admin who has just read its version. */
+/** Reads the version of a target, and replaces the target's rule by a request with that version. */
 export async function putRule(
   admin: Client,
   path: string,
@@ -34,14 +37,14 @@ export async function putRule(
   return accessApi(admin, 'PUT', path, { access, conditions, assignments }, tag);
 }
 
-/** Makes a role of AWS, and returns its path in the API. */
+/** Creates a target for a role of AWS, and returns its path in the API. */
 export async function addRole(admin: Client, roleArn: string, name = 'deploy'): Promise<string> {
   const made = await accessApi(admin, 'POST', '/aws_role', { role_arn: roleArn, name });
   if (made.status !== 201) throw new Error(`no role: ${made.text}`);
   return `/aws_role/${made.json.id}`;
 }
 
-/** Makes a group of hosts, and returns its path in the API. */
+/** Creates a target for a group of hosts, and returns its path in the API. */
 export async function addHostGroup(admin: Client, name: string): Promise<string> {
   const body = { name, hosts: [`*.${name}.example.com`], logins: ['deploy'] };
   const made = await accessApi(admin, 'POST', '/host_group', body);
@@ -72,8 +75,8 @@ export async function linkInstallation(app: TestApp, email: string, id: number, 
 }
 
 /**
- * Sets the last touch of a user's key to some seconds ago, so that a target that demands a recent
- * touch refuses the user.
+ * Sets the last login of a user to some seconds ago. A target that demands a recent touch of the
+ * key then refuses the user.
  */
 export async function touchAgo(app: TestApp, email: string, seconds: number): Promise<void> {
   await rows(

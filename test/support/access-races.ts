@@ -8,10 +8,10 @@ import { untilWaiting } from './lock-waiters.js';
 const PARKING = 8_472_001;
 
 /**
- * Replaces the SQL function that decides if an e-mail address belongs to an organization. While a
- * test has the advisory lock, each call of the function waits for the lock. A statement that issues
- * credentials, for one request or for several, has its snapshot at that time, but no row lock yet.
- * While the lock is free, the function works as usual.
+ * Replaces the SQL function that says if an e-mail address belongs to an organization. Each call
+ * first waits while a test has the advisory lock. The statement that issues credentials calls the
+ * function after it took its snapshot, and before it locks a row. So a test can commit changes
+ * between these.
  */
 export async function plantParking(dataSource: DataSource): Promise<void> {
   await dataSource.query(`
@@ -28,11 +28,11 @@ export async function plantParking(dataSource: DataSource): Promise<void> {
 }
 
 /**
- * Commits a change while a statement that issues a credential has its snapshot, but has locked no
- * row yet. Returns the result of `issue`. It takes the lock of {@link plantParking}, calls `issue`,
- * waits until the statements wait for the lock, calls `change`, and releases the lock.
+ * Commits a change after the statements that issue credentials took their snapshots, and before
+ * they lock a row. Returns the result of `issue`. It locks {@link PARKING}, calls `issue`, waits
+ * until the statements wait for that lock, calls `change`, and unlocks.
  *
- * @param statements the number of issuing statements that wait
+ * @param statements the number of statements that will wait
  */
 export async function issueAcross<Result>(
   dataSource: DataSource,

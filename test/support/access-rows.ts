@@ -3,12 +3,12 @@ import type { DataSource, EntityManager } from 'typeorm';
 import type { ScimOrganization } from './scim-organization.js';
 import { rows } from './rows.js';
 
-/** A connection of a test, or its transaction. */
+/** A connection to the database, or a transaction on it. */
 type Connection = Pick<DataSource | EntityManager, 'query'>;
 
 /**
- * The rule by which a target admits people. By default it admits everyone without a condition.
- * `touchWithin` is the largest age in seconds of the last touch of the security key.
+ * The rule of a target. By default the target admits everyone of the organization without a
+ * condition. `touchWithin` is the largest age in seconds of the last touch of the security key.
  */
 export interface RuleValues {
   readonly access?: 'everyone' | 'assigned';
@@ -42,7 +42,7 @@ async function idOf(connection: Connection, column: string, value: unknown): Pro
   return row.id;
 }
 
-/** Inserts a role of AWS. Returns the id of its target. */
+/** Inserts a target for a role of AWS. Returns its id. */
 export async function makeRole(
   connection: Connection,
   orgId: string,
@@ -59,7 +59,7 @@ export async function makeRole(
   return id;
 }
 
-/** Inserts a group of hosts. Returns the id of its target. */
+/** Inserts a target for a group of hosts. Returns its id. */
 export async function makeHostGroup(
   connection: Connection,
   orgId: string,
@@ -134,7 +134,10 @@ export async function makeScimGroup(
   return made.json.id as string;
 }
 
-/** The members that one statement inserts: few enough for the 10 s of a pool on a busy machine. */
+/**
+ * The largest number of members in one INSERT. More could take longer than the 10 s after which the
+ * database pool ends a statement.
+ */
 const INSERTED_MEMBERS = 5_000;
 
 /** Inserts a SCIM group with members by SQL. Returns its id. */
@@ -161,18 +164,18 @@ export async function makeGroupRow(
 }
 
 /**
- * A row of the queue of ended access: it names people that a target no longer admits. A worker then
- * ends what they got from the target.
+ * A row of a queue: it names users whom a target admits no longer. A worker takes it, and ends what
+ * the users got from the target.
  */
 export interface QueuedEnding {
   readonly target_id: string;
   readonly rule: string;
   readonly user_ids: string[] | null;
-  /** The members of removed groups. */
+  /** Users who were members of removed groups. */
   readonly member_ids: string[] | null;
 }
 
-/** Lists the queue of ended access, the oldest row first. */
+/** Returns the rows of the queue in the order in which they were added. */
 export function queuedEndings(connection: DataSource): Promise<QueuedEnding[]> {
   return rows(
     connection,

@@ -4,7 +4,7 @@ import { count, rows } from './rows.js';
 import type { ScimOrganization } from './scim-organization.js';
 
 /**
- * The rule by which an application admits people. By default it admits everyone, without a
+ * The rule of an application. By default it admits everyone of the organization without a
  * condition.
  */
 export interface Rule {
@@ -27,7 +27,7 @@ export async function setRule(
   );
 }
 
-/** Assigns a person, by e-mail, or the members of a group, by id, to an application. */
+/** Assigns a user (by e-mail address) or a group (by id) to an application. */
 export async function assign(
   { dataSource }: Pick<TestApp, 'dataSource'>,
   clientId: string,
@@ -56,7 +56,9 @@ export async function drain({ nest }: Pick<TestApp, 'nest'>): Promise<void> {
   await nest.get(AccessEndings, { strict: false }).drain();
 }
 
-/** A SCIM group that a test made. Its functions resolve with the HTTP status of the response. */
+/**
+ * A SCIM group that a test created. Its functions send a request and resolve with the HTTP status.
+ */
 export interface TestGroup {
   readonly id: string;
   /** Adds a person to the group by SCIM, or removes a person from it. */
@@ -72,7 +74,7 @@ export async function provision({ scim }: ScimOrganization, email: string): Prom
   return created.json.id as string;
 }
 
-/** Creates a group by SCIM. */
+/** Creates a group with members by SCIM. */
 export async function newGroup(
   { scim }: ScimOrganization,
   displayName: string,

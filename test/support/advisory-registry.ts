@@ -15,7 +15,7 @@ export interface Advisory {
 
 const PROGRAMS = resolve(import.meta.dirname, '../../node_modules/.bin');
 
-/** Makes an advisory of all versions below 9. */
+/** Makes an advisory with this severity that affects all versions below 9. */
 export function advisory(severity: string, id: number): Advisory {
   const title = `Reads memory of another request (${severity})`;
   const url = `https://github.com/advisories/GHSA-0000-0000-000${id}`;
@@ -40,8 +40,8 @@ export interface AdvisoryRegistry {
 }
 
 /**
- * Starts a registry that knows some advisories, by the names of packages. It answers every other
- * request with 404, so npm cannot look up the dependencies of a package.
+ * Starts a registry that has some advisories, by the names of the packages. Every other request
+ * gets a 404, as `npm audit` needs nothing else.
  */
 export async function startAdvisoryRegistry(
   known: Readonly<Record<string, readonly Advisory[]>>,

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { findProgram, MOD_AUTH_OPENIDC } from './programs.js';
 import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.js';
 
-/** The registration of Apache as a client of the service, so that people can sign in to it. */
+/** The values by which Apache is registered as a client of the service. */
 export interface ApacheClient {
   readonly issuer: string;
   readonly clientId: string;
@@ -25,8 +25,9 @@ export interface Apache {
 const MODULES = ['mpm_event', 'authn_core', 'authz_core', 'authz_user', 'dir'];
 
 /**
- * Starts Apache with mod_auth_openidc. `/app/` makes people sign in, `/app/callback?info=json`
- * shows their access token, and `/api/` accepts an access token that the service calls active.
+ * Starts Apache with mod_auth_openidc. `/app/` demands a sign-in, and `/app/callback?info=json`
+ * shows the access token of the signed-in person. `/api/` accepts an access token that the service
+ * reports as active.
  *
  * @param settings further lines of the configuration
  */

@@ -11,10 +11,10 @@ export interface CreatedApiToken {
   readonly expires_at: string;
 }
 
-/** The networks that contain every client address of the tests. */
+/** The networks that contain the IP address of every client in the tests. */
 export const TEST_NETWORKS = ['10.0.0.0/8', '127.0.0.0/8', '::1'] as const;
 
-/** Makes an API token with the session of an admin. */
+/** Creates an API token as an admin. */
 export async function madeApiToken(
   admin: Client,
   scopes: readonly string[] = ['audit:read'],
@@ -26,7 +26,7 @@ export async function madeApiToken(
   return answer.json as CreatedApiToken;
 }
 
-/** Sends a request as a program that has nothing but its API token. */
+/** Sends a request as a program does that has only an API token, and no session. */
 export function asProgram(
   app: TestApp,
   token: string,
@@ -41,7 +41,7 @@ export function asProgram(
   });
 }
 
-/** Enrolls a member of the organization of an admin, and makes the member an admin. */
+/** Enrolls a user in the organization of an admin, and makes the user a second admin. */
 export async function furtherAdmin(
   app: TestApp,
   admin: Client,

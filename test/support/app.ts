@@ -38,23 +38,23 @@ import {
 
 /** The options of a test application. */
 export interface TestAppOptions {
-  /** Variables that replace those of every test application. */
+  /** Environment variables that replace those of every test application. */
   readonly environment?: Readonly<Record<string, string>>;
   /**
    * A database that the test created itself, so that it remains after the application was stopped.
    */
   readonly database?: Pick<TestDatabase, 'url'>;
-  /** The ports and hosts of the listeners with TLS; by default the real ports. */
+  /** The ports and hosts of the TLS listeners; by default those of production. */
   readonly ports?: ListenerPlan['ports'];
-  /** Routes that the test adds to those of the product. */
+  /** Modules with routes that the product does not have. */
   readonly modules?: readonly (Type | DynamicModule)[];
-  /** Time-outs shorter than those of production. */
+  /** Time limits of HTTP connections that are shorter than in production. */
   readonly timeouts?: Partial<EdgeTimeouts>;
-  /** Time-outs and retries of KMS that are shorter than those of production. */
+  /** Time limits and retries for calls of KMS that are shorter than in production. */
   readonly kmsLimits?: Partial<KmsLimits>;
-  /** Times for a failover of the database that are shorter than those of production. */
+  /** Time limits for a failover of the database that are shorter than in production. */
   readonly failoverLimits?: Partial<FailoverLimits>;
-  /** Times for the object store that are shorter than those of production. */
+  /** Time limits for the object store that are shorter than in production. */
   readonly storeTimes?: StoreTimes;
   /** The clock of the services and of the rate limits. The database uses its own clock. */
   readonly clock?: Clock;
@@ -64,7 +64,10 @@ export interface TestAppOptions {
   readonly trustAnchors?: readonly TrustAnchor[];
   /** The slugs of further identity providers, beside the provider `demo`. */
   readonly furtherProviders?: readonly string[];
-  /** Returns the claims that the identity provider states about a user. */
+  /**
+   * Returns further claims that the identity provider makes about the user with this e-mail
+   * address.
+   */
   readonly claims?: (email: string) => object;
 }
 
@@ -75,7 +78,7 @@ export interface EnrolledUser {
 }
 
 /**
- * The real application on a real PostgreSQL. It listens on loopback, and a test can read its log.
+ * The real application with a real PostgreSQL. It listens on loopback, and `log` has its log lines.
  */
 export interface TestApp {
   readonly baseUrl: string;
@@ -84,8 +87,8 @@ export interface TestApp {
   readonly dataSource: DataSource;
   readonly log: string[];
   /**
-   * Creates an HTTP client with its own cookies and its own address, so that it has its own rate
-   * limits.
+   * Creates an HTTP client with its own cookies and its own IP address. So no other client uses up
+   * its rate limits.
    */
   client(): Client;
   /** Creates a security key whose attestation the application trusts. */
@@ -96,8 +99,8 @@ export interface TestApp {
 }
 
 /**
- * The logs of the running applications. They are one list, because nestjs-pino writes every line of
- * Nest to the first logger of the process.
+ * The log lines of each running application. Each list gets the lines of all of them, because
+ * nestjs-pino writes every line of Nest to the first logger of the process.
  */
 const openLogs = new Set<string[]>();
 const sink = { write: (line: string) => openLogs.forEach((open) => open.push(line)) };
@@ -105,8 +108,9 @@ const sink = { write: (line: string) => openLogs.forEach((open) => open.push(lin
 let hasFirstLogger = false;
 
 /**
- * Makes the first logger of the process write every line from the level `debug` on, even if its
- * application logs less. The lines of later applications also go to this logger.
+ * Makes the first logger of the process write every line from level `debug` upwards. The lines of
+ * later applications go through this logger too, and one of them may need lines that the first does
+ * not.
  */
 function keepWholeLog(log: Config['log']): void {
   if (hasFirstLogger) return;
@@ -119,7 +123,7 @@ function poolerPort(): number | undefined {
   try {
     return inject('pooler');
   } catch {
-    // `inject` throws in the process of a replica, which is not a worker of vitest
+    // A replica runs in a process of its own. There `inject` throws, because vitest is not running.
     return undefined;
   }
 }
@@ -140,8 +144,8 @@ function databaseSettings(url: string | undefined): Record<string, string | unde
 }
 
 /**
- * Starts the production application with one difference: it also trusts the attestation root of the
- * software keys of the tests.
+ * Starts the production application, which here also trusts the attestation root of the software
+ * keys of the tests.
  */
 export async function startTestApp(options: TestAppOptions = {}): Promise<TestApp> {
   const ownDatabase = options.database ? undefined : await createTestDatabase();

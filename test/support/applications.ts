@@ -15,8 +15,8 @@ export interface Application {
 }
 
 /**
- * Inserts an OAuth client with any metadata. Users of its owner's organization need not consent to
- * it.
+ * Inserts an OAuth client with any metadata. If it has an owner, users of the owner's organization
+ * need not consent to it.
  */
 export async function addApplication(
   app: TestApp,
@@ -40,7 +40,7 @@ export async function addApplication(
   return { clientId, clientSecret };
 }
 
-/** Inserts a web application of a user, which authenticates by its secret in the body. */
+/** Inserts a web application that a user owns. It sends its client secret in the request body. */
 export function addWebApplication(app: TestApp, owner: string): Promise<Application> {
   const metadata = {
     client_name: 'Web',

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { requires, type Requirement } from './programs.js';
 
 /**
- * The `aws` commands of this machine that work, by version: their absolute paths. One may be
- * Debian's and another from Python's registry.
+ * The paths of the `aws` commands on this machine that work, by their versions. There may be two,
+ * one of Debian and one that pip installed.
  */
 export const AWS_COMMANDS: ReadonlyMap<string, string> = new Map(
   (process.env['PATH'] ?? '').split(':').flatMap((folder) => {
@@ -14,13 +14,13 @@ export const AWS_COMMANDS: ReadonlyMap<string, string> = new Map(
   }),
 );
 
-/** Skips tests, with a title that says so, if no `aws` command works. */
+/** Skips tests, and says so in their titles, if no `aws` command works. */
 export const requiresAws: Requirement =
   AWS_COMMANDS.size > 0 ? requires() : requires('an aws command that works');
 
 /**
- * Returns the version of a command; undefined if it does not work. A command of pyenv may exist
- * although no Python has the program, so only a printed version counts.
+ * Returns the version that a command prints; undefined if it does not work. A command of pyenv may
+ * exist without the program behind it, so an existing file is not enough.
  */
 function versionOf(path: string): string | undefined {
   try {

@@ -4,14 +4,14 @@ import { foundOrganization, type ScimOrganization } from './scim-organization.js
 import { SvcHome, type CommandEnd, type RunOptions } from './svc-command.js';
 import { addTarget } from './targets.js';
 
-/** A role that the organization lists: its name at the server, its ARN and its region. */
+/** A role of AWS that the organization lists: its name in the service, its ARN and its region. */
 export interface TestRole {
   readonly name: string;
   readonly arn: string;
   readonly region?: string;
 }
 
-/** The service, a stand-in for AWS, and an organization that lists roles of AWS for its members. */
+/** The running service, a stand-in for AWS, and an organization that lists roles of AWS. */
 export interface AwsWorld {
   readonly app: TestApp;
   readonly sts: RunningSts;
@@ -31,7 +31,9 @@ export interface AwsPerson {
   leave(): Promise<void>;
 }
 
-/** Starts an {@link AwsWorld} whose organization lists some roles, which trust all its members. */
+/**
+ * Starts an {@link AwsWorld}. Its organization lists these roles, and all its members may use them.
+ */
 export async function startAwsWorld(
   domain: string,
   roles: readonly TestRole[],

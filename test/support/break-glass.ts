@@ -9,8 +9,8 @@ import { run, type Ended } from './entry-point.js';
 import { rows } from './rows.js';
 
 /**
- * The database, the standard input and the variables of the operator's command (`node
- * dist/admin.js`).
+ * The input of the operator's command (`node dist/admin.js`): the database, the standard input and
+ * further environment variables.
  */
 export interface BreakGlassOptions {
   readonly url: string;
@@ -20,8 +20,8 @@ export interface BreakGlassOptions {
 }
 
 /**
- * Runs `node dist/admin.js` to its end. The database is the only setting: no other variable of the
- * service is set.
+ * Runs `node dist/admin.js` until it ends. Only the database and the log format are set, unless the
+ * options have further variables.
  */
 export function adminProcess(
   args: readonly string[],
@@ -65,8 +65,8 @@ function variablesOf({ url, environment = {} }: BreakGlassOptions): Record<strin
 }
 
 /**
- * Marks the database of a test application as one of production, or of the tests again. The
- * operator's command accepts only a database of production.
+ * Marks the database of a test application as one of production or of the tests. The operator's
+ * command accepts only a database of production.
  */
 export async function handTo(
   dataSource: DataSource,
@@ -85,8 +85,8 @@ export function securityLines({ stderr }: Pick<Ended, 'stderr'>): Record<string,
 }
 
 /**
- * Updates the issuer in the identities of all people. It is needed after a restart of an
- * application's identity provider, because the provider then has another port.
+ * Sets the issuer of all identities and providers to the URL of the running identity provider. A
+ * test needs it after a restart of the application, because the provider then has another port.
  */
 export async function renameProvider({
   config,

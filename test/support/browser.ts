@@ -20,12 +20,12 @@ import { makeTlsAuthority } from './tls-authority.js';
 let shared: Browser | undefined;
 
 /**
- * Returns the machine's Chromium without a window. A test file that calls it runs under
- * `requires('chromium')`. Profiles share nothing, so that a test file sees no cookie or page of an
- * earlier one. `close` closes the profiles, and leaves the program running for the next file.
+ * Returns the machine's Chromium without a window. Profiles share nothing, so a test file sees no
+ * cookie or page of an earlier file. `close` closes all profiles, and leaves the browser running
+ * for the next file. A test file that calls this function needs `requires('chromium')`.
  *
- * If `chromium-headless-shell` is installed, it is used, because it is the same engine and needs
- * half of the CPU time.
+ * `chromium-headless-shell` is preferred, because it is the same engine and needs half of the CPU
+ * time.
  */
 export async function startBrowser(): Promise<Browser> {
   const program = findProgram('chromium-headless-shell') ?? findProgram('chromium');
@@ -45,14 +45,15 @@ export async function startBrowser(): Promise<Browser> {
 }
 
 /**
- * The host of the client applications to which the service redirects. It answers each request with
- * a text.
+ * The host of the OAuth clients to which the service redirects. {@link startClients} answers for
+ * it.
  */
 const CLIENT_HOST = 'client.example';
 
 /**
- * Starts a server for the applications at {@link CLIENT_HOST}. A real server is needed, because
- * Playwright cannot answer a request to which the response of a form redirects.
+ * Starts a server for {@link CLIENT_HOST} that answers each request with a text. Playwright cannot
+ * do that itself, because it cannot answer a request that follows a redirect of a form.
+ *
  * @returns the port of the server
  */
 async function startClients(): Promise<number> {
@@ -69,7 +70,7 @@ async function launch(executablePath: string): Promise<Browser> {
     executablePath,
     headless: true,
     timeout: 120_000,
-    // ordinary browsers have this cache, and Playwright turns it off
+    // Playwright turns this cache off, but ordinary browsers have it.
     ignoreDefaultArgs: ['--disable-back-forward-cache'],
     chromiumSandbox: process.getuid?.() !== 0, // Chromium's sandbox refuses root
     args: [
@@ -79,7 +80,7 @@ async function launch(executablePath: string): Promise<Browser> {
       '--disable-background-networking',
       '--disable-component-update',
       '--disable-sync',
-      '--renderer-process-limit=1', // starts no process in advance for a site that no test opens
+      '--renderer-process-limit=1', // starts no process in advance
       '--in-process-gpu',
       '--disable-gpu-compositing',
       '--disable-threaded-animation',
@@ -90,12 +91,12 @@ async function launch(executablePath: string): Promise<Browser> {
 }
 
 /**
- * The functions that `navigator.credentials` calls in the page. Both may be of one security key, or
- * `create` of one key and `get` of another.
+ * The functions that replace those of `navigator.credentials`. `create` and `get` may be of two
+ * different keys.
  */
 export type PluggedKey = Pick<SoftwareKey, 'create' | 'get'>;
 
-/** A page in an own browser profile, and every error that its pages reported. */
+/** A page in a new browser profile, and every error of the profile's pages. */
 export interface BrowserProfile {
   readonly page: Page;
   /**
@@ -105,15 +106,17 @@ export interface BrowserProfile {
   /** Makes `navigator.credentials` call a software key on every page that is opened later. */
   plugIn(key: PluggedKey): Promise<void>;
   /**
-   * Gives the profile another client address, which has rate limits of its own. A test file calls
-   * it before each further test, because each test stands for another visit.
+   * Gives the profile another client IP address, and so new rate limits. A test file calls it
+   * between two tests.
    */
   move(): Promise<void>;
   /** Closes the profile and deletes its cookies. */
   leave(): Promise<void>;
 }
 
-/** Opens a new browser profile on an origin, with its own client address. */
+/**
+ * Opens a new browser profile with an IP address of its own. Relative URLs are those of `baseUrl`.
+ */
 export async function openProfile(
   browser: Browser,
   baseUrl: string,
@@ -124,7 +127,7 @@ export async function openProfile(
     ...options,
     baseURL: baseUrl,
     extraHTTPHeaders: fromNewAddress(),
-    // the certificates are issued by authorities of the tests, which Chromium does not trust
+    // Chromium does not trust the authorities that issue the certificates of the tests.
     ignoreHTTPSErrors: true,
   });
   // This is less than the time limit of a test, so that the error names the step that hangs.

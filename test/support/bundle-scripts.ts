@@ -4,12 +4,12 @@ import { join, resolve } from 'node:path';
 const ROOT = resolve(import.meta.dirname, '../..');
 
 /**
- * The folder of the bundle. It must be two levels below the checkout, like `dist/bundle`, because
- * bundled code finds files of the project relative to its own folder.
+ * The folder of the bundle. Its depth is that of `dist/bundle`, because bundled code finds files of
+ * the project relative to its own folder.
  */
 const BUNDLE = join(ROOT, 'dist/bundle-tests');
 
-/** The files from which the bundle is made. It is made again if one of them has changed. */
+/** The files that go into the bundle. It is built again if one of them is newer. */
 const SOURCES = [
   'src/**/*.ts',
   'packages/*/src/**/*.ts',
@@ -20,9 +20,8 @@ const SOURCES = [
 ];
 
 /**
- * Bundles the scripts that start a whole application, together with their packages, because a
- * bundle is loaded in a quarter of the time. It does nothing if the bundle is newer than all of its
- * sources.
+ * Bundles the scripts that start a whole application, together with their packages. A process loads
+ * the bundle in a quarter of the time. It does nothing if the bundle is newer than all its sources.
  */
 export async function bundleScripts(): Promise<void> {
   const bundle = statSync(join(BUNDLE, 'replica.js'), { throwIfNoEntry: false });
@@ -36,7 +35,10 @@ export async function bundleScripts(): Promise<void> {
   await projects.bundleServer({ folder: 'bundle-tests', configuration });
 }
 
-/** Returns the bundled form of a script of test/support, if it has one. */
+/**
+ * Returns the path of a test/support script in the bundle; undefined if the bundle does not have
+ * it.
+ */
 export function bundledScript(name: string): string | undefined {
   const file = join(BUNDLE, name.replace(/\.ts$/, '.js'));
   return statSync(file, { throwIfNoEntry: false }) ? file : undefined;

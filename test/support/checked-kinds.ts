@@ -3,9 +3,9 @@ import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * Remembers the kinds of elements (see `elementKinds`) of all pages that this test run has checked,
- * so that equal elements are not checked again. The worker processes share a file in the folder of
- * the run, with a digest of a kind in each line.
+ * Remembers the kinds of elements (see `elementKinds`) on all pages that this test run has checked.
+ * So a check can leave out equal elements. The worker processes share a file, which has the digest
+ * of a kind on each line.
  */
 export class CheckedKinds {
   readonly #known = new Set<string>();
@@ -27,7 +27,7 @@ export class CheckedKinds {
 
 /**
  * Returns the path of the shared file; undefined if the run has no folder. The file is in the
- * folder of recorded responses. The reader of that folder ignores files with other names.
+ * folder of recorded responses, whose reader ignores it because of its name.
  */
 function fileOfRun(): string | undefined {
   const folder = process.env['TEST_TRAFFIC'];

@@ -8,15 +8,21 @@ import { COMPILE_CACHE } from './compile-cache.js';
 /** A script of the tests in its own process, so that a test can kill it. */
 export interface ChildScript<Answer> {
   readonly pid: number;
-  /** Resolves with the first line that the script prints, parsed as JSON. */
+  /**
+   * Resolves with the first line of the script's output, parsed as JSON. Rejects if the process
+   * ends without one.
+   */
   readonly answer: Promise<Answer>;
   /** Resolves when the process has ended. */
   readonly gone: Promise<void>;
   /**
-   * Returns the signal that ended the process; null while it runs, or if it has ended by itself.
+   * Returns the signal that ended the process. Returns null while it runs, and if it ended without
+   * a signal.
    */
   readonly signal: () => NodeJS.Signals | null;
-  /** Returns how the process has ended, and its error output; undefined while it runs. */
+  /**
+   * Returns a text with the exit status or signal and the error output; undefined while it runs.
+   */
   readonly end: () => string | undefined;
   /** Ends the standard input, which tells the script to finish, and waits for its end. */
   finish(): Promise<void>;
@@ -24,7 +30,10 @@ export interface ChildScript<Answer> {
   kill(): Promise<void>;
 }
 
-/** The user (`uid`, if the tests run as root) and the further environment variables of a script. */
+/**
+ * Options of a script: its user id (only if the tests run as root) and further environment
+ * variables.
+ */
 export interface ScriptOptions {
   readonly uid?: number | undefined;
   readonly variables?: Readonly<Record<string, string>>;
@@ -36,12 +45,11 @@ const TYPESCRIPT = [
 ];
 
 /**
- * Runs a file of test/support with one argument as JSON. If the bundle of the scripts has the
- * TypeScript file, the bundle runs. Otherwise the process imports the sources, and compiles them. A
- * JavaScript file imports the build.
+ * Runs a file of test/support, which gets one argument as JSON. If the bundle of the scripts has
+ * the TypeScript file, it runs from there. Otherwise the process compiles the sources. A JavaScript
+ * file imports the build in `dist`.
  *
- * @param options the user and group of the process, if the tests run as root, and its variables
- *   beside those of this process
+ * @param options the user of the process, and variables that are added to those of this process
  */
 export function runScript<Answer>(
   name: string,

@@ -6,12 +6,12 @@ import { attestationObject } from '@svc/stand-ins/authenticator-messages';
 import type { TestApp } from './app.js';
 
 /**
- * The offset of the AAGUID, which names the model of the key, in the authenticator data of a
- * registration (WebAuthn §6.5.1).
+ * The offset of the AAGUID in the authenticator data of a registration (WebAuthn §6.5.1). The
+ * AAGUID names the key's model.
  */
 const AAGUID_AT = 37;
 
-/** The part of Chromium's `RegistrationResponseJSON` that these tests read. */
+/** The part of Chromium's `RegistrationResponseJSON` that an attestation changes or needs. */
 interface ChromiumRegistration {
   readonly response: { readonly authenticatorData: string; readonly clientDataJSON: string };
 }
@@ -27,8 +27,8 @@ export interface ChromiumCredential {
 }
 
 /**
- * Options of Chromium's virtual security key. For example, `internal` makes it a part of the
- * device, and without user verification it has no PIN.
+ * Options of Chromium's virtual security key. For example, with `internal` the key is a part of the
+ * computer, and without user verification it has no PIN.
  */
 export interface ChromiumAuthenticator {
   readonly transport?: 'usb' | 'internal';
@@ -109,9 +109,8 @@ export class ChromiumKeyVendor {
 }
 
 /**
- * Replaces the enrolled key of a user by a credential for {@link addChromiumKey}. The credential
- * cannot be enrolled in the usual way, because the service does not trust the attestation of
- * Chromium's key.
+ * Replaces the enrolled key of a user by a credential for {@link addChromiumKey}. The user cannot
+ * enroll it, because the service does not trust the attestation of Chromium's key.
  */
 export async function giveCredentialTo(app: TestApp, email: string): Promise<ChromiumCredential> {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });

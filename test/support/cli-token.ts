@@ -5,15 +5,17 @@ import type { Answer } from './client.js';
 import { fido2Answer } from './fido2-grant.js';
 import { newDpopKey, postForm, type DpopKey } from './oauth-flow.js';
 
-/** An access token of `svc-cli`, with the DPoP key to which it is bound. */
+/**
+ * An access token of `svc-cli`, and the DPoP key to which it is bound, unless it is a Bearer token.
+ */
 export interface CliToken {
   readonly token: string;
   readonly dpop: DpopKey;
 }
 
 /**
- * Logs `svc-cli` in by the FIDO2 grant, an assertion of a security key without a browser. Without a
- * DPoP key the token is a Bearer token.
+ * Logs `svc-cli` in by the FIDO2 grant: a security key signs an assertion without a browser. With
+ * `bound: false`, the token is a Bearer token.
  */
 export async function cliToken(
   app: TestApp,

@@ -8,7 +8,7 @@ export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** The body as JSON, of any type. */
+  /** The parsed body if it is JSON, else undefined. */
   // oxlint-disable-next-line typescript/no-explicit-any -- tests read any response, right or wrong
   readonly json: any;
 }
@@ -21,8 +21,8 @@ export interface RequestOptions {
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   /**
-   * The address of the request, instead of the client's own: tests with many requests use many
-   * addresses.
+   * The IP address of this request, in place of the client's own. A test with many requests needs
+   * many addresses because of rate limits.
    */
   readonly address?: string;
 }
@@ -36,8 +36,8 @@ const connections = new Agent();
 const listeners = new Map<string, string>();
 
 /**
- * Sends requests for a public origin to the origin at which its service listens, as the proxy in
- * front of the service would do. `undefined` as `listener` ends that.
+ * Sends requests for a public origin to the origin at which its service listens, as a proxy would.
+ * If `listener` is undefined, this stops.
  */
 export function leadTo(origin: string, listener: string | undefined): void {
   if (listener === undefined) listeners.delete(origin);
@@ -54,23 +54,23 @@ const OF_FETCH = {
 
 let addresses = 0;
 
-/** Returns an unused address, so that no two clients of a test share a rate limit. */
+/** Returns an unused IP address, so that no two clients of a test share a rate limit. */
 export function newAddress(): string {
   addresses += 1;
   return `10.${addresses >> 16}.${(addresses >> 8) & 255}.${addresses & 255}`;
 }
 
 /**
- * A browser without a window. It keeps cookies by origin, and sends the service's Origin with
- * writes. It has a client address of its own, so that no two clients of a test share a rate limit.
+ * A browser without pages. It keeps cookies by origin, and sends the service's `Origin` with
+ * writes. It has an IP address of its own, so that no two clients of a test share a rate limit.
  */
 export class Client {
   readonly #jars = new Map<string, Map<string, string>>();
 
   /**
-   * @param address sent in X-Forwarded-For; by default an unused one
-   * @param dispatcher the connections; needed if the shared ones cannot reach the server or do not
-   *   trust its certificate
+   * @param address the IP address in X-Forwarded-For; by default an unused one
+   * @param dispatcher other connections, if the shared ones cannot reach the server or do not trust
+   * its certificate
    */
   constructor(
     readonly baseUrl: string,
@@ -86,7 +86,7 @@ export class Client {
     return this.send('POST', path, { ...options, body });
   }
 
-  /** Sends one request to a path of the service or an absolute address, and follows no redirect. */
+  /** Sends one request to a path of the service or to an absolute URL, and follows no redirect. */
   async send(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
     const url = new URL(path, this.baseUrl);
     const headers = new Map<string, string>(Object.entries(OF_FETCH));
@@ -130,8 +130,8 @@ export class Client {
   }
 
   /**
-   * Follows redirects from an address of the service, also to other origins, and returns the first
-   * other response.
+   * Sends GET requests along redirects, also to other origins. Returns the first response that is
+   * not a redirect.
    */
   async follow(path: string): Promise<Answer & { readonly url: URL }> {
     let url = new URL(path, this.baseUrl);
@@ -145,7 +145,7 @@ export class Client {
     throw new Error('too many redirects');
   }
 
-  /** Returns the value of a cookie of the service. */
+  /** Returns the value of a cookie that the service set; undefined if there is none. */
   cookie(name: string): string | undefined {
     return this.#jar(new URL(this.baseUrl)).get(name);
   }
@@ -155,8 +155,8 @@ export class Client {
   }
 
   /**
-   * Returns another client with the same cookies and a new address, as if the browser's data had
-   * been copied to another machine.
+   * Returns another client with the same cookies and a new IP address. It acts as an attacker who
+   * copied the browser's cookies to another machine.
    */
   copy(): Client {
     const other = new Client(this.baseUrl, newAddress(), this.dispatcher);
@@ -164,7 +164,7 @@ export class Client {
     return other;
   }
 
-  /** Signs in at an identity provider of the tests as the user with this e-mail. */
+  /** Signs the user with this e-mail address in at an identity provider of the tests. */
   signIn(
     email: string,
     redirectTo = '/',

@@ -1,7 +1,7 @@
 import { Clock, systemClock } from '../../src/platform/clock/clock.js';
 import { TestClock } from './test-clock.js';
 
-/** The shortest wait that {@link clockWithoutPolls} prolongs, in milliseconds. */
+/** The shortest wait that {@link clockWithoutPolls} makes endless, in milliseconds. */
 const POLL = 1_000;
 
 class ClockWithoutPolls extends Clock {
@@ -25,9 +25,8 @@ class ClockWithoutPolls extends Clock {
 }
 
 /**
- * The clock of the machine, except that a wait of a second or longer lasts until it is aborted. An
- * application with this clock reads a queue of the database when a request wakes its worker, and at
- * no other time. A test that changes a rule by SQL can so try what the change refuses before a
- * worker ends what the change leaves behind.
+ * The clock of the machine, except that a wait of a second or longer lasts until it is aborted. So
+ * workers never poll the database, and run only if a request wakes them. A test can change a rule
+ * by SQL, and try what the rule refuses before a worker ends older access.
  */
 export const clockWithoutPolls: Clock = new ClockWithoutPolls();

@@ -7,13 +7,13 @@ import { wholeRun } from './whole-run.js';
 /** The number of files that the list of the slowest files shows. */
 const SLOWEST = 10;
 
-/** The largest part, from 0 to 1, of the time of all test files that one file should take. */
+/** The largest part of the total time that one test file should take, from 0 to 1. */
 const LARGEST_SHARE = 0.05;
 
 /**
- * Ends the output of a run with one line of totals: `N passed, N failed`, and `, N skipped` if any
- * test was skipped. A response that a test got and that the OpenAPI document lacks counts as a
- * failure. After a run of all files, a response of the document that no test got also counts.
+ * Prints a last line with totals: `N passed, N failed`, and `, N skipped` if any test was skipped.
+ * A response that the OpenAPI document lacks counts as a failure. After a run of all files, a
+ * documented response that no test got also counts.
  */
 export default class ClosingLine implements Reporter {
   #vitest: Vitest | undefined;
@@ -29,8 +29,8 @@ export default class ClosingLine implements Reporter {
     // An uncaught error counts as a failure, because it may hide a failed test.
     const count = { passed: 0, failed: unhandled.length, skipped: 0 };
     for (const module of modules) {
-      // A file that cannot be loaded has no tests to count, so it counts as a failure itself. A
-      // suite with a failed hook also counts, because its tests are only skipped.
+      // A file that cannot be loaded counts as one failure, because it has no tests to count. So
+      // does a suite with a failed hook, because its tests are only skipped.
       count.failed += module.errors().length;
       for (const suite of module.children.allSuites()) count.failed += suite.errors().length;
       for (const test of module.children.allTests()) {
@@ -42,8 +42,8 @@ export default class ClosingLine implements Reporter {
     }
     const isWhole = (await wholeRun(this.#vitest, modules.length)) === 'test';
     if (isWhole) for (const line of slowest(modules)) process.stdout.write(`${line}\n`);
-    // If a test was skipped, no missing response counts, because that test may be the only one that
-    // gets it.
+    // A skipped test may be the only one that gets some response. So missing responses count only
+    // if no test was skipped.
     count.failed += compareTraffic(isWhole && count.skipped === 0);
     const skipped = count.skipped === 0 ? '' : `, ${count.skipped} skipped`;
     process.stdout.write(`\n${count.passed} passed, ${count.failed} failed${skipped}\n`);
@@ -52,9 +52,8 @@ export default class ClosingLine implements Reporter {
 
 /**
  * Lists the slowest test files, because a run takes at least as long as its slowest file. Each line
- * has the seconds of the file and its part of the time of all files. The last line names files that
- * take too large a part. The run does not fail because of that, since a busy machine may be the
- * reason.
+ * has the seconds of the file and its part of the total time. The last line names the files that
+ * take too large a part. They do not fail the run, because a busy machine may be the reason.
  */
 function slowest(modules: readonly TestModule[]): string[] {
   const times = modules.map((module) => {
@@ -79,8 +78,9 @@ function seconds(milliseconds: number): string {
 }
 
 /**
- * Compares the responses of the run with the OpenAPI document, and prints the differences. Only
- * after a whole run are missing responses also differences.
+ * Compares the responses of the run with the OpenAPI document, and prints the differences.
+ * Documented responses that are missing count only after a run of all files.
+ *
  * @returns the number of differences
  */
 function compareTraffic(isWhole: boolean): number {

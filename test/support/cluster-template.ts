@@ -25,7 +25,10 @@ const CACHE = join(ROOT, 'node_modules/.cache/svc-test');
 /** The name of a database in the prepared data directory. Each test database is a copy of it. */
 export const TEMPLATE = 'migrated';
 
-/** Cheap settings: the databases of the tests need not survive a crash of the machine. */
+/**
+ * Fast settings of PostgreSQL. Data may be lost in a crash, because tests do not need it after the
+ * run.
+ */
 export const CHEAP_SETTINGS = {
   fsync: 'off',
   full_page_writes: 'off',
@@ -36,8 +39,8 @@ export const CHEAP_SETTINGS = {
 } as const;
 
 /**
- * Copies the prepared data directory to the place where a start of the embedded server looks for
- * it. Its own database and {@link TEMPLATE} are migrated. The copy takes a tenth of the time of
+ * Copies the prepared data directory into `dataDir`, where the embedded server looks for it. The
+ * server's own database and {@link TEMPLATE} are migrated. The copy takes a tenth of the time of
  * initdb and the migrations.
  */
 export async function copyCluster(dataDir: string): Promise<void> {
@@ -47,20 +50,21 @@ export async function copyCluster(dataDir: string): Promise<void> {
 }
 
 /**
- * Copies the prepared data directory, with a migrated database, if the server has none yet. It is
- * for tests that are not about the first start.
+ * Makes a data directory with a migrated database, unless it exists already. Tests that are not
+ * about the first start of the service use it to save time.
  */
 export async function prepareDataDir(dataDir: string): Promise<void> {
   if (existsSync(dataDir)) return;
   mkdirSync(dataDir);
-  // as the service sets it, so that the account that runs PostgreSQL can pass through
+  // The service sets this mode too. The account that runs PostgreSQL must be able to enter the
+  // folder.
   chmodSync(dataDir, 0o711);
   await copyCluster(dataDir);
 }
 
 /**
- * Makes the data directory that is copied, and deletes the one of another version. If two test runs
- * make it at the same time, the first one is kept.
+ * Makes the data directory that {@link copyCluster} copies, and deletes those of other versions. If
+ * two test runs make it at the same time, the first one is kept.
  */
 async function makeCluster(made: string): Promise<void> {
   for (const old of globSync(join(CACHE, 'cluster-*'))) rmSync(old, { recursive: true });
@@ -80,7 +84,7 @@ async function makeCluster(made: string): Promise<void> {
     await server.stop();
   }
   const unfinished = `${made}.${process.pid}`;
-  // A rename is not possible here, because the cache may be on another file system.
+  // Copies instead of renaming, because the cache may be on another file system.
   execFileSync('cp', ['-a', join(dataDir, 'postgres'), unfinished]);
   await removeDirectory(dataDir);
   if (existsSync(made)) rmSync(unfinished, { recursive: true });

@@ -7,9 +7,9 @@ import { Client, newAddress } from './client.js';
 
 /** A process of any program, whose output is kept. */
 export interface CollectedProcess {
-  /** All output so far, of both streams. */
+  /** Returns the standard output and error output so far. */
   readonly output: () => string;
-  /** Resolves with the exit status when the process has ended. */
+  /** Resolves with the exit status when the process has ended; null if a signal ended it. */
   readonly ended: Promise<number | null>;
   /** Waits until a condition is true. Rejects with the output if the process ends before. */
   readonly until: (isDone: () => boolean) => Promise<void>;
@@ -51,8 +51,8 @@ export function startCollected(
 }
 
 /**
- * Creates a client that finds the host of the service at loopback, and trusts one certificate
- * authority alone.
+ * Creates a client that connects to loopback for the service's host, and trusts only one
+ * certificate authority.
  */
 export function clientThroughProxy(
   parts: AsyncDisposableStack,

@@ -16,8 +16,8 @@ interface BundleConfiguration {
 }
 
 /**
- * The maintainers of a release in a test. Their folder has the key, made by ssh-keygen, with which
- * they sign releases.
+ * The maintainers who sign releases in a test. Their folder has the signing key, which ssh-keygen
+ * made.
  */
 export class Maintainers {
   private constructor(
@@ -52,18 +52,18 @@ export class Maintainers {
     return this.text.replaceAll(PLACEHOLDER, version);
   }
 
-  /** The line with the public key for the file `allowed_signers` of ssh-keygen. */
+  /** The line of the signing key for the allowed-signers file of ssh-keygen. */
   get allowedSigner(): string {
     const key = readFileSync(join(this.folder, 'release.pub'), 'utf8').trim();
     return `release@svc-server namespaces="file" ${key}\n`;
   }
 
   /**
-   * Writes a release into a folder: the given files, the list of their hashes, and the signature of
-   * the list.
+   * Writes a release into a folder: the given files, a list of their hashes, and a signature of the
+   * list. Returns the folder.
    *
-   * @param how the differences from a correct release: another text of the list, another key of the
-   *   folder, or another namespace of the signature
+   * @param how the faults of the release: a changed text of the list, another key, or another
+   * namespace of the signature
    */
   release(
     folder: string,
@@ -86,7 +86,7 @@ export class Maintainers {
     return folder;
   }
 
-  /** Writes a release with the script of a version, and returns its folder. */
+  /** Writes a release that has only the script of a version, and returns its folder. */
   releaseOf(folder: string, version: string, how?: Parameters<Maintainers['release']>[2]): string {
     return this.release(folder, { [`svc-${version}.mjs`]: this.script(version) }, how);
   }

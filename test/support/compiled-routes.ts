@@ -4,8 +4,8 @@ import { compileRoutes } from '#platform/http/routing/compile-routes.js';
 import type { RoutePolicies } from '#platform/http/routing/route-policies.js';
 
 /**
- * Makes the table of routes from controllers, as if one module had them all, without starting an
- * application.
+ * Compiles the routes of controllers as if one module had them. No application needs to start for
+ * it.
  */
 export function compiledRoutes(module: object, ...controllers: readonly object[]): RoutePolicies {
   const wrapped = controllers.map((metatype) => [metatype, { metatype }] as const);

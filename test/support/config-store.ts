@@ -3,16 +3,16 @@ import { startFaultProxy, type FaultProxy } from './fault-proxy.js';
 import { MOTO_CREDENTIALS, startMoto } from './moto.js';
 
 /**
- * A bucket of moto (a stand-in for AWS) for a configuration document, behind a proxy that can cause
- * faults.
+ * A bucket in moto (a stand-in for AWS) that has a configuration document. The service reads it
+ * through a proxy that can cause faults.
  */
 export interface ConfigStore {
   readonly proxy: FaultProxy;
-  /** The variables that say where the document is, and the credentials for the AWS SDK. */
+  /** The variables that name the bucket and its endpoint, and the credentials for the AWS SDK. */
   readonly environment: Readonly<Record<string, string>>;
   /**
-   * Writes a document to the bucket: an object is written as JSON of version 1, and a text or bytes
-   * as they are.
+   * Writes the document into the bucket. An object is written as JSON with `version: 1`, and a text
+   * or bytes as they are.
    */
   put(document: object | string | Buffer): Promise<void>;
   close(): Promise<void>;
@@ -21,8 +21,8 @@ export interface ConfigStore {
 const BUCKET = 'svc-config';
 
 /**
- * Starts moto (a stand-in for AWS), makes a bucket, and sets the credentials for moto in this
- * process until the end.
+ * Starts moto (a stand-in for AWS) and creates a bucket. Until `close`, the variables of this
+ * process have credentials for moto.
  */
 export async function startConfigStore(): Promise<ConfigStore> {
   const moto = await startMoto();

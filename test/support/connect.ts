@@ -1,7 +1,7 @@
 import { administer, type TestServer } from './test-server.js';
 
-// A script for runScript: connects to a server of PostgreSQL, and prints the code of the error if
-// one occurs.
+// A script for runScript. It connects to a PostgreSQL server, and prints the error code, or an
+// empty text if the connection succeeds.
 const server: TestServer = JSON.parse(process.argv[2] ?? '');
 const code = await administer(server, 'SELECT 1').then(
   () => '',

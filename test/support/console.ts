@@ -7,8 +7,8 @@ import type { Client } from './client.js';
 import { tabTo } from './page-checks.js';
 
 /**
- * A text with which a user might attack a page: it has markup, a change of text direction, and no
- * place at which a line can break.
+ * A name with which a user might attack a page. It has markup, characters that change the direction
+ * of text, and a long part without a line break.
  */
 export const HOSTILE = `<img src=x onerror=alert(1)>"'&\u202e\u2066${'W'.repeat(10_000)}`;
 
@@ -39,7 +39,7 @@ export async function enterAs(
   await profile.page.context().addCookies([sessionCookie(app, client)]);
 }
 
-/** The admin of a new organization, with a browser that has the admin's session and key. */
+/** The admin of a new organization, and a browser profile with the admin's session and key. */
 export interface ConsoleAdmin extends EnrolledUser {
   /** The domain of the organization. */
   readonly domain: string;
@@ -54,7 +54,7 @@ export interface ConsoleAdmin extends EnrolledUser {
 export interface ConsoleSetUp {
   readonly app: TestApp;
   readonly browser: Browser;
-  /** Creates an organization, and opens a browser as its admin. */
+  /** Creates an organization, and opens a browser profile as its admin. */
   newAdmin(): Promise<ConsoleAdmin>;
 }
 
@@ -117,9 +117,12 @@ function sessionCookie({ baseUrl }: Pick<TestApp, 'baseUrl'>, client: Client) {
   return { name: 'svc_session', value, url: baseUrl };
 }
 
-/** Uses pages by the keyboard alone, on a telephone of 390 pixels, and counts the steps. */
+/**
+ * Uses pages by the keyboard alone, in a window as narrow as a telephone's. Counts the steps and
+ * keys.
+ */
 export class KeyboardWalk {
-  /** The steps so far, each in words. */
+  /** The steps so far, such as `press #save`. */
   readonly steps: string[] = [];
   #keys = 0;
 
@@ -133,7 +136,7 @@ export class KeyboardWalk {
     return walk;
   }
 
-  /** Moves the focus to a field and replaces its text. The focus stays there. */
+  /** Moves the focus to a field by the Tab key, and replaces the field's text. */
   async fill(selector: string, text: string): Promise<void> {
     this.#keys += await tabTo(this.page, selector);
     await this.page.keyboard.press('Control+A');
@@ -142,7 +145,10 @@ export class KeyboardWalk {
     this.steps.push(`fill ${selector}`);
   }
 
-  /** Moves the focus to a link, a button, a choice or a disclosure, and activates it. */
+  /**
+   * Moves the focus to a link, button, choice or disclosure by the Tab key, and presses a key on
+   * it.
+   */
   async press(selector: string, key: 'Enter' | 'Space' | 'ArrowDown' = 'Enter'): Promise<void> {
     this.#keys += await tabTo(this.page, selector);
     await this.page.keyboard.press(key);
@@ -150,7 +156,10 @@ export class KeyboardWalk {
     this.steps.push(`press ${selector}`);
   }
 
-  /** Moves the focus to a list of choices, and chooses one by typing. */
+  /**
+   * Moves the focus to a list of choices by the Tab key, and chooses the one that begins with a
+   * text.
+   */
   async choose(selector: string, text: string): Promise<void> {
     this.#keys += await tabTo(this.page, selector);
     await this.page.keyboard.type(text);
@@ -158,7 +167,7 @@ export class KeyboardWalk {
     this.steps.push(`choose ${text}`);
   }
 
-  /** Prints the steps so far, under the name of the task (`job`) for which a user needs them. */
+  /** Prints the steps so far, under the name of the user's task. */
   print(job: string): void {
     const { length } = this.steps;
     // oxlint-disable-next-line no-console -- the counts are the result of the test

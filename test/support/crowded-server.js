@@ -1,6 +1,6 @@
-// A script for runScript: starts the built server, sends it one request from each of many client
-// addresses, and prints its memory use. It serves until standard input ends. It is plain
-// JavaScript, because a compiler would use more memory than the server.
+// A script for runScript. It starts the built server, sends it one request from each of many client
+// IP addresses, and prints its memory use. The server runs until standard input ends. The script is
+// plain JavaScript, because a compiler in the process would use more memory than the server.
 import { ThrottlerStorage } from '@nestjs/throttler';
 import { createApp } from '../../dist/create-app.js';
 import { loadConfig } from '../../dist/platform/config/load-config.js';

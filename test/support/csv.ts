@@ -1,4 +1,4 @@
-/** Parses CSV (RFC 4180). Returns the cells of each line. */
+/** Parses CSV (RFC 4180). Returns the lines, each as a list of its cells. */
 export function cellsOf(csv: string): string[][] {
   const lines: string[][] = [];
   let line: string[] = [];

@@ -2,8 +2,8 @@ import type { DataSource } from 'typeorm';
 import { rows } from './rows.js';
 
 /**
- * The tables that change even if a request is refused: rate limits, the record of the refusal and
- * its seal, and the heartbeats of the process.
+ * The tables that {@link databaseDigest} leaves out, because a refused request may change them.
+ * They have the rate limits, the audit log and its seal, and the heartbeats of processes.
  */
 const APART = new Set([
   'rate_limits',
@@ -17,8 +17,8 @@ const APART = new Set([
 ]);
 
 /**
- * Returns a digest of each table except those of {@link APART}, so that a test notices the change
- * of any row.
+ * Returns a digest of each table that is not in {@link APART}. If two results are equal, no row has
+ * changed in the meantime.
  */
 export async function databaseDigest(dataSource: DataSource): Promise<Record<string, string>> {
   const tables = await rows<{ name: string }>(

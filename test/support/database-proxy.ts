@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 /** A Unix socket in front of a real database server, which a test can close. */
 export interface DatabaseProxy {
-  /** The URL of the database behind the proxy. */
+  /** The URL by which a client reaches the database through the proxy. */
   readonly url: string;
   /** Closes every connection and accepts no more, as if the server had ended. */
   down(): Promise<void>;

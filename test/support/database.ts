@@ -5,8 +5,8 @@ import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.j
 import { administer, confirmServer, urlOf } from './test-server.js';
 
 /**
- * A migrated database for one test file. It is not marked as a database of production, of the demo
- * or of the tests yet.
+ * A migrated database for one test file. No composition root (production, demo or tests) has marked
+ * it as its own yet.
  */
 export interface TestDatabase {
   readonly name: string;
@@ -21,8 +21,8 @@ export interface TestDatabase {
 }
 
 /**
- * Copies the migrated template of this run. Like a start of the service, it records in the database
- * on which server the database is. A test file calls this once, and `drop` at its end.
+ * Creates a copy of this run's migrated template. Records in it which server it is on, as a start
+ * of the service does. A test file calls this once, and `drop` at its end.
  */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const database = await create(copyOf(inject('testServer').template));
@@ -36,16 +36,16 @@ export function createEmptyDatabase(): Promise<TestDatabase> {
 }
 
 /**
- * Copies a database with all its content, as if a standby had replicated it. No connection to the
- * database may be open.
+ * Copies a database with all its content, as if a standby had replicated it. Fails if a connection
+ * to the original is open.
  */
 export function copyDatabase({ name }: TestDatabase): Promise<TestDatabase> {
   return create(copyOf(name));
 }
 
 /**
- * Returns the SQL that copies a database by its files, which costs half as much as copying by the
- * write-ahead log.
+ * Returns the SQL option that copies a database by its files. This takes half the time of a copy
+ * through the write-ahead log.
  */
 function copyOf(template: string): string {
   return `TEMPLATE ${template} STRATEGY FILE_COPY`;

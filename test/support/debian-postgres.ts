@@ -13,8 +13,8 @@ import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.j
 const NOBODY = 65_534;
 
 /**
- * Returns the folder with the programs of the newest PostgreSQL that Debian installed; undefined if
- * none is installed.
+ * Returns the folder with the programs of the newest PostgreSQL from Debian; undefined if Debian's
+ * PostgreSQL is not installed.
  */
 export function debianPostgres(): string | undefined {
   return globSync('/usr/lib/postgresql/*/bin/initdb')
@@ -25,16 +25,16 @@ export function debianPostgres(): string | undefined {
 const versionOf = (path: string) => Number(/postgresql\/(\d+)/.exec(path)?.[1]);
 
 /**
- * A PostgreSQL server of Debian on loopback. The programs `pg_dump` and `pg_restore` have the same
- * version as the server.
+ * A running PostgreSQL server from Debian, on loopback. Debian installs `pg_dump` and `pg_restore`
+ * of the same version with it.
  */
 export interface DebianPostgres {
   readonly port: number;
   /** The process id of the postmaster, which is the parent of every process of the server. */
   readonly pid: number;
-  /** Returns the URL of a database, for a login as a role. */
+  /** Returns the URL by which a role connects to a database. */
   url(role: string, database: string): string;
-  /** Copies the server and starts the copy as its standby. The caller must stop it. */
+  /** Starts a standby from a copy of the server's data. The caller must stop it. */
   startStandby(): Promise<DebianPostgres>;
   /** Stops the server and deletes its data. */
   stop(): Promise<void>;
@@ -46,7 +46,7 @@ export async function startDebianPostgres(): Promise<DebianPostgres> {
   return startCluster('initdb', settings);
 }
 
-/** Makes the data directory of a cluster by a program of PostgreSQL, and starts its server. */
+/** Makes a data directory by `initdb` or `pg_basebackup`, and starts a server on it. */
 async function startCluster(maker: string, settings: readonly string[]): Promise<DebianPostgres> {
   const programs = debianPostgres();
   if (programs === undefined) throw new Error('no PostgreSQL of Debian is installed');

@@ -11,10 +11,10 @@ export interface DemoProcess {
   readonly dataDir: string;
 }
 
-/** Matches the line in which the demo prints the address of its tour for a visitor's browser. */
+/** Matches the line in which the demo prints the URL of its tour for a visitor's browser. */
 export const TOUR_ADDRESS = /^ +(http:\/\/localhost:\d+)\/demo$/m;
 
-/** Matches the line in which a demo prints the address of the service. */
+/** Matches the line in which the demo prints the URL of the service. */
 export const URL_TO_OPEN = /^ +(http:\/\/localhost:\d+)$/m;
 
 /** Returns the lines that a demo wrote to standard error. The demo must write none. */
@@ -23,7 +23,8 @@ export function complaintsOf(stderr: string): string[] {
 }
 
 /**
- * Returns the environment of a production start on a free port, with the given identity provider.
+ * Returns the environment of a production start on a free port. The service gets an identity
+ * provider with this issuer.
  */
 export async function productionOf(issuer: string) {
   const port = await freePort();
@@ -43,8 +44,8 @@ export async function productionOf(issuer: string) {
 }
 
 /**
- * Starts the demo of the build in a directory, and waits until its tour is prepared. The data
- * directory is migrated already, which saves time; `demo.test.ts` starts without one.
+ * Starts the built demo in a folder, and waits until its tour is ready. A migrated data directory
+ * saves time. `demo.test.ts` tests the start without one.
  */
 export async function startDemoProcess(cwd: string): Promise<DemoProcess> {
   await prepareDataDir(join(cwd, 'data-demo'));
@@ -53,10 +54,7 @@ export async function startDemoProcess(cwd: string): Promise<DemoProcess> {
   return { demo, baseUrl, dataDir: join(cwd, 'data-demo') };
 }
 
-/**
- * Returns a process, the processes that it started, the processes that those started, and so on.
- * Works on Linux only.
- */
+/** Returns the ids of a process and all its descendants. Works only on Linux. */
 export function processesOf(pid: number): number[] {
   const parents = new Map<number, number>();
   for (const name of readdirSync('/proc').filter((one) => /^\d+$/.test(one))) {
@@ -64,7 +62,7 @@ export function processesOf(pid: number): number[] {
       const status = readFileSync(`/proc/${name}/stat`, 'utf8');
       parents.set(Number(name), Number(status.slice(status.lastIndexOf(')') + 4).split(' ')[0]));
     } catch {
-      // It has ended.
+      // The process has ended since the folder was listed.
     }
   }
   const found = [pid];
@@ -75,8 +73,8 @@ export function processesOf(pid: number): number[] {
 }
 
 /**
- * Returns the local addresses of TCP sockets on which processes listen, as the kernel writes them:
- * `0100007F:0BB8`.
+ * Returns the addresses at which processes listen for TCP connections. They have the kernel's form,
+ * such as `0100007F:0BB8` for 127.0.0.1 and port 3000.
  */
 export function listeningAddresses(pids: readonly number[]): string[] {
   const inodes = new Set(pids.flatMap(socketsOf));

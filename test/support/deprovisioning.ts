@@ -11,7 +11,7 @@ export type Deprovision = ReturnType<typeof deprovision>;
 
 /**
  * Returns functions that remove, deactivate or activate an account, or revoke its credentials. Each
- * takes the lock that `UserDirectory` requires, and then calls the method of `UserDirectory`.
+ * first takes the lock that the method of `UserDirectory` requires.
  */
 export function deprovision(app: TestApp) {
   const directory = app.nest.get(UserDirectory, { strict: false });

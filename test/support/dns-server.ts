@@ -4,12 +4,12 @@ import { decode, encode, streamEncode, AUTHORITATIVE_ANSWER, TRUNCATED_RESPONSE 
 import type { Answer, DecodedPacket, Packet } from 'dns-packet';
 
 /**
- * The response to a DNS question: texts of TXT records (an array is one record of several pieces),
- * an alias, an error code, or none.
+ * The response to a DNS question. It has the texts of TXT records (an array is one record of
+ * several strings), an alias, an error code, or nothing.
  */
 export interface DnsReply {
   readonly texts?: readonly (string | readonly string[])[];
-  /** The name of which the requested name is an alias. */
+  /** The canonical name, if the requested name is an alias of it (CNAME record). */
   readonly alias?: string;
   readonly rcode?: 'NXDOMAIN' | 'SERVFAIL' | 'REFUSED';
   /** True for a server that does not respond. */
@@ -23,11 +23,13 @@ const RCODES = { NXDOMAIN: 3, SERVFAIL: 2, REFUSED: 5 } as const;
 /** The longest response over UDP without EDNS (RFC 1035 §4.2.1). */
 const MOST_OVER_UDP = 512;
 
-/** A DNS server on loopback, over UDP and, for responses that are too long for UDP, over TCP. */
+/**
+ * A DNS server on loopback. It answers over UDP, and responses that are too long for UDP over TCP.
+ */
 export class DnsServer {
   /**
-   * The responses, by name in lower case; `*.example.com` is a wildcard. A name without a response
-   * does not exist.
+   * The responses by name, in lower case; `*.example.com` is a wildcard. A name that is not in the
+   * map does not exist (NXDOMAIN).
    */
   readonly replies = new Map<string, DnsReply>();
   /** The names that were asked for over UDP, in the order of arrival. */
@@ -94,8 +96,8 @@ export class DnsServer {
     this.mostAtOnce = Math.max(this.mostAtOnce, this.#atOnce);
     const name = nameOf(query);
     const reply = this.#replyTo(name);
-    // The response is delayed, so that other questions that are on their way arrive before it is
-    // sent.
+    // Waits for one turn of the event loop, so that questions sent at the same time are counted
+    // before this one is answered.
     await new Promise((resolve) => setImmediate(resolve));
     await reply.before?.();
     this.#atOnce -= 1;

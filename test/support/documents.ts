@@ -5,9 +5,9 @@ const ROOT = resolve(import.meta.dirname, '../..');
 
 /** A page of the documents, as the build renders it. */
 interface RenderedPage {
-  /** The path of the Markdown below `docs`. */
+  /** The path of its Markdown file in `docs`. */
   readonly path: string;
-  /** The address at the service. */
+  /** The path of its URL at the service. */
   readonly address: string;
   readonly title: string;
   readonly html: string;
@@ -52,8 +52,8 @@ const SOURCES = [
 ];
 
 /**
- * Renders the documents for the server, as `npm run build` does. It does nothing if they are newer
- * than their sources.
+ * Renders the documents into `dist` as `npm run build` does. It does nothing if they are newer than
+ * their sources.
  */
 export async function buildDocuments(): Promise<void> {
   const built = statSync(resolve(ROOT, 'dist/documents/index.json'), { throwIfNoEntry: false });

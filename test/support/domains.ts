@@ -10,7 +10,7 @@ import { rows } from './rows.js';
 @Module({})
 class DnsModule {}
 
-/** Makes a Nest module that makes the service ask the DNS server of the test. */
+/** Makes a Nest module by which the service sends its DNS questions to the server of the test. */
 export function dnsModule(options: DnsOptions): DynamicModule {
   return {
     module: DnsModule,
@@ -45,7 +45,10 @@ export const verify = (admin: Client, domain: string) =>
 export const removal = (admin: Client, domain: string) =>
   orgApi(admin, 'DELETE', `/domains/${domain}`);
 
-/** Adds a domain, publishes its DNS record, and verifies it. */
+/**
+ * Adds a domain, publishes its DNS record at the test's server, and verifies the domain. Returns
+ * the record.
+ */
 export async function proven(
   admin: Client,
   dns: DnsServer,
@@ -88,7 +91,8 @@ export const auditOfDomain = (app: TestApp, domain: string) =>
   );
 
 /**
- * Adds a proven domain to the organization of a user, as the operator does by assigning a domain.
+ * Adds a verified domain to the organization of a user, with the row that the operator's assignment
+ * would write.
  */
 export async function assigned(app: TestApp, email: string, domain: string): Promise<void> {
   await rows(
@@ -101,8 +105,8 @@ export async function assigned(app: TestApp, email: string, domain: string): Pro
 }
 
 /**
- * Moves the time since which the organizations own their domains back by a minute. A Git signature
- * must be younger than the ownership, to the second, and a test signs at once.
+ * Makes the ownership of all domains begin a minute earlier. A Git signature must be made after
+ * that beginning, in whole seconds, and a test signs within the first second.
  */
 export async function ownDomainsForLonger(app: TestApp): Promise<void> {
   await rows(

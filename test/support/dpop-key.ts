@@ -17,12 +17,12 @@ export interface ProofTampering {
   readonly header?: Partial<JWTHeaderParameters>;
 }
 
-/** A client's DPoP key, which signs correct and incorrect proofs. */
+/** A client's DPoP key (RFC 9449). It signs correct and incorrect proofs. */
 export class DpopKey {
   private constructor(
     readonly alg: string,
     readonly jwk: JWK,
-    /** The thumbprint of this key, which a token that is bound to the key contains. */
+    /** The thumbprint of the key (RFC 7638), which a token that is bound to the key contains. */
     readonly jkt: string,
     readonly privateKey: CryptoKey,
   ) {}

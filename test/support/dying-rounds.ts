@@ -4,8 +4,8 @@ import type { DyingArgument } from './dying-replica.js';
 import type { ReplicaAnswer } from './replica.js';
 
 /**
- * The steps of sending a row of a queue. Each has the largest number of times that a receiver gets
- * the row if a replica dies at this step.
+ * The steps of sending one row of a queue to a receiver. Each step has the largest number of
+ * requests with the row that the receiver may get if a replica dies at it.
  */
 export const SENDING_STEPS: readonly (readonly [DyingArgument['step'], number])[] = [
   ['taken', 1],
@@ -14,10 +14,10 @@ export const SENDING_STEPS: readonly (readonly [DyingArgument['step'], number])[
   ['settled', 2],
 ];
 
-/** The time limit of a poll that waits for replicas. */
+/** The time limit for waiting until replicas have sent something. */
 export const SLOW = { timeout: 60_000 };
 
-/** The functions for rounds in which two replicas send the rows that a test queues. */
+/** The functions of one test, in whose rounds two replicas send queued rows. */
 export interface Rounds {
   /** Queues the rows of a round. */
   readonly queue: () => Promise<void>;
@@ -28,9 +28,8 @@ export interface Rounds {
 }
 
 /**
- * Starts a replica that dies at a step, and queues rows until it is dead. Several rounds may be
- * needed, because chance decides which replica takes which row, and a round may leave none for this
- * one.
+ * Starts a replica that dies at a step, and queues rows in rounds until it is dead. One round may
+ * not be enough, because the other replica may take all its rows.
  */
 export async function roundsUntilDeath(argument: DyingArgument, rounds: Rounds): Promise<void> {
   const replica = runScript<ReplicaAnswer>('dying-replica.ts', argument);
@@ -39,8 +38,8 @@ export async function roundsUntilDeath(argument: DyingArgument, rounds: Rounds):
   for (let n = 0; n < 20 && !isDead(); n += 1) {
     await rounds.queue();
     if (argument.step === 'connected') {
-      // The other replica alone has at most 16 requests under way, so with more than 16 this one
-      // has some too.
+      // The other replica sends at most 16 requests at a time. So if receivers have more than 16
+      // requests, this replica has sent some of them.
       await expect.poll(rounds.received, SLOW).toBeGreaterThan(16);
       await replica.kill();
     } else {
@@ -52,16 +51,13 @@ export async function roundsUntilDeath(argument: DyingArgument, rounds: Rounds):
   expect(replica.signal()).toBe('SIGKILL');
 }
 
-/**
- * The number of equal reads in a row after which the living replica is sure to have no row of the
- * queue.
- */
+/** The number of equal results in a row after which the living replica is taken to send no row. */
 const EQUAL_READS = 10;
 
 /**
- * Ends the leases of a replica that died, which would otherwise end only after 15 seconds. First it
- * waits until the leased rows stay the same, because the living replica still sends some of them,
- * and would send them twice.
+ * Makes the leases of a dead replica end, which would otherwise take 15 seconds. First it waits
+ * until the set of leased rows stays the same. Until then the living replica sends rows, and
+ * without its lease a row would be sent twice.
  *
  * @param query runs a statement and returns its rows
  */

@@ -5,7 +5,8 @@ import { AuditSealer } from '#domain/audit/seal/sealer.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { localSigner } from '#platform/crypto/signer.js';
 
-// Run by runScript: seals the audit log, and kills itself (SIGKILL) after one of its statements.
+// A script for runScript. It seals the audit log, and kills itself (SIGKILL) after one of its
+// statements.
 const argument: DyingSealerArgument = JSON.parse(process.argv[2] ?? '');
 
 Logger.overrideLogger(false);
@@ -30,8 +31,8 @@ await new AuditSealer(dataSource, systemClock, key).seal();
 await dataSource.destroy();
 
 /**
- * The argument of the script: the URL of the database, the name of the seal's key, and the key as
- * PEM. The process dies after the statement with the number `dieAfter`, counted from 1.
+ * The argument of the script. `name` and `key` are the name and the PEM of the seal's key. The
+ * process kills itself after the statement number `dieAfter`, counted from 1.
  */
 export interface DyingSealerArgument {
   readonly url: string;

@@ -9,14 +9,14 @@ const BEFORE_PARTITIONS = '1764300040000-due-signals.sql';
 const LAST_OF_0_10 = '1763790070000-github-repositories.sql';
 
 /**
- * The folder with those migrations of version 0.10.0 whose texts were changed later, because they
- * stopped the issuing of credentials for seconds. The other migrations of that version are still in
- * `migrations`.
+ * The folder with the original texts of some migrations of version 0.10.0. Their texts in
+ * `migrations` were changed later, because the original ones stopped the issuing of credentials for
+ * seconds.
  */
 const EARLIER_TEXTS = 'test/vectors/migrations-0.10.0';
 /**
- * The folder with a migration as a build after 0.13.0 had it. Its text also did what a later file
- * does today.
+ * The folder with the text that a migration had in a build after 0.13.0. That text included
+ * statements that are in a later file today.
  */
 const TEXTS_AFTER_0_13 = 'test/vectors/migrations-0.13.0';
 const SPLIT_OFF: ReadonlySet<string> = new Set([
@@ -32,7 +32,9 @@ const AFTER_SPLIT: ReadonlySet<string> = new Set(['0.12', 'after 0.13', 'before 
 /** The last migration before the first one that runs in batches, in an upgrade from 0.9.0. */
 const BEFORE_BATCHES = '1763790010000-people-of-records.sql';
 
-/** Makes a folder with the migrations of an earlier version, inside another folder. */
+/**
+ * Makes a folder inside `below` with the migrations that an earlier version had. Returns its URL.
+ */
 export async function earlierMigrations(
   version: '0.9' | 'before batches' | '0.10' | '0.12' | 'after 0.13' | 'before partitions',
   below: string,

@@ -1,9 +1,9 @@
 import type { Page } from 'playwright-core';
 
 /**
- * Returns the kinds of elements of a page. A kind consists of the names, classes, roles and states
- * of an element and of all elements around it, without texts and addresses. Elements of one kind
- * have the same style and the same attributes, so that it is enough to check one of them.
+ * Returns the kinds of elements on a page. A kind has the names, classes, roles and states of an
+ * element and of its ancestors, but no texts and URLs. Elements of one kind have the same style and
+ * attributes, so checking one of them is enough.
  */
 export function elementKinds(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(`(() => {

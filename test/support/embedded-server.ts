@@ -2,8 +2,8 @@ import { startEmbeddedPostgres } from '#platform/database/embedded-postgres/embe
 import { RecordingLog } from './recording-log.js';
 import type { TestServer } from './test-server.js';
 
-// A script for runScript: starts an embedded server of PostgreSQL, prints its address, and stops it
-// when standard input ends.
+// A script for runScript. It starts an embedded PostgreSQL server, prints how to connect to it, and
+// stops it when standard input ends.
 const argument: EmbeddedServerArgument = JSON.parse(process.argv[2] ?? '');
 const { dataDir, settings = {} } = argument;
 const log = new RecordingLog();
@@ -18,7 +18,7 @@ export interface EmbeddedServerArgument {
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** The output of the script. */
+/** The output of the script: the connection of the server, and its log lines so far. */
 export interface EmbeddedServerAnswer extends TestServer {
   readonly log: readonly string[];
 }

@@ -4,23 +4,23 @@ import { fileURLToPath } from 'node:url';
 import { setTimeout as delay } from 'node:timers/promises';
 import { COMPILE_CACHE } from './compile-cache.js';
 
-/** An ended process and its output. */
+/** The exit status and the output of a process that has ended. */
 export interface Ended {
   readonly status: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** A running process of an entry point. */
+/** A running process of one of the built programs in `dist`. */
 export interface EntryPoint {
   readonly pid: number;
   readonly ended: Promise<Ended>;
   /**
-   * Resolves with the match once the whole standard output so far matches; rejects if the process
-   * ends before that.
+   * Resolves with the match when the standard output so far matches. Rejects if the process ends
+   * before.
    */
   printed(pattern: RegExp): Promise<RegExpMatchArray>;
-  /** Resolves once an address responds; rejects if the process ends before that. */
+  /** Resolves when a request to the URL gets a response. Rejects if the process ends before. */
   answers(url: string): Promise<void>;
   /** Sends SIGTERM, and waits for the end of the process. */
   stop(): Promise<Ended>;
@@ -37,8 +37,8 @@ export interface ProcessSettings {
 }
 
 /**
- * Starts an entry point of the build, a path below `dist` such as `demo/main.js`. `npm test` makes
- * the build.
+ * Starts a built program by its path in `dist`, such as `demo/main.js`. `npm test` makes the build
+ * before the tests run.
  */
 export function start(
   entry: string,
@@ -86,7 +86,7 @@ export function start(
   };
 }
 
-/** Runs an entry point to its end. */
+/** Runs a built program until it ends. */
 export function run(
   entry: string,
   args: readonly string[],

@@ -48,9 +48,9 @@ export async function madeReceiver(
 }
 
 /**
- * Waits until a server got the event `event_receiver_created` of its own receiver, and then forgets
- * all requests so far. An event just before the creation may come too, if it was not in the feed at
- * that time.
+ * Waits until a server got the event about the creation of its own receiver. Then forgets all
+ * requests so far. They may include an event from before the creation that came into the feed
+ * later.
  */
 export async function untilCreation(server: EventServer): Promise<void> {
   const isThere = () => server.received.some(({ text }) => text.includes('event_receiver_created'));
@@ -58,7 +58,7 @@ export async function untilCreation(server: EventServer): Promise<void> {
   server.received.splice(0);
 }
 
-/** Calls a route of a receiver with the session of an admin. `tail` is the end of the path. */
+/** Calls a route of one receiver as an admin. `tail` is the end of the path after the id. */
 export const receiverApi = (
   admin: Client,
   method: string,
@@ -67,12 +67,12 @@ export const receiverApi = (
   body?: unknown,
 ) => orgApi(admin, method, `/event-receivers/${id}${tail}`, body);
 
-/** Makes the sender of events look for events at once, without its usual pause. */
+/** Makes the sender look for events now, without its usual pause. */
 export function wakeReceivers(app: TestApp): void {
   app.nest.get(ReceiverSender, { strict: false }).wake();
 }
 
-/** Ends every pause after a failed delivery, and makes the sender try again at once. */
+/** Ends every pause after a failed delivery, so that the sender tries again now. */
 export async function retryNow(app: TestApp): Promise<void> {
   await rows(app.dataSource, "UPDATE event_receivers SET next_attempt_at = '-infinity'");
   await rows(app.dataSource, "UPDATE undelivered_events SET next_attempt_at = '-infinity'");
@@ -80,8 +80,8 @@ export async function retryNow(app: TestApp): Promise<void> {
 }
 
 /**
- * Writes events of an organization, and makes the sender look at once. Returns their ids in the
- * order of the feed.
+ * Writes `n` events of an organization, and makes the sender look for them. Returns their ids in
+ * the order of the feed.
  */
 export async function writeEvents(app: TestApp, orgId: string, n: number): Promise<string[]> {
   const ids: string[] = [];

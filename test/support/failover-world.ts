@@ -16,9 +16,8 @@ import { rows } from './rows.js';
 import { PUBLIC_KEY } from './ssh-issuance.js';
 
 /**
- * The times of a failover for these tests, in milliseconds. They are short, except that a process
- * waits so long for the reports of other processes (`patience`) that the wait never ends during a
- * test.
+ * The times of a failover in these tests, in milliseconds. All are short, except for `patience`.
+ * This is how long a process waits for the reports of others, and it must not end during a test.
  */
 const FAST: Partial<FailoverLimits> = {
   heartbeat: 20,
@@ -29,9 +28,9 @@ const FAST: Partial<FailoverLimits> = {
 };
 
 /**
- * A database in which a test rewrites the row that records the identity of the database server. To
- * the service the running server then seems to be another one, as after a failover. Several
- * processes of the service use the database, each with its own connections.
+ * A database in which a test changes the recorded identity of its server. To the service the server
+ * then seems to be another one, as after a failover. Several processes of the service use the
+ * database, each with its own connections.
  */
 export class FailoverWorld {
   readonly #silent: string[] = [];
@@ -42,7 +41,7 @@ export class FailoverWorld {
 
   private constructor(
     readonly database: TestDatabase,
-    /** Connections for the test itself, which also work while the server is not confirmed. */
+    /** Connections of the test itself. They work even while no process has confirmed the server. */
     readonly direct: DataSource,
   ) {
     this.#parts.defer(() => database.drop());
@@ -92,8 +91,8 @@ export class FailoverWorld {
   }
 
   /**
-   * Deletes the audit rows of the newest transaction, and changes the recorded server, as a
-   * failover that loses this commit does.
+   * Deletes the audit rows of the newest transaction and changes the recorded server. It seems to
+   * the service that a failover has lost this commit.
    */
   async loseTheLastCommit(
     by: 'promote' | 'restart' | 'confirmed by others' | 'with the confirmation',
@@ -114,7 +113,7 @@ export class FailoverWorld {
     });
   }
 
-  /** Confirms the server as a process does at its start. */
+  /** Runs the confirmation of the server that a process runs at its start. */
   async confirmAtStart(setting: FailoverSetting, isEmbedded = false): Promise<void> {
     const address = { connectionString: this.database.url };
     const confirm = confirmAtStart(
@@ -125,8 +124,8 @@ export class FailoverWorld {
   }
 
   /**
-   * Adds the row of a process that sent a heartbeat some seconds ago and never sends another one.
-   * Returns the id of the process.
+   * Adds the row of a process that sent its last heartbeat some seconds ago. Returns the id of the
+   * process.
    */
   async addSilentReplica(secondsAgo = 0): Promise<string> {
     const id = randomUUID();
@@ -146,7 +145,9 @@ export class FailoverWorld {
     await this.query('DELETE FROM replicas WHERE id = ANY ($1)', [this.#silent.splice(0)]);
   }
 
-  /** Writes the report of a process about the present server: whether commits are lost. */
+  /**
+   * Writes the report of a process about the current server, with its answer if commits are lost.
+   */
   async report(id: string, isLost: boolean): Promise<void> {
     await this.query(
       `INSERT INTO replica_reports (replica_id, started_at, is_witness, is_lost, reported_at)
@@ -175,7 +176,7 @@ export class FailoverWorld {
   }
 }
 
-/** Requests an SSH certificate, from an unused client address. */
+/** Requests an SSH certificate for a user, from an unused client IP address. */
 export function issueCertificate({ client }: EnrolledUser): Promise<Answer> {
   return client.post('/v1/credentials/ssh', { public_key: PUBLIC_KEY }, { address: newAddress() });
 }

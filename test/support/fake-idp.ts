@@ -24,24 +24,27 @@ interface Answer {
  * respect. Tests change the faults while the provider runs.
  */
 export interface Misbehaviour {
-  /** Changes the discovery document. */
+  /** Returns a changed discovery document. */
   document?: (document: Json) => unknown;
   /** Replaces the response with the discovery document. */
   discovery?: Answer;
   /** Delays every response by so many seconds. */
   delay?: number;
-  /** Changes the claims of the ID token. */
+  /** Returns changed claims of the ID token. */
   claims?: (claims: Json) => Json;
   /**
-   * The way in which the ID token is signed: with the published key (the default), with another
-   * key, with the client's secret, or not at all.
+   * The key that signs the ID token: the published key (the default), another key, or the client's
+   * secret. With `none` the token is unsigned.
    */
   signature?: 'right' | 'foreign key' | 'HS256' | 'none';
   /** Replaces the response of the token endpoint. */
   token?: Answer;
-  /** The response of userinfo; without it the discovery document names no userinfo endpoint. */
+  /**
+   * The response of the userinfo endpoint. Without it, the discovery document does not name that
+   * endpoint.
+   */
   userinfo?: Json;
-  /** Changes the parameters of the redirect back to the service. */
+  /** Changes the parameters of the redirect back to the service in place. */
   callback?: (parameters: URLSearchParams) => void;
   /** Replaces the response with the key set. */
   jwks?: Answer;
@@ -55,7 +58,7 @@ interface TokenRequest {
   readonly form: Readonly<Record<string, string>>;
 }
 
-/** The running provider. */
+/** A running OpenID provider, and the client that it knows. */
 export interface FakeIdp {
   readonly origin: string;
   readonly issuer: string;
@@ -65,11 +68,11 @@ export interface FakeIdp {
   readonly tokenRequests: TokenRequest[];
   /** The number of times that the key set was fetched. */
   keySetRequests: number;
-  /** Signs with a new key, which is then the only published one. */
+  /** Makes a new signing key. The key set then has only this key. */
   rotateKey(): Promise<void>;
   /**
-   * Signs a user in without a browser: takes the address of the redirect to the provider, and
-   * returns the address of the redirect back.
+   * Signs a user in without a browser. Takes the URL to which the service redirects, and returns
+   * the URL to which the provider redirects back.
    */
   authorize(url: URL): URL;
   close(): Promise<void>;
@@ -89,7 +92,9 @@ const OWN_PATHS = {
   userinfo_endpoint: '/userinfo',
 } as const;
 
-/** Returns the paths of the endpoints in a vendor's document. */
+/**
+ * Returns the paths of the endpoints in a vendor's discovery document, or else the provider's own.
+ */
 function pathsIn(document: Json | undefined): Record<keyof typeof OWN_PATHS, string> {
   if (!document) return OWN_PATHS;
   const names = Object.keys(OWN_PATHS) as (keyof typeof OWN_PATHS)[];
@@ -97,7 +102,7 @@ function pathsIn(document: Json | undefined): Record<keyof typeof OWN_PATHS, str
   return Object.fromEntries(paths) as Record<keyof typeof OWN_PATHS, string>;
 }
 
-/** Starts an OpenID provider whose answers a test decides, including faults. */
+/** Starts an OpenID provider whose responses a test can change, in order to test faults. */
 export async function startFakeIdp(
   options: {
     readonly misbehaviour?: Misbehaviour;
@@ -105,8 +110,8 @@ export async function startFakeIdp(
     readonly path?: string;
     readonly tls?: { readonly key: string; readonly cert: string };
     /**
-     * The discovery document of a vendor. Its hosts become the address of this provider, which then
-     * signs with RS256.
+     * The discovery document of a vendor. This provider's host replaces the hosts in it. The
+     * provider then signs with RS256 instead of ES256.
      */
     readonly vendor?: Json;
   } = {},
@@ -115,7 +120,7 @@ export async function startFakeIdp(
   const paths = pathsIn(options.vendor);
   const foreign = await generateKeyPair(alg);
   let own = await newKey(alg);
-  // A client that disconnected during the delay causes no failure.
+  // If a client disconnects during a delay, the failed write is no error of the test.
   const answer: RequestListener = (req, res) => void serve(req, res).catch(() => res.destroy());
   const server = options.tls ? createHttpsServer(options.tls, answer) : createHttpServer(answer);
   const port = await listenOnLoopback(server);
@@ -238,8 +243,8 @@ export function changed(patch: Json): (original: Json) => Json {
 }
 
 /**
- * Follows redirects like a browser, with cookies, until one leads back to the service. Returns the
- * address of that redirect.
+ * Follows redirects as a browser does, with cookies, until one leads to `redirectUri`. Returns the
+ * whole URL of that redirect.
  */
 export async function followToCallback(start: URL, redirectUri: string): Promise<URL> {
   const cookies = new Map<string, string>();

@@ -31,10 +31,13 @@ export interface PushOverride {
   readonly parameters?: Override;
   readonly requestObject?: JwtOverride;
   readonly assertion?: JwtOverride;
-  /** Form fields that are sent beside the request itself. */
+  /** Form fields that replace those of the finished request, or are added to them. */
   readonly fields?: Override;
   readonly dpop?: string;
-  /** True to send the parameters without a signature, although the client registered one. */
+  /**
+   * True if the parameters are sent without a signature, although the client registered for signed
+   * requests.
+   */
   readonly unsigned?: boolean;
 }
 
@@ -42,13 +45,13 @@ export interface PushOverride {
 export interface TokenOverride {
   readonly fields?: Override;
   readonly assertion?: JwtOverride;
-  /** The DPoP proof to send; null sends none. */
+  /** The DPoP proof; null for a request without one. */
   readonly dpop?: string | null;
 }
 
 /**
- * A client as the conformance plans of FAPI 2.0 demand it: `private_key_jwt`, DPoP, PAR, and signed
- * requests for Message Signing.
+ * A client that meets the conformance plans of FAPI 2.0: `private_key_jwt`, DPoP and PAR. For the
+ * plan Message Signing, it also signs its requests.
  */
 export class FapiClient {
   readonly #app: TestApp;
@@ -166,8 +169,8 @@ export class FapiClient {
   }
 
   /**
-   * Opens the authorization address of a pushed request in a browser. Returns the address at the
-   * client to which the service redirects, or the error page.
+   * Opens a pushed authorization request in a browser. Returns the callback URL to which the
+   * service redirects, or the error page.
    */
   async authorize(
     browser: Client,
@@ -193,7 +196,7 @@ export class FapiClient {
     return code;
   }
 
-  /** Redeems a code. */
+  /** Redeems a code at the token endpoint. Returns the whole response. */
   async redeem(code: string, override: TokenOverride = {}): Promise<Answer> {
     const fields = strings({
       grant_type: 'authorization_code',
@@ -208,12 +211,14 @@ export class FapiClient {
     return postForm(this.#app, '/oauth/token', fields, proof === null ? {} : { dpop: proof });
   }
 
-  /** Signs a proof with the client's DPoP key for an endpoint of the server. */
+  /** Signs a DPoP proof for one request to an endpoint of the service. */
   proof(method: string, path: string, claims: Override = {}): Promise<string> {
     return this.dpop.proof(method, this.#app.baseUrl + path, claims);
   }
 
-  /** Reads userinfo, which is the protected resource in the conformance plans. */
+  /**
+   * Requests userinfo with an access token. It is the protected resource of the conformance plans.
+   */
   async readResource(
     token: string,
     override: { readonly proof?: string | null; readonly scheme?: string } = {},

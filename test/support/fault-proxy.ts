@@ -3,8 +3,8 @@ import { createServer, request, type IncomingMessage, type ServerResponse } from
 import type { AddressInfo } from 'node:net';
 
 /**
- * The treatment of a request by the proxy: forwarding, an answer of its own, a cut connection, or
- * no answer at all.
+ * The way in which the proxy treats a request. It forwards it (`none`), never answers (`hang`),
+ * cuts the connection (`cut`), or sends the given response.
  */
 export type Fault =
   | 'none'
@@ -28,7 +28,7 @@ export interface SeenRequest {
 /** A proxy in front of one HTTP server, in which a test switches faults on and off. */
 export interface FaultProxy {
   readonly endpoint: string;
-  /** The fault with which the proxy treats the next requests. */
+  /** The way in which the proxy treats requests from now on. */
   fault: Fault;
   /** The number of requests that the proxy has received. */
   readonly requests: number;

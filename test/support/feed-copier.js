@@ -1,11 +1,13 @@
-// Run by runScript: copies the feed of the audit log into a file, and goes on after the last whole
-// line that the file has. It writes small pieces, and waits after `most` bytes until it is killed.
+// A script for runScript. It copies the feed of the audit log into a file, after the last complete
+// line that the file already has. It writes small pieces. After `most` bytes it waits until it is
+// killed.
 import { once } from 'node:events';
 import { appendFileSync, readFileSync, truncateSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 
 /**
- * The number of bytes of one write. Most lines are longer, so that a kill usually cuts off a line.
+ * The number of bytes in one write. Most lines are longer, so a kill usually leaves an incomplete
+ * line.
  */
 const PIECE = 97;
 

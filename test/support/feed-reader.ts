@@ -5,8 +5,8 @@ import { newAddress, type Answer, type Client } from './client.js';
 import { rows } from './rows.js';
 
 /**
- * The address of the feed of audit events: the oldest event first, so that a program can copy the
- * log by reading page after page.
+ * The path of the feed of audit events. The oldest event comes first, so that a program can copy
+ * the log page by page.
  */
 export const FEED = '/api/v1/org/audit-events?order=asc';
 
@@ -18,14 +18,17 @@ export interface FeedEvent {
   readonly cursor: string;
 }
 
-/** A connection by which a test writes rows: a pool, a connection of its own, or a transaction. */
+/**
+ * A database connection by which a test writes rows. It may be a pool, a single connection or a
+ * transaction.
+ */
 interface Writer {
   query(text: string, values: unknown[]): Promise<unknown>;
 }
 
 /**
- * Writes a `logout` event of an organization, and returns its id. The column `epoch` is left out,
- * as in earlier versions of the service, so that PostgreSQL fills in its default.
+ * Writes a `logout` event of an organization, and returns its id. The column `epoch` gets its
+ * default, as in earlier versions of the service.
  */
 export async function writeEvent(writer: Writer, orgId: string): Promise<string> {
   const id = randomUUID();
@@ -57,11 +60,11 @@ export async function inOrder(dataSource: DataSource, ids: readonly string[]): P
 }
 
 /**
- * A program that copies the feed page by page. Each request begins after the cursor of the last
- * page.
+ * Copies the feed page by page, as a program of an organization does. Each request has the cursor
+ * of the last page.
  */
 export class FeedReader {
-  /** The events that it has read, in the order in which they came. */
+  /** The ids of the events that were read, in the order in which they came. */
   readonly ids: string[] = [];
 
   /**
@@ -84,7 +87,7 @@ export class FeedReader {
     return this.client.get(`${FEED}&limit=${this.limit}${after}`, { address: newAddress() });
   }
 
-  /** Reads one page, and returns its events. */
+  /** Reads one page, and returns the ids of its events. */
   async page(): Promise<readonly string[]> {
     const { status, text, json } = await this.ask();
     if (status !== 200) throw new Error(`the feed answered ${status}: ${text}`);
@@ -101,8 +104,8 @@ export class FeedReader {
   }
 
   /**
-   * Reads pages until it has at least `events` events. It repeats its reads, because transactions
-   * of other tests in the same PostgreSQL delay the feed.
+   * Reads pages until it has at least `events` events. An empty page does not end it, because
+   * transactions of other tests in the same PostgreSQL delay the feed.
    */
   async until(events: number): Promise<void> {
     await vi.waitUntil(async () => {
@@ -112,8 +115,8 @@ export class FeedReader {
   }
 
   /**
-   * Reads all events that are committed now, and forgets them, so that a test sees only later ones.
-   * It writes an event to know the end.
+   * Reads all events that are committed so far and forgets them, so that a test sees only later
+   * ones. It knows the end by an event of its own.
    */
   async skip(writer: Writer, orgId: string): Promise<void> {
     const last = await writeEvent(writer, orgId);

@@ -3,10 +3,10 @@ import type { TestApp } from './app.js';
 import type { Answer } from './client.js';
 import { postForm, type DpopKey } from './oauth-flow.js';
 
-/** The name of the grant type by which a client presents an assertion of a security key. */
+/** The grant type by which a client presents an assertion of a security key. */
 export const FIDO2 = 'urn:svc:params:oauth:grant-type:fido2';
 
-/** A token request of a native client by the FIDO2 grant. */
+/** The values of a token request by the FIDO2 grant. */
 interface Fido2Request {
   readonly clientId: string;
   readonly scope: string;
@@ -15,8 +15,8 @@ interface Fido2Request {
 }
 
 /**
- * Requests a token by the FIDO2 grant: gets a challenge, signs it with a security key, and sends
- * the assertion.
+ * Requests a token by the FIDO2 grant. It gets a challenge, signs the challenge with a security
+ * key, and sends the assertion. Returns the response of the token endpoint.
  */
 export async function fido2Answer(
   app: Pick<TestApp, 'client' | 'baseUrl'>,

@@ -4,8 +4,8 @@ import { once, type EventEmitter } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * The range of ports to search. It is below 32,768, above which systems assign ports to programs
- * automatically.
+ * The range of the ports that are tried. It is below 32,768, because from there on Linux assigns
+ * ports to programs automatically.
  */
 const FIRST = 12_000;
 const END = 32_000;
@@ -13,8 +13,8 @@ const END = 32_000;
 let next = randomInt(FIRST, END);
 
 /**
- * Returns a port that is free at every address of the machine. The system does not assign it to
- * another program, and no other call in any process returns it while this process runs.
+ * Returns a port that is free at every IP address of the machine. The system does not assign it to
+ * other programs. No other call, in any process of the tests, returns it while this process runs.
  */
 export async function freePort(): Promise<number> {
   for (let tries = FIRST; tries < END; tries += 1) {
@@ -27,8 +27,8 @@ export async function freePort(): Promise<number> {
 }
 
 /**
- * Binds the UDP port with the same number, as a lock that other processes of the tests see. Returns
- * false if another process has it.
+ * Binds the UDP port with the same number, which serves as a lock between processes of the tests.
+ * Returns false if another process has bound it.
  */
 async function reserve(port: number): Promise<boolean> {
   const sign = createSocket('udp4').unref();
@@ -46,8 +46,8 @@ async function isFree(port: number, host: string): Promise<boolean> {
 }
 
 /**
- * Resolves to false if the address and port of a socket are in use, and to true otherwise. An
- * address that this machine does not have, such as one of IPv6, counts as free.
+ * Resolves to false if the IP address and port of a socket are in use, else to true. An IP address
+ * that the machine does not have, such as `::` without IPv6, counts as free.
  */
 async function isBound(socket: EventEmitter): Promise<boolean> {
   try {

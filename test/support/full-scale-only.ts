@@ -1,6 +1,6 @@
 import './scale.js';
 
-// A test file that imports this module is run by `npm run test:scale` and not by `npm test`. Such a
-// file uses a whole system, such as a browser or the programs of a guide, which takes too long for
-// each `npm test`. A faster test of the same code remains in `npm test`; the table in
-// test/README.md names it.
+// A test file that imports this module runs in `npm run test:scale`, and not in `npm test`. It uses
+// a whole system, such as a browser or the programs of a guide, and that takes too long for
+// `npm test`. The table in test/README.md names the faster test of the same code that `npm test`
+// runs.

@@ -13,15 +13,15 @@ export interface GitHubApplication {
   readonly github: GitHubStandIn;
   readonly organization: ScimOrganization;
   readonly installation: StandInInstallation;
-  /** Creates a user by SCIM, who enrolls a key. Also returns the id in SCIM. */
+  /** Creates a user by SCIM, and enrolls a key. The returned `id` is the SCIM id. */
   member(email: string): Promise<EnrolledUser & { readonly id: string }>;
   close(): Promise<void>;
 }
 
 /**
- * Starts the service and links the installation at `octo-org`, which has the repositories `hello`
- * and `world`. Tokens may be for every repository there, which is the setting that an organization
- * from before version 0.10 has.
+ * Starts the service, and links the installation at `octo-org` with the repositories `hello` and
+ * `world`. GitHub tokens may be for all repositories of the installation, as in organizations from
+ * before version 0.10.
  */
 export async function startGitHubApplication(
   options: TestAppOptions = {},
@@ -65,8 +65,8 @@ export async function link(
 }
 
 /**
- * Begins to link an installation, and follows the redirects through GitHub to the last page.
- * Returns the first response if it is not 200.
+ * Begins to link an installation, and follows the redirects through GitHub. Returns the last page,
+ * or the first response if its status is not 200.
  */
 export async function authorize(client: Client, named: object): Promise<Answer> {
   const begun = await client.post('/v1/credentials/github/link', named);
@@ -80,7 +80,7 @@ export function allowAll(client: Client, isAllowed: boolean): Promise<Answer> {
   return client.send('PATCH', '/v1/credentials/github/settings', { address: newAddress(), body });
 }
 
-/** Requests a GitHub token, from an unused address. */
+/** Requests a GitHub token, from an unused client IP address. */
 export function askToken(client: Client, body: object = {}): Promise<Answer> {
   return client.post('/v1/credentials/github/token', body, { address: newAddress() });
 }

@@ -21,8 +21,8 @@ declare module 'vitest' {
 }
 
 /**
- * The PostgreSQL server of this test run. The first project of vitest starts it, and the last one
- * (`users` counts them) stops it.
+ * The PostgreSQL server of this test run. The first vitest project starts it. `users` is the number
+ * of projects that use it, and the last one stops it.
  */
 interface SharedServer {
   readonly started: Promise<{
@@ -35,19 +35,19 @@ interface SharedServer {
 const SHARED = Symbol.for('the PostgreSQL of this run');
 
 /**
- * Each project of vitest loads its own copy of this module, so that the projects can share the
- * server only by the global object.
+ * The global object is the only way to share the server, because each vitest project loads its own
+ * copy of this module.
  */
 const shared = globalThis as { [SHARED]?: SharedServer };
 
 /**
- * Builds the bundle of the command and the documents, and starts one real PostgreSQL for the whole
- * run, without durability settings.
+ * Builds the command and the documents, and starts one PostgreSQL server for the whole run. The
+ * server does not write its data safely to disk, because no test needs it after the run.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const own = (shared[SHARED] ??= { started: start(), users: 0 });
   own.users += 1;
-  // The tests of the project `api` start no processes.
+  // The tests of the project `api` start no scripts.
   const scripts = project.name === 'api' ? undefined : bundleScripts();
   const [{ answer, stop }] = await Promise.all([own.started, scripts]);
   project.provide('testServer', answer);
@@ -58,7 +58,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
 }
 
 async function start(): SharedServer['started'] {
-  // The workers, which start later, have these variables too.
+  // The workers start later, so that they inherit this variable.
   process.env['TEST_TRAFFIC'] = mkdtempSync(join(tmpdir(), 'svc-traffic-'));
   const built = Promise.all([bundleCommand(), buildDocuments()]);
   const dataDir = await makeTemporaryDirectory();

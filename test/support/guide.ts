@@ -13,12 +13,12 @@ export interface GuideBlock {
   readonly line: number;
   readonly language: string;
   /**
-   * The test file, without folder and suffix, and the name of the block: `backup` and `dump` for
-   * `test=backup:dump`.
+   * The name of the test file without folder and suffix, from the first line of the block. In
+   * `test=backup:dump`, it is `backup`, and `dump` is the name of the block.
    */
   readonly test: string | undefined;
   readonly name: string | undefined;
-  /** True if the first line of the block's section says that it cannot run in CI. */
+  /** True if the block's section begins with {@link EXCUSE}, so that no test runs its blocks. */
   readonly isExcused: boolean;
   readonly text: string;
 }
@@ -26,7 +26,7 @@ export interface GuideBlock {
 /** Matches the words with which a section without a test must begin, followed by the reason. */
 export const EXCUSE = /^Not run in CI: \S+ \S+/;
 
-/** Returns the fenced blocks of a guide. */
+/** Returns the fenced code blocks of a page. */
 export function blocksOf(page: string, markdown: string): GuideBlock[] {
   const blocks: GuideBlock[] = [];
   /**
@@ -70,11 +70,11 @@ function asBlock(
 }
 
 /**
- * Returns the text of a block of a guide, as the guide has it.
+ * Returns the text of the block with a name on a page.
  *
- * @param replacements texts of the block and what the test puts in their place: a port, a path, an
- *   account. Each must occur in the block. The address of the service needs no replacement, because
- *   `PublicName` serves it
+ * @param replacements texts of the block, each with the text that replaces it, such as a port, a
+ * path or an account. The block must contain each of them. The public URL of the service needs no
+ * replacement, because `PublicName` leads it to the test.
  */
 export function guideBlock(
   page: string,
@@ -91,7 +91,7 @@ export function guideBlock(
   }, block.text);
 }
 
-/** The result of the commands of a block. */
+/** The result of the commands in a block. */
 export interface CommandsEnd {
   readonly status: number | null;
   readonly stdout: string;
@@ -99,8 +99,8 @@ export interface CommandsEnd {
 }
 
 /**
- * Runs commands in bash, which ends at the first command that fails. They get the given
- * environment, and no variable of the host.
+ * Runs commands in bash, which stops at the first command that fails. They get the given
+ * environment variables and the host's PATH, but no other variable of the host.
  */
 export async function runCommands(
   commands: string,

@@ -20,14 +20,14 @@ export interface HardwareSsh {
   readonly app: TestApp;
   readonly sshd: Sshd;
   readonly provider: SecurityKeyProvider;
-  /** A private folder, which {@link HardwareSsh.close} deletes. */
+  /** A folder that only this user can read. `close` deletes it. */
   readonly folder: string;
   close(): Promise<void>;
 }
 
 /**
- * Starts the application and `sshd`. The account of the tests accepts certificates with the given
- * principal.
+ * Starts the application and `sshd`. Certificates with the given principal may log in to the
+ * account of the tests.
  */
 export async function startHardwareSsh(principal: string): Promise<HardwareSsh> {
   const vendor = new SecurityKeyVendor(new Date());

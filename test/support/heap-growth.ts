@@ -11,8 +11,8 @@ const answer: HeapGrowthAnswer = { loaded, idle, again: await load() };
 process.stdout.write(`${JSON.stringify(answer)}\n`);
 
 /**
- * Allocates objects in short turns of the event loop, and keeps many of them for a while, as the
- * handling of requests does.
+ * Allocates objects in short turns of the event loop, and keeps the newest ones for 100 turns, as
+ * the handling of requests does. Returns the size of the young generation.
  */
 async function load(): Promise<number> {
   const alive: object[][] = [];
@@ -29,7 +29,7 @@ function youngGeneration(): number {
   return spaces.find(({ space_name: name }) => name === 'new_space')?.space_size ?? 0;
 }
 
-/** The output of the script: sizes in bytes. */
+/** The output of the script: sizes of the young generation in bytes. */
 export interface HeapGrowthAnswer {
   readonly loaded: number;
   readonly idle: number;

@@ -2,13 +2,14 @@ import { execFile } from 'node:child_process';
 import { join, resolve } from 'node:path';
 
 /**
- * The folder of the programs `helm` and `check-manifests`. `.ci/run` compiles both from `.ci/helm`.
+ * The folder with the programs `helm` and `check-manifests`, which `.ci/run` compiles from
+ * `.ci/helm`.
  */
 export const HELM_PROGRAMS = '/opt/svc-test/helm';
 
 const CHART = resolve(import.meta.dirname, '../../helm');
 
-/** The oldest version of Kubernetes that the chart supports, for which helm renders it. */
+/** The option by which helm renders for the oldest Kubernetes version that the chart supports. */
 const KUBERNETES = '--kube-version=1.27.0';
 
 /** What a program printed, and its exit status. */
@@ -43,7 +44,7 @@ export interface PodSpec {
   readonly topologySpreadConstraints?: readonly object[];
 }
 
-/** An object of Kubernetes as the chart makes it. */
+/** A Kubernetes object that the chart renders. */
 export interface Manifest {
   readonly kind: string;
   readonly metadata: { readonly name: string; readonly labels?: Record<string, string> };
@@ -58,24 +59,24 @@ export interface Manifest {
 }
 
 /**
- * Runs `helm lint` or `helm template`, without the user's settings and for the oldest Kubernetes
- * that the chart supports. The input is for `--values -`.
+ * Runs `helm lint` or `helm template` for the oldest Kubernetes version that the chart supports.
+ * `input` is the standard input, which `--values -` reads.
  */
 export function helm(args: readonly string[], input = ''): Promise<Output> {
   return run(join(HELM_PROGRAMS, 'helm'), [...args, KUBERNETES], input);
 }
 
 /**
- * Checks YAML documents against the types of Kubernetes, the Prometheus Operator and the Gateway
- * API. The output is one line of JSON for each good document.
+ * Checks YAML documents against the schemas of Kubernetes, the Prometheus Operator and the Gateway
+ * API. The output has a line of JSON for each valid document.
  */
 export function checkManifests(documents: string): Promise<Output> {
   return run(join(HELM_PROGRAMS, 'check-manifests'), [], documents);
 }
 
 /**
- * Renders the chart as the release `svc` with the values of `helm/ci/minimal-values.yaml` and those
- * given, and returns what helm printed. Text counts as YAML.
+ * Renders the chart as the release `svc`. The values are those of `helm/ci/minimal-values.yaml` and
+ * the given ones, an object or YAML text. Returns the output of helm.
  */
 export function template(values: object | string = {}, ...options: string[]): Promise<Output> {
   const minimal = join(CHART, 'ci/minimal-values.yaml');
@@ -85,7 +86,8 @@ export function template(values: object | string = {}, ...options: string[]): Pr
 
 /**
  * Renders the chart as {@link template} does, and returns its objects.
- * @throws Error if helm refuses the values, or Kubernetes does not know an object
+ *
+ * @throws Error if helm refuses the values, or an object does not fit the schemas
  */
 export async function render(
   values: object | string = {},
@@ -97,8 +99,9 @@ export async function render(
 }
 
 /**
- * Returns the objects of YAML documents.
- * @throws Error if Kubernetes does not know one of them
+ * Returns the objects in YAML documents.
+ *
+ * @throws Error if one of them does not fit the schemas
  */
 export async function manifestsOf(documents: string): Promise<Manifest[]> {
   const checked = await checkManifests(documents);
@@ -108,8 +111,9 @@ export async function manifestsOf(documents: string): Promise<Manifest[]> {
 }
 
 /**
- * Returns the one object of a kind.
- * @throws Error if there is none, or another one
+ * Returns the only object of a kind.
+ *
+ * @throws Error if there is none, or more than one
  */
 export function only(manifests: readonly Manifest[], kind: string): Manifest {
   const [found, another] = manifests.filter((manifest) => manifest.kind === kind);

@@ -9,7 +9,7 @@ export interface SecureAnswer {
   readonly json: any;
 }
 
-/** Sends a request over a new TLS connection, with a client certificate if one is given. */
+/** Sends a request on a new TLS connection. `options` may have a client certificate. */
 export function sendSecurely(
   url: string,
   options: RequestOptions & {

@@ -8,19 +8,19 @@ import { startMoto } from './moto.js';
 import { orgApi } from './org-api.js';
 import { rawExchange, requestBytes, type RawAnswer } from './raw-http.js';
 
-/** A stand-in for AWS KMS with a key that encrypts (wraps) other keys. */
+/** A stand-in for AWS KMS that has a key for encrypting other keys. */
 export interface DocumentKeyGround {
   readonly admin: KmsAdmin;
-  /** The id of the key that encrypts other keys. */
+  /** The id of that key. */
   readonly keyId: string;
-  /** The variables with which an application uses the stand-in. */
+  /** The variables by which an application uses the stand-in and that key. */
   readonly environment: Readonly<Record<string, string>>;
   close(): Promise<void>;
 }
 
 /**
- * Makes a key that encrypts other keys, in the moto (stand-in for AWS) of this worker or in one
- * that the caller starts.
+ * Creates a key for encrypting other keys in moto, a stand-in for AWS. By default it is the moto of
+ * this worker.
  */
 export async function startDocumentKeyGround(start = startMoto): Promise<DocumentKeyGround> {
   const restore = useMotoCredentials();
@@ -61,12 +61,12 @@ export function startReplicaOf(
   });
 }
 
-/** Returns the address of a replica's listener. */
+/** Returns the URL at which a replica listens. */
 export const listenerOf = (port: number) => `http://localhost:${port}`;
 
 /**
- * Sends a request to an organization's own host, which begins with a label, at the listener of the
- * application or of a replica.
+ * Sends a request to the own host of an organization. Its name begins with the organization's
+ * label. The request goes to the application, or to a replica as `listener`.
  */
 export function atLabel(
   { baseUrl }: Pick<TestApp, 'baseUrl'>,
@@ -78,7 +78,7 @@ export function atLabel(
   return rawExchange(listener, requestBytes(baseUrl, line, [host, ...headers]));
 }
 
-/** Returns the JWK Set at an organization's own host, which begins with the label. */
+/** Returns the JWK Set that the own host of an organization serves. */
 export async function jwksAt(
   app: Pick<TestApp, 'baseUrl'>,
   label: string,
@@ -89,14 +89,14 @@ export async function jwksAt(
   return JSON.parse(answer.body) as JSONWebKeySet;
 }
 
-/** Returns the issuer of the organization that has a label: the address of its own host. */
+/** Returns the issuer of the organization with a label: the URL of its own host. */
 export function issuerOf({ baseUrl }: Pick<TestApp, 'baseUrl'>, label: string): string {
   return `http://${label}.${new URL(baseUrl).host}`;
 }
 
 /**
- * Enrolls the first user of a domain, who becomes the admin of a new organization. The admin then
- * claims a label, with which the organization's own host begins.
+ * Enrolls the first user of a domain, who becomes the admin of a new organization. As the admin,
+ * claims a label for the organization's own host.
  */
 export async function claimedBy(
   app: TestApp,
@@ -109,12 +109,12 @@ export async function claimedBy(
   return user;
 }
 
-/** Requests a token for AWS, from an unused address. */
+/** Requests an ID token for AWS, from an unused client IP address. */
 export function requestToken(browser: Client): Promise<Answer> {
   return browser.post('/v1/credentials/aws/token', {}, { address: newAddress() });
 }
 
-/** Requests a token for AWS, and returns the token. Throws if the service refuses. */
+/** Requests an ID token for AWS, and returns it. Throws if the service refuses. */
 export async function awsToken(browser: Client): Promise<string> {
   const answer = await requestToken(browser);
   if (answer.status !== 200) throw new Error(`no token: ${answer.text}`);
@@ -122,8 +122,8 @@ export async function awsToken(browser: Client): Promise<string> {
 }
 
 /**
- * Verifies a token as AWS does: by the issuer, the algorithm RS256 and a JWK Set. Returns the
- * claims; rejects if the token does not verify.
+ * Verifies an ID token as AWS does: by its issuer, the algorithm RS256 and a JWK Set. Returns the
+ * claims. Throws if the token does not verify.
  */
 export async function verified(token: string, issuer: string, jwks: JSONWebKeySet) {
   const options = { issuer, algorithms: ['RS256'] };
@@ -131,8 +131,8 @@ export async function verified(token: string, issuer: string, jwks: JSONWebKeySe
 }
 
 /**
- * Makes every name below `localhost` resolve as `localhost` does, as in browsers. The returned
- * function restores the resolver.
+ * Makes every name that ends in `.localhost` resolve like `localhost`, as browsers do. The returned
+ * function undoes this.
  */
 export function resolveNamesBelowLocalhost(): () => void {
   const original = dns.lookup;

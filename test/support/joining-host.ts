@@ -16,13 +16,13 @@ import { findProgram } from './programs.js';
 /** The programs and rights that tests with a {@link JoiningHost} need. */
 export const HOST_PROGRAMS = ['root', 'sshd', 'ssh-keygen', 'flock', 'curl'] as const;
 
-/** The exit status of a program, and its output on both streams. */
+/** The exit status of a program, and the text of both its outputs. */
 export interface Ending {
   readonly status: number;
   readonly said: string;
 }
 
-/** How a script is run. */
+/** The options for running a script. */
 export interface RunOptions {
   /** The shell that runs the script; `sh` by default. */
   readonly shell?: readonly string[];
@@ -38,9 +38,9 @@ export interface HostOptions {
 }
 
 /**
- * A host that accepts certificates of the service, in a folder of its own: the configuration of a
- * real sshd, and the folders of programs, units and cron. The folder is in `/var/lib`, since sshd
- * reads no principals below a folder to which other users may write.
+ * A host that joins the service, in a folder of its own. It has the configuration of a real sshd,
+ * and folders for programs, units and cron. The folder is in `/var/lib`, because sshd reads no
+ * principals in a folder to which other users may write.
  */
 export class JoiningHost {
   readonly folder = mkdtempSync('/var/lib/svc-host-');
@@ -80,15 +80,15 @@ export class JoiningHost {
     writeFileSync(this.config, lines.join('\n'), { mode: 0o640 }); // no line feed at the end
   }
 
-  /** The options of the installing script that name the folders of this host. */
+  /** The options by which the install script uses the folders of this host. */
   get paths(): string[] {
     const { etc, sbin, units, cron } = this;
     return ['--etc', etc, '--sbin', sbin, '--units', units, '--cron', cron];
   }
 
   /**
-   * The options for the first run of the script on this host. They let Alice log in as root, and
-   * reload no running sshd.
+   * The options for the first run of the install script on this host. They let Alice log in as
+   * root, and prevent a reload of the machine's sshd.
    */
   get joining(): string[] {
     return [...this.paths, '--no-reload', '--schedule', 'systemd', ...ROOT_FOR_ALICE];
@@ -104,8 +104,8 @@ export class JoiningHost {
   }
 
   /**
-   * Runs the command of the refresh unit as systemd does: the words of its ExecStart, in a small
-   * environment.
+   * Runs the command of the refresh unit as systemd does: the words of its ExecStart, with few
+   * environment variables.
    */
   refresh(environment: Readonly<Record<string, string>> = {}): Promise<Ending> {
     const unit = readFileSync(join(this.units, 'svc-refresh-krl.service'), 'utf8');
@@ -113,14 +113,14 @@ export class JoiningHost {
     return ending(program, words, '', environment);
   }
 
-  /** Checks the configuration of this host by `sshd -t`, and returns its result. */
+  /** Checks the sshd configuration of this host by `sshd -t`. */
   test(): Promise<Ending> {
     return ending(findProgram('sshd') ?? 'sshd', ['-t', '-f', this.config], '');
   }
 
   /**
-   * Returns every file and folder of the host with its mode and content, and also its inode and
-   * time if `identity` is true.
+   * Returns every file and folder of the host with its mode, owner and content. If `identity` is
+   * true, adds the inode and the time of the last change.
    */
   tree({ identity = false } = {}): Record<string, string> {
     const paths = readdirSync(this.folder, { recursive: true, encoding: 'utf8' }).toSorted();
@@ -137,8 +137,8 @@ export class JoiningHost {
   }
 
   /**
-   * Makes a folder with links to every program except the given ones. It is the PATH of a run on a
-   * host that lacks these programs.
+   * Makes a folder with links to every program except the given ones. As the PATH of a run, it
+   * stands for a host without these programs.
    */
   pathWithout(...names: readonly string[]): string {
     const folder = mkdtempSync(join(this.folder, 'path-'));
@@ -149,7 +149,7 @@ export class JoiningHost {
         try {
           symlinkSync(join(directory, name), join(folder, name));
         } catch {
-          // The folder already has a broken link with this name, which `existsSync` does not see.
+          // The folder has a broken link with this name already. `existsSync` returns false for it.
         }
       }
     }
@@ -166,12 +166,12 @@ export class JoiningHost {
   }
 }
 
-/** The options that let Alice log in as root. */
+/** The options of the install script that let Alice log in as root. */
 export const ROOT_FOR_ALICE = ['--account', 'root', '--principal', 'alice@example.com'];
 
 /**
- * Runs a program in a process group of its own. It gets only the given variables, and PATH. Returns
- * its exit status and output.
+ * Runs a program in a process group of its own. Its environment has only PATH and the given
+ * variables. A status of -1 means that a signal ended it.
  */
 export function ending(
   program: string,

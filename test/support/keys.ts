@@ -21,7 +21,7 @@ export async function addKey(
   return client.post('/v1/keys/register/complete', { state, credential, name }, options);
 }
 
-/** Returns the keys of a user, the oldest first. */
+/** Returns the id and the name of each key of a user, the oldest key first. */
 export function keysOf(
   { dataSource }: Pick<TestApp, 'dataSource'>,
   email: string,
@@ -34,10 +34,7 @@ export function keysOf(
   );
 }
 
-/**
- * Sets the time of the last touch of the key, in every session of a user, to a number of seconds
- * ago.
- */
+/** Sets the last touch of the key to a number of seconds ago, in every session of a user. */
 export async function touchedAgo(
   { dataSource }: Pick<TestApp, 'dataSource'>,
   email: string,

@@ -1,9 +1,6 @@
 import type { Fault } from './fault-proxy.js';
 
-/**
- * Returns, in the form in which AWS writes it, the response of KMS to a call that it refuses or
- * that fails.
- */
+/** Returns the response of AWS KMS to a call that it refuses, with an error code and a status. */
 export function kmsError(name: string, status = 400): Fault {
   return {
     status,

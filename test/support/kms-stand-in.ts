@@ -21,27 +21,26 @@ type KeySpec = 'ECC_NIST_EDWARDS25519' | 'RSA_3072';
 
 /**
  * A stand-in for AWS KMS with the actions DescribeKey, GetPublicKey and Sign. It has Ed25519 keys,
- * which moto 5.2.5 (another stand-in) does not have. It also has RSA keys for the benchmark of
- * credentials, which loads this file without compiling it.
+ * which moto 5.2.5 (a stand-in for all of AWS) lacks. It also has RSA keys. The benchmark of
+ * credentials needs them, and loads this file without compiling it.
  */
 export interface KmsStandIn {
   readonly endpoint: string;
   /** Creates a key, and returns its ARN. */
   create(spec?: KeySpec): string;
-  /** The lengths of the messages that were signed so far. */
+  /** The length in bytes of each message that was signed so far. */
   readonly messages: readonly number[];
   /** The largest number of signatures that were requested at the same time. */
   readonly mostAtOnce: number;
   /**
-   * The number of signature requests that must have arrived before any of them is answered, so that
-   * all are under way at the same time. 0 means no wait; setting it to 0 answers the waiting
-   * requests.
+   * The number of signature requests that must be open before any of them gets its response. The
+   * value 0 means that none waits, and setting it to 0 answers the waiting requests.
    */
   gather: number;
   close(): Promise<void>;
 }
 
-/** An error with which the stand-in refuses a call as KMS does. */
+/** An error by which the stand-in refuses a call. The message is KMS's error code. */
 class Refusal extends Error {
   override readonly name = 'Refusal';
 }
@@ -148,7 +147,10 @@ function metadata(arn: string, key: KeyObject): object {
 /** The bytes before the digest in a DigestInfo of SHA-256 (RFC 8017 §9.2). */
 const SHA_256 = Buffer.from('3031300d060960864801650304020105000420', 'hex');
 
-/** Signs in the two ways in which the service asks KMS: RAW with Ed25519, and DIGEST with RSA. */
+/**
+ * Signs in the two ways that the service requests from KMS: RAW with Ed25519, and DIGEST with RSA.
+ * Throws for any other request.
+ */
 function signatureOf(key: KeyObject, message: Buffer, body: Record<string, string>): Buffer {
   const asked = `${body['MessageType']} ${body['SigningAlgorithm']}`;
   if (key.asymmetricKeyType === 'rsa') {

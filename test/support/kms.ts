@@ -3,13 +3,13 @@ import type { KeySpec } from '@aws-sdk/client-kms';
 import { MOTO_CREDENTIALS } from './moto.js';
 
 /**
- * The actions on keys of KMS that only an administrator of the AWS account does, and never the
- * service.
+ * Actions on KMS keys that only an administrator of the AWS account needs, and the service does not
+ * use.
  */
 export interface KmsAdmin {
   /**
-   * Creates a key of a type (`KeySpec`), and returns its id. Without `usage`, the key gets the
-   * usage that fits its type.
+   * Creates a key of this type, and returns its id. The default of `usage` is the one that fits the
+   * type.
    */
   create(spec: KeySpec, usage?: KeyUsage): Promise<string>;
   /** Returns the public key in PEM. */

@@ -4,32 +4,34 @@ import type { AddressInfo } from 'node:net';
 import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose';
 import { makeTlsAuthority } from './tls-authority.js';
 
-/** The settings of the API server, named after the `--oidc-*` flags of the real one. */
+/**
+ * The settings of the API server. They have the meaning of the `--oidc-*` flags of kube-apiserver.
+ */
 export interface OidcFlags {
-  /** The value of `--oidc-issuer-url`. A real API server requires https. */
+  /** The value of `--oidc-issuer-url`. kube-apiserver requires https, and the stand-in does not. */
   readonly issuer: string;
   /** The value of `--oidc-client-id`, which is the audience. */
   readonly audience: string;
-  /** The organization in `--oidc-required-claim=org_id=…`. */
+  /** The organization that a token must have, from `--oidc-required-claim=org_id=…`. */
   readonly organization: string;
 }
 
-/** A stand-in for the API server of a Kubernetes cluster. */
+/** A running stand-in for the API server of a Kubernetes cluster. */
 export interface KubernetesApi {
-  /** The address for `kubectl`. */
+  /** The URL that `kubectl` must use. */
   readonly url: string;
-  /** The PEM of the authority that signed the API server's certificate. */
+  /** The certificate of the authority that signed the API server's certificate, in PEM. */
   readonly ca: string;
-  /** The claims of accepted requests, and the reasons of refused ones, in order. */
+  /** For each request in order: the claims of an accepted token, or the reason of the refusal. */
   readonly seen: (JWTPayload | string)[];
   close(): Promise<void>;
 }
 
 /**
- * Starts an API server with TLS that verifies a Bearer token as the OIDC authenticator of
- * kube-apiserver does: by discovery and the JWKS of the issuer, with `--oidc-signing-algs=ES256`,
- * `--oidc-username-claim=email`, `--oidc-required-claim=client_id=svc-cli` and the required claim
- * `org_id`. It answers `GET /version`, and 401 without a valid token.
+ * Starts an API server with TLS that verifies Bearer tokens as kube-apiserver does with OIDC. It
+ * uses the discovery document and the JWKS of the issuer. Its further flags would be
+ * `--oidc-signing-algs=ES256`, `--oidc-username-claim=email` and
+ * `--oidc-required-claim=client_id=svc-cli`. With a valid token it serves only `GET /version`.
  */
 export async function startKubernetesApi(flags: OidcFlags): Promise<KubernetesApi> {
   const { ca, key, cert } = makeTlsAuthority();
@@ -65,8 +67,9 @@ export async function startKubernetesApi(flags: OidcFlags): Promise<KubernetesAp
 }
 
 /**
- * Verifies a token.
- * @throws Error with the reason
+ * Verifies the Bearer token in an `Authorization` header, and returns its claims.
+ *
+ * @throws Error with the reason of a refusal
  */
 async function authenticate(
   header: string | undefined,

@@ -12,10 +12,13 @@ import { findProgram } from './programs.js';
 import { runProgram, type CommandEnd } from './svc-command.js';
 import { makeTemporaryDirectory } from './temporary-directory.js';
 
-/** The programs on the laptop besides Node and ssh: curl, and programs of every POSIX system. */
+/**
+ * The programs on the laptop in addition to Node and ssh. Except for curl and ssh-keygen, they are
+ * on every Linux system.
+ */
 const TOOLS = 'curl sh env cat chmod cut id mkdir mv rm sha256sum ssh-keygen uname'.split(' ');
 
-/** A command that a user typed, with the seconds that it took. */
+/** A command that the user typed, and the seconds until it ended. */
 export interface TypedCommand {
   readonly line: string;
   readonly seconds: number;
@@ -48,8 +51,8 @@ export class Laptop {
       writeFileSync(join(bin, name), `#!/bin/sh\n${line}\n`);
       chmodSync(join(bin, name), 0o755);
     };
-    // OpenSSH ignores the variable HOME, so the file of known hosts is given explicitly. The port
-    // is set too, because the server of the test does not use port 22.
+    // OpenSSH ignores HOME, so the script names the configuration and the known hosts. It also sets
+    // the port, because the sshd of the test does not use port 22.
     const settings = `-o StrictHostKeyChecking=accept-new -o UserKnownHostsFile="$HOME/.ssh/known_hosts"`;
     const ssh = findProgram('ssh');
     script('ssh', `exec ${ssh} -F "$HOME/.ssh/config" ${settings} -p ${sshPort} "$@"`);
@@ -70,14 +73,17 @@ export class Laptop {
     return end;
   }
 
-  /** Waits for the address that `svc login` opens in the browser, and returns it. */
+  /** Waits until `svc login` opens a URL in the browser, and returns the URL. */
   async openedAddress(): Promise<string> {
     const file = join(this.home, 'address');
     await vi.waitUntil(() => existsSync(file), { timeout: 30_000 });
     return readFileSync(file, 'utf8');
   }
 
-  /** Returns a text with all typed commands, their number, and the seconds that each took. */
+  /**
+   * Returns a text with the number of typed commands, their total time, and each command with its
+   * time.
+   */
   report(): string {
     const total = this.typed.reduce((sum, { seconds }) => sum + seconds, 0);
     const lines = this.typed.map(({ line, seconds }) => `  ${seconds.toFixed(1)} s  $ ${line}`);

@@ -8,11 +8,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 export interface Tally {
   /** The number of complete responses, by status. */
   readonly answers: Map<number, number>;
-  /** The number of responses after which the server closed the connection. */
+  /** The number of responses with `Connection: close`. */
   farewells: number;
   /**
-   * Requests that got an incomplete response, or none on a connection that had served an earlier
-   * request. There must be no such request, because the server has accepted and lost it.
+   * Requests that the server accepted and lost, so that there must be none. They got an incomplete
+   * response, or no response on a connection that had served an earlier request.
    */
   readonly lost: string[];
   /**
@@ -23,16 +23,17 @@ export interface Tally {
 }
 
 /**
- * A load of requests: clients that each send the next request after a response, on one connection.
+ * A load of clients. Each client sends its next request after the response, on the same connection.
  */
 export interface Load {
   readonly tally: Tally;
   readonly total: number;
   /**
-   * Resolves after so many responses of all clients together. Rejects if the clients end before.
+   * Resolves when all clients together have got so many responses. Throws if the clients end
+   * before.
    */
   reached(count: number): Promise<void>;
-  /** Sends no more requests, and waits for the pending responses. */
+  /** Sends no more requests, and waits for the open ones. */
   stop(): Promise<void>;
   /** Resolves when the last client has ended. */
   readonly done: Promise<void>;
@@ -44,19 +45,19 @@ export interface LoadOptions {
   readonly paths: readonly string[];
   readonly clients: number;
   /**
-   * The reaction of a client to a response that closes its connection: it ends (`leave`), as behind
-   * a load balancer, or it connects again.
+   * The reaction of a client to `Connection: close`. It ends (`leave`), as if a load balancer had
+   * chosen another server, or it connects again (`connect`).
    */
   readonly onFarewell: 'leave' | 'connect';
-  /** The milliseconds that a client waits after each response; none by default. */
+  /** The milliseconds between a response and the client's next request; 0 by default. */
   readonly pause?: number;
   /** True if clients keep their connections open; this is the default. */
   readonly keepAlive?: boolean;
-  /** The trusted authority for https. */
+  /** The certificate authority that clients trust for https, in PEM. */
   readonly ca?: string;
 }
 
-/** Starts the clients. */
+/** Starts the clients, which send requests until `stop` is called. */
 export function startLoad(options: LoadOptions): Load {
   const { origin, paths, clients, onFarewell, pause = 0, keepAlive = true, ca } = options;
   const { Agent, request } = origin.startsWith('https:') ? https : http;
@@ -72,7 +73,7 @@ export function startLoad(options: LoadOptions): Load {
       let answer: http.IncomingMessage | undefined;
       try {
         [answer] = (await once(sent, 'response')) as [http.IncomingMessage];
-        await text(answer); // rejects when the body is cut short
+        await text(answer); // rejects if the body is incomplete
       } catch (error) {
         const told = `${sent.path} ${String(error)}`;
         if (!sent.reusedSocket && answer === undefined) {

@@ -10,7 +10,7 @@ export function lockWaiters(dataSource: DataSource): Promise<number> {
   );
 }
 
-/** Waits until exactly this number of statements wait for a lock. */
+/** Waits until exactly `statements` statements in this database wait for a lock. */
 export async function untilWaiting(dataSource: DataSource, statements: number): Promise<void> {
   await expect.poll(() => lockWaiters(dataSource)).toBe(statements);
 }

@@ -2,9 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { createLocalJWKSet, jwtVerify, type JSONWebKeySet, type JWTPayload } from 'jose';
 import { startToldServer, type ToldServer } from './told-server.js';
 
-/**
- * The values that a relying party (an application) expects in the logout tokens that it verifies.
- */
+/** The values that a relying party (an application) expects in a logout token. */
 export interface RelyingParty {
   readonly issuer: string;
   readonly clientId: string;
@@ -15,11 +13,11 @@ export interface RelyingParty {
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout';
 
 /**
- * Verifies a logout token by the rules of OpenID Connect Back-Channel Logout §2.6, with `jose` and
- * no code of the service.
+ * Verifies a logout token by the rules of OpenID Connect Back-Channel Logout §2.6. It uses the
+ * library `jose`, and no code of the service.
  *
- * @param seen the ids of the tokens that came before, to which the token is added
- * @throws Error for a token that a relying party must refuse
+ * @param seen the ids (`jti`) of earlier tokens, to which this token's id is added
+ * @throws Error if a relying party must refuse the token
  */
 export async function verifyLogoutToken(
   token: string,
@@ -48,14 +46,14 @@ export async function verifyLogoutToken(
   return payload;
 }
 
-/** A back-channel logout request that came to a receiver. */
+/** A back-channel logout request that a receiver got. */
 export interface ReceivedLogout {
   readonly token: string;
   readonly contentType: string | undefined;
   readonly method: string | undefined;
 }
 
-/** A server of an application that takes logout tokens. */
+/** A server of an application that receives logout tokens, and records the requests. */
 export type LogoutReceiver = ToldServer<ReceivedLogout>;
 
 /** Starts a receiver on loopback, which answers 200 until a test changes `answer`. */

@@ -12,19 +12,19 @@ import { join } from 'node:path';
 /** The folder of a Linux system whose files are in memory. */
 const MEMORY = '/dev/shm';
 
-/** The beginning of the name of a run's directory. The process id follows. */
+/** The prefix of the names of these directories. The process id of the test run follows. */
 const PREFIX = 'svc-tests-';
 
 /**
- * The free space in bytes that a run needs at most. A container has 64 MB by default, which is too
- * little.
+ * The largest space in bytes that a test run needs. The 64 MB that a container has by default are
+ * too little.
  */
 const ROOM = 4 * 1024 ** 3;
 
 /**
- * Puts the temporary files of this process and its children into memory. There a copied database
- * costs a fifteenth of its time on a disk, and a flush costs nothing. If the system has no such
- * folder, or the user has set TMPDIR, nothing changes.
+ * Puts the temporary files of this process and its children into memory. Copying a database there
+ * takes a fifteenth of the time on a disk, and flushing takes no time. It does nothing if memory is
+ * not fit for this (see {@link isFit}) or if TMPDIR is set.
  */
 export function useMemoryDirectory(): void {
   if (process.env['TMPDIR'] !== undefined || !isFit()) return;
@@ -39,7 +39,8 @@ export function useMemoryDirectory(): void {
 }
 
 /**
- * Returns true if the folder in memory exists, has enough space, and allows programs in it to run.
+ * Returns true if the folder in memory exists, is writable, has enough space, and allows programs
+ * in it to run.
  */
 function isFit(): boolean {
   if (process.platform !== 'linux' || !existsSync(MEMORY)) return false;
@@ -52,7 +53,7 @@ function isFit(): boolean {
   return bavail * bsize >= ROOM;
 }
 
-/** Returns true if the test run that made a directory no longer exists, because it was killed. */
+/** Returns true if the test run that made a directory was killed before it could remove it. */
 function isLeftOver(name: string): boolean {
   const pid = name.startsWith(PREFIX) ? Number(name.slice(PREFIX.length)) : Number.NaN;
   return Number.isInteger(pid) && !existsSync(`/proc/${pid}`);
@@ -62,7 +63,7 @@ function remove(directory: string): void {
   try {
     rmSync(directory, { recursive: true, force: true });
   } catch {
-    // A process may still write into the directory, or the directory belongs to another user. The
-    // next run removes it.
+    // Another process may still write into the directory, or it belongs to another user. A later
+    // run removes it.
   }
 }

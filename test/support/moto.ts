@@ -4,19 +4,21 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { freePort } from './free-port.js';
 
-/** The program of moto, a stand-in for AWS. `.ci/run` installs it in a virtual environment. */
+/**
+ * The path of the program moto, a stand-in for AWS. `.ci/run` installs it in a virtual environment.
+ */
 export const MOTO = '/opt/svc-test/moto/bin/moto_server';
 
-/** The variables with which an AWS SDK calls moto, which accepts any credentials. */
+/** The environment variables by which an AWS SDK can call moto. moto accepts any credentials. */
 export const MOTO_CREDENTIALS = {
   AWS_ACCESS_KEY_ID: 'test',
   AWS_SECRET_ACCESS_KEY: 'test',
   AWS_REGION: 'eu-central-1',
 } as const;
 
-/** A running moto, which answers as S3 and KMS of AWS do. */
+/** A running moto, which answers as Amazon S3 and AWS KMS do. */
 export interface Moto {
-  /** The endpoint of every service, `http://127.0.0.1:{port}`. */
+  /** The URL for every AWS service, `http://127.0.0.1:{port}`. */
   readonly endpoint: string;
   close(): Promise<void>;
 }
@@ -27,18 +29,18 @@ interface MotoProcess {
 }
 
 /**
- * The moto of this worker process of the tests. All test files of the worker use it, because Python
- * needs seconds to load it.
+ * The moto of this test worker process. All its test files share it, because Python needs seconds
+ * to load it.
  */
 let shared: Promise<MotoProcess> | undefined;
 
-/** The number of callers of {@link startMoto} that have not closed it yet. */
+/** The number of callers of {@link startMoto} that still use it. */
 let users = 0;
 
 /**
- * Returns the moto (stand-in for AWS) of this worker, with the rules of AWS that `moto-as-aws.py`
- * adds. When its last user has closed it, its buckets and keys are deleted, so that each file finds
- * it empty.
+ * Returns the moto (stand-in for AWS) of this worker. `moto-as-aws.py` adds rules of AWS that moto
+ * lacks. When the last user closes it, its buckets and keys are deleted, so that the next test file
+ * finds it empty.
  */
 export async function startMoto(): Promise<Moto> {
   shared ??= launch();
@@ -56,8 +58,8 @@ export async function startMoto(): Promise<Moto> {
 }
 
 /**
- * Starts a moto (stand-in for AWS) for one test, which ends when the test closes it. It is for
- * tests in which AWS becomes unreachable.
+ * Starts a moto (stand-in for AWS) of its own for one test, which `close` stops. Tests in which AWS
+ * becomes unreachable need it, because other tests share the moto of {@link startMoto}.
  */
 export async function startOwnMoto(): Promise<Moto> {
   const { endpoint, child } = await launch();
@@ -77,7 +79,7 @@ async function launch(): Promise<MotoProcess> {
   const python = join(dirname(MOTO), 'python');
   const launcher = join(import.meta.dirname, 'moto-as-aws.py');
   const child = spawn(python, [launcher, '-H', '127.0.0.1', '-p', String(port)], {
-    // The server ends when its standard input ends, and so at the latest with this process.
+    // The server ends when its standard input closes, and so never outlives this process.
     stdio: ['pipe', 'ignore', 'ignore'],
     env: { PATH: process.env['PATH'] ?? '' },
   });

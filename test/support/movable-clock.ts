@@ -1,8 +1,8 @@
 import { Clock, systemClock } from '../../src/platform/clock/clock.js';
 
 /**
- * The clock of the machine, which a test can move forward. Time also passes by itself, so that an
- * application works while the test does not move the clock.
+ * The clock of the machine, which a test can move forward. In between it runs as usual, so that
+ * time limits of the application also end by themselves.
  */
 export class MovableClock extends Clock {
   #ahead = 0;

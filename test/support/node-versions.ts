@@ -6,8 +6,8 @@ import { join } from 'node:path';
 export const NODE_VERSIONS = [20, 22, 24] as const;
 
 /**
- * The places in which a program of Node may be: the folders of `.ci/run` (SVC_TEST_NODES), those of
- * the project, and the PATH.
+ * The paths at which a program of Node may be. They are in the folders of `.ci/run`
+ * (SVC_TEST_NODES) and of the project, on the PATH, and in the folder of nvm.
  */
 const PATTERNS = [
   `${process.env['SVC_TEST_NODES'] ?? '/nonexistent'}/*/node_modules/node-*/bin/node`,
@@ -18,7 +18,7 @@ const PATTERNS = [
 
 let found: ReadonlyMap<number, string> | undefined;
 
-/** Returns the program of Node with a major version; undefined if this machine has none. */
+/** Returns the path of a Node with this major version; undefined if the machine has none. */
 export function findNode(major: number): string | undefined {
   found ??= new Map([[Number(process.versions.node.split('.')[0]), process.execPath], ...search()]);
   return found.get(major);

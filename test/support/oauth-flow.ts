@@ -14,7 +14,10 @@ import { newAddress, type Answer, type Client } from './client.js';
 /** The redirect URI of the test clients. */
 export const CALLBACK = 'https://client.example/callback';
 
-/** A key pair of a client. The public key is a JWK, as the client registers it. */
+/**
+ * A key pair of an OAuth client. `jwk` is the public key in the form in which the client registers
+ * it.
+ */
 export interface ClientKeys {
   readonly privateKey: CryptoKey;
   readonly jwk: JWK;
@@ -66,7 +69,7 @@ export async function assertionFields(
   };
 }
 
-/** A client's key for DPoP proofs (RFC 9449). */
+/** A client's key for DPoP proofs (RFC 9449). `proof` signs a proof for one request. */
 export interface DpopKey {
   readonly thumbprint: string;
   proof(method: string, url: string, claims?: Readonly<Record<string, unknown>>): Promise<string>;
@@ -84,18 +87,18 @@ export async function newDpopKey(): Promise<DpopKey> {
   };
 }
 
-/** Returns the SHA-256 of an access token, which a DPoP proof contains (claim `ath`). */
+/** Returns the value of the claim `ath` in a DPoP proof: the SHA-256 of the access token. */
 export function ath(accessToken: string): string {
   return createHash('sha256').update(accessToken).digest('base64url');
 }
 
-/** Returns a PKCE verifier and its challenge (RFC 7636). */
+/** Returns a new PKCE verifier and its S256 challenge (RFC 7636). */
 export function newPkce(): { readonly verifier: string; readonly challenge: string } {
   const verifier = randomBytes(32).toString('base64url');
   return { verifier, challenge: createHash('sha256').update(verifier).digest('base64url') };
 }
 
-/** Sends a form to an endpoint, from an unused address by default. */
+/** Sends a form to an endpoint. By default it comes from an unused client IP address. */
 export function postForm(
   app: Pick<TestApp, 'client'>,
   path: string,
@@ -110,10 +113,10 @@ export function postForm(
 }
 
 /**
- * Follows an authorization request with a browser, including consent, until the service redirects
- * to the client. Returns the address at the client.
+ * Sends an authorization request as a browser, and follows redirects until one leads to the client.
+ * On the way it gives consent. Returns the URL at the client.
  *
- * @param key the security key for a request that needs another touch
+ * @param key the security key, if the request needs another touch
  */
 export async function authorize(
   browser: Client,
@@ -144,10 +147,10 @@ export async function authorize(
 }
 
 /**
- * Gets a code that the browser's user authorizes, and returns the form fields that redeem it,
- * without those that authenticate the client.
+ * Gets an authorization code from the user of the browser. Returns the form fields that redeem it,
+ * except for those that authenticate the client.
  *
- * @param asked the scopes, and the security key to touch if the request needs another touch
+ * @param asked the scopes, and the security key if the request needs another touch
  */
 export async function newCodeFields(
   browser: Client,
@@ -172,7 +175,7 @@ export async function newCodeFields(
   };
 }
 
-/** Returns a parameter in the query of an address; an empty text if there is none. */
+/** Returns a parameter in the query of a URL, or an empty text if there is none. */
 export function parameterOf(url: URL, name: string): string {
   return url.searchParams.get(name) ?? '';
 }

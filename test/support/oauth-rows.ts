@@ -25,12 +25,12 @@ export interface TokenOptions {
   readonly level?: 'verified' | 'synthetic';
   readonly session?: SessionRow;
   /**
-   * Replaces members of the token's payload. By default the token is opaque, unbound, and has the
-   * scope `svc:credentials`.
+   * Members that replace those of the token's payload. Without them, the token is opaque and bound
+   * to no key, and has the scope `svc:credentials`.
    */
   readonly payload?: object;
   readonly model?: string;
-  /** The seconds from now until the token and the grant expire. */
+  /** The seconds until the token, the grant and the session expire. */
   readonly expiresIn?: {
     readonly token?: number;
     readonly grant?: number;
@@ -40,7 +40,8 @@ export interface TokenOptions {
 }
 
 /**
- * Inserts users, sessions and OAuth records as the service does, with any values that a test needs.
+ * Inserts users, sessions and OAuth rows into the tables of the service, with any values that a
+ * test needs.
  */
 export class OauthRows {
   constructor(private readonly dataSource: DataSource) {}
@@ -93,7 +94,7 @@ export class OauthRows {
     return { id, token };
   }
 
-  /** Inserts a client that registered itself. */
+  /** Inserts an OAuth client that registered itself. Returns its id. */
   async client(): Promise<string> {
     const id = randomUUID();
     await this.#run(`INSERT INTO oauth_clients (id, kind, metadata) VALUES ($1, 'dynamic', '{}')`, [
@@ -102,7 +103,7 @@ export class OauthRows {
     return id;
   }
 
-  /** Inserts a client that a user registered. */
+  /** Inserts an OAuth client that a user registered. Returns its id. */
   async application(owner: UserRow): Promise<string> {
     const id = randomUUID();
     await this.#run(
@@ -113,8 +114,8 @@ export class OauthRows {
   }
 
   /**
-   * Inserts a token, by default with a new grant and session. It belongs to svc-cli and has the
-   * scope `svc:credentials`.
+   * Inserts a token, by default with a new session and grant. The defaults are the client svc-cli
+   * and the scope `svc:credentials`.
    */
   async token(user: UserRow, options: TokenOptions = {}): Promise<string> {
     const {
@@ -151,8 +152,8 @@ export class OauthRows {
   }
 
   /**
-   * Inserts a record of the OAuth library (a token, a code and so on). `libraryId` is its secret
-   * id, of which the table has only the SHA-256.
+   * Inserts a row of the OAuth library (a token, a code and so on). `libraryId` is the library's
+   * secret id, and the table gets only its SHA-256.
    */
   async artifact(
     model: string,

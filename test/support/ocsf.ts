@@ -15,8 +15,8 @@ interface Structure {
 
 /**
  * The classes and objects of OCSF (Open Cybersecurity Schema Framework) that the service uses, with
- * all their attributes. They come from https://schema.ocsf.io/1.8.0/export/v2/schema. The tests
- * refuse an attribute if its object type is not in this file.
+ * all their attributes. They come from https://schema.ocsf.io/1.8.0/export/v2/schema. An attribute
+ * is a fault if the file does not have its object type.
  */
 const SCHEMA = JSON.parse(readFileSync('test/vectors/ocsf/schema-1.8.0.json', 'utf8')) as {
   readonly version: string;
@@ -26,7 +26,9 @@ const SCHEMA = JSON.parse(readFileSync('test/vectors/ocsf/schema-1.8.0.json', 'u
 
 type Document = Readonly<Record<string, unknown>>;
 
-/** Lists the faults of an OCSF event: everything in it that the schema does not allow. */
+/**
+ * Returns the faults of an OCSF event: everything that the schema does not allow or that it misses.
+ */
 export function ocsfFaults(document: Document): string[] {
   const found = Object.values(SCHEMA.classes).find(({ uid }) => uid === document['class_uid']);
   if (!found) return [`unknown class ${String(document['class_uid'])}`];

@@ -1,13 +1,16 @@
 import { Client } from 'pg';
 
-/** Connects to a PostgreSQL server within 30 seconds, runs one statement, and returns its rows. */
+/**
+ * Connects to a PostgreSQL server, runs one statement, and returns its rows. Throws if connecting
+ * takes more than 30 seconds.
+ */
 export async function runStatement<Row extends object>(
   connectionString: string,
   text: string,
   parameters: unknown[] = [],
 ): Promise<Row[]> {
   const client = new Client({ connectionString, connectionTimeoutMillis: 30_000 });
-  // a test may kill the server, which must not end the process of the test
+  // A test may kill the server. Without a listener, that error would end this process.
   client.on('error', () => undefined);
   await client.connect();
   try {

@@ -3,7 +3,7 @@ import type { TestApp } from './app.js';
 import { newAddress, type Answer, type Client } from './client.js';
 import { rows } from './rows.js';
 
-/** Calls a route below `/api/v1/org` with a user's session, from an unused address. */
+/** Calls a route of `/api/v1/org` in a user's session, from an unused client IP address. */
 export function orgApi(
   browser: Client,
   method: string,
@@ -16,7 +16,9 @@ export function orgApi(
   return browser.send(method, full, body === undefined ? options : { ...options, body });
 }
 
-/** Inserts a member into the organization of a user, as SCIM does, and returns the id. */
+/**
+ * Inserts a member into the organization of a colleague, by default as SCIM does. Returns the id.
+ */
 export async function addMember(
   app: TestApp,
   colleague: string,
@@ -33,7 +35,7 @@ export async function addMember(
   return id;
 }
 
-/** Returns the id of the user with an e-mail. */
+/** Returns the id of the user with this e-mail address. Throws if there is none. */
 export async function idOf(app: TestApp, email: string): Promise<string> {
   const [row] = await rows<{ id: string }>(
     app.dataSource,

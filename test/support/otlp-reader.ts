@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 
 /**
- * The program of `.ci/otlp`, which reads requests with the packages of the OpenTelemetry Collector.
- * `.ci/run` compiles it.
+ * The path of the program of `.ci/otlp`, which `.ci/run` compiles. It reads requests by the
+ * packages of the OpenTelemetry Collector.
  */
 export const OTLP_READER = '/opt/svc-test/otlp/reader';
 
@@ -18,7 +18,11 @@ export interface ReadRecord {
   readonly attributes: Readonly<Record<string, unknown>>;
 }
 
-/** Reads the body of a request of OTLP logs. @throws Error if the collector would refuse it */
+/**
+ * Reads the log records in the body of an OTLP request.
+ *
+ * @throws Error if the collector would refuse the body
+ */
 export function readOtlp(body: Buffer): ReadRecord[] {
   const read = spawnSync(OTLP_READER, { input: body });
   if (read.status !== 0) throw new Error(String(read.stderr));

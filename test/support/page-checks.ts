@@ -9,17 +9,17 @@ import { SCALE } from './scale.js';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** The rules of WCAG 2.2, levels A and AA. */
+/** The names by which axe-core knows the rules of WCAG 2.2, levels A and AA. */
 const WCAG_22_AA = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 
-/** The sizes of the screens on which every page is checked, in CSS pixels. */
+/** The sizes of the windows in which every page is checked, in CSS pixels. */
 const SCREENS = {
   narrow: { width: 320, height: 640 },
   phone: { width: 390, height: 844 },
   desktop: { width: 1280, height: 800 },
 } as const;
 
-/** The largest size in bytes of a page together with its scripts and style sheets. */
+/** The largest number of bytes of a page together with its scripts, style sheets and images. */
 const LARGEST_PAGE = 60 * 1024;
 
 interface AxeResult {
@@ -49,7 +49,7 @@ export async function accessibilityViolations(
   return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`);
 }
 
-/** Returns the elements that are wider than the screen, which then scrolls sideways. */
+/** Returns the elements that are wider than the window, because they make it scroll sideways. */
 export function overflowing(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(`(() => {
     const width = document.documentElement.clientWidth;
@@ -62,16 +62,14 @@ export function overflowing(page: Page): Promise<string[]> {
 
 const isFullScale = SCALE === 'full';
 
-/**
- * The ways in which every page is shown at full scale: on each screen, in light and in dark colors.
- */
+/** The windows and color schemes in which every page is shown at full scale. */
 const LOOKS = Object.values(SCREENS).flatMap((size) =>
   (['light', 'dark'] as const).map((colorScheme) => ({ size, colorScheme })),
 );
 
 /**
- * The ways in which `npm test` shows every page, which must be quick: on each screen once, and on
- * the last one in dark colors.
+ * The windows and color schemes in which `npm test` shows every page. It is one color scheme for
+ * each window, because `npm test` must be quick.
  */
 const SMALL_LOOKS = [
   { size: SCREENS.narrow, colorScheme: 'light' },
@@ -80,23 +78,25 @@ const SMALL_LOOKS = [
 ] as const;
 
 /**
- * The rules that measure: the contrast of colors, and the size of targets for a finger. Their
- * results can differ between the {@link LOOKS} of a page. All other rules read only the elements,
- * which are the same on every screen.
+ * The axe-core rules whose results depend on the window and the color scheme: the contrast of
+ * colors, and the size of targets for a finger. All other rules depend only on the elements of the
+ * page.
  */
 const RULES_OF_LOOKS = ['color-contrast', 'link-in-text-block', 'target-size'];
 
 /**
- * Checks a page on a narrow screen, a phone and a desktop, light and dark: no violation of WCAG 2.2
- * AA, no scrolling sideways, no error of the console or of the Content-Security-Policy, no request
- * to another origin, and at most 60 KB in all. At full scale the page is loaded in each of these
- * six {@link LOOKS} and checked by every rule. Otherwise it is loaded once, and checked by the
- * rules only if it has a kind of element that no page had before. Each check comes from a new
- * client address, so that many checks in a short time stay below the rate limits.
+ * Checks that a page has no violation of WCAG 2.2 AA, no scrolling sideways, and at most 60 KB in
+ * all. It must also cause no error of the console or the Content-Security-Policy, and no request to
+ * another origin.
+ *
+ * At full scale, it loads the page in each of the {@link LOOKS}, and applies every rule. Otherwise
+ * it loads the page once. Then it applies rules only if the page has a kind of element that no
+ * earlier page had. Each check uses a new client IP address, because many checks would exceed its
+ * rate limits.
  *
  * @param profile a profile whose session may open the page
  * @param path the path of the page
- * @param ready waits until the page shows what the check is about
+ * @param ready waits until the page shows what the test is about
  */
 export async function checkPage(
   profile: BrowserProfile,
@@ -125,8 +125,8 @@ export async function checkPage(
 }
 
 /**
- * Checks the open page as {@link checkPage} does, without loading it again. It is for the last page
- * of a flow, which cannot be opened a second time.
+ * Checks the open page without loading it again, otherwise as {@link checkPage} does. The last page
+ * of a flow needs it, because it cannot be opened a second time.
  */
 export async function checkOpenPage({ page, pageErrors }: BrowserProfile): Promise<void> {
   if (isFullScale) {
@@ -138,9 +138,9 @@ export async function checkOpenPage({ page, pageErrors }: BrowserProfile): Promi
 const checkedKinds = new CheckedKinds();
 
 /**
- * Checks on each screen that the open page does not scroll sideways. A page with a new kind of
- * element is also checked by the rules: by every rule in light, and by the rules that measure in
- * dark. For other pages the rules are left out, because they would find nothing new.
+ * Checks in each window that the open page does not scroll sideways. If the page has a new kind of
+ * element, it also applies every rule once, and {@link RULES_OF_LOOKS} in dark colors. Otherwise
+ * the rules would find nothing new.
  */
 async function checkNewKinds(page: Page): Promise<void> {
   const kinds = await elementKinds(page);
@@ -157,8 +157,9 @@ async function checkNewKinds(page: Page): Promise<void> {
 }
 
 /**
- * Shows the open page in one of the {@link LOOKS}.
- * @returns a text that names the page and the look
+ * Shows the open page in a window size and a color scheme.
+ *
+ * @returns a text with the URL, the width and the color scheme
  */
 async function showIn({ size, colorScheme }: (typeof LOOKS)[number], page: Page): Promise<string> {
   await page.setViewportSize(size);
@@ -175,7 +176,7 @@ async function checkLook(page: Page, where: string): Promise<void> {
   expect(await overflowing(page), where).toEqual([]);
 }
 
-/** Records the requests of a page, the bytes that it loads, and the addresses of other origins. */
+/** Records the requests of a page: their URLs, and the bytes of the responses. */
 function recordTraffic(page: Page) {
   let sizes: Promise<number>[] = [];
   let addresses: string[] = [];
@@ -204,7 +205,7 @@ function recordTraffic(page: Page) {
       page.off('requestfinished', onFinished);
       page.off('requestfailed', onFailed);
     },
-    /** Resolves when the loaded page waits for no response and has drawn its content. */
+    /** Resolves when no response is open and the page has been drawn. */
     settled: async () => {
       do {
         await expect.poll(() => open.size, { interval: 10 }).toBe(0);
@@ -222,10 +223,10 @@ function recordTraffic(page: Page) {
 }
 
 /**
- * Moves the focus by the Tab key until it is on an element, as a user without a mouse does.
+ * Presses the Tab key until the focus is on an element, as a user without a mouse does.
  *
- * @param selects a CSS selector of the wanted element
- * @returns the number of keys that were pressed
+ * @param selects a CSS selector of the element
+ * @returns the number of key presses
  * @throws Error if 200 presses do not reach the element
  */
 export async function tabTo(page: Page, selects: string): Promise<number> {

@@ -2,15 +2,15 @@ import type { DataSource } from 'typeorm';
 import { untilWaiting } from './lock-waiters.js';
 
 /**
- * The number of the advisory lock at which statements that issue credentials wait in {@link
- * ParkedIssuers}. Any number that the service itself does not lock would do.
+ * The number of the advisory lock of {@link ParkedIssuers}. It must be a number that the service
+ * itself does not lock.
  */
 const GATE = 14_001;
 
 /**
- * Makes statements that issue credentials wait at an advisory lock, after they have their snapshot
- * and before they lock a session or a target. For that, it replaces the SQL function
- * `address_ownership`, which each of these statements calls for its user.
+ * Makes the statements that issue credentials wait at an advisory lock. At that time they have
+ * their snapshot, and have not locked a session or a target. For this it replaces the SQL function
+ * `address_ownership`, which each of these statements calls.
  */
 export class ParkedIssuers {
   private constructor(private readonly dataSource: DataSource) {}
@@ -27,8 +27,8 @@ export class ParkedIssuers {
   }
 
   /**
-   * Begins to issue a credential, commits a change while the issuing statement waits, and lets the
-   * statement go on. Returns the result of `issue`.
+   * Calls `issue`, commits a change while the issuing statement waits, and lets the statement
+   * continue. Returns the result of `issue`.
    */
   async during<Issued>(
     issue: () => Promise<Issued>,

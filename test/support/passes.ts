@@ -32,14 +32,17 @@ export function givePass(admin: Client, memberId: string): Promise<Answer> {
   return orgApi(admin, 'POST', `/members/${memberId}/enrollment-passes`);
 }
 
-/** Gives a member a re-enrollment pass, and returns its secret. */
+/** Requests a re-enrollment pass for a member as an admin, and returns its secret. */
 export async function passFor(admin: Client, memberId: string): Promise<string> {
   const answer = await givePass(admin, memberId);
   if (answer.status !== 201) throw new Error(`no pass: ${answer.text}`);
   return (answer.json as { pass: string }).pass;
 }
 
-/** Begins an enrollment, with a re-enrollment pass or without one, from an unused address. */
+/**
+ * Begins the enrollment of a key with or without a re-enrollment pass, from an unused client IP
+ * address.
+ */
 export function startWith(browser: Client, pass?: string): Promise<Answer> {
   return browser.post('/enroll/webauthn/start', { pass }, { address: newAddress() });
 }
@@ -71,7 +74,7 @@ export async function enrollWith(
   return started.status === 200 ? completeWith(app, browser, key, started) : started;
 }
 
-/** Signs a user in at the identity provider, in a new browser. */
+/** Signs a user in at the identity provider, and returns the new browser. */
 export async function signedIn(app: TestApp, email: string): Promise<Client> {
   const browser = app.client();
   await browser.signIn(email);

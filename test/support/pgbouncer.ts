@@ -13,13 +13,16 @@ import type { TestServer } from './test-server.js';
 export interface PgBouncer {
   readonly port: number;
   readonly pid: number;
-  /** Returns the URL of a database, for SVC_DATABASE_URL. */
+  /** Returns the URL by which a service connects to a database through PgBouncer. */
   url(database: string): string;
-  /** Runs a command of PgBouncer's own administration, such as RECONNECT. */
+  /** Runs a command in PgBouncer's administration console, such as RECONNECT. */
   command(text: string): Promise<void>;
 }
 
-/** The user id of `nobody`, under which root starts PgBouncer, which refuses to run as root. */
+/**
+ * The user id of `nobody`. If root runs the tests, PgBouncer runs under it, because it refuses to
+ * run as root.
+ */
 const NOBODY = 65_534;
 
 /**
@@ -34,8 +37,8 @@ export async function startPgBouncer(
 }
 
 /**
- * Starts a PgBouncer in front of a PostgreSQL on a port of loopback. All connections log in as the
- * role `user`.
+ * Starts a PgBouncer in front of the PostgreSQL server on a loopback port. It connects to the
+ * server as the role `user`.
  */
 export async function startPgBouncerTo(
   parts: AsyncDisposableStack,
@@ -79,8 +82,8 @@ export async function startPgBouncerTo(
 }
 
 /**
- * Forwards a port on loopback to the Unix socket of the PostgreSQL of the tests. Only the user of
- * the tests may open that socket. Returns the port.
+ * Forwards a loopback port to the Unix socket of the tests' PostgreSQL server, and returns the
+ * port. PgBouncer needs it, because only the user of the tests may open that socket.
  */
 async function openToLoopback(
   parts: AsyncDisposableStack,

@@ -3,20 +3,23 @@ import { Markup, markup } from '@svc/markup';
 /** A page of the service, as a browser showed it. */
 export interface PicturedPage {
   readonly caption: string;
-  /** The text of the page, without markup. */
+  /** The text of the page. */
   readonly text: string;
-  /** The size of the images in CSS pixels. */
+  /** The size of the screenshots in CSS pixels. */
   readonly width: number;
   readonly height: number;
-  /** The page as PNG, for readers in light and in dark mode. */
+  /** The screenshot of the page in each color scheme, as PNG. */
   readonly images: Readonly<Record<ColorScheme, Buffer>>;
 }
 
-/** The two modes in which a reader sees a page. */
+/** The color schemes that a viewer of the picture may have set. */
 export const COLOR_SCHEMES = ['light', 'dark'] as const;
 export type ColorScheme = (typeof COLOR_SCHEMES)[number];
 
-/** The lines that a terminal showed: commands after `$ `, their output, and comments after `# `. */
+/**
+ * The lines of a terminal. Commands begin with `$ `, and comments with `# `. Other lines are
+ * output.
+ */
 export interface PicturedTerminal {
   readonly caption: string;
   readonly lines: readonly string[];
@@ -69,8 +72,8 @@ export function wrapped(line: string, columns = COLUMNS): string[] {
 }
 
 /**
- * Draws a page and the terminals beside it as SVG. The same input always gives the same text, so
- * that a test can compare the file.
+ * Draws a page and terminals as SVG. Equal input always gives equal text, so that a test can
+ * compare it with the file in the project.
  */
 export function drawnPicture(
   description: string,
@@ -130,7 +133,7 @@ function kindOf(line: string): string {
   return /^svc: |Permission denied/.test(line) ? 'refused' : 'output';
 }
 
-/** Reads the images of a page out of the SVG text of a picture. */
+/** Returns the screenshots of the page in the SVG text of a picture. */
 export function imagesIn(picture: string): Record<ColorScheme, Buffer> {
   const read = (scheme: ColorScheme) => {
     const data = new RegExp(`<image class="${scheme}"[^>]*base64,([^"]+)"`).exec(picture)?.[1];

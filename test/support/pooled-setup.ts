@@ -4,7 +4,7 @@ import { startPgBouncer } from './pgbouncer.js';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The port of a PgBouncer that the applications of this project use; undefined without one. */
+    /** The port of the PgBouncer in this vitest project; undefined if it has none. */
     pooler: number | undefined;
   }
 }

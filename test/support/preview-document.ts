@@ -5,8 +5,8 @@ import type { OpenApiDocument } from '../../src/platform/http/openapi/document-t
 import { previewRoutes } from '../../src/reference/reference-pages.js';
 
 /**
- * Returns the OpenAPI document of the service without starting it, as if its address were
- * `baseUrl`.
+ * Returns the OpenAPI document of the service without starting it. `baseUrl` is the URL of the
+ * service in the document.
  */
 export async function previewDocument(
   baseUrl = 'https://login.acme.test',

@@ -12,8 +12,8 @@ export interface ProductionServer {
   readonly baseUrl: string;
   readonly process: ServerProcess;
   /**
-   * Creates an HTTP client with its own cookies and its own address, so that it has its own rate
-   * limits.
+   * Creates an HTTP client with its own cookies and its own IP address. So no other client uses up
+   * its rate limits.
    */
   client(): Client;
   /** Sends SIGTERM, waits for the end of the process, and returns the exit status. */
@@ -21,10 +21,10 @@ export interface ProductionServer {
 }
 
 /**
- * Starts `node dist/main.js`, which `npm test` builds. The server uses a new database if the
- * environment has no SVC_DATABASE_URL.
+ * Starts `node dist/main.js`, which `npm test` has built. If the environment has no
+ * SVC_DATABASE_URL, the server gets a new database.
  *
- * @param environment replaces variables of every production server of the tests
+ * @param environment variables that replace those of every production server in the tests
  */
 export async function startProductionServer(
   environment: Readonly<Record<string, string>>,

@@ -9,11 +9,12 @@ import { findNode } from './node-versions.js';
 import { OTLP_READER } from './otlp-reader.js';
 
 /**
- * The program schemathesis, which makes requests from an OpenAPI document. `.ci/run` installs it.
+ * The path of schemathesis, which generates requests from an OpenAPI document. `.ci/run` installs
+ * it.
  */
 export const SCHEMATHESIS = '/opt/svc-test/schemathesis/bin/schemathesis';
 
-/** The packages of the linters of an OpenAPI document. `.ci/run` installs them. */
+/** The folder of the linters for OpenAPI documents. `.ci/run` installs them. */
 export const API_LINT = '/opt/svc-test/api-lint/node_modules';
 
 /**
@@ -22,7 +23,7 @@ export const API_LINT = '/opt/svc-test/api-lint/node_modules';
  */
 export const API_GO = '/opt/svc-test/api-go';
 
-/** The program openapi-python-client. `.ci/run` installs it. */
+/** The path of openapi-python-client, which generates API clients. `.ci/run` installs it. */
 export const OPENAPI_PYTHON_CLIENT =
   '/opt/svc-test/openapi-python-client/bin/openapi-python-client';
 
@@ -42,23 +43,23 @@ export const POWERSHELL_GRAMMAR_PYTHON = '/opt/svc-test/powershell/bin/python';
 export const DEBIAN_ROOT = '/opt/svc-test/debian-root';
 
 /**
- * A copy of {@link DEBIAN_ROOT} with OpenSSH's client and the libraries that Node needs. `.ci/run`
- * makes it.
+ * A copy of {@link DEBIAN_ROOT} that also has OpenSSH's client and the libraries that Node needs.
+ * `.ci/run` makes it.
  */
 export const DEBIAN_LAPTOP = '/opt/svc-test/debian-laptop';
 
 /** The account that builds images without privileges. `.ci/run` makes it. */
 export const IMAGE_BUILDER = 'svc-image';
 
-/** The Python of Debian, which finds the packages of Debian. */
+/** The Python of Debian, which finds the Python packages of Debian. */
 export const DEBIAN_PYTHON = '/usr/bin/python3';
 
-/** The module of Apache that signs people in by OpenID Connect. */
+/** The path of the Apache module mod_auth_openidc, by which people sign in. */
 export const MOD_AUTH_OPENIDC = '/usr/lib/apache2/modules/mod_auth_openidc.so';
 
 /**
- * The folders in which programs are searched. The folders of daemons such as sshd are added,
- * because they are not on the PATH of an ordinary user.
+ * The folders in which {@link findProgram} searches. It adds those of system programs such as sshd,
+ * which are not on the PATH of an ordinary user.
  */
 const DIRECTORIES = [...(process.env['PATH'] ?? '').split(':'), '/usr/sbin', '/sbin'];
 
@@ -72,28 +73,35 @@ export interface Requirement {
   /** The needs that this machine does not meet. */
   readonly missing: readonly string[];
   /**
-   * The function `describe` of vitest, or `describe.skip` with a title that names what is missing.
+   * Declares a group of tests, as vitest's `describe` does. If a need is missing, the tests are
+   * skipped, and the title says so.
    */
   describe(title: string, tests: () => void): void;
 }
 
 /**
- * Skips tests by name when a program of the machine is missing:
+ * Skips tests if this machine lacks a program or a right that they need:
  *
  * requires('sshd', 'ssh').describe('a real sshd', () => { … });
  *
- * @param needs names on the PATH; `node@20` means a Node of that major version, `root` means that
- *   the tests run as root, `reachable` that the user `nobody` can read the checkout, `mounts` that
- *   a process may have mounts of its own, `moto` the stand-in for S3 and KMS, `schemathesis` the
- *   tester of an API by its description, `mod_auth_openidc` the module of Apache, `simplesamlphp`
- *   the identity provider of that name, `postgresql` a server of Debian, `authlib` the Python
- *   environment of that name, `the Go modules` those of `.ci/go`, `the OTLP reader` the program of
- *   `.ci/otlp`, `a Debian root` the folder that debootstrap made, `a Debian laptop` a copy of it
- *   with ssh, `python3-jwt` PyJWT of Debian, `helm` and `check-manifests` the programs of
- *   `.ci/helm`, `ssh-libraries` the Python environment with Paramiko and AsyncSSH, `redocly` and
- *   `spectral` the linters of an OpenAPI document, `oapi-codegen` and `openapi-python-client` the
- *   generators of clients, `svc-image` the account that builds images, with further users of its
- *   own, `the grammar of PowerShell` the Python environment with it
+ * @param needs names of programs on the PATH, or one of these names:
+ * - `node@20`: a Node of that major version
+ * - `root`: the tests run as root
+ * - `reachable`: the user `nobody` can read the checkout
+ * - `mounts`: a process may have mounts of its own
+ * - `moto`: the stand-in for Amazon S3 and AWS KMS
+ * - `postgresql`: a PostgreSQL server from Debian
+ * - `schemathesis`, `redocly` and `spectral`: programs that test or check an OpenAPI document
+ * - `oapi-codegen` and `openapi-python-client`: generators of API clients
+ * - `mod_auth_openidc`: the Apache module
+ * - `simplesamlphp`: the identity provider SimpleSAMLphp
+ * - `authlib`, `ssh-libraries` and `the grammar of PowerShell`: virtual environments of Python
+ * - `python3-jwt`: PyJWT from Debian
+ * - `the headers of OpenSSL`: the files for compiling a C program with OpenSSL
+ * - `the Go modules` and `the OTLP reader`: the results of `.ci/go` and `.ci/otlp`
+ * - `helm` and `check-manifests`: the programs of `.ci/helm`
+ * - `a Debian root` and `a Debian laptop`: {@link DEBIAN_ROOT} and {@link DEBIAN_LAPTOP}
+ * - `svc-image`: {@link IMAGE_BUILDER}, with further user ids of its own
  */
 export function requires(...needs: string[]): Requirement {
   const missing = needs.filter((need) => !isMet(need));
@@ -152,7 +160,9 @@ function hasFurtherUsers(account: string): boolean {
   );
 }
 
-/** Checks that the user `nobody` can read a file: every parent folder must permit it. */
+/**
+ * Returns true if the user `nobody` can read a file. For that, every parent folder must permit it.
+ */
 function nobodyReaches(file: string): boolean {
   if (process.getuid?.() !== 0) return true;
   const nobody = { uid: 65_534, gid: 65_534, cwd: '/' };

@@ -1,10 +1,10 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 
-/** The registration of the service as a client at the identity provider of the tests. */
+/** The credentials of the service as a client of the tests' identity provider. */
 export const TEST_CLIENT = { clientId: 'svc', clientSecret: 'the secret of the client' };
 
 /**
- * Returns the environment variables of a test's service for its secrets, its signing keys and its
+ * Returns the environment variables of a service in a test: its secrets, its signing keys and its
  * identity provider.
  */
 export function providerEnvironment(issuer: string) {
@@ -20,8 +20,8 @@ export function providerEnvironment(issuer: string) {
 }
 
 /**
- * Returns the variables of further identity providers, after the one of
- * {@link providerEnvironment}.
+ * Returns the environment variables for identity providers in addition to that of {@link
+ * providerEnvironment}.
  */
 export function furtherProviderEnvironment(
   slugs: readonly string[],
@@ -39,12 +39,12 @@ export function furtherProviderEnvironment(
   return { SVC_IDPS: ['demo', ...slugs].join(','), ...Object.fromEntries(variables) };
 }
 
-/** The environment variable that passes the signing keys to all processes of a test run. */
+/** The environment variable by which all processes of a test run get the same signing keys. */
 const SHARED_KEYS = 'TEST_SIGNING_KEYS';
 
 /**
- * Returns the environment variables with the keys that sign tokens. The first process of a test run
- * generates the keys, because an RSA key takes time.
+ * Returns the environment variables with the keys that sign tokens. Only the first process of a
+ * test run generates the keys, because generating an RSA key takes time.
  */
 export function signingKeys(): Record<string, string> {
   process.env[SHARED_KEYS] ??= JSON.stringify({

@@ -17,17 +17,17 @@ import { freePort } from './free-port.js';
 import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.js';
 import { makeTlsAuthority } from './tls-authority.js';
 
-/** The address of the service in the guides. */
+/** The public URL of the service in the guides. */
 export const PUBLIC_URL = 'https://login.example.com';
-/** The address at which the service of the guides listens, behind its proxy. */
+/** The IP address and port at which the service in the guides listens behind its proxy. */
 const LISTEN = '127.0.0.1:3000';
 
 /**
- * Serves the host name of the guides, as in production: a proxy ends TLS for it and forwards to the
- * service. So the commands of a guide run unchanged.
+ * Makes the service reachable by the host name of the guides, as in production: a proxy ends TLS
+ * and forwards to the service. So a test can run the commands of a guide unchanged.
  *
- * The name has no DNS entry. Programs reach it by the variables in {@link PublicName.env}: a proxy
- * on this machine, and the authority that signed the certificate of the name.
+ * The name has no DNS entry. Programs reach it by the variables in {@link PublicName.env}. They
+ * name a proxy on this machine, and the authority that signed the certificate.
  */
 export class PublicName {
   #target = 0;
@@ -73,20 +73,20 @@ export class PublicName {
     return name;
   }
 
-  /** The host and port at which the service behind the name listens. */
+  /** The IP address and port at which the service behind the name listens. */
   get listener(): string {
     return `127.0.0.1:${this.#target}`;
   }
 
-  /** Makes the proxy forward requests for the name to a service on a port of 127.0.0.1. */
+  /** Makes the proxy forward to the service on a port of 127.0.0.1. */
   lead(port: number): void {
     this.#target = port;
     leadTo(PUBLIC_URL, `http://127.0.0.1:${port}`);
   }
 
   /**
-   * Starts the application behind the name. Its clients send requests as the proxy would, with the
-   * public name as their host.
+   * Starts an application behind the name. Its clients send requests directly to the application,
+   * with the public name as their host.
    */
   async startApp(options: TestAppOptions = {}): Promise<TestApp> {
     const port = await freePort();
@@ -116,8 +116,8 @@ export class PublicName {
   }
 
   /**
-   * Makes `fetch` of this process reach the name, because stand-ins in the process of the tests use
-   * `fetch`.
+   * Makes `fetch` in this process reach the name, for stand-ins that run in this process.
+   *
    * @returns a function that restores the original `fetch`
    */
   answerFetches(): () => void {

@@ -2,7 +2,9 @@ import { createPublicKey, verify } from 'node:crypto';
 import { createLocalJWKSet, jwtVerify, type JSONWebKeySet } from 'jose';
 import type { ReplicatedService } from './replicated-service.js';
 
-/** Verifies a JWT by the keys that the service publishes now. Rejects if it does not verify. */
+/**
+ * Verifies a JWT by the keys that the service publishes at this time. Throws if it does not verify.
+ */
 export async function verifyJwt(
   service: Pick<ReplicatedService, 'baseUrl' | 'client'>,
   jwt: string,
@@ -12,8 +14,8 @@ export async function verifyJwt(
 }
 
 /**
- * Verifies that a certificate is signed by a key that the service publishes now. Rejects if it is
- * not.
+ * Verifies the signature of an SSH certificate by the keys that the service publishes at this time.
+ * Throws if it does not verify.
  */
 export async function verifyCertificate(
   service: Pick<ReplicatedService, 'client'>,
@@ -57,7 +59,7 @@ function isSignedBy(authority: Buffer, signed: Buffer, signature: Buffer): boole
     const jwk = { kty: 'OKP', crv: 'Ed25519', x };
     return verify(null, signed, createPublicKey({ key: jwk, format: 'jwk' }), value.string());
   }
-  key.string(); // the curve
+  key.string(); // the curve's name
   const point = key.string();
   const [x, y] = [point.subarray(1, 33), point.subarray(33)].map((n) => n.toString('base64url'));
   const jwk = { kty: 'EC', crv: 'P-256', x: x ?? '', y: y ?? '' };
@@ -67,9 +69,7 @@ function isSignedBy(authority: Buffer, signed: Buffer, signature: Buffer): boole
   return verify('sha256', signed, { key: publicKey, dsaEncoding: 'ieee-p1363' }, raw);
 }
 
-/**
- * Converts an integer of SSH (mpint), which may have a leading zero byte or be short, to 32 bytes.
- */
+/** Converts an SSH integer (mpint), which may be shorter or begin with a zero byte, to 32 bytes. */
 function fixed(number: Buffer): Buffer {
   return Buffer.concat([Buffer.alloc(32), number]).subarray(-32);
 }

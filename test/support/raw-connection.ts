@@ -8,7 +8,7 @@ export class RawConnection {
   #received = '';
   #waiting: (() => void)[] = [];
 
-  /** @param socket an open connection to use, for example over TLS */
+  /** @param socket an open connection, for example over TLS; by default a new TCP connection */
   constructor(baseUrl: string, socket?: Socket) {
     const { port } = new URL(baseUrl);
     this.socket = socket ?? connect({ host: 'localhost', port: Number(port) });
@@ -17,17 +17,18 @@ export class RawConnection {
       this.#received += text;
       wake();
     });
-    // a reset connection counts as ended, which `close` reports
+    // A reset also emits `close`, which is handled below. Without a listener, the error would end
+    // this process.
     this.socket.on('error', () => undefined);
     this.socket.on('close', wake).on('drain', wake);
   }
 
-  /** The bytes received so far, as text. */
+  /** All bytes received so far, as Latin-1 text. */
   get received(): string {
     return this.#received;
   }
 
-  /** Resolves when a text has arrived. Rejects if the connection ends before that. */
+  /** Resolves when the received bytes contain a text. Rejects if the connection ends before. */
   async receives(text: string): Promise<void> {
     while (!this.#received.includes(text)) {
       if (this.socket.closed) throw new Error(`the connection ended with: ${this.#received}`);
@@ -39,7 +40,7 @@ export class RawConnection {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Waits until the server has ended the connection, and returns the first response. */
+  /** Waits until the server has closed the connection, and returns the first response on it. */
   async farewell(): Promise<RawAnswer> {
     while (!this.socket.closed) await this.#somethingNew();
     return parseAnswer(this.#received);
@@ -63,8 +64,8 @@ export class RawConnection {
 }
 
 /**
- * Returns the head of an HTTP request from an unused client address. It does not ask for the end of
- * the connection.
+ * Returns the head of an HTTP request, from an unused client IP address. It leaves the connection
+ * open for more requests.
  */
 export function headOf(baseUrl: string, line: string, headers: readonly string[] = []): string {
   const host = new URL(baseUrl).host;

@@ -4,19 +4,16 @@ import { connect } from 'node:net';
 /** A response as it was sent, before any HTTP client changes it. */
 export interface RawAnswer {
   readonly status: number;
-  /** The headers in their order and with the case in which they were sent. */
+  /** The headers in their order, with their names in the case that the server sent. */
   readonly headers: readonly (readonly [name: string, value: string])[];
-  /**
-   * Returns a header by its name in lower case. If it occurs several times, the last one is
-   * returned.
-   */
+  /** Returns the last header with a name, which must be in lower case. */
   readonly header: (name: string) => string | undefined;
   readonly body: string;
 }
 
 /**
- * Sends bytes to a server of this machine and reads until it disconnects, for requests that no HTTP
- * client sends. The request should contain `Connection: close`.
+ * Sends bytes to a server on this machine, and reads until the server disconnects. A test uses it
+ * for requests that an HTTP client would not send. The bytes should contain `Connection: close`.
  */
 export async function rawExchange(baseUrl: string, bytes: string): Promise<RawAnswer> {
   const socket = connect({ host: 'localhost', port: Number(new URL(baseUrl).port) });
@@ -28,8 +25,8 @@ export async function rawExchange(baseUrl: string, bytes: string): Promise<RawAn
 }
 
 /**
- * Returns the bytes of a request: its first line, a default `Host`, the given headers, and
- * `Connection: close`.
+ * Returns the bytes of a request with `Connection: close`. `line` is its first line, and `headers`
+ * replaces the default `Host` header.
  */
 export function requestBytes(
   baseUrl: string,

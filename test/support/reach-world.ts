@@ -5,14 +5,14 @@ import { makeHostGroup, targetOfClient, targetOfInstallation } from './access-ro
 import { OauthRows, type UserRow } from './oauth-rows.js';
 import { rows } from './rows.js';
 
-/** A person with a session, in the organization of a {@link ReachWorld}. */
+/** A member of the organization of a {@link ReachWorld}, with a session. */
 export interface Person {
   readonly id: string;
   readonly email: string;
   readonly sessionId: string;
 }
 
-/** The SQL that makes a table `p` of people from the first parameter, a JSON array. */
+/** The SQL for a table `p` of people, which it reads from the JSON array in `$1`. */
 const LISTED = `jsonb_to_recordset($1::jsonb) AS p (id uuid, email text, "sessionId" uuid)`;
 
 /** The ids of the targets (rows of `access_targets`) of a {@link ReachWorld}, one of each kind. */
@@ -23,7 +23,10 @@ export interface Targets {
   readonly installation: string;
 }
 
-/** The number of valid items that a person has of each kind, such as grants and codes. */
+/**
+ * The numbers of valid items that a person got from targets: grants, codes, tokens, certificates
+ * and so on.
+ */
 export interface Held {
   readonly grants: number;
   readonly codes: number;
@@ -33,7 +36,7 @@ export interface Held {
   readonly githubTokens: number;
 }
 
-/** The items of a person that every target admits. */
+/** The items of a person whom every target admits. */
 export const ALL_HELD: Held = {
   grants: 1,
   codes: 1,
@@ -43,7 +46,7 @@ export const ALL_HELD: Held = {
   githubTokens: 1,
 };
 
-/** The items of a person that no target admits. */
+/** The items of a person whom no target admits. */
 export const NONE_HELD: Held = {
   grants: 0,
   codes: 0,
@@ -54,8 +57,8 @@ export const NONE_HELD: Held = {
 };
 
 /**
- * An organization with one target of each kind, and people who have grants, certificates and so on
- * from these targets. Tests remove people from a target and check which of these items end.
+ * An organization with one target of each kind, and people who have got items (grants, certificates
+ * and so on) from these targets. A test removes people from a target, and checks which items end.
  */
 export class ReachWorld {
   private constructor(
@@ -68,7 +71,10 @@ export class ReachWorld {
     readonly targets: Targets,
   ) {}
 
-  /** Adds the targets to the organization of a domain, or to a new one. */
+  /**
+   * Adds one target of each kind to the organization of a domain. By default the domain and the
+   * organization are new.
+   */
   static async found(
     dataSource: DataSource,
     domain = `${randomUUID().slice(0, 8)}.example`,
@@ -109,8 +115,8 @@ export class ReachWorld {
   }
 
   /**
-   * Adds people, each with a session and one item from each target, or with only a grant and a
-   * token of the application.
+   * Adds people with sessions. Each gets one item from each target, or only a grant and a token of
+   * the application.
    */
   async people(size: number, holding: 'all' | 'a token' = 'all'): Promise<Person[]> {
     const people = Array.from({ length: size }, () => {
@@ -135,7 +141,7 @@ export class ReachWorld {
     return people;
   }
 
-  /** Gives existing people one item (a grant, a certificate and so on) from each target. */
+  /** Gives people one item (a grant, a certificate and so on) from each target. */
   async hold(people: readonly Person[]): Promise<void> {
     const run = (statement: string, ...more: unknown[]) =>
       this.dataSource.query(statement, [JSON.stringify(people), ...more]);
@@ -182,7 +188,10 @@ export class ReachWorld {
     );
   }
 
-  /** Gives people a code or a token (`model`) that belongs to their grant to the application. */
+  /**
+   * Inserts a code or a token (`model`) for each person. It belongs to the person's grant to the
+   * application.
+   */
   #artifact(people: readonly Person[], model: string): Promise<unknown> {
     return this.dataSource.query(
       `INSERT INTO oauth_artifacts (model, id, payload, grant_id, client_id, user_id, expires_at)
@@ -222,10 +231,7 @@ export class ReachWorld {
   }
 }
 
-/**
- * Returns a person's request for an SSH certificate, with the principals that log in to the hosts
- * of a group.
- */
+/** Returns the values with which a person requests an SSH certificate for the hosts of a group. */
 export async function certificateRequest(
   dataSource: DataSource,
   targetId: string,

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 
-/** A log that prints nothing. It stores every line as `level message` for the test. */
+/** A Nest logger that prints nothing. It stores each message as a line `level message`. */
 export class RecordingLog extends Logger {
   readonly lines: string[] = [];
 

@@ -2,16 +2,19 @@ import { once } from 'node:events';
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** A replica to which the proxy sends requests. */
+/** A replica that can get requests from the proxy. */
 export interface FrontTarget {
   readonly port: number;
-  /** The number of requests of this replica that are under way. The proxy counts them. */
+  /** The number of open requests at this replica, which the proxy counts. */
   inFlight: number;
-  /** The signal that ends the requests under way when health checks take the replica for dead. */
+  /** The signal that ends the open requests when the health checks take the replica for dead. */
   readonly down?: AbortSignal | undefined;
 }
 
-/** The response header in which the proxy names the port of the replica that answered. */
+/**
+ * The response header with the port of the replica that answered. A response of the proxy itself
+ * lacks it.
+ */
 export const SERVED_BY = 'x-served-by-port';
 
 /** An HTTP proxy in front of replicas. It sends each request to the next replica in turn. */

@@ -1,7 +1,7 @@
 import { startTestApp, type TestAppOptions } from './app.js';
 
-// A script for runScript: starts the application of the tests in a process of its own, which ends
-// when standard input ends.
+// A script for runScript. It starts the test application in a process of its own, and prints its
+// URL. The process ends when standard input ends.
 const argument: ReplicaArgument = JSON.parse(process.argv[2] ?? '');
 const app = await startTestApp(argument);
 const answer: ReplicaAnswer = { baseUrl: app.baseUrl };

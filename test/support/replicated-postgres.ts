@@ -11,7 +11,7 @@ const DATABASE = 'svc';
 
 /** The options of the replicated PostgreSQL. */
 export interface ClusterOptions {
-  /** The number of standbys beside the primary: 1 by default, at most 2. */
+  /** The number of standbys; by default 1. */
   readonly standbys?: 1 | 2;
   /** True if each COMMIT waits for a standby. By default replication is asynchronous. */
   readonly isSynchronous?: boolean;
@@ -21,15 +21,14 @@ export interface ClusterOptions {
 
 interface Member {
   readonly node: PostgresNode;
-  /** The relay through which this server replicates from its primary. */
+  /** The relay through which this server gets data from the primary, if it is a standby. */
   readonly relay: TcpRelay;
 }
 
 /**
- * A primary and standbys of Debian's PostgreSQL on loopback, with streaming replication.
- * Replication goes through a relay that can hold back the bytes, so that a test can kill the
- * primary before a standby has its commits. One address always leads to the primary, as HAProxy's
- * does.
+ * A primary and standbys of Debian's PostgreSQL on loopback, with streaming replication through
+ * relays. A relay can hold back bytes, so that a test can kill the primary before a standby has its
+ * commits. One URL always leads to the primary, as it would through HAProxy.
  */
 export class ReplicatedPostgres {
   readonly #isSynchronous: boolean;
@@ -75,14 +74,14 @@ export class ReplicatedPostgres {
     return cluster;
   }
 
-  /** The server that accepts writes, or did so last. */
+  /** The server that accepts writes. While there is none, it is the last server that did. */
   get primary(): PostgresNode {
     return this.#primary.node;
   }
 
   /**
-   * The running servers other than the primary. They replicate from it, or did so before a
-   * promotion.
+   * The running servers other than the primary. After a promotion, they do not replicate from the
+   * new primary until {@link rejoin}.
    */
   get standbys(): readonly PostgresNode[] {
     return this.#others()
@@ -90,14 +89,13 @@ export class ReplicatedPostgres {
       .filter((node) => node.isRunning);
   }
 
-  /** The URL of the database through the address that always leads to the primary. */
+  /** The URL of the database that always leads to the primary. */
   get url(): string {
     return `postgres://${ROLE}@127.0.0.1:${this.front.port}/${DATABASE}`;
   }
 
   /**
-   * The URL with the addresses of all servers, without the proxy. The client has to find the
-   * primary.
+   * A URL with the addresses of all servers. The client itself must find the primary among them.
    */
   get hosts(): string {
     const hosts = this.members.map(({ node }) => `127.0.0.1:${node.port}`).join(',');
@@ -105,8 +103,8 @@ export class ReplicatedPostgres {
   }
 
   /**
-   * Holds back the bytes that the primary sends to its standbys. If the primary is killed after
-   * that, its commits from now on are lost.
+   * From now on, holds back the bytes that the primary sends to its standbys. If the primary is
+   * killed before the release, its commits from that time are lost.
    */
   holdReplication(): void {
     this.#isHeld = true;
@@ -120,11 +118,11 @@ export class ReplicatedPostgres {
   }
 
   /**
-   * Kills the primary with all its processes. The proxy ends its connections and accepts no more.
+   * Kills all processes of the primary. Connections through {@link url} end, and new ones are
+   * refused.
    */
   async killPrimary(): Promise<void> {
-    // Cuts the relays to the standbys first, so that the bytes on their way to a standby are lost
-    // too.
+    // Cuts the relays first, so that the standbys do not get the last bytes any more.
     for (const { relay } of this.#others()) relay.point(undefined);
     await this.primary.kill();
     this.front.point(undefined);
@@ -172,7 +170,10 @@ export class ReplicatedPostgres {
     await this.caughtUp();
   }
 
-  /** Copies the primary to every other server, which then replicates from it. */
+  /**
+   * Replaces the data of every other server by a copy of the primary's. The servers then replicate
+   * from it.
+   */
   async rejoin(environment: NodeStart['environment'] = {}): Promise<void> {
     await Promise.all(
       this.#others().map(async (member) => {
@@ -220,7 +221,7 @@ export class ReplicatedPostgres {
     await this.primary.query('SELECT pg_reload_conf()');
   }
 
-  /** Waits until every running standby has replayed everything that the primary has written. */
+  /** Waits until every running standby has applied everything that the primary has written. */
   async caughtUp(): Promise<void> {
     if (this.#isHeld) throw new Error('replication is held back');
     const [written] = await this.primary.query<{ at: string }>('SELECT pg_current_wal_lsn() AS at');

@@ -9,21 +9,21 @@ import { freePort } from './free-port.js';
 import { providerEnvironment, TEST_CLIENT } from './provider-environment.js';
 import { idle, startReplicaFront, type FrontTarget } from './replica-front.js';
 
-/** The variables of one replica, which replace those of the service. */
+/** Environment variables of one replica, which replace those that all replicas have. */
 export type Variables = Readonly<Record<string, string>>;
 
 /** Replicas of one service, behind a proxy that sends each request to the next replica. */
 export interface ReplicatedService {
-  /** The public address, which is that of the proxy. */
+  /** The public URL of the service, which is that of the proxy. */
   readonly baseUrl: string;
-  /** One of the running replicas, through which a test uses its database and services. */
+  /** One of the running replicas. A test uses its database connection and its Nest services. */
   readonly app: TestApp;
   client(): Client;
   /** Creates a security key whose attestation the replicas trust. */
   newKey(): SoftwareKey;
   /**
-   * Replaces a replica as a rolling update does: the new replica serves before the old one gets no
-   * more requests, finishes those under way, and stops.
+   * Replaces a replica as a rolling update does. First the new replica starts. Then the old one
+   * gets no more requests, finishes the open ones, and stops.
    */
   replace(index: number, variables: Variables): Promise<void>;
   close(): Promise<void>;

@@ -13,22 +13,24 @@ import { hostScript } from '../../src/features/install/host-script.js';
 
 const KRL = '/v1/credentials/ssh/krl';
 
-/** Makes the public key of a new certificate authority, in the SSH wire encoding. */
+/** Makes a new SSH authority, and returns its public key in the SSH wire encoding. */
 function newAuthority(): Buffer {
   return publicKeyBlob(generateKeyPairSync('ed25519').privateKey);
 }
 
 /**
- * A server with the three routes that an SSH host requests: with the real script and real
- * revocation lists, but without a database or a rate limit. A test decides which list it serves and
- * how it answers.
+ * A server with the three routes that a host requests. It serves the real script and real
+ * revocation lists, but needs no database and has no rate limit. A test decides which list it
+ * serves, and how it answers.
  */
 export class RevocationServer {
   authority = newAuthority();
   list: Buffer = Buffer.alloc(0);
-  /** Answers the requests for the list instead of the server; undefined for a normal answer. */
+  /**
+   * Answers the requests for the revocation list. If it is undefined, the server serves the list.
+   */
   answer: RequestListener | undefined;
-  /** The paths of the requests so far, with the status of the answers. */
+  /** The path and the response status of each request so far. */
   readonly requests: string[] = [];
 
   private constructor(private readonly server: Server) {}
@@ -57,14 +59,16 @@ export class RevocationServer {
     return `${publicKeyLine(this.authority, 'ssh-ca@example.com')}\n`;
   }
 
-  /** Serves a revocation list with this number from now on, and returns its bytes. */
+  /**
+   * From now on, serves a revocation list with this number and these serials. Returns its bytes.
+   */
   publish(number: number, serials: readonly number[] = [], authority = this.authority): Buffer {
     return this.publishSections(number, [{ authority, serials }]);
   }
 
   /**
-   * Serves a revocation list with this number and these sections from now on, and returns its
-   * bytes.
+   * From now on, serves a revocation list with this number and one section for each authority.
+   * Returns its bytes.
    */
   publishSections(number: number, authorities: readonly RevokedOfAuthority[]): Buffer {
     const comment = 'ssh-ca@example.com';
@@ -73,7 +77,7 @@ export class RevocationServer {
     return (this.list = encodeKeyRevocationList(list));
   }
 
-  /** Replaces the certificate authority by another one. */
+  /** Replaces the SSH authority by a new one. */
   changeAuthority(): void {
     this.authority = newAuthority();
   }

@@ -9,31 +9,33 @@ import { authorize, CALLBACK, newDpopKey, newPkce, parameterOf, postForm } from 
 import { verifyCertificate, verifyJwt } from './published-keys.js';
 import type { ReplicatedService } from './replicated-service.js';
 
-/** The kinds of credentials that the users of the load request. */
+/** The kinds of requests that the load counts. Most of them get a credential. */
 export type LoadKind = 'login' | 'ssh' | 'aws' | 'id_token' | 'jwt' | 'introspection' | 'device';
 
 /**
- * A load on the service during a rotation of keys: users who log in and request every kind of
- * credential without a pause.
+ * The load during a rotation of keys: users who log in and request every kind of credential all the
+ * time.
  */
 export interface RotationLoad {
   /**
-   * The requests that failed, and the credentials that did not verify. The list must stay empty.
+   * A text about each request that failed, and about each credential that did not verify. If the
+   * service is correct, there is none.
    */
   readonly failures: string[];
   /** The number of successful requests of each kind. */
   readonly done: Readonly<Record<LoadKind, number>>;
   /**
-   * Resolves when each user has completed `count` more rounds. A round has a request of each kind.
+   * Resolves when each user has completed `count` more rounds of requests. A round has every kind
+   * of request. Also resolves after more than 20 failures.
    */
   rounds(count: number): Promise<void>;
   /**
-   * Ends the present rounds, and verifies once more all credentials that were issued since the
-   * start or the last pause.
+   * Ends the current rounds. Verifies again all credentials that were issued since the last pause,
+   * or since the start.
    */
   pause(): Promise<void>;
   resume(): void;
-  /** Pauses, and is not resumed. */
+  /** Does the same as {@link pause}, at the end of the test. */
   stop(): Promise<void>;
 }
 
@@ -41,8 +43,8 @@ const RESOURCE = 'https://orders.example';
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 
 /**
- * Enrolls the users, and lets them send requests. When a credential arrives, it is verified by the
- * keys that are published then.
+ * Enrolls users, and lets them send requests. Each credential is verified when it arrives, by the
+ * keys that are published at that time.
  */
 export async function startRotationLoad(
   service: ReplicatedService,
@@ -64,8 +66,7 @@ class Load implements RotationLoad {
   constructor(private readonly service: ReplicatedService) {}
 
   async enroll(users: number): Promise<void> {
-    // `postForm` and `authorize` take a TestApp, but use only members that the replicated service
-    // also has.
+    // These functions need only members of a TestApp that the replicated service has too.
     const origin = this.service as unknown as TestApp;
     for (let number = 0; number < users; number += 1) {
       const email = `user${number}@rotation.example`;
@@ -97,7 +98,7 @@ class Load implements RotationLoad {
   async rounds(count: number): Promise<void> {
     const goals = this.#users.map((user) => user.rounds + count);
     while (this.#users.some((user, at) => user.rounds < (goals[at] ?? 0))) {
-      if (this.failures.length > 20) return; // the caller checks that there are no failures
+      if (this.failures.length > 20) return; // the caller checks `failures`
       await delay(10);
     }
   }
@@ -139,7 +140,7 @@ class User {
   readonly #certificates: string[] = [];
   readonly #accessTokens: string[] = [];
   readonly #publicKey: string;
-  /** The nonce for DPoP proofs that the service sent last. */
+  /** The newest nonce that the service sent for DPoP proofs. */
   #nonce: string | undefined;
 
   constructor(
@@ -159,7 +160,7 @@ class User {
     );
   }
 
-  /** Logs in, and requests one credential of each kind. */
+  /** Logs in, and gets one credential of each kind. */
   async round(): Promise<void> {
     const device = await this.#post('/oauth/device', { client_id: 'svc-cli' }, 200);
     const browser = await this.#logIn();
@@ -171,8 +172,8 @@ class User {
   }
 
   /**
-   * Verifies again all credentials that the user got since the last {@link forget}, because old
-   * keys must stay published. It also introspects the access tokens.
+   * Verifies all credentials since the last {@link forget} again, because the keys that signed them
+   * must stay published. Introspects the access tokens too.
    */
   async verifyAll(): Promise<void> {
     for (const jwt of this.#jwts) await verifyJwt(this.service, jwt);
@@ -264,8 +265,8 @@ class User {
   }
 
   /**
-   * Approves the device whose code was requested before the login, and gets its token with a DPoP
-   * proof, which contains the nonce of the last answer.
+   * Approves the device code that was requested before the login. Gets the device's token with a
+   * DPoP proof, which has the nonce of the last response.
    */
   async #approve(browser: Client, device: Answer): Promise<void> {
     const { user_code: userCode, device_code: deviceCode } = device.json as Record<string, string>;

@@ -9,7 +9,7 @@ export async function rows<Row = Record<string, unknown>>(
   return dataSource.query<Row[]>(query, parameters);
 }
 
-/** Returns the number of rows of `SELECT count(*) FROM …`. `fromWhere` is the text after FROM. */
+/** Counts the rows of a query. `fromWhere` is its text after `SELECT count(*) FROM`. */
 export async function count(
   dataSource: DataSource,
   fromWhere: string,

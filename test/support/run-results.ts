@@ -30,9 +30,9 @@ interface KeptFile {
 }
 
 /**
- * Keeps the results of a whole run for `npm run evidence`, with the commit, and whether the files
- * were exactly those of the commit. A run of some files keeps nothing. A run that was interrupted
- * deletes the earlier result and leaves none.
+ * Writes the results of a whole run into a file for `npm run evidence`. It adds the commit, and if
+ * the files were those of the commit. A run of only some files writes nothing. An interrupted run
+ * deletes the file of the earlier run.
  */
 export default class RunResults implements Reporter {
   #vitest: Vitest | undefined;
@@ -62,8 +62,8 @@ export default class RunResults implements Reporter {
     const files = filesOf(modules);
     keepResult(root, `tests/${this.#command}`, {
       commit: after.commit,
-      // The checkout must be clean before and after the run, because a change during the run may
-      // have changed what was tested.
+      // The checkout must be clean before and after the run. Otherwise a change in between may have
+      // changed the tested files.
       isClean:
         after.isClean && this.#before?.isClean === true && this.#before.commit === after.commit,
       ended: new Date().toISOString(),
@@ -75,7 +75,10 @@ export default class RunResults implements Reporter {
   }
 }
 
-/** Returns the results by file. A file of two projects has the tests of both. */
+/**
+ * Returns the results by the path of the file. A file that is in two projects has the tests of
+ * both.
+ */
 function filesOf(modules: readonly TestModule[]): Record<string, KeptFile> {
   const files: Record<string, KeptFile> = {};
   for (const module of modules) {
@@ -92,8 +95,8 @@ function filesOf(modules: readonly TestModule[]): Record<string, KeptFile> {
 }
 
 /**
- * Counts the results like the last line of the run's output. Only differences between responses and
- * the OpenAPI document are not counted.
+ * Counts the results as the last line of the run's output does. Differences between responses and
+ * the OpenAPI document are the exception: they are not counted.
  */
 function totalsOf(files: Readonly<Record<string, KeptFile>>, unhandled: number) {
   const totals = { passed: 0, failed: unhandled, skipped: 0 };

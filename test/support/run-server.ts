@@ -14,7 +14,7 @@ const answer: RunServerAnswer = { socketDir, port, user, database, template: TEM
 process.stdout.write(`${JSON.stringify(answer)}\n`);
 process.stdin.on('end', () => void server.stop()).resume();
 
-/** The output of the script. */
+/** The output of the script: the connection of the server. */
 export interface RunServerAnswer extends TestServer {
   /** The name of the migrated database of which each test database is a copy. */
   readonly template: string;

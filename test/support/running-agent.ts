@@ -7,9 +7,11 @@ import { runProgram } from './svc-command.js';
 
 /** A real ssh-agent of a test. */
 export interface RunningAgent {
-  /** The variable by which other programs find the agent. */
+  /** The environment variables by which other programs find the agent. */
   readonly env: Readonly<Record<string, string>>;
-  /** Returns the types of the keys in the agent, as `ssh-add -l` shows them, sorted. */
+  /**
+   * Returns the types of the keys in the agent, sorted, with the names that `ssh-add -l` prints.
+   */
   readonly keys: () => Promise<string[]>;
   /** Ends the agent, and resolves when its process has ended. */
   readonly stop: () => Promise<void>;

@@ -18,7 +18,7 @@ const ENVELOPED = 'http://www.w3.org/2000/09/xmldsig#enveloped-signature';
 export const PERSISTENT = 'urn:oasis:names:tc:SAML:2.0:nameid-format:persistent';
 export const EMAIL_ADDRESS = 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress';
 
-/** The facts that a SAML response states. A test changes some of them. */
+/** The values in a SAML response. A test replaces some of them. */
 export interface ResponseFacts {
   readonly requestId: string;
   readonly acsUrl: string;
@@ -31,8 +31,8 @@ export interface ResponseFacts {
   /** The time of the response in milliseconds since 1970. */
   readonly now: number;
   /**
-   * XML that is added, as it is, to the Conditions, SubjectConfirmationData, AuthnStatement and
-   * NameID elements.
+   * XML that is added unchanged to the elements Conditions, SubjectConfirmationData, AuthnStatement
+   * and NameID.
    */
   readonly conditions: string;
   readonly confirmation: string;
@@ -40,31 +40,33 @@ export interface ResponseFacts {
   readonly qualifiers: string;
 }
 
-/** A request of the service, as the SAML provider reads it. */
+/** A SAML request of the service that was decoded by the test's provider. */
 export interface SamlRequest {
   readonly id: string;
   readonly xml: string;
   readonly parameters: URLSearchParams;
 }
 
-/** A SAML provider whose metadata and responses a test decides completely. */
+/** A SAML provider in which a test controls the metadata and the responses. */
 export interface TestSamlIdp {
   readonly entityId: string;
   readonly metadataUrl: string;
-  /** Changes the metadata before they are sent; undefined sends them unchanged. */
+  /**
+   * Returns changed metadata to serve. If it is undefined, the provider serves correct metadata.
+   */
   metadata: ((xml: string) => string) | undefined;
   /** The HTTP status of the answer with the metadata; 200 until a test changes it. */
   status: number;
   /** The number of times that the metadata was fetched. */
   fetches: number;
-  /** A promise for which the answer with the metadata waits; undefined if it does not wait. */
+  /** The metadata response waits for this promise; undefined if it does not wait. */
   hold: Promise<void> | undefined;
   readonly key: KeyObject;
-  /** Signs with a new key, which is then the only published one. */
+  /** Makes a new signing key. The metadata then have only this key. */
   rotateKey(): void;
   /**
-   * Begins a sign-in at the service with a browser, and returns the response that the browser would
-   * post.
+   * Begins a sign-in at the service in a browser. Returns the encoded response that the browser
+   * would post to the service.
    */
   answer(client: Client, changes?: Partial<ResponseFacts>): Promise<string>;
   /**
@@ -77,12 +79,15 @@ export interface TestSamlIdp {
    * it needs.
    */
   useAlgorithm(name: SignatureName): void;
-  /** Writes a response with a signed assertion, base64. */
+  /** Returns a response with a signed assertion, in base64. */
   respond(facts: Partial<ResponseFacts> & Pick<ResponseFacts, 'requestId'>): string;
   close(): Promise<void>;
 }
 
-/** Starts a SAML provider for one service. */
+/**
+ * Starts a SAML provider for one service. `slug` is the name of the provider in the service's
+ * settings.
+ */
 export async function startSamlIdp(options: {
   readonly baseUrl: () => string;
   readonly slug: string;
@@ -157,7 +162,7 @@ export async function startSamlIdp(options: {
   return idp;
 }
 
-/** Decodes a SAML request from the address at the provider. */
+/** Decodes the SAML request in the URL of a redirect to the provider. */
 export function readRequest(url: URL): SamlRequest {
   const deflated = Buffer.from(url.searchParams.get('SAMLRequest') ?? '', 'base64');
   const xml = inflateRawSync(deflated).toString();
@@ -165,8 +170,8 @@ export function readRequest(url: URL): SamlRequest {
 }
 
 /**
- * Posts a SAML response as a browser does: from the provider's site, and so without the cookies of
- * the service.
+ * Posts a SAML response to the service as a browser does. The form is on the provider's site, so
+ * the browser sends no cookies of the service.
  */
 export function postResponse(client: Client, response: string, path = '/saml/acs') {
   return client.post(path, new URLSearchParams({ SAMLResponse: response }).toString(), {
@@ -182,7 +187,10 @@ export function postResponse(client: Client, response: string, path = '/saml/acs
 export type SignatureName =
   'rsa-sha256' | 'rsa-sha384' | 'rsa-sha512' | 'ecdsa-sha256' | 'ecdsa-sha384' | 'ecdsa-sha512';
 
-/** Signs the assertion in a response, or the element that `xpath` selects. */
+/**
+ * Signs the assertion in a response, or another element that `xpath` selects. Returns the whole
+ * XML.
+ */
 export function signed(
   xml: string,
   key: KeyObject,
@@ -223,7 +231,7 @@ function signerOf(name: string, hash: string): new () => SignatureAlgorithm {
   };
 }
 
-/** Writes a response without a signature. */
+/** Returns a SAML response without a signature. */
 export function responseXml(facts: ResponseFacts): string {
   const at = (offset: number) => new Date(facts.now + offset).toISOString();
   const attributes = Object.entries(facts.attributes).map(
@@ -253,7 +261,7 @@ export function responseXml(facts: ResponseFacts): string {
   );
 }
 
-/** Writes the metadata of a provider. */
+/** Returns the SAML metadata of an identity provider. */
 export function metadataXml(facts: {
   readonly entityId: string;
   readonly ssoUrl: string;
@@ -269,7 +277,10 @@ export function metadataXml(facts: {
   );
 }
 
-/** Makes a key and a certificate for it, as DER in base64. */
+/**
+ * Makes a key, and a self-signed certificate for it as DER in base64. `kind` is the number of RSA
+ * bits, or P-256.
+ */
 export function newKey(kind: number | 'P-256' = 2048): {
   readonly privateKey: KeyObject;
   readonly certificate: string;

@@ -22,10 +22,10 @@ export interface BegunSamlSignIn {
 
 /** The part of the service that handles SAML sign-ins, on a real database and without HTTP. */
 export interface SamlService {
-  /** The data source of the database. */
+  /** Returns the connection to the database. */
   readonly dataSource: () => DataSource;
   /**
-   * Creates the sign-in code of one replica, connected to identity providers. It is stopped when
+   * Creates the sign-in code of one replica, and connects it to identity providers. It stops when
    * the test ends.
    */
   readonly connect: (
@@ -34,7 +34,7 @@ export interface SamlService {
   ) => Promise<IdentityProviders>;
 }
 
-/** Creates the database of a test file, and connects replicas to it. */
+/** Creates the database for a test file. Its replicas have the same secrets. */
 export function samlService(): SamlService {
   const dataSource = fileDatabase();
   const secrets = { root: randomBytes(32).toString('hex'), previousRoot: undefined };
@@ -58,7 +58,7 @@ export function samlService(): SamlService {
   };
 }
 
-/** Returns the settings of a provider, as an operator would configure it. */
+/** Returns the settings of a SAML provider in the form in which the configuration has them. */
 export function samlSettings(
   idp: Pick<TestSamlIdp, 'metadataUrl'>,
   changes: Partial<SamlProviderConfig> = {},
@@ -76,7 +76,7 @@ export function samlSettings(
   };
 }
 
-/** Begins a sign-in, and stores its state as a browser does. */
+/** Begins a sign-in, and returns it with the state that a browser would store. */
 export async function beginSaml(
   service: IdentityProviders,
   slug = 'corp',
@@ -93,8 +93,8 @@ export async function beginSaml(
 }
 
 /**
- * Continues a sign-in after the service has received the SAML response. `handle` names the stored
- * response.
+ * Finishes a sign-in after the service has received the SAML response. `handle` identifies the
+ * received response, which the service has stored.
  */
 export async function resumeSaml(
   service: IdentityProviders,
@@ -106,7 +106,8 @@ export async function resumeSaml(
 }
 
 /**
- * Does a whole sign-in, from the SAML request to the identity that the provider's response states.
+ * Makes a whole sign-in. Returns the identity in the provider's response.
+ *
  * @throws DomainError with the reason of a refusal
  */
 export async function signInBySaml(

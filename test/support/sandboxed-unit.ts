@@ -7,8 +7,8 @@ const ROOT = resolve(import.meta.dirname, '../..');
 export const UNIT = join(ROOT, 'deploy/svc-server.service');
 
 /**
- * Reads the settings of a systemd unit: the values of each setting, in order. A setting may occur
- * several times.
+ * Reads the settings of a systemd unit. A setting may occur several times, so each name has a list
+ * of values.
  */
 export function settingsOf(unit: string): Map<string, string[]> {
   const found = new Map<string, string[]>();
@@ -20,8 +20,8 @@ export function settingsOf(unit: string): Map<string, string[]> {
 }
 
 /**
- * The opcodes of the kernel's filter for system calls (seccomp, in classic BPF): load a word, jump
- * if equal, return.
+ * The opcodes in a seccomp filter, the kernel's filter of system calls in classic BPF: load a word,
+ * jump if equal, return.
  */
 const [LOAD, IF_EQUAL, RETURN] = [0x20, 0x15, 0x06];
 const [ALLOW, FAIL_WITH, KILL] = [0x7fff_0000, 0x0005_0000, 0x8000_0000];
@@ -38,8 +38,8 @@ const ARCHITECTURES: Partial<Record<NodeJS.Architecture, number>> = {
 const FAMILIES: Readonly<Record<string, number>> = { AF_UNIX: 1, AF_INET: 2, AF_INET6: 10 };
 
 /**
- * Compiles the settings SystemCallFilter= and RestrictAddressFamilies= of the unit into a program
- * of the kernel's filter, as systemd does, because no systemd runs on the machine of the tests.
+ * Compiles the unit's settings SystemCallFilter= and RestrictAddressFamilies= into a seccomp
+ * filter. systemd does the same, but no systemd runs on the machine of the tests.
  */
 function filterOf(settings: Map<string, string[]>): Buffer {
   const allowed = new Set<string>();
@@ -82,8 +82,8 @@ function filterOf(settings: Map<string, string[]>): Buffer {
 }
 
 /**
- * Returns the names of the system calls in a set of systemd, such as `@system-service`. Another
- * name is itself a system call.
+ * Returns the names of the system calls in a systemd set, such as `@system-service`. A name without
+ * `@` is a system call itself.
  */
 function callsOf(name: string): string[] {
   if (!name.startsWith('@')) return [name];
@@ -119,12 +119,14 @@ export interface Machine {
 }
 
 /**
- * Starts a program as the unit starts the service: on a read-only root with the release and Node at
- * the paths of the unit, its own /tmp, no home, a writable state directory, another user without a
- * capability, and the unit's filter of system calls and address families. bubblewrap takes the
- * place of systemd, and has no equivalent of RestrictNamespaces= and LockPersonality=.
+ * Starts a program in the sandbox that the unit gives to the service. The program runs as another
+ * user without capabilities. Its root is read-only, with the release and Node at the paths of the
+ * unit. It has its own /tmp, no home folders, a writable state directory, and the unit's seccomp
+ * filter.
  *
- * @param command the program with its arguments, at the paths of the machine
+ * bubblewrap replaces systemd here. It has nothing like RestrictNamespaces= and LockPersonality=.
+ *
+ * @param command the program with its arguments, by their paths in the sandbox
  */
 export function startAsUnit(
   { folder, shared }: Machine,

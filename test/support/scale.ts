@@ -1,6 +1,6 @@
 /**
- * The size of the large tests: `npm test` runs them with few rows, and `npm run test:scale` runs
- * every file that imports this module at full size.
+ * The scale of the large tests. `npm test` runs them with few rows. `npm run test:scale` runs every
+ * file that imports this module, with as many rows as production may have.
  */
 export const SCALE: 'small' | 'full' = process.env['SCALE'] === 'full' ? 'full' : 'small';
 

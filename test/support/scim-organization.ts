@@ -1,11 +1,11 @@
 import type { EnrolledUser, TestApp } from './app.js';
 import { newAddress, type Answer } from './client.js';
 
-/** An organization with its admin, and the SCIM token of its identity provider. */
+/** An organization with its admin, and the token of its SCIM client. */
 export interface ScimOrganization {
   readonly admin: EnrolledUser;
   readonly token: string;
-  /** Sends a request to `/scim/v2` as the identity provider, from an unused address. */
+  /** Sends a request to `/scim/v2` as the SCIM client, from an unused client IP address. */
   readonly scim: (method: string, path: string, body?: unknown) => Promise<Answer>;
 }
 

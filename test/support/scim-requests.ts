@@ -23,7 +23,7 @@ export function withQuery(path: string, fields: Readonly<Record<string, string |
   return `${path}?${query.toString()}`;
 }
 
-/** Creates a resource by SCIM, and returns the response body. */
+/** Creates a resource by SCIM, and returns it. Expects status 201. */
 export async function made(
   tenant: ScimTenant,
   type: 'Users' | 'Groups',
@@ -34,7 +34,7 @@ export async function made(
   return answer.json;
 }
 
-/** Reads a resource by SCIM. */
+/** Reads a resource by SCIM, and returns it. */
 export async function shown(
   tenant: ScimTenant,
   type: 'Users' | 'Groups',
@@ -75,14 +75,14 @@ export function expectScimError(answer: Answer, status: number, scimType?: strin
 }
 
 /**
- * The number of users that one statement inserts. With more, the statement could exceed its time
- * limit on a busy machine.
+ * The largest number of users in one INSERT. With more, it could exceed the time limit of a
+ * statement on a busy machine.
  */
 const INSERTED_AT_ONCE = 2_500;
 
 /**
- * Inserts users of an organization by SQL, because a test that needs many cannot POST each. Returns
- * the ids in order.
+ * Inserts users of an organization by SQL, because requests would take too long for many users.
+ * Returns their ids, sorted.
  */
 export async function insertUsers(
   app: TestApp,
@@ -119,8 +119,8 @@ export async function insertMembers(
 }
 
 /**
- * Runs a function while another transaction locks the table of the members of groups. A statement
- * of the function that reads members waits for the lock, so that the test fails.
+ * Runs a function while the table `group_members` is locked. A statement of the function that reads
+ * the table waits until the test fails. So a test can show that no statement reads it.
  */
 export async function withMembersLocked<T>(app: TestApp, act: () => Promise<T>): Promise<T> {
   const runner = app.dataSource.createQueryRunner();
@@ -135,8 +135,8 @@ export async function withMembersLocked<T>(app: TestApp, act: () => Promise<T>):
 }
 
 /**
- * Returns functions for tests of one organization: they create resources with unique names, and
- * change them.
+ * Returns functions that create and change resources of one organization. Each name that they give
+ * is unique.
  */
 export function actsOf(tenant: () => ScimTenant) {
   const address = () => `${randomUUID().slice(0, 13)}@${tenant().domain}`;

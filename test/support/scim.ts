@@ -4,17 +4,14 @@ import { mintScimToken } from '../../src/domain/directory/scim-tokens/scim-token
 import type { TestApp } from './app.js';
 import { newAddress, type Answer } from './client.js';
 
-/**
- * An organization with a domain and a SCIM token, as the identity provider of the organization uses
- * it.
- */
+/** An organization with a domain and a SCIM token, as its SCIM client sees it. */
 export interface ScimTenant {
   readonly orgId: string;
   readonly domain: string;
   readonly token: string;
   readonly tokenId: string;
   /**
-   * Sends a request below `/scim/v2` as the identity provider, from an unused address. A body gets
+   * Sends a request to `/scim/v2` as the SCIM client, from an unused client IP address. A body gets
    * the media type of SCIM.
    */
   send(
@@ -25,7 +22,7 @@ export interface ScimTenant {
   ): Promise<Answer>;
 }
 
-/** Inserts an organization that owns a domain, and a token of its identity provider. */
+/** Inserts an organization that owns a domain, and a token for its SCIM client. */
 export async function addTenant(app: TestApp): Promise<ScimTenant> {
   const orgId = randomUUID();
   const domain = `${orgId.slice(0, 8)}.example`;

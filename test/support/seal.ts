@@ -17,12 +17,12 @@ import {
 import type { TestDatabase } from './database.js';
 import { writeEvent } from './feed-reader.js';
 
-/** The days for which events are kept, by class, as the exports of the tests state them. */
+/** The number of days for which events of each class are kept. Exports of the tests contain it. */
 const RETENTION = { auth: 90, oauth: 90 };
 
 /**
- * Ends the epoch of the audit log, as the service does when it confirms another database server. A
- * new epoch means that rows before it may be missing.
+ * Begins a new epoch of the audit log, as the service does when it confirms another database
+ * server. The new epoch says that commits from before it may be lost.
  */
 export async function endEpoch(dataSource: DataSource): Promise<void> {
   await dataSource.transaction(async (tx) => {
@@ -33,19 +33,21 @@ export async function endEpoch(dataSource: DataSource): Promise<void> {
   });
 }
 
-/** Opens a database of a test without the application. */
+/** Opens a connection to a test's database without starting the application. */
 export function connectTo({ url }: Pick<TestDatabase, 'url'>): Promise<DataSource> {
   return new DataSource({ type: 'postgres', url }).initialize();
 }
 
-/** Returns the key of a seal: a private key, and the name under which verifiers know it. */
+/**
+ * Returns the key that signs checkpoints: a private key, and the name by which verifiers know it.
+ */
 export function sealKey(privateKey: KeyObject, name: string): SealKey {
   return { name, signer: localSigner(privateKey) };
 }
 
 /**
- * The seal of the audit log in a test: it seals only if the test calls it, and has functions that
- * verify the result.
+ * The seal of the audit log in a test. It seals only if the test calls it, and it can verify the
+ * result.
  */
 export class TestSeal {
   constructor(
@@ -54,19 +56,19 @@ export class TestSeal {
     readonly key: SealKey = sealKey(privateKey, 'login.example.com/audit'),
   ) {}
 
-  /** The public key as a line of text, in the form that `svc audit` reads. */
+  /** The public key of the seal as a line, in the form that `svc audit` reads. */
   get verifier(): string {
     return verifierOf(this.key);
   }
 
-  /** Makes a sealer. A test with several replicas makes several of them. */
+  /** Creates a sealer, which seals the log as one replica does. */
   sealer(clock: Clock = systemClock): AuditSealer {
     return new AuditSealer(this.dataSource, clock, this.key);
   }
 
   /**
-   * Waits until all events that were written can be sealed. Running transactions of other tests in
-   * the same PostgreSQL delay the sealing.
+   * Waits until every event that was written can be sealed. Open transactions of other tests in the
+   * same PostgreSQL delay that.
    */
   async settled(): Promise<void> {
     const isSettled = async () => (await feedDelay(this.dataSource.manager)) === 0;
@@ -115,7 +117,9 @@ export class TestSeal {
     return found.map(({ note }) => parseCheckpoint(note)).filter((one) => one !== undefined);
   }
 
-  /** Checks an export as `svc audit verify` does. */
+  /**
+   * Verifies the lines of an export as `svc audit verify` does. Returns the check with its results.
+   */
   check(
     lines: readonly string[],
     checkpoints: readonly SignedCheckpoint[],

@@ -7,16 +7,19 @@ import { sendSecurely, type SecureAnswer } from './https-client.js';
 import { makeTlsAuthority, type TlsAuthority } from './tls-authority.js';
 
 /**
- * The application with its own TLS listener, and with the listener that asks for client
- * certificates.
+ * A running application that ends TLS itself. It has a second TLS listener, which asks for client
+ * certificates (mutual TLS).
  */
 export interface SecureApp {
   readonly app: TestApp;
   readonly authority: TlsAuthority;
   readonly baseUrl: string;
-  /** The address of the mutual-TLS listener. */
+  /** The URL of the mutual-TLS listener. */
   readonly mutualTlsUrl: string;
-  /** Sends a form to a path of the TLS or the mutual-TLS listener, from an unused address. */
+  /**
+   * Posts a form to a path at the base URL of one of the listeners, from an unused client IP
+   * address.
+   */
   post(
     base: string,
     path: string,
@@ -28,11 +31,11 @@ export interface SecureApp {
     },
   ): Promise<SecureAnswer>;
   get(base: string, path: string, headers?: Record<string, string>): Promise<SecureAnswer>;
-  /** Logs in a user with a key. Returns the session cookie. */
+  /** Inserts a user with a logged-in session. Returns the session cookie. */
   loggedIn(email: string): Promise<string>;
 }
 
-/** Starts the application on free ports of loopback. */
+/** Starts the application with its TLS listeners on free ports of loopback. */
 export async function startSecureApp(
   environment: Readonly<Record<string, string>> = {},
   options: Pick<TestAppOptions, 'modules' | 'storeTimes'> = {},
@@ -76,8 +79,8 @@ export async function startSecureApp(
 }
 
 /**
- * Inserts a user, a key and a session by SQL, because other tests cover the enrollment. Returns the
- * session cookie.
+ * Inserts a user, a key and a hardware-verified session by SQL, because other tests cover the
+ * enrollment. Returns the session cookie.
  */
 export async function insertVerifiedSession(app: TestApp, email: string): Promise<string> {
   const { token, hash } = mintOpaqueToken();

@@ -4,10 +4,13 @@ import { join } from 'node:path';
 import type { GeneratedCertificate } from '@svc/stand-ins/certificates';
 import { AAGUID, aaguidBytes } from './soft-key.js';
 
-/** The programs and headers that {@link SecurityKeyProvider.build} needs. */
+/** The programs and files that {@link SecurityKeyProvider.build} needs. */
 export const PROVIDER_NEEDS = ['ssh-keygen', 'gcc', 'the headers of OpenSSL'] as const;
 
-/** The flags of a signature of an SSH security key: user presence, and user verification. */
+/**
+ * The flags byte in signatures of an SSH security key: user presence is 1, and user verification is
+ * 4.
+ */
 export const SIGNATURE_FLAGS = { none: '0', touched: '1', verified: '5' } as const;
 
 const SOURCE = join(import.meta.dirname, 'security-key-provider.c');
@@ -47,11 +50,11 @@ export class SecurityKeyProvider {
   }
 
   /**
-   * Returns the environment variables for ssh and ssh-keygen: the library, and the program that
-   * types the PIN (SSH_ASKPASS).
+   * Returns environment variables for ssh and ssh-keygen. They name the library, and the program
+   * that enters the PIN (SSH_ASKPASS).
    *
-   * @param flags the flags of each signature; by default they say truly if the user touched the key
-   *   and entered the PIN
+   * @param flags the flags of each signature; by default they truthfully say if the user touched
+   * the key and entered the PIN
    */
   environment(flags?: string): Record<string, string> {
     return {
@@ -64,8 +67,7 @@ export class SecurityKeyProvider {
   }
 
   /**
-   * Makes an SSH key in the security key, by `ssh-keygen`, and returns the file with its
-   * attestation.
+   * Makes an SSH key in the security key by `ssh-keygen`. Returns the path of its attestation file.
    */
   newKey(
     file: string,

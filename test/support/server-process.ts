@@ -16,8 +16,8 @@ export interface ServerProcess {
 }
 
 /**
- * Runs `node dist/<entry>` with only this environment, and with the recorder of responses, by which
- * the run checks the OpenAPI document.
+ * Runs `node dist/<entry>` with only these environment variables. It records every response,
+ * because at the end of the test run all responses are compared with the OpenAPI document.
  */
 export function startServerProcess(
   entry: string,

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { createLocalJWKSet, jwtVerify, type JSONWebKeySet, type JWTPayload } from 'jose';
 import { startToldServer, type ToldServer } from './told-server.js';
 
-/** The values that a receiver expects in the security event tokens (RFC 8417) that it verifies. */
+/** The values that a receiver expects in a security event token (RFC 8417). */
 export interface SignalParty {
   readonly issuer: string;
   readonly clientId: string;
@@ -10,10 +10,10 @@ export interface SignalParty {
   readonly jwks: JSONWebKeySet;
 }
 
-/** A verified event. */
+/** The content of a security event token that was verified. */
 export interface VerifiedSignal {
   readonly payload: JWTPayload;
-  /** The name of the event, without the path of its URI. */
+  /** The last part of the event's URI. */
   readonly type: string;
   readonly event: Readonly<Record<string, unknown>>;
   readonly subject: Readonly<Record<string, unknown>>;
@@ -33,18 +33,18 @@ const OWNERS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Verifies a security event token with `jose` and no code of the service.
+ * Verifies a security event token by the library `jose`, and no code of the service.
  *
- * @param seen the ids of the events that came before: a repeated event is refused
- * @throws Error for a token that a receiver must refuse
+ * @param seen the ids (`jti`) of earlier tokens; a token with one of them is refused
+ * @throws Error if a receiver must refuse the token
  */
 export async function verifySignal(
   token: string,
   { issuer, clientId, streamId, jwks }: SignalParty,
   seen: Set<string> = new Set(),
 ): Promise<VerifiedSignal> {
-  // RS256 alone (CAEP interoperability profile §2.6), an explicit type (SSF §11.1.4), issuer and
-  // audience (RFC 8417 §2.2, SSF §11.1.7).
+  // The algorithm is RS256 (CAEP interoperability profile §2.6), and the type is explicit (SSF
+  // §11.1.4). Issuer and audience are those of the stream (RFC 8417 §2.2, SSF §11.1.7).
   const { payload } = await jwtVerify(token, createLocalJWKSet(jwks), {
     issuer,
     audience: clientId,
@@ -67,8 +67,8 @@ export async function verifySignal(
 }
 
 /**
- * Returns the only event of a token, which must have a known URI (CAEP interoperability profile
- * §2.8.1).
+ * Returns the only event of a token. Throws if there are several events, or if its URI is unknown
+ * (CAEP interoperability profile §2.8.1).
  */
 function oneEvent(events: unknown): Pick<VerifiedSignal, 'type' | 'event'> {
   const entries = Object.entries((events ?? {}) as Record<string, unknown>);
@@ -81,7 +81,9 @@ function oneEvent(events: unknown): Pick<VerifiedSignal, 'type' | 'event'> {
   return { type, event: event as Readonly<Record<string, unknown>> };
 }
 
-/** Checks that the subject of an event has a format of the profile (§2.5, RFC 9493 §3.2). */
+/**
+ * Throws if the subject of an event does not have the format of the profile (§2.5, RFC 9493 §3.2).
+ */
 function assertSubject(
   type: string,
   subject: VerifiedSignal['subject'],
@@ -97,8 +99,8 @@ function assertSubject(
 }
 
 /**
- * Checks the members that each event about a person must have (CAEP §2, CAEP interoperability
- * profile §3).
+ * Throws if an event about a person lacks one of the members that it must have (CAEP §2, CAEP
+ * interoperability profile §3).
  */
 function assertReasons(event: VerifiedSignal['event']): void {
   const reason = event['reason_admin'] as Readonly<Record<string, unknown>> | undefined;
@@ -119,7 +121,9 @@ export interface ReceivedSignal {
   readonly headers: Readonly<Record<string, string | undefined>>;
 }
 
-/** A server of an application to which the service pushes security event tokens. */
+/**
+ * A server of an application. The service pushes security event tokens to it, and it records them.
+ */
 export type SignalReceiver = ToldServer<ReceivedSignal>;
 
 /** Starts a receiver on loopback, which answers 202 until a test changes `answer`. */
@@ -143,7 +147,7 @@ export function claimsOf(token: string): JWTPayload {
   ) as JWTPayload;
 }
 
-/** Returns the name of the event in the claims of a token. */
+/** Returns the last part of the event's URI in the claims of a token. */
 export function eventOf(claims: JWTPayload): string {
   return (
     Object.keys(claims['events'] ?? {})[0]

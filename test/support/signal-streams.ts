@@ -7,14 +7,14 @@ import { rows } from './rows.js';
 import { registerApplication } from './signed-in-application.js';
 
 /**
- * Registers a web application. It has no grant type for client credentials, so that a token of
- * client credentials can only be for signals (security events).
+ * Registers a web application without the grant type `client_credentials`. If it gets a token by
+ * that grant, the token can only be for signals (security events).
  */
 export function registerReceiver(owner: Client): Promise<Application> {
   return registerApplication(owner, { name: 'Hears' });
 }
 
-/** Sends a request of an admin about the signals (security events) of an application. */
+/** Sends a request to an application's settings for signals (security events), as an admin. */
 export function signalsApi(
   admin: Client,
   method: string,
@@ -28,7 +28,7 @@ export function signalsApi(
   });
 }
 
-/** Requests a token of client credentials. */
+/** Requests a token by the client credentials grant. Returns the whole response. */
 export function askToken(
   app: TestApp,
   { clientId, clientSecret }: Application,
@@ -42,7 +42,7 @@ export function askToken(
   });
 }
 
-/** Gets a token for the signals (security events) of an application. */
+/** Gets an access token for the API of signals (security events), as an application. */
 export async function signalToken(
   app: TestApp,
   application: Application,
@@ -53,14 +53,17 @@ export async function signalToken(
   return (answer.json as { access_token: string }).access_token;
 }
 
-/** The program of an application that manages its stream of signals (security events). */
+/** An application with a token, by which it manages its stream of signals (security events). */
 export interface StreamProgram {
   readonly application: Application;
   readonly token: string;
   send(method: string, path: string, body?: unknown): Promise<Answer>;
 }
 
-/** Sends a request with a token to an endpoint of signals (SSF). */
+/**
+ * Sends a request to the API of signals (SSF, the Shared Signals Framework), with or without a
+ * token.
+ */
 export function sendSsf(
   app: TestApp,
   token: string | undefined,
@@ -75,7 +78,10 @@ export function sendSsf(
   });
 }
 
-/** Registers an application, lets an admin allow signals for it, and gets a token for them. */
+/**
+ * Registers an application, and allows signals for it as an admin. Returns the application with its
+ * token.
+ */
 export async function newProgram(
   app: TestApp,
   admin: Client,
@@ -86,7 +92,7 @@ export async function newProgram(
   return programOf(app, application);
 }
 
-/** Gets a token for the signals of an application that an admin has allowed. */
+/** Gets a token for the signals of an application for which an admin has allowed them. */
 export async function programOf(app: TestApp, application: Application): Promise<StreamProgram> {
   const token = await signalToken(app, application);
   return {
@@ -97,8 +103,8 @@ export async function programOf(app: TestApp, application: Application): Promise
 }
 
 /**
- * Creates a stream, and returns its id. If an address is given, the service pushes events to it;
- * otherwise the receiver polls for them.
+ * Creates a stream, and returns its id. The service pushes events to `uri`. Without `uri`, the
+ * receiver must poll.
  */
 export async function createStream(
   program: StreamProgram,
@@ -114,7 +120,9 @@ export async function createStream(
   return (answer.json as { stream_id: string }).stream_id;
 }
 
-/** The JSON of the answer to a poll for events (RFC 8936): `sets` has the tokens by their ids. */
+/**
+ * The body of the response to a poll (RFC 8936). `sets` has the security event tokens by their ids.
+ */
 export interface PolledJson {
   readonly sets: Readonly<Record<string, string>>;
   readonly moreAvailable?: boolean;
@@ -136,7 +144,7 @@ export async function poll(
   return answer.json as PolledJson;
 }
 
-/** An event in the queue of signals. */
+/** A row of the queue of signals: an event that a receiver has not taken yet. */
 export interface SignalRow {
   readonly id: string;
   readonly stream_id: string;
@@ -148,7 +156,10 @@ export interface SignalRow {
   readonly last_result: string | null;
 }
 
-/** Lists the events in the queue for a stream, all or those about one subject, the oldest first. */
+/**
+ * Returns the queued events of a stream, the oldest first. With `subjectId`, returns only those
+ * about that subject.
+ */
 export function signalsOf(
   { dataSource }: Pick<TestApp, 'dataSource'>,
   streamId: string,

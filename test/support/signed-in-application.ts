@@ -30,15 +30,14 @@ export async function registerApplication(
   return { clientId: clientId ?? '', clientSecret: clientSecret ?? '' };
 }
 
-/** The tokens of a sign-in, with the verified claims of the ID token. */
+/** The access token of a sign-in, and the verified claims of its ID token. */
 export interface SignedIn {
   readonly claims: JWTPayload;
   readonly accessToken: string;
 }
 
 /**
- * Signs a user in to an application with the session of the user's browser, and verifies the ID
- * token.
+ * Signs a user in to an application by the session in the user's browser. Verifies the ID token.
  */
 export async function signInTo(
   app: TestApp,
@@ -67,19 +66,19 @@ export async function signInTo(
   expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
   const { id_token: idToken, access_token: accessToken } = answer.json as Record<string, string>;
   const jwks = createLocalJWKSet(await jwksOf(app));
-  // A test may have moved the service's clock past the end of the session. An ID token is then
-  // valid for only a second, so this check tolerates an expiry of up to 60 seconds ago.
+  // If a test has moved the service's clock past the end of the session, an ID token is valid for
+  // only a second. So this check accepts a token until 60 seconds after its expiry.
   const options = { issuer: app.baseUrl, audience: clientId, clockTolerance: 60 };
   const { payload } = await jwtVerify(idToken ?? '', jwks, options);
   return { claims: payload, accessToken: accessToken ?? '' };
 }
 
-/** Fetches the public keys of the service. */
+/** Fetches the JWK Set of the service. */
 export async function jwksOf(app: TestApp): Promise<JSONWebKeySet> {
   return (await app.client().get('/oauth/jwks')).json as JSONWebKeySet;
 }
 
-/** A logout notice in the queue. */
+/** A row of the queue of logout notices to applications. */
 export interface NoticeRow {
   readonly id: string;
   readonly client_id: string;
@@ -91,7 +90,7 @@ export interface NoticeRow {
   readonly next_attempt_at: Date;
 }
 
-/** Lists the logout notices about a user, the oldest first. */
+/** Returns the queued logout notices about a user, the oldest first. */
 export function noticesAbout(
   { dataSource }: Pick<TestApp, 'dataSource'>,
   userId: string,

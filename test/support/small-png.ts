@@ -2,16 +2,16 @@ import { crc32, deflateSync, inflateSync } from 'node:zlib';
 
 const SIGNATURE = Buffer.from('89504e470d0a1a0a', 'hex');
 /**
- * The number of bytes of one pixel in an image of true colour without transparency, which Chromium
- * writes.
+ * The number of bytes in a pixel of a true-color image without transparency. Chromium writes
+ * screenshots in this format.
  */
 const PIXEL = 3;
-/** The largest number of colours in a palette. */
+/** The largest number of colors in the palette of a PNG. */
 const MOST_COLOURS = 256;
 
 /**
- * Converts a PNG of true colour to one with a palette, which is a third as large for images of
- * pages. If it has more colours than a palette allows, similar colours become one.
+ * Converts a true-color PNG to a PNG with a palette. For screenshots of pages, the result is a
+ * third as large. If there are too many colors for a palette, it merges similar colors.
  */
 export function smallPng(image: Buffer): Buffer {
   const chunks = chunksOf(image);
@@ -57,8 +57,8 @@ function chunk(type: string, content: Buffer): Buffer {
 }
 
 /**
- * Undoes the filters that PNG applies to each line so that it compresses better (PNG specification,
- * section 9). Returns the plain pixels.
+ * Undoes the filters that PNG applies to each line for better compression (PNG specification,
+ * section 9). Returns the pixels.
  */
 function unfiltered(lines: Buffer, width: number, height: number): Buffer {
   const row = width * PIXEL;
@@ -77,7 +77,7 @@ function unfiltered(lines: Buffer, width: number, height: number): Buffer {
   return pixels;
 }
 
-/** Returns the value that the Paeth predictor of PNG gives for a byte. */
+/** Returns the prediction of PNG's Paeth filter for a byte, from its three neighbors. */
 function nearest(left: number, above: number, corner: number): number {
   const [a, b, c] = [above - corner, left - corner, left + above - 2 * corner].map(Math.abs) as [
     number,
@@ -89,8 +89,8 @@ function nearest(left: number, above: number, corner: number): number {
 }
 
 /**
- * Drops the lowest bits of each channel, and returns the lines as indexes into a palette; undefined
- * if there are still too many colours.
+ * Returns the lines of an image as indexes into a palette. It drops the `lost` lowest bits of each
+ * color channel. Returns undefined if there are still too many colors.
  */
 function indexed(pixels: Buffer, width: number, height: number, lost: number) {
   const colours = new Map<number, number>();

@@ -29,8 +29,8 @@ export const NOW = new Date('2026-01-15T12:00:00Z');
 export const CHALLENGE = Buffer.alloc(32, 0xc4);
 export const USER_HANDLE = Buffer.from('0199d0c6-7c1e-7000-8000-000000000001');
 /**
- * The AAGUID (number of the model) of a YubiKey 5 Series with NFC. The policy table `yubikey-5`
- * contains it, and the table `fips-only` does not.
+ * The AAGUID (model number) of a YubiKey 5 Series with NFC. The policy `yubikey-5` allows this
+ * model, and the policy `fips-only` does not.
  */
 export const AAGUID = 'fa2b99dc-9e39-4257-8f92-4a30d23c4118';
 
@@ -48,7 +48,7 @@ interface Tampering {
   readonly authData?: (honest: Buffer) => Buffer;
 }
 
-/** A certificate authority below the root, with changes to its certificate. */
+/** A certificate authority between the root and the leaf, and changes of its certificate. */
 interface Intermediate extends Partial<CertificateRequest> {
   readonly name: string;
 }
@@ -56,17 +56,17 @@ interface Intermediate extends Partial<CertificateRequest> {
 /** Changes to an otherwise correct registration. */
 export interface RegistrationTampering extends Tampering {
   readonly format?: SimulatedFormat;
-  /** The name of the attestation format that is sent. */
+  /** The attestation format that the registration names. By default it is the real one. */
   readonly fmt?: string;
   /** The AAGUID in the authenticator data, 16 bytes. */
   readonly aaguid?: Buffer;
   readonly root?: Partial<CertificateRequest>;
-  /** The intermediate authorities, from the root downwards. */
+  /** The intermediate authorities, beginning with the one below the root. */
   readonly intermediates?: readonly Intermediate[];
   readonly leaf?: Partial<CertificateRequest>;
   /**
-   * The key that really signs the leaf certificate. It may differ from the key of the issuer that
-   * the certificate names.
+   * The key that signs the leaf certificate. By default it is that of the issuer which the
+   * certificate names.
    */
   readonly leafSigner?: KeyObject;
   readonly x5c?: (honest: Buffer[], root: Buffer) => Buffer[];
@@ -76,7 +76,7 @@ export interface RegistrationTampering extends Tampering {
 
 /** Changes to an otherwise correct assertion. */
 export interface AssertionTampering extends Tampering {
-  /** The user handle to send; null sends none. */
+  /** The user handle in the response; null for a response without one. */
   readonly userHandle?: Buffer | null;
   readonly signature?: (honest: Buffer) => Buffer;
 }
@@ -122,7 +122,10 @@ export function registration(tampering: RegistrationTampering = {}): {
   return { credential, rootPem: root.pem, credentialKey: privateKey };
 }
 
-/** Returns an assertion with the given changes, and the server's record of the key. */
+/**
+ * Returns an assertion with the given changes, and the values that the server has stored about the
+ * key.
+ */
 export function assertion(tampering: AssertionTampering = {}): {
   credential: AuthenticationResponseJSON;
   credentialId: Buffer;
@@ -155,7 +158,7 @@ export function assertion(tampering: AssertionTampering = {}): {
   };
 }
 
-/** Registers a key with the given changes at a server that trusts its root. */
+/** Verifies a registration with the given changes, as a server that trusts its attestation root. */
 export function register(
   tampering: RegistrationTampering = {},
   trust: { readonly policy?: AaguidPolicy; readonly fidoCaRequired?: boolean } = {},
@@ -165,12 +168,12 @@ export function register(
   return server.verifyRegistration({ credential, challenge: CHALLENGE, now: NOW });
 }
 
-/** Returns a pattern that matches a DomainError of status 400 with exactly this detail. */
+/** Matches a DomainError of status 400 with exactly this detail. */
 export function refusal(detail: unknown, code = 'attestation_rejected'): object {
   return { name: 'DomainError', code, status: 400, detail };
 }
 
-/** Sets a flag of authenticator data. */
+/** Sets a flag in authenticator data in place, and returns the data. */
 export function withFlag(authData: Buffer, flag: number): Buffer {
   authData.writeUInt8(authData.readUInt8(32) | flag, 32);
   return authData;
@@ -199,8 +202,8 @@ export function ceremonies(
 }
 
 /**
- * Returns the subject of an attestation certificate that satisfies WebAuthn §8.2.1, except for the
- * given changes; null removes an attribute.
+ * Returns a subject for an attestation certificate. It is correct (WebAuthn §8.2.1) except for the
+ * given changes, and null removes an attribute.
  */
 export function leafSubject(different: {
   C?: string | null;
@@ -215,7 +218,7 @@ export function leafSubject(different: {
   });
 }
 
-/** Returns the 16 bytes of a UUID. */
+/** Returns the 16 bytes of an AAGUID, which is written as a UUID. */
 export function aaguidBytes(uuid = AAGUID): Buffer {
   return Buffer.from(uuid.replaceAll('-', ''), 'hex');
 }

@@ -1,31 +1,32 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A span of a trace that the collector received. */
+/** A span of a trace (a timed step of a request) that the collector received. */
 export interface CollectedSpan {
   readonly name: string;
-  /**
-   * The id in hexadecimal, like the other ids. The parent's id is empty if the span has no parent.
-   */
+  /** The ids are hexadecimal. `parentId` is empty if the span has no parent. */
   readonly traceId: string;
   readonly spanId: string;
   readonly parentId: string;
-  /** Attributes by name; numbers as decimal digits. */
+  /** The attributes by their names. A number is a text of decimal digits. */
   readonly attributes: Readonly<Record<string, string>>;
 }
 
-/** An OpenTelemetry collector that stores what it receives, for a test. */
+/** A running OpenTelemetry collector that stores what it receives. */
 export interface SpanCollector {
-  /** The address of the collector, for OTEL_EXPORTER_OTLP_ENDPOINT. */
+  /** The URL of the collector, for OTEL_EXPORTER_OTLP_ENDPOINT. */
   readonly endpoint: string;
-  /** Returns all received bytes of spans. */
+  /** Returns the bytes of all requests with spans. */
   bytes(): Buffer;
   spans(): CollectedSpan[];
   /** Returns the names of the received metrics. */
   metrics(): string[];
-  /** Returns the attributes of the resource of the last metrics, such as the name of the pod. */
+  /**
+   * Returns the resource of the received metrics: attributes such as the name of the pod. Later
+   * requests replace attributes of earlier ones.
+   */
   resource(): Readonly<Record<string, string>>;
-  /** Returns the resources of all received metrics, as {@link resource} does of the last ones. */
+  /** Returns the resource of each request with metrics. */
   resources(): Readonly<Record<string, string>>[];
   close(): Promise<void>;
 }
@@ -63,7 +64,8 @@ export async function startSpanCollector(): Promise<SpanCollector> {
 }
 
 /**
- * Decodes spans. The numbers are those of the fields in opentelemetry/proto/trace/v1/trace.proto.
+ * Decodes the spans of a request. The numbers are field numbers in
+ * opentelemetry/proto/trace/v1/trace.proto.
  */
 function spansOf(body: Buffer): CollectedSpan[] {
   const resourceSpans = fieldsOf(body, 1);
@@ -72,8 +74,8 @@ function spansOf(body: Buffer): CollectedSpan[] {
 }
 
 /**
- * Decodes the names of metrics. The messages of opentelemetry/proto/metrics/v1/metrics.proto are
- * nested as those of spans are.
+ * Decodes the names of the metrics of a request. In opentelemetry/proto/metrics/v1/metrics.proto,
+ * the messages have the same structure as those of spans.
  */
 function metricsOf(body: Buffer): string[] {
   const scopeMetrics = fieldsOf(body, 1).flatMap((message) => fieldsOf(message, 2));
@@ -81,7 +83,9 @@ function metricsOf(body: Buffer): string[] {
   return metrics.map((metric) => String(fieldsOf(metric, 1)[0]));
 }
 
-/** Decodes the attributes of the resource (opentelemetry/proto/resource/v1/resource.proto). */
+/**
+ * Decodes the resource attributes of a request (opentelemetry/proto/resource/v1/resource.proto).
+ */
 function resourceOf(body: Buffer): [name: string, value: string][] {
   const resources = fieldsOf(body, 1).flatMap((message) => fieldsOf(message, 1));
   return resources.flatMap((resource) => fieldsOf(resource, 1)).map(readAttribute);
@@ -105,7 +109,7 @@ function readAttribute(keyValue: Buffer): [name: string, value: string] {
 }
 
 /**
- * Returns the length-delimited fields of a protobuf message that have this number
+ * Returns the length-delimited fields with a number in a protobuf message
  * (protobuf.dev/programming-guides/encoding).
  */
 function fieldsOf(message: Buffer, wanted: number): Buffer[] {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseSshPublicKey, type SigningAuthority, signUserCertificate } from '@svc/openssh';
 
-/** A certificate that `ssh-keygen -s` made, with the facts that it contains. */
+/** A certificate that `ssh-keygen -s` made, and the values that it must contain. */
 export interface CertificateVector {
   readonly publicKey: string;
   readonly principals: readonly string[];
@@ -9,7 +9,10 @@ export interface CertificateVector {
   readonly certificate: string;
 }
 
-/** The certificates that one authority signed. The file make.mjs beside the vectors made them. */
+/**
+ * Certificates that one authority signed. The script make.mjs in the folder of the vectors made
+ * them.
+ */
 export interface CertificateVectors<Authority> {
   readonly authority: Authority & { readonly publicKey: string };
   readonly keyId: string;
@@ -24,7 +27,7 @@ export function readCertificateVectors<Authority>(name: string): CertificateVect
   return JSON.parse(readFileSync(file, 'utf8')) as CertificateVectors<Authority>;
 }
 
-/** Returns the vectors, each named by the type of its key, for `it.each`. */
+/** Returns the vectors for `it.each`, each with the type of its key as the title. */
 export function casesOf({
   certificates,
 }: Pick<CertificateVectors<object>, 'certificates'>): [string, CertificateVector][] {
@@ -32,8 +35,8 @@ export function casesOf({
 }
 
 /**
- * Signs a certificate with the content of a vector by the code of the service, to compare it with
- * that of ssh-keygen.
+ * Signs a certificate by the code of the service, with the values of a vector. A test compares it
+ * with the certificate that ssh-keygen made.
  */
 export function signVector(
   vectors: Omit<CertificateVectors<object>, 'certificates' | 'authority'>,
@@ -55,7 +58,10 @@ export function signVector(
   );
 }
 
-/** Returns the binary key or certificate in a line of OpenSSH: the base64 in its second word. */
+/**
+ * Returns the binary key or certificate in a line of OpenSSH, which has it in base64 as its second
+ * word.
+ */
 export function blobOf(line: string): Buffer {
   return Buffer.from(line.split(' ')[1] ?? '', 'base64');
 }

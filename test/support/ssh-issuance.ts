@@ -16,12 +16,12 @@ import { createTestDatabase } from './database.js';
 const SUBJECT = publicKeyBlob(generateKeyPairSync('ed25519').privateKey);
 const CA_KEY = writePrivateKey(generateKeyPairSync('ed25519').privateKey, 'ca');
 
-/** The public key in every request of these tests. */
+/** The public key in each certificate request of these tests. */
 export const PUBLIC_KEY = publicKeyLine(SUBJECT, 'alice@laptop');
 export const FINGERPRINT = sshFingerprint(SUBJECT);
 export const ORIGIN = { requestId: 'request-1', ip: '192.0.2.7', userAgent: 'test' };
 
-/** The service that issues SSH certificates, on a real database, with users. */
+/** The code that issues SSH certificates, with a real database and without HTTP. */
 export class SshIssuance {
   private constructor(
     readonly dataSource: DataSource,
@@ -50,8 +50,8 @@ export class SshIssuance {
   }
 
   /**
-   * Deletes all users and certificates. Then creates the only user, Alice of the only organization,
-   * example.com, and signs her in.
+   * Deletes all users, organizations and certificates. Then creates the organization example.com
+   * and its only user, Alice, and signs her in.
    */
   async reset(): Promise<IssuingSession> {
     await this.dataSource.query(
@@ -65,8 +65,8 @@ export class SshIssuance {
   }
 
   /**
-   * Returns the service with a certificate authority. The authority has the given keys in KMS, and
-   * after them the local key of the tests.
+   * Returns the code that issues certificates, with a certificate authority. The authority has the
+   * given KMS keys first, and then the local key of the tests.
    */
   async serviceWith(
     inKms: readonly Signer[],
@@ -90,8 +90,8 @@ export class SshIssuance {
   }
 
   /**
-   * Issues a certificate to a session. `kinds` are the configured kinds of principals: the e-mail
-   * address by default.
+   * Issues a certificate in a session. `kinds` are the configured kinds of principals; by default
+   * only the e-mail address.
    */
   async issue(
     session: IssuingSession,
@@ -147,7 +147,7 @@ export class SshIssuance {
   }
 }
 
-/** A TypeORM logger that stores the text of every statement. */
+/** Returns a TypeORM logger that adds the text of every statement to a list. */
 function recorder(statements: string[]): Logger {
   return {
     logQuery: (query) => void statements.push(query),

@@ -22,8 +22,8 @@ function length(part: Buffer): Buffer {
 }
 
 /**
- * Encodes a positive integer as the mpint of SSH (RFC 4251 §5). A zero byte is put first if the
- * highest bit is set, because the number would be negative otherwise.
+ * Encodes a positive integer as an SSH mpint (RFC 4251 §5). If the highest bit is set, it puts a
+ * zero byte first, because the number would otherwise be negative.
  */
 function positive(base64url: string): Buffer {
   const bytes = Buffer.from(base64url, 'base64url');

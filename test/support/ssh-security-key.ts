@@ -16,30 +16,30 @@ export type SecurityKeyType = 'ed25519' | 'ecdsa';
 /** Changes to an otherwise correct attestation. A function gets the correct value. */
 export interface SshKeyTampering {
   readonly type?: SecurityKeyType;
-  /** The application string in the public key. */
+  /** The application string in the public key. Correct ones begin with `ssh:`. */
   readonly application?: string;
   /** The application string whose hash is in the authenticator data. */
   readonly rpId?: string;
   /** True to make the attestation of a U2F key, which has no AAGUID and signs no flags. */
   readonly u2f?: boolean;
   /**
-   * The flags of the authenticator data, besides the one for attested credential data. By default
-   * only user presence.
+   * The flags in the authenticator data, without the one for attested credential data. By default
+   * it is only user presence.
    */
   readonly flags?: number;
-  /** The value of the credProtect extension; absent by default. */
+  /** The value of the credProtect extension. By default the extension is absent. */
   readonly credProtect?: number;
   readonly aaguid?: Buffer;
   readonly leaf?: Partial<CertificateRequest>;
-  /** The authority that signs the attestation certificate; by default the root. */
+  /** The authority that signs the attestation certificate. By default it is the vendor's root. */
   readonly issuer?: GeneratedCertificate;
   /** Changes the certificate in the attestation file. */
   readonly certificate?: (honest: Buffer) => Buffer;
   /** Changes the authenticator data before it is signed. */
   readonly authData?: (honest: Buffer) => Buffer;
   /**
-   * Signs the attestation. By default it is signed with SHA-256 and the key of the certificate,
-   * which the function gets.
+   * Returns the signature of the attestation. `leafKey` is the key of the attestation certificate.
+   * By default it signs with SHA-256.
    */
   readonly signer?: (signed: Buffer, leafKey: KeyObject) => Buffer;
   /**
@@ -137,7 +137,10 @@ function publicKeyLineOf(key: KeyObject, type: SecurityKeyType, application: str
   return `${name} ${sshStrings([name, ...fields, application]).toString('base64')} test@example`;
 }
 
-/** Returns the COSE_Key of an Ed25519 public key (RFC 9053 §7.2), in CTAP2's canonical order. */
+/**
+ * Returns an Ed25519 public key as a COSE_Key (RFC 9053 §7.2), with its members in CTAP2's
+ * canonical order.
+ */
 function coseEd25519(key: KeyObject): Map<number, number | Buffer> {
   return new Map<number, number | Buffer>([
     [1, 1],

@@ -12,11 +12,11 @@ export const SSHD_PROGRAMS = ['sshd', 'ssh', 'ssh-keygen'] as const;
 
 /** The configuration of which certificates and principals the server accepts. */
 export interface SshdOptions {
-  /** The lines for `TrustedUserCAKeys`: the authorities whose certificates the server accepts. */
+  /** The lines of `TrustedUserCAKeys`: authorities whose certificates the server accepts. */
   readonly authorities: readonly string[];
   /**
-   * The principals that may log in to the account that runs the tests, one for each line of
-   * `AuthorizedPrincipalsFile`.
+   * The lines of `AuthorizedPrincipalsFile`: principals that may log in to the account of the
+   * tests.
    */
   readonly principals: readonly string[];
   /** Further lines of `sshd_config`, such as `RevokedKeys /path`. */
@@ -26,20 +26,25 @@ export interface SshdOptions {
 /** The result of a login. */
 export interface LoginResult {
   readonly accepted: boolean;
-  /** The output of the client and, for this connection, of the server. A failed test shows it. */
+  /**
+   * The output of the client, and the server's log lines of this connection. Failed tests show it.
+   */
   readonly log: string;
 }
 
-/** A real `sshd` on loopback with a private folder. */
+/** A running `sshd` on loopback. */
 export interface Sshd {
-  /** A private folder for the keys and certificates of a test, deleted by {@link Sshd.stop}. */
+  /**
+   * A folder that only this user can read, for the keys and certificates of a test. {@link
+   * Sshd.stop} deletes it.
+   */
   readonly folder: string;
   readonly port: number;
   /** The lines of the server's log so far. */
   readonly lines: readonly string[];
   /**
-   * Runs `true` over SSH with this private key, certificate files if there are any, and further
-   * variables.
+   * Runs `true` over SSH. It offers a private key, and one or more certificates if they are given.
+   * `environment` has further variables for the client.
    */
   login(
     privateKeyFile: string,
@@ -80,18 +85,17 @@ export async function startSshd(options: SshdOptions): Promise<Sshd> {
 }
 
 /**
- * The setting of sshd that keeps bash from reading `~/.bashrc`: with this variable, bash takes
- * itself for a shell inside another one. The file of this host may be slow, and may write to the
- * output.
+ * The setting of sshd that prevents bash from reading `~/.bashrc`. With this variable, bash
+ * believes that it runs inside another shell. The file may be slow, or write to the output.
  */
 const NO_BASHRC = 'SetEnv=SHLVL=1';
 
 /** The files of a server, and its port. */
 interface SshdFiles {
-  /** The private folder of the server, which is deleted when the server is stopped. */
+  /** The folder of the server. Stopping the server deletes it. */
   readonly folder: string;
   readonly port: number;
-  /** The path of the configuration, which names the port. */
+  /** The path of the sshd_config file, which must set the port. */
   readonly config: string;
 }
 
@@ -100,9 +104,9 @@ interface SshdFiles {
  * must stop it.
  */
 export async function runSshd({ folder, port, config }: SshdFiles): Promise<Sshd> {
-  // An sshd that root starts requires this folder, which it uses as its chroot.
+  // As root, sshd refuses to start without this folder, which it uses for chroot.
   if (userInfo().uid === 0) mkdirSync('/run/sshd', { recursive: true });
-  const program = findProgram('sshd'); // sshd requires its absolute path
+  const program = findProgram('sshd'); // sshd refuses a relative path
   if (program === undefined) throw new Error('sshd is not installed');
   const args = ['-D', '-e', '-f', config, '-o', NO_BASHRC];
   const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] });
@@ -131,8 +135,8 @@ export async function runSshd({ folder, port, config }: SshdFiles): Promise<Sshd
 }
 
 /**
- * Waits until the server has logged the end of the connection, which may happen after its client
- * has ended.
+ * Waits up to 10 seconds until the server has logged the end of the connection. The client may end
+ * before that.
  */
 async function endOf(lines: readonly string[], before: number): Promise<void> {
   const isEnd = (line: string) =>
@@ -141,7 +145,7 @@ async function endOf(lines: readonly string[], before: number): Promise<void> {
   while (!lines.slice(before).some(isEnd) && performance.now() < deadline) await delay(5);
 }
 
-/** Collects the lines of the server's output, and resolves when the server listens. */
+/** Collects the server's log lines. Resolves when the server listens, and rejects if it ends. */
 function listening(child: ChildProcess, lines: string[]): Promise<void> {
   return new Promise((resolve, reject) => {
     child.once('error', reject);

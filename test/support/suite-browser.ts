@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs';
 import type { Client } from './client.js';
 
-/** The page of the documents that describes how the conformance suite of OpenID is run. */
+/** The text of the page that says how to run the OpenID conformance suite. */
 export const CONFORMANCE_PAGE = readFileSync(
   new URL('../../docs/conformance.md', import.meta.url),
   'utf8',
 );
 
 /**
- * The origins in the suite's configuration: of the service (OP, OpenID provider), and of the suite
- * itself.
+ * The URL of the service (OP, OpenID provider) in the suite's configuration, and the URL of the
+ * suite.
  */
 export const OP = 'https://op.example.com';
 export const SUITE = 'https://suite.example.com';
@@ -22,8 +22,8 @@ interface Task {
   readonly commands: readonly Command[];
 }
 /**
- * The tasks that the suite's browser carries out after it opened an address that matches `match`,
- * at most `match-limit` times.
+ * The tasks of the suite's browser after it has opened a URL that matches `match`. It does them for
+ * the first `match-limit` visits.
  */
 export interface BrowserEntry {
   readonly match: string;
@@ -32,7 +32,7 @@ export interface BrowserEntry {
 }
 
 /**
- * The configuration of the suite's browser, which is a block of JSON on the page {@link
+ * The configuration of the suite's browser. It is the first block of JSON on {@link
  * CONFORMANCE_PAGE}.
  */
 export const SUITE_CONFIGURATION = JSON.parse(
@@ -42,15 +42,17 @@ export const SUITE_CONFIGURATION = JSON.parse(
   readonly override: Readonly<Record<string, { readonly browser: readonly BrowserEntry[] }>>;
 };
 
-/** Matches a whole address by the suite's kind of pattern, in which `*` stands for any text. */
+/**
+ * Returns true if a pattern matches a whole URL. In the suite's patterns, `*` stands for any text.
+ */
 export function matches(pattern: string, url: string): boolean {
   const parts = pattern.split('*').map((part) => part.replace(/[\\^$.|?+()[\]{}]/g, '\\$&'));
   return new RegExp(`^${parts.join('.*')}$`).test(url);
 }
 
 /**
- * The end of a visit: the address of the last page, and the HTML of the page of which the suite
- * took a picture. `picture` is undefined if it took none.
+ * The result of a visit: the URL of the last page, and the HTML of the page of which the suite took
+ * a screenshot (`picture`). It is undefined if the suite took none.
  */
 export interface Visit {
   readonly url: string;
@@ -58,10 +60,9 @@ export interface Visit {
 }
 
 /**
- * A stand-in for the browser of the conformance suite in one test module. It carries out the
- * configured tasks on the pages of a service. It runs no scripts, because the suite's browser
- * HtmlUnit does not know JavaScript modules. Each command does what the suite's class
- * `SeleniumBrowserRunner` does.
+ * Does what the browser of the conformance suite would do in one test module: the configured tasks,
+ * on pages of the service. It runs no scripts, because the suite's browser HtmlUnit cannot run
+ * JavaScript modules. Each command works as in the suite's class `SeleniumBrowserRunner`.
  */
 export class SuiteBrowser {
   readonly #visits = new Map<BrowserEntry, number>();
@@ -79,9 +80,9 @@ export class SuiteBrowser {
   ) {}
 
   /**
-   * Visits an address and carries out the tasks.
+   * Opens a URL, and does the configured tasks.
    *
-   * @param asksForPicture true if the module asks for a picture of this visit
+   * @param asksForPicture true if the module needs a screenshot of this visit
    */
   async visit(address: string, asksForPicture = false): Promise<Visit> {
     this.#picture = undefined;
@@ -121,7 +122,10 @@ export class SuiteBrowser {
     }
   }
 
-  /** Returns the HTML that a selector of the configuration finds. */
+  /**
+   * Returns the HTML of the element that a selector of the configuration finds. Throws if there is
+   * none.
+   */
   #find(selector: string): string {
     const found = this.#has(selector);
     if (!found) throw new Error(`${this.#url} has no ${selector}`);
@@ -138,7 +142,7 @@ export class SuiteBrowser {
     return new RegExp(`<form[^>]* ${attribute}[^]*?</form>`).exec(this.#text)?.[0];
   }
 
-  /** Submits a form of the page, as a click on its button does. */
+  /** Submits a form of the page, with the values that were typed into it. */
   async #submit(form: string): Promise<void> {
     const fields = new URLSearchParams();
     for (const [input] of form.matchAll(/<input[^>]*>/g)) {
@@ -151,7 +155,7 @@ export class SuiteBrowser {
   }
 
   /**
-   * Opens an address, and follows redirects and the addresses to which pages lead by themselves.
+   * Opens a URL, and follows redirects of responses and of pages (`<meta http-equiv="refresh">`).
    */
   async #open(method: string, address: string, body?: string): Promise<void> {
     let [how, next] = [method, address];

@@ -19,18 +19,18 @@ import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.j
 export const SVC_BUNDLE = resolve(import.meta.dirname, '../../dist/svc.mjs');
 
 /**
- * The path of an executable that all tests of the command run in place of the script; undefined to
- * run the script. The tests load further scripts by NODE_OPTIONS, so a byte of the executable must
- * permit this variable.
+ * The path of an executable that the tests run in place of the script; undefined for the script.
+ * The executable must have the changed byte that permits NODE_OPTIONS, because the tests load
+ * scripts by that variable.
  */
 const EXECUTABLE = process.env['SVC_TEST_EXECUTABLE'];
 
-/** Returns the words that run a copy of the command. */
+/** Returns the program and the first argument that run the command in a file. */
 export function commandWords(file: string, node = process.execPath): [string, ...string[]] {
   return EXECUTABLE === undefined ? [node, file] : [file];
 }
 
-/** The result of a run of the command: its exit status and its output. */
+/** The exit status and the output of the command. */
 export interface CommandEnd {
   readonly status: number | null;
   readonly stdout: string;
@@ -44,16 +44,16 @@ export interface RunOptions {
   /** The program of Node that runs the command; by default that of the tests. */
   readonly node?: string;
   readonly cwd?: string;
-  /** Is called with the process after its start, so that a test can write to it or end it. */
+  /** A function that gets the running process, so that a test can write to it or stop it. */
   readonly started?: (child: ReturnType<typeof spawn>) => void;
 }
 
 /**
- * A home folder with the `svc` command in `~/.local/bin/svc`, as /install.sh leaves it. Its
- * requests have an address of their own, so that no two tests share a rate limit.
+ * A home folder with the `svc` command in `~/.local/bin/svc`, as /install.sh would install it. Its
+ * requests come from an IP address of their own, so that no two tests share a rate limit.
  */
 export class SvcHome {
-  /** The client address of the requests, which they send in X-Forwarded-For. */
+  /** The client IP address that the requests have in X-Forwarded-For. */
   readonly address = newAddress();
 
   private constructor(readonly path: string) {}
@@ -74,9 +74,7 @@ export class SvcHome {
     return join(this.path, '.local/bin/svc');
   }
 
-  /**
-   * The environment of the command. It is complete, so that no variable of the host changes a test.
-   */
+  /** All environment variables of the command, so that no variable of the host changes a test. */
   get env(): Record<string, string> {
     return {
       HOME: this.path,
@@ -88,9 +86,7 @@ export class SvcHome {
     };
   }
 
-  /**
-   * Returns a path below the folder in which the command keeps its state (secrets) for a server.
-   */
+  /** Returns the path of a file in the folder where the command keeps its secrets for a server. */
   state(app: Pick<TestApp, 'baseUrl'>, ...names: string[]): string {
     const { protocol, host } = new URL(app.baseUrl);
     const folder = `${protocol === 'http:' ? 'http_' : ''}${host.replaceAll(':', '_')}`;
@@ -121,8 +117,9 @@ export class SvcHome {
   }
 
   /**
-   * Stores a login of a user as the command does, by the FIDO2 grant of `svc-cli` with a new DPoP
-   * key. With the scope `svc:admin` it is the login of an admin. Returns the token.
+   * Logs a user in by the FIDO2 grant of `svc-cli` with a new DPoP key, and stores the login as the
+   * command would. With the scope `svc:admin`, it is the login of an admin. Returns the token and
+   * its key.
    */
   async logIn(app: TestApp, user: EnrolledUser, scope = 'openid email svc:credentials') {
     const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true });
@@ -148,14 +145,17 @@ export class SvcHome {
     return { token: String(token), jkt: await calculateJwkThumbprint(publicJwk), privateKey };
   }
 
-  /** Writes a file into the folder of a server, with the modes that the command uses. */
+  /**
+   * Writes a file into the command's folder for a server, with the file modes that the command
+   * uses.
+   */
   writeState(app: Pick<TestApp, 'baseUrl'>, name: string, document: object | string): void {
     mkdirSync(this.state(app), { recursive: true, mode: 0o700 });
     const text = typeof document === 'string' ? document : JSON.stringify(document);
     writeFileSync(this.state(app, name), text, { mode: 0o600 });
   }
 
-  /** Writes `config.json` with the address of the application. */
+  /** Writes the URL of the application into `config.json`, unless the file exists. */
   useServer(app: Pick<TestApp, 'baseUrl'>): void {
     mkdirSync(join(this.path, '.config/svc'), { recursive: true, mode: 0o700 });
     const config = { server: app.baseUrl, servers: [app.baseUrl] };
@@ -173,14 +173,16 @@ export class SvcHome {
 }
 
 /**
- * Returns the user id in an ID token; `test` if the login had no scope `openid`, and so no ID
- * token.
+ * Returns the user id in an ID token, or `test` if there is no ID token because the scope `openid`
+ * was not requested.
  */
 function userOf(idToken: unknown): string {
   return typeof idToken === 'string' ? (decodeJwt(idToken).sub ?? 'test') : 'test';
 }
 
-/** Runs a program and waits for its end, without blocking the application of the test. */
+/**
+ * Runs a program and waits for its end. Meanwhile the test's application can still answer requests.
+ */
 export function runProgram(
   program: string,
   args: readonly string[],
@@ -199,7 +201,9 @@ export function runProgram(
   });
 }
 
-/** Exchanges an assertion of the user's security key for a token of svc-cli (the FIDO2 grant). */
+/**
+ * Logs in by the FIDO2 grant of `svc-cli` with the user's security key, and returns the response.
+ */
 async function fido2Token(
   app: TestApp,
   { key }: EnrolledUser,
@@ -219,8 +223,9 @@ async function fido2Token(
 }
 
 /**
- * Returns a script that Node loads before the command. It adds the test's address to every request;
- * the variable `TEST_ADDRESS` replaces it for one run.
+ * Returns a script that Node loads before the command. The script adds an X-Forwarded-For header
+ * with this IP address to every request. For one run, the variable `TEST_ADDRESS` can set another
+ * address.
  */
 function forwardedFor(address: string): string {
   return changedRequests(`
@@ -229,11 +234,12 @@ function forwardedFor(address: string): string {
 }
 
 /**
- * Returns a script that Node loads before the command. It replaces `request` of `node:http` and
- * `node:https`, by which the command sends its requests.
+ * Returns a script that Node loads before the command. The script replaces the function `request`
+ * of `node:http` and `node:https`, by which the command sends its requests.
  *
- * @param body the body of a function with the parameters `url`, `options`, `plain` (the original
- *   function) and `answer`, which takes a status and a text and returns a request with that answer
+ * @param body the body of the new function. It can use the parameters `url` and `options`, and the
+ * original function `plain`. It can also call `answer` with a status and a text, which returns a
+ * request that gets this answer.
  */
 export function changedRequests(body: string): string {
   return `const Module = require('node:module');
@@ -263,7 +269,7 @@ ${EXECUTABLE === undefined ? '' : LOADED_AT_ONCE}`;
 }
 
 /**
- * The line that changes both modules at once. It is for executables, which load modules of Node by
- * a function that no script can replace.
+ * The line of the script that changes both modules at once. An executable needs this line, because
+ * it loads Node's modules by a function that no script can replace.
  */
 const LOADED_AT_ONCE = "for (const name of ['node:http', 'node:https']) change(name, _load(name));";

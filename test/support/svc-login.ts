@@ -6,8 +6,8 @@ import { newAddress } from './client.js';
 import type { SvcHome } from './svc-command.js';
 
 /**
- * Installs `xdg-open` in a home folder. Instead of opening a browser it writes the address into a
- * file.
+ * Installs a stand-in for `xdg-open` in a home folder. It opens no browser, but writes the address
+ * into the file `opened` of that folder.
  */
 export function keepOpened(home: SvcHome): void {
   const path = join(home.path, '.local/bin/xdg-open');
@@ -17,8 +17,8 @@ export function keepOpened(home: SvcHome): void {
 }
 
 /**
- * Waits for the address that the command opens in the browser, returns it, and deletes the file
- * with it.
+ * Waits until the command has opened an address in the browser. Deletes the file with the address,
+ * and returns the address.
  */
 export async function openedAddress(home: SvcHome): Promise<URL> {
   const file = join(home.path, 'opened');
@@ -29,8 +29,8 @@ export async function openedAddress(home: SvcHome): Promise<URL> {
 }
 
 /**
- * Follows an authorization request with the browser of a user, who touches the security key where
- * it is asked for. Returns the address at which the browser leaves the server.
+ * Opens an authorization request in a user's browser. The user touches the security key if a page
+ * asks for it. Returns the address to which the server redirects the browser in the end.
  */
 export async function answerOf(
   { baseUrl }: Pick<TestApp, 'baseUrl'>,

@@ -8,8 +8,8 @@ export type NewTarget =
   | { readonly roleArn: string; readonly region?: string; readonly name: string };
 
 /**
- * Inserts a target of a person's organization that admits everyone.
- * @returns the id of the target
+ * Inserts a target into a person's organization. All people of the organization may use it.
+ * @returns the target's id
  */
 export async function addTarget(
   dataSource: DataSource,
@@ -37,8 +37,8 @@ export async function addTarget(
 }
 
 /**
- * Inserts a target of an installation of the GitHub App.
- * @returns the id of the target
+ * Links an installation of the GitHub App to a person's organization, and inserts a target for it.
+ * @returns the target's id
  */
 export async function addInstallation(
   dataSource: DataSource,
@@ -59,7 +59,7 @@ export async function addInstallation(
   return target?.id ?? '';
 }
 
-/** Makes a target admit only assigned people, and assigns people and groups to it. */
+/** Lets only assigned people use a target, and assigns people and groups to it. */
 export async function assignTo(
   dataSource: DataSource,
   targetId: string,

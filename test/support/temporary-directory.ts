@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * Creates a directory for one test. Other users may pass through it, because the embedded server
- * needs that if root runs the tests.
+ * Creates a directory for one test. Other users may reach files inside it. The embedded PostgreSQL
+ * server needs that, because it runs as another user if root runs the tests.
  */
 export async function makeTemporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-test-'));

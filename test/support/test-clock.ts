@@ -5,8 +5,8 @@ export class TestClock extends Clock {
   readonly #sleepers = new Set<{ readonly until: number; readonly wake: () => void }>();
 
   /**
-   * @param time the time of day at the start, in milliseconds since 1970; the monotonic clock
-   * starts at 0
+   * @param time the time of day at the start, in milliseconds since 1970
+   * @param elapsed the time of the monotonic clock at the start, in milliseconds
    */
   constructor(
     private time = 1_767_225_600_000,

@@ -1,8 +1,8 @@
 import { Client, type QueryResultRow } from 'pg';
 
 /**
- * A PostgreSQL server behind a Unix socket. `database` is the database in which administrative
- * statements run, such as CREATE DATABASE.
+ * A PostgreSQL server that listens on a Unix socket. Administrative statements, such as CREATE
+ * DATABASE, run in its database `database`.
  */
 export interface TestServer {
   readonly socketDir: string;
@@ -12,8 +12,8 @@ export interface TestServer {
 }
 
 /**
- * Returns the URL of a database on the server, as SVC_DATABASE_URL takes it: the host is the
- * directory of the socket.
+ * Returns the URL of a database on the server, in the form that SVC_DATABASE_URL needs. The host in
+ * the URL is the directory of the socket.
  */
 export function urlOf({ user, socketDir, port }: TestServer, database: string): string {
   return `postgres://${user}@/${database}?host=${encodeURIComponent(socketDir)}&port=${port}`;
@@ -28,8 +28,8 @@ export async function administer<Row extends QueryResultRow>(
 }
 
 /**
- * Records in a migrated database on which server it is, as a start of the service does. The service
- * uses a database only on the recorded (confirmed) server.
+ * Records in a migrated database on which PostgreSQL server it is, as the service does when it
+ * starts. The service uses a database only on the server that is recorded.
  */
 export async function confirmServer(url: string): Promise<void> {
   await runOn(

@@ -3,8 +3,8 @@ import { issueAuthority } from '@svc/stand-ins/attestation-authority';
 import { basicConstraints, extension, issueCertificate } from '@svc/stand-ins/certificates';
 
 /**
- * A certificate authority of the tests, which no machine trusts, and a server certificate that it
- * signed. All three are PEM.
+ * The certificate of a test authority, which no machine trusts, and a server certificate that it
+ * issued, with its key. All three are in PEM.
  */
 export interface TlsAuthority {
   readonly ca: string;
@@ -13,8 +13,9 @@ export interface TlsAuthority {
 }
 
 /**
- * Issues an authority and a server certificate, which is valid for one hour.
- * @param name the name of the authority; two authorities with one name could be confused
+ * Creates an authority and a server certificate, which is valid for one hour.
+ * @param name the authority's name. Two authorities need different names, because clients find the
+ * issuer of a certificate by its name.
  */
 export function makeTlsAuthority(
   name = 'Private authority',

@@ -3,7 +3,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 
 /**
- * The answer of a receiver: a status, `hang` for no answer at all, or `flood` for a body of 100 MB.
+ * The answer of a receiver: a status, or a status with headers and a body. `hang` means no answer
+ * at all, and `flood` means a body of 100 MB.
  */
 export type ReceiverAnswer =
   | number
@@ -19,9 +20,12 @@ export type ReceiverAnswer =
 export interface ToldServer<Received> {
   readonly uri: string;
   readonly received: Received[];
-  /** The largest number of requests that were under way at the same time. */
+  /** Returns the largest number of requests that were in progress at the same time. */
   readonly most: () => number;
-  /** Returns the answer to the request `n`, counted from 1. A promise lets the request wait. */
+  /**
+   * Returns the answer to the request `n`, counted from 1. A test can set another function. If it
+   * returns a promise, the request waits.
+   */
   answer: (n: number, request: Received) => ReceiverAnswer | Promise<ReceiverAnswer>;
   close(): Promise<void>;
 }
@@ -29,7 +33,10 @@ export interface ToldServer<Received> {
 /** The differences between the servers for logout notices and for security events. */
 export interface ToldServerOptions<Received> {
   readonly path: string;
-  /** Returns the facts about a request that tests compare, from its body as text and as bytes. */
+  /**
+   * Returns what tests compare of a request. It gets the request and its body, as text and as
+   * bytes.
+   */
   readonly read: (body: string, request: IncomingMessage, bytes: Buffer) => Received;
   /** The status of each answer until a test changes `answer`. */
   readonly status: number;

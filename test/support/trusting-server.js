@@ -1,7 +1,8 @@
-// Starts the built service as `node dist/main.js` does, by the variables of the environment. It
-// also trusts the attestation root of a software key, which is its argument in PEM. No test could
-// log in to production itself, which trusts only the roots of the vendor. The script is plain
-// JavaScript, because it runs on a read-only file system, on which nothing can be compiled.
+// Starts the built service in one process, as `node dist/main.js` does, and configures it by the
+// environment variables. It also trusts the attestation root of a software key, whose PEM is the
+// argument. Production trusts only the vendor's roots, so no test could log in to it. This script
+// is plain JavaScript, because it runs on a read-only file system, on which nothing can be
+// compiled.
 import 'reflect-metadata';
 import { trustAnchorFromPem } from '@svc/webauthn-policy';
 import { createApp } from '../../dist/create-app.js';

@@ -8,15 +8,18 @@ import { fileURLToPath } from 'node:url';
 
 const require = createRequire(import.meta.url);
 
-/** The folder of compiled files. A process loads the compiler only if a file has changed. */
+/**
+ * The folder of compiled files. A process loads the TypeScript compiler only for files that are not
+ * here.
+ */
 const CACHE = fileURLToPath(
   new URL('../../node_modules/.cache/svc-test/compiled/', import.meta.url),
 );
 if (!existsSync(CACHE)) mkdirSync(CACHE, { recursive: true });
 
 /**
- * Compiles a file, or returns what an earlier process compiled from the same text with this version
- * of the hooks.
+ * Compiles a file, or returns the code that an earlier process compiled. That code is used only if
+ * the file's text and this file are the same as then.
  */
 function compiled(fileName) {
   const text = readFileSync(fileName, 'utf8');
@@ -38,8 +41,8 @@ function compiled(fileName) {
 }
 
 /**
- * Writes a compiled file into the cache. The file is renamed when it is complete, because another
- * process may read it at any moment.
+ * Writes a compiled file into the folder. Another process may read the file at any time, so it gets
+ * its final name only when it is complete.
  */
 function keep(file, text) {
   const unfinished = `${file}.${process.pid}`;
@@ -47,8 +50,8 @@ function keep(file, text) {
     writeFileSync(unfinished, text);
     renameSync(unfinished, file);
   } catch {
-    // The process may run as a user who cannot write here. Then it compiles the file again next
-    // time.
+    // The process may run as a user who cannot write to this folder. Such a process compiles the
+    // file each time.
   }
 }
 

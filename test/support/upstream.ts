@@ -14,14 +14,14 @@ export const BASE_URL = 'https://svc.test';
 export const REDIRECT_URI = `${BASE_URL}/oauth/callback`;
 export const BROWSER = 'the secret of this browser';
 
-/** Starts a provider for the duration of the test. */
+/** Starts an identity provider for the duration of the test. */
 export async function fakeIdp(...options: Parameters<typeof startFakeIdp>): Promise<FakeIdp> {
   const idp = await startFakeIdp(...options);
   onTestFinished(() => idp.close());
   return idp;
 }
 
-/** Returns the configuration of a provider, as an operator would set it. */
+/** Returns the configuration of an identity provider, as an operator would write it. */
 export function settingsOf(
   idp: Pick<FakeIdp, 'issuer' | 'clientId' | 'clientSecret'>,
   slug = 'corp',
@@ -32,22 +32,24 @@ export function settingsOf(
 }
 
 /**
- * The sign-in code of the service, with a real database in which each state of a sign-in can be
- * used once.
+ * The service's code for signing in through identity providers. It uses a real database, because a
+ * sign-in's state can be used only once.
  */
 export interface UpstreamSuite {
-  /** Connects to providers for the duration of the test. */
+  /** Connects to identity providers for the duration of the test. */
   readonly connect: (
     providers: OidcProviderConfig[],
     extraCaCerts?: string[],
   ) => Promise<IdentityProviders>;
-  /** Returns the lines of the error with which the start fails because of the providers. */
+  /**
+   * Returns the lines of the error with which the service refuses to start with these providers.
+   */
   readonly problemsOf: (...providers: OidcProviderConfig[]) => Promise<readonly string[]>;
-  /** Does a whole sign-in at a provider, with the faults that the provider has at this time. */
+  /** Signs a user in through an identity provider, which has the faults that the test has set. */
   readonly signIn: (idp: FakeIdp) => Promise<UpstreamIdentity>;
 }
 
-/** Creates the database of a test file, and the helpers that use it. */
+/** Creates the database of a test file, and the functions that use it. */
 export function upstreamSuite(): UpstreamSuite {
   const dataSource = fileDatabase();
 
@@ -83,8 +85,8 @@ export function upstreamSuite(): UpstreamSuite {
 }
 
 /**
- * Completes a sign-in after the provider's redirect. Returns the identity, and the address to which
- * the browser goes next.
+ * Completes a sign-in after the provider has sent the browser back. Returns the identity, and the
+ * address to which the browser is redirected next.
  */
 export async function complete(
   providers: IdentityProviders,
@@ -95,8 +97,8 @@ export async function complete(
 }
 
 /**
- * Returns the DomainError with which an attempt failed. Throws if it succeeded or failed in another
- * way.
+ * Waits until an attempt fails, and returns its DomainError.
+ * @throws Error if the attempt succeeds, or fails with any other error
  */
 export async function refusal(attempt: Promise<unknown>): Promise<DomainError> {
   const error: unknown = await attempt.then(

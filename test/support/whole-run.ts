@@ -1,15 +1,15 @@
 import type { Vitest } from 'vitest/node';
 import { PROJECTS } from './projects/projects.js';
 
-/** The vitest projects of each command that can be a whole run. */
+/** The vitest projects of each command that can run all its files. */
 const COMMANDS = { test: PROJECTS, scale: ['scale', 'pooled'] } as const;
 
-/** A run of all files: of `npm test`, or of `npm run test:scale`. */
+/** The command of a whole run, which runs all files: `npm test` or `npm run test:scale`. */
 export type WholeRun = keyof typeof COMMANDS;
 
 /**
- * Returns the command of which a run is a whole run; undefined if some files, or some tests by
- * their names, are left out.
+ * Returns the command of a whole run; undefined if the run leaves out files, or selects tests by
+ * their names.
  *
  * @param files the number of files in the run
  */

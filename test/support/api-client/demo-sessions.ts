@@ -3,8 +3,8 @@ import { Client } from '../client.js';
 import { startDemoProcess, type DemoProcess } from '../demo-process.js';
 
 /**
- * A running demo, against which a test runs an API client that was generated from the OpenAPI
- * document.
+ * A running demo. A test generates an API client from its OpenAPI document, and runs the client
+ * against it.
  */
 export interface ClientGround {
   readonly running: DemoProcess;
@@ -14,7 +14,7 @@ export interface ClientGround {
   adminSession(): Promise<string>;
 }
 
-/** Starts the demo in a folder, and reads its document. */
+/** Starts the demo in a folder, and fetches its OpenAPI document. */
 export async function startClientGround(folder: string): Promise<ClientGround> {
   const running = await startDemoProcess(folder);
   const { text } = await new Client(running.baseUrl).get('/openapi.json');

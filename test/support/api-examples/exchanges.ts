@@ -10,20 +10,23 @@ import type { OperationExample } from '#platform/http/openapi/operation-example.
 import { Client, newAddress, type Answer } from '../client.js';
 import type { Samples } from './samples.js';
 
-/** The values of one request that makes an example of the OpenAPI document. */
+/** The values of a request that is recorded as an example of the OpenAPI document. */
 export interface Asked {
   /** The values of the parameters of the path, the query and the headers, by their names. */
   readonly parameters?: Readonly<Record<string, unknown>>;
   readonly body?: unknown;
   /** The client that sends it; by default the admin's browser. */
   readonly from?: Client;
-  /** The value of `Authorization`, in place of the session of the browser; empty for none. */
+  /**
+   * The value of `Authorization`, which replaces the session cookie; an empty text for no
+   * credential.
+   */
   readonly authorization?: string;
-  /** The media type that the request prefers. */
+  /** The value of the `Accept` header. */
   readonly accept?: string;
 }
 
-/** An operation of the OpenAPI document, with its method and path. */
+/** An operation of the OpenAPI document, and where the document has it. */
 interface Placed {
   readonly method: string;
   readonly path: string;
@@ -32,13 +35,13 @@ interface Placed {
 
 const FORM = 'application/x-www-form-urlencoded';
 
-/** The largest number of items of a list in an example. */
+/** The largest number of items that a recorded list keeps. */
 const MOST_ITEMS = 2;
 
 /**
- * Sends requests to a real service and records them as examples of the OpenAPI document. If the
- * wanted request is the same as the documented example, the example itself is sent, with live
- * values in place of its sample values. The answer must be as the document says.
+ * Sends requests to a real service, and records them as examples of the OpenAPI document. Sample
+ * values replace live ones, such as ids. If a request equals the documented example, that example
+ * itself is sent, with live values again. Every response must fit the document.
  */
 export class Exchanges {
   readonly #recorded = new Map<string, OperationExample>();
@@ -59,7 +62,10 @@ export class Exchanges {
     );
   }
 
-  /** The methods {@link call} and {@link also} as functions, bound to this object. */
+  /**
+   * The methods {@link call} and {@link also}, bound to this object, so that they can be
+   * destructured.
+   */
   get bound(): Pick<Exchanges, 'call' | 'also'> {
     return {
       call: (name, asked) => this.call(name, asked),
@@ -67,22 +73,20 @@ export class Exchanges {
     };
   }
 
-  /**
-   * Sets the sample value that replaces a live text, such as the id of a client, in the examples.
-   */
+  /** Sets the sample that replaces a live text, such as the id of a client, in the examples. */
   learn(live: string, sample: string): void {
     this.samples.learn(live, sample);
   }
 
-  /** Returns the recorded examples as the text of a file. */
+  /** Returns all recorded examples as JSON, in the order of the operation names. */
   recorded(): string {
     const sorted = [...this.#recorded].toSorted(([one], [other]) => (one < other ? -1 : 1));
     return `${JSON.stringify(Object.fromEntries(sorted), null, 2)}\n`;
   }
 
   /**
-   * Calls an operation by its `operationId`, checks the answer by the document, and records the
-   * request and answer as its example.
+   * Calls an operation by its `operationId`, and checks that the response fits the document.
+   * Records the request and the response as the operation's example.
    */
   async call(name: string, asked: Asked = {}): Promise<Answer> {
     const placed = this.#placed.get(name);
@@ -102,8 +106,9 @@ export class Exchanges {
   }
 
   /**
-   * Calls an operation again, with other parameters than the recorded ones, and records the values
-   * of the new parameters. If the answer has another media type, its text is recorded too.
+   * Calls an operation again with other parameters, and records the values of the parameters that
+   * its example lacks. If the response has another media type than the example, its text is
+   * recorded too.
    */
   async also(name: string, asked: Asked): Promise<Answer> {
     const placed = this.#placed.get(name);
@@ -129,7 +134,8 @@ export class Exchanges {
   }
 
   /**
-   * Returns the first lines of an answer in CSV or NDJSON (JSON on each line), with sample values.
+   * Returns the first lines of a CSV or NDJSON response (NDJSON has a JSON value on each line),
+   * with sample values.
    */
   #textOf(type: string, text: string): string {
     if (type === 'text/csv') {
@@ -195,7 +201,7 @@ export class Exchanges {
 }
 
 /**
- * Expects an answer with a successful status that the document lists, and a body that fits the
+ * Expects a successful status that the document lists for the operation, and a body that fits its
  * schema.
  */
 function expectDocumented(
@@ -221,7 +227,7 @@ function expectDocumented(
   expect([name, parsed.error?.issues ?? []], answer.text).toEqual([name, []]);
 }
 
-/** Returns the example request of an operation in the document: its parameters and body. */
+/** Returns the request that the document shows as the example of an operation. */
 function requestOf({ parameters = [], requestBody }: OperationObject) {
   const shown = parameters.filter((one) => 'example' in one);
   const [media] = Object.values(requestBody?.content ?? {});
@@ -231,7 +237,7 @@ function requestOf({ parameters = [], requestBody }: OperationObject) {
   };
 }
 
-/** Returns the media type of a body; undefined for an answer without one. */
+/** Returns the media type of a response; undefined if the response has no body. */
 function typeOf({ headers, status }: Answer): string | undefined {
   if (status === 204 || status === 304) return undefined;
   return headers.get('content-type')?.split(';')[0]?.trim().toLowerCase();
@@ -251,7 +257,7 @@ function abridged(value: unknown): unknown {
   return Object.fromEntries(kept.map(([key, one]) => [key, abridged(one)]));
 }
 
-/** Makes the validator of a schema of the document. */
+/** Makes a validator from a JSON schema of the document. */
 function validatorOf(schema: JsonSchema, { components }: OpenApiDocument): z.ZodType {
   const text = JSON.stringify({ ...schema, $defs: components.schemas });
   const local = text.replaceAll('#/components/schemas/', '#/$defs/');

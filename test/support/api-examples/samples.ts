@@ -1,4 +1,4 @@
-/** The sample values of numbers that differ in each run, by the names of their members. */
+/** The samples of numbers that differ in each run, by the names of their JSON members. */
 const NUMBERS: Readonly<Record<string, number>> = {
   auth_time: 1_768_472_700,
   client_id_issued_at: 1_768_472_700,
@@ -8,7 +8,7 @@ const NUMBERS: Readonly<Record<string, number>> = {
   to: 120,
 };
 
-/** The members with texts that differ in each run, even if they do not look random. */
+/** The JSON members whose texts differ in each run, even if a text does not look random. */
 const OPAQUE = new Set([
   'after',
   'cursor',
@@ -28,9 +28,7 @@ const OPAQUE = new Set([
   'x-hub-signature-256',
 ]);
 
-/**
- * The sample values of texts that have a form on which clients rely, by the names of their members.
- */
+/** The samples of texts whose form matters to clients, by the names of their JSON members. */
 const FORMS: Readonly<Record<string, string>> = {
   serial: '1024',
   revoked_serials: '1023',
@@ -42,8 +40,8 @@ const FORMS: Readonly<Record<string, string>> = {
 };
 
 /**
- * The members with ids of WebAuthn, which are bytes in base64url. Such an id may have no digit and
- * look like words, so the name of the member decides.
+ * The JSON members with ids of WebAuthn, which are bytes in base64url. Such an id may have no digit
+ * and look like words, so the name of the member decides.
  */
 const IDS_OF_BYTES = new Set(['id', 'rawId']);
 const BYTES = /^(?=.*[a-z])(?=.*[A-Z])[\w-]{20,}$/;
@@ -53,19 +51,19 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(?:Z|\+00:00)$/;
 const END = /expire|until|ends|before|signs_from/;
 const LOOPBACK = /http:\/\/(?:127\.0\.0\.1|localhost):\d+/g;
 
-/** Matches a time in a line of `allowed_signers` (ssh-keygen). */
+/** Matches a time in a line of an allowed-signers file (ssh-keygen). */
 const TIME_OF_SIGNERS = /(?<=valid-after=")\d{14}Z(?=")/g;
 
 /** Matches the time at which `security.txt` expires (RFC 9116 §2.5.5). It changes each day. */
 const TIME_OF_CONTACT = /(?<=^Expires: )[\dT:-]+Z$/gm;
 
-/** Matches a parameter in the query of an address. */
+/** Matches a parameter in the query of a URL. */
 const IN_QUERY = /(?<=^https?:\/\/.*)([?&])([\w-]+)=([^&#]+)/g;
 const TEST_ADDRESS = /^10\.\d+\.\d+\.\d+$/;
 
 /**
- * Replaces the values that differ in each run (ids, times, secrets and addresses) by fixed sample
- * values. Equal values get equal samples, so that an example shows which ids are the same.
+ * Replaces the values that differ in each run (ids, times, secrets, URLs) by fixed samples. Equal
+ * values get equal samples, so that an example shows which ids are the same.
  */
 export class Samples {
   readonly #samples = new Map<string, string>();
@@ -74,13 +72,17 @@ export class Samples {
   #ids = 0;
   #addresses = 0;
 
-  /** Sets the sample value of a live text, such as the address of the service. */
+  /** Sets the sample of a live text, such as the URL of the service. */
   learn(live: string, sample: string): void {
     this.#samples.set(live, sample);
     this.#live.set(sample, live);
   }
 
-  /** Returns a copy of a value with samples. @param name the name of the member with the value */
+  /**
+   * Returns a copy of a value in which samples replace the live values.
+   *
+   * @param name the name of the JSON member that has the value
+   */
   sampled(value: unknown, name = ''): unknown {
     if (Array.isArray(value)) return value.map((one) => this.sampled(one, name));
     if (typeof value === 'object' && value !== null) {
@@ -94,7 +96,7 @@ export class Samples {
     return typeof value === 'string' ? this.#sampleOf(value, name) : value;
   }
 
-  /** Returns a copy of a value in which the live texts stand in place of their samples. */
+  /** Returns a copy of a value in which the live values replace their samples. */
   live(value: unknown, name = ''): unknown {
     if (Array.isArray(value)) return value.map((one) => this.live(one, name));
     if (typeof value === 'object' && value !== null) {
@@ -148,7 +150,7 @@ export class Samples {
       });
   }
 
-  /** Returns the sample of the address of a stand-in, such as an identity provider. */
+  /** Returns the sample of the URL of a stand-in, such as an identity provider. */
   #addressOf(address: string): string {
     this.#addresses += 1;
     const sample = `https://idp-${this.#addresses}.example`;
@@ -167,7 +169,7 @@ export class Samples {
   }
 
   /**
-   * Returns the sample value of a text that only the service understands, such as a secret or a
+   * Returns the sample of a text that has a meaning only to the service, such as a secret or a
    * cursor.
    */
   #opaque(text: string, name: string): string {
@@ -186,15 +188,15 @@ function sampleTime(name: string, hasFraction: boolean): string {
   return `${day}T09:30:00${hasFraction ? '.000' : ''}Z`;
 }
 
-/** Returns true for a text that seems random, such as a token or a key. */
+/** Returns true for a text that looks random, as tokens and keys do. */
 function looksRandom(text: string): boolean {
   if (/^(?:ssh-\S+ AAAA|SHA256:|eyJ)/.test(text)) return true;
   return /^[A-Za-z0-9_+/=.:~-]{20,}$/.test(text) && !isWords(text);
 }
 
 /**
- * Returns true for a text that is made of words, such as a URN, the name of an error or a name in
- * camel case.
+ * Returns true for a text that consists of words, such as a URN, an error code or a name in camel
+ * case.
  */
 function isWords(text: string): boolean {
   if (/^[a-z]*(?:[A-Z][a-z]+)+$/.test(text)) return true;

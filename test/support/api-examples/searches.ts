@@ -2,7 +2,7 @@ import type { Exchanges } from './exchanges.js';
 
 type Also = Exchanges['also'];
 
-/** A sample value for each filter of the lists of members and of keys. */
+/** A sample for each filter of the operations that list members or keys. */
 const OF_MEMBERS = {
   model: 'YubiKey 5 Series with NFC',
   fips: false,
@@ -14,10 +14,10 @@ const OF_MEMBERS = {
 };
 
 /**
- * Records the other parameters of an operation that lists members or keys, and its answers as CSV
- * and NDJSON.
+ * Records the remaining parameters of an operation that lists members or keys. Also records its
+ * responses in CSV and NDJSON.
  *
- * @param more the parameters that only some of these lists have
+ * @param more parameters that not every such operation has
  */
 export async function searchMembers(also: Also, name: string, more: object = {}): Promise<void> {
   const first = await also(name, { parameters: { ...more, limit: 1 } });
@@ -29,7 +29,8 @@ export async function searchMembers(also: Also, name: string, more: object = {})
 }
 
 /**
- * Records the other parameters of an operation that lists audit events, and its answers as files.
+ * Records the remaining parameters of an operation that lists audit events. Also records its
+ * responses in CSV and NDJSON.
  */
 export async function searchEvents(
   also: Also,

@@ -21,10 +21,7 @@ export interface Stage extends GitHubApplication {
   readonly seal: TestSeal;
   /** The browser of the admin. */
   readonly admin: Client;
-  /**
-   * Returns a new recorder of examples with its own sample values, one for each part of the
-   * examples.
-   */
+  /** Returns a new recorder with samples of its own. Each part of the examples needs one. */
   exchanges(): Promise<Exchanges>;
 }
 

@@ -32,10 +32,10 @@ export class CertificateProof {
   }
 
   /**
-   * Starts `sshd` with the present revocation list. All certificates are for one key pair, which
-   * this object makes.
+   * Starts `sshd` with the current revocation list. Makes the key pair for which all certificates
+   * are.
    *
-   * @param principals all principals of the certificates, which are e-mail addresses
+   * @param principals the e-mail addresses that the certificates may have as principals
    */
   static async start(
     service: FailoverService,
@@ -57,7 +57,9 @@ export class CertificateProof {
   /** The public key for which every certificate is issued. */
   readonly publicKey: string;
 
-  /** Downloads the key revocation list, as the timer of docs/operations/ssh.md does. */
+  /**
+   * Replaces the revocation list by the current one, as the timer of docs/operations/ssh.md does.
+   */
   download(): Promise<void> {
     return download(this.service, this.folder);
   }

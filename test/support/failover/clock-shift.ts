@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, closeSync, existsSync, openSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The clock of a program, which differs from the clock of the machine. */
+/** The clock that a program sees. It may differ from the clock of the machine. */
 export interface ShiftedClock {
   /** The environment variables that give a program this clock at its start. */
   readonly variables: Readonly<Record<string, string>>;
@@ -32,7 +32,7 @@ export function shiftedClock(folder: string, seconds = 0, name = 'clock'): Shift
   return {
     variables: { LD_PRELOAD: library, CLOCK_SHIFT_FILE: file },
     step: (to) => {
-      // the file is changed in place, because a running program has it in its memory (mmap)
+      // Overwrites the bytes in place, because running programs have mapped this file into memory.
       const open = openSync(file, 'r+');
       writeSync(open, bytesOf(to), 0, 8, 0);
       closeSync(open);

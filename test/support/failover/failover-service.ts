@@ -44,8 +44,8 @@ export interface ServiceOptions {
 }
 
 /**
- * Replicas of the service, each in a process of its own, behind a proxy with one address. They
- * share an identity provider.
+ * Replicas of the service, each in a process of its own, behind a proxy with one URL. They use the
+ * same identity provider.
  */
 export class FailoverService {
   readonly #vendor = new SoftwareKey();
@@ -53,7 +53,7 @@ export class FailoverService {
   /** True while the proxy sends all requests to the oldest replica. */
   #isAlone = false;
   #started = 0;
-  /** Texts about replicas that this service has ended, for {@link troubles}. */
+  /** The texts for {@link troubles} about replicas that no longer run. */
   readonly #past: string[] = [];
 
   private constructor(
@@ -149,14 +149,17 @@ export class FailoverService {
     });
   }
 
-  /** Sends each request to the oldest replica only, or to all replicas one after the other. */
+  /**
+   * Makes the proxy send each request to the oldest replica (true), or to all replicas in turn
+   * (false).
+   */
   serveByOldest(isAlone: boolean): void {
     this.#isAlone = isAlone;
   }
 
   /**
-   * Replaces the oldest replica as a rolling update does. A new replica serves first; then the old
-   * one gets no more requests, finishes those under way, and stops.
+   * Replaces the oldest replica as a rolling update does. First a new replica starts. Then the old
+   * one gets no more requests, finishes the open ones, and stops.
    */
   async replaceReplica(): Promise<void> {
     await this.startReplica();
@@ -173,8 +176,8 @@ export class FailoverService {
   }
 
   /**
-   * Freezes the process of the oldest replica (SIGSTOP), which it cannot notice, or lets it run on
-   * (SIGCONT).
+   * Stops the process of the oldest replica (SIGSTOP), or continues it (SIGCONT). The process
+   * cannot notice a stop.
    */
   freezeReplica(isFrozen: boolean): void {
     const [replica] = this.#running;
@@ -182,12 +185,12 @@ export class FailoverService {
     process.kill(replica.process.pid, isFrozen ? 'SIGSTOP' : 'SIGCONT');
   }
 
-  /** The number of the oldest replica. */
+  /** The number of the oldest replica, or 0 if none runs. */
   get oldest(): number {
     return this.#running[0]?.number ?? 0;
   }
 
-  /** Returns true if every replica is ready. */
+  /** Returns true if every running replica answers that it is ready. */
   async isReady(): Promise<boolean> {
     const ready = await Promise.all(
       this.#running.map(({ port }) =>
@@ -201,14 +204,14 @@ export class FailoverService {
   }
 
   /**
-   * Returns texts that explain requests without an answer: the times at which the proxy took a
-   * replica for dead, and the end of each replica that has ended by itself, with its last lines.
+   * Returns texts that explain requests without a response. They say when the proxy took a replica
+   * for dead. They also have the last log lines of each replica that has ended by itself.
    */
   troubles(): readonly string[] {
     return this.#past.concat(this.#running.flatMap(troublesOf));
   }
 
-  /** Takes the oldest replica from those that serve, and returns it. */
+  /** Removes the oldest replica from those that get requests, and returns it. */
   #retire(): Replica {
     const replica = this.#running.shift();
     if (!replica) throw new Error('no replica is running');
@@ -240,7 +243,9 @@ export class FailoverService {
   }
 }
 
-/** The number of lines of the log of a replica that are told if it has ended by itself. */
+/**
+ * The number of log lines that {@link troublesOf} returns of a replica that has ended by itself.
+ */
 const LAST_LINES = 10;
 
 function troublesOf({ number, process, logFile, health }: Replica): string[] {

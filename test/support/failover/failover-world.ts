@@ -11,32 +11,32 @@ import { decided, Person, succeeded, type SignInApplication } from './person.js'
 const DOMAIN = 'failover.example';
 const ADMIN = `admin@${DOMAIN}`;
 
-/** The largest number of people whose certificates `sshd` accepts. */
+/** The largest number of people. `sshd` gets the principals of so many people when it starts. */
 const MOST_PEOPLE = 500;
 
 const addressOf = (number: number) => `person-${number}@${DOMAIN}`;
 
 /** The options of a {@link FailoverWorld}. */
 export interface WorldOptions extends ClusterOptions, ServiceOptions {
-  /** The number of people who request certificates without a pause. */
+  /** The number of people who request certificates all the time. */
   readonly people?: number;
   /** The pause in milliseconds between two requests of one person. */
   readonly gap?: number;
   /**
-   * True if the replicas know the addresses of all databases, and not only that of the proxy in
-   * front of them.
+   * True if the replicas know the addresses of all databases. Otherwise they know only the address
+   * of the proxy.
    */
   readonly isMultiHost?: boolean;
 }
 
-/** A PostgreSQL server from which the checks of a failover test read rows. */
+/** A PostgreSQL server whose rows the checks of a failover test read. */
 export interface QueriedServer {
   query<Row extends object>(text: string, parameters?: unknown[]): Promise<Row[]>;
 }
 
 /** The functions of a replicated PostgreSQL that every round of a failover test uses. */
 export interface WorldCluster {
-  /** The server that accepts writes, or did so last. */
+  /** The server that accepts writes. During a failover, it is the last server that did. */
   readonly primary: QueriedServer;
   /** The running servers that replicate from the primary. */
   readonly standbys: readonly QueriedServer[];
@@ -47,7 +47,7 @@ export interface WorldCluster {
 }
 
 /**
- * The whole scene of the failover tests: a replicated PostgreSQL, two replicas of the service, an
+ * All parts of a failover test. They are a replicated PostgreSQL, replicas of the service, an
  * organization with SCIM, an application, people who request SSH certificates, and a real `sshd`.
  */
 export class FailoverWorld<Cluster extends WorldCluster = WorldCluster> {
@@ -65,7 +65,10 @@ export class FailoverWorld<Cluster extends WorldCluster = WorldCluster> {
     readonly proof: CertificateProof,
   ) {}
 
-  /** Starts all parts, and the requests of the people. The caller must close the returned world. */
+  /**
+   * Starts all parts, and lets people request certificates. The caller must close the returned
+   * object.
+   */
   static async start(options: WorldOptions = {}): Promise<FailoverWorld<ReplicatedPostgres>> {
     const cluster = await ReplicatedPostgres.start(options);
     const url = options.isMultiHost ? cluster.hosts : cluster.url;
@@ -73,8 +76,8 @@ export class FailoverWorld<Cluster extends WorldCluster = WorldCluster> {
   }
 
   /**
-   * Starts all parts on a cluster that runs already. The world takes the cluster over and closes
-   * it, also if another part does not start.
+   * Starts all parts on a running cluster. The returned object closes the cluster at its end. The
+   * cluster is also closed if another part fails to start.
    *
    * @param urlOf returns the SVC_DATABASE_URL of a replica by its number, from 1 on
    */
@@ -95,13 +98,13 @@ export class FailoverWorld<Cluster extends WorldCluster = WorldCluster> {
     return world;
   }
 
-  /** The requests of the people who request certificates without a pause. */
+  /** The load of the people who request certificates all the time. */
   get load(): IssuanceLoad {
     if (!this.#load) throw new Error('the load was not started');
     return this.#load;
   }
 
-  /** Creates a person by SCIM, who then signs in and enrolls a key. */
+  /** Creates a user by SCIM, signs the user in, and enrolls a key. */
   async newPerson(): Promise<Person> {
     const email = addressOf(this.#people);
     this.#people += 1;
@@ -122,7 +125,9 @@ export class FailoverWorld<Cluster extends WorldCluster = WorldCluster> {
     });
   }
 
-  /** Sends a request as the admin. If needed, the admin first signs in and touches the key. */
+  /**
+   * Sends a request as the admin. If the session or the touch is missing, the admin first logs in.
+   */
   async asAdmin(method: string, path: string, body?: unknown): Promise<Answer> {
     const { browser, key } = this.#admin ?? (await this.#newAdmin());
     const send = () =>
@@ -143,8 +148,8 @@ export class FailoverWorld<Cluster extends WorldCluster = WorldCluster> {
   }
 
   /**
-   * Creates the organization, its application, and its first SCIM token. By that token the
-   * organization begins to take members from SCIM alone.
+   * Creates the organization, its application, and its first SCIM token. From this token on, only
+   * SCIM adds members to the organization.
    */
   async #found(): Promise<void> {
     const application = {

@@ -1,15 +1,15 @@
-/**
- * The milliseconds between two checks, and the milliseconds after which a check without an answer
- * fails.
- */
+/** The milliseconds between two checks, and the time limit of one check in milliseconds. */
 const TIMES = { every: 1000, answer: 2000 };
 
-/** The parts of the time of a check, of which each counts once however long it took. */
+/**
+ * The number of intervals into which the time limit of a check is divided (see {@link
+ * afterRunning}).
+ */
 const PARTS = 20;
 
 /**
- * The number of failed checks in a row after which a replica gets no more requests, or is taken for
- * dead.
+ * The number of failed checks in a row after which the proxy prefers other replicas. After as many
+ * failed checks of `/health`, it takes the replica for dead.
  */
 const FALL = 2;
 
@@ -23,7 +23,7 @@ export class HealthCheck {
 
   /**
    * @param port the port of the replica
-   * @param times replaces the times of the checks
+   * @param times the interval and the time limit of the checks, in milliseconds
    */
   constructor(
     private readonly port: number,
@@ -39,7 +39,7 @@ export class HealthCheck {
     return this.#failures.ready < FALL;
   }
 
-  /** The signal that ends the requests under way when the process no longer answers checks. */
+  /** The signal that ends the open requests to the replica when it is taken for dead. */
   get down(): AbortSignal {
     return this.#ending.signal;
   }
@@ -67,7 +67,7 @@ export class HealthCheck {
     this.#ending.abort();
   }
 
-  /** Asks the replica, and returns why the check has failed; undefined if it has not. */
+  /** Sends one check to the replica. Returns the reason if it fails, else undefined. */
   async #faultOf(path: string): Promise<string | undefined> {
     const ending = new AbortController();
     const limit = afterRunning(this.times.answer, () => ending.abort(new Error('no answer')));
@@ -85,9 +85,9 @@ export class HealthCheck {
 }
 
 /**
- * Calls a function after some milliseconds in which this process has run. On a busy machine it may
- * stand still for seconds, and would then see the end of a time limit before it reads the answer
- * that has arrived meanwhile.
+ * Calls a function after some milliseconds in which this process was running. A busy machine may
+ * stop the process for seconds. With a plain timer, it would then see the end of the time limit
+ * before it reads a response that has already arrived.
  */
 function afterRunning(milliseconds: number, act: () => void): NodeJS.Timeout {
   let parts = 0;

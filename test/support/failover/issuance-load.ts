@@ -2,7 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Person } from './person.js';
 
 /**
- * Lets people request certificates without a pause. A person whose session has ended logs in again.
+ * Lets people request certificates, each the next one after the response. A person whose session
+ * has ended logs in again.
  */
 export class IssuanceLoad {
   /** The number of answers with another status than 200, by status and error code. */
@@ -19,14 +20,16 @@ export class IssuanceLoad {
     private readonly gap = 0,
   ) {}
 
-  /** Lets people request certificates again after a pause. If they already do, nothing changes. */
+  /**
+   * Lets people request certificates again after {@link pause}. Does nothing if they already do.
+   */
   resume(): void {
     if (!this.#isStopped) return;
     this.#isStopped = false;
     this.#done = Promise.all(this.people.map((person) => this.#work(person)));
   }
 
-  /** Resolves when each person has got `count` more certificates from now on. */
+  /** Resolves when each person has got `count` more certificates. Throws after two minutes. */
   async untilEachGot(count: number): Promise<void> {
     const goals = this.people.map(({ email }) => this.#gotBy(email) + count);
     const deadline = performance.now() + 120_000;
@@ -37,7 +40,7 @@ export class IssuanceLoad {
     }
   }
 
-  /** Sends no more requests, and waits for the answers that are under way. */
+  /** Lets people send no more requests, and waits for the open ones. */
   async pause(): Promise<void> {
     this.#isStopped = true;
     await this.#done;

@@ -5,7 +5,7 @@ import { succeeded, type Person } from './person.js';
 
 /**
  * A request that ends the access of a person, or of one of the person's keys. A failover test
- * checks that its effect is not lost.
+ * checks that a failover does not undo it.
  */
 export interface Leaving {
   readonly name: string;
@@ -13,15 +13,15 @@ export interface Leaving {
   prepare?(world: FailoverWorld, person: Person): Promise<void>;
   act(world: FailoverWorld, person: Person): Promise<Answer>;
   /**
-   * An SQL statement that returns true as `done` if the request is in effect for the user with the
-   * id `$1`.
+   * An SQL statement with a column `done`, which is true if the request has its effect on the user
+   * with the id `$1`.
    */
   readonly isDone: string;
 }
 
 const PATCH = 'urn:ietf:params:scim:api:messages:2.0:PatchOp';
 
-/** Every request whose loss in a failover would give access back. */
+/** Every request that ends access. If a failover undid it, the access would come back. */
 export const LEAVINGS: readonly Leaving[] = [
   {
     name: 'SCIM DELETE',
@@ -67,8 +67,8 @@ async function removeFirstKey({ browser }: Person): Promise<Answer> {
 }
 
 /**
- * Returns true if the request is in effect for a person on a node of PostgreSQL, which may be a
- * standby.
+ * Returns true if a PostgreSQL server, which may be a standby, has the effect of the request on a
+ * person.
  */
 export async function isDoneOn(
   node: QueriedServer,

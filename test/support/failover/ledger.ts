@@ -1,4 +1,4 @@
-/** A certificate that the service has issued and returned. */
+/** A certificate that the service returned to a person. */
 export interface AnsweredCertificate {
   readonly serial: string;
   readonly certificate: string;
@@ -7,12 +7,12 @@ export interface AnsweredCertificate {
   readonly at: number;
 }
 
-/** Every certificate that the service has returned, even if its database has lost it since. */
+/** Every certificate that the service returned, even if a failover has lost its row since. */
 export class Ledger {
   readonly answered: AnsweredCertificate[] = [];
   readonly #bySerial = new Map<string, AnsweredCertificate>();
   /**
-   * The serials that two different certificates have. It must stay empty after a correct failover.
+   * The serials that two different certificates have. If the failover is correct, there is none.
    */
   readonly equalSerials: string[] = [];
 
@@ -24,7 +24,7 @@ export class Ledger {
     this.#bySerial.set(answered.serial, answered);
   }
 
-  /** Returns the certificates that were returned since a time of `performance.now()`. */
+  /** Returns the certificates that arrived since a time of `performance.now()`. */
   since(time: number): AnsweredCertificate[] {
     return this.answered.filter(({ at }) => at >= time);
   }

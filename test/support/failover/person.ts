@@ -13,17 +13,17 @@ export interface SignInApplication {
   readonly clientSecret: string;
 }
 
-/** The parts of a failover test that each of its people needs. */
+/** The parts of a failover test that every person of it uses. */
 export interface Surroundings {
   readonly service: FailoverService;
   readonly application: SignInApplication;
-  /** The server at which the certificates are tried. */
+  /** The `sshd` at which certificates are tried. */
   readonly proof: CertificateProof;
   /** The list to which every returned certificate is added. */
   readonly ledger: Ledger;
 }
 
-/** The ways in which a person can get something from the service, each with one credential. */
+/** A way to use one credential of a person. A test tries if the service still accepts it. */
 export type Way =
   | 'session'
   | 'key alone: browser'
@@ -36,7 +36,7 @@ export type Way =
 /** The ways that need only the security key, and no session or token of an earlier login. */
 export const BY_KEY_ALONE: readonly Way[] = ['key alone: browser', 'key alone: FIDO2 grant'];
 
-/** A person with a security key, a session, two kinds of tokens and an SSH certificate. */
+/** A person with a security key, a session, tokens of two clients and an SSH certificate. */
 export class Person {
   /** The SCIM id of the person's user, which the identity provider created. */
   scimId = '';
@@ -79,7 +79,7 @@ export class Person {
     this.#token = succeeded(redeemed, 'the code').json.access_token as string;
   }
 
-  /** Requests an SSH certificate with the session. */
+  /** Requests an SSH certificate in the person's session. Adds a returned one to the ledger. */
   async requestCertificate(): Promise<Answer> {
     const body = { public_key: this.around.proof.publicKey };
     const answer = await this.browser.post('/v1/credentials/ssh', body, { address: newAddress() });
@@ -91,7 +91,7 @@ export class Person {
   }
 
   /**
-   * Signs in at the identity provider and touches the key. It does so from a new client address,
+   * Signs in at the identity provider, and logs in with the key. A new client IP address is used,
    * because the rate limit of the old one may be used up.
    */
   async logIn(): Promise<Answer> {
@@ -103,9 +103,9 @@ export class Person {
   }
 
   /**
-   * Tries every {@link Way}, and returns those that work. It tries again after the statuses 429 and
-   * 5xx, which do not show if the way works. `sshd` judges the certificate by the revocation list
-   * that was downloaded last.
+   * Tries every {@link Way}, and returns those that work. It repeats a request after a status of
+   * 429 or 5xx, which does not show if the way works. `sshd` uses the revocation list that was
+   * downloaded last.
    */
   async openWays(): Promise<Way[]> {
     const { service, application, proof } = this.around;
@@ -148,7 +148,7 @@ export class Person {
   }
 }
 
-/** Returns the header by which an application authenticates with its secret. */
+/** Returns the `Authorization` header by which an application sends its client secret. */
 function basic({ clientId, clientSecret }: SignInApplication): Record<string, string> {
   const pair = Buffer.from(`${clientId}:${clientSecret}`).toString('base64');
   return { authorization: `Basic ${pair}` };
@@ -166,8 +166,8 @@ export function succeeded(answer: Answer, what: string): Answer {
 }
 
 /**
- * Repeats a request until the answer accepts or refuses it. Earlier answers may say that the
- * service is busy or unreachable, or that the rate is limited.
+ * Repeats a request while the response is 429 or 5xx, because these neither accept nor refuse it.
+ * Gives up after a minute.
  */
 export async function decided(ask: () => Promise<Answer>): Promise<Answer> {
   const deadline = performance.now() + 60_000;

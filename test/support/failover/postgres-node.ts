@@ -25,22 +25,24 @@ const SETTINGS = {
   wal_keep_size: '256MB',
 };
 
-/** How a PostgreSQL server starts. */
+/** The options for the start of a PostgreSQL server. */
 export interface NodeStart {
-  /** The port of the relay to the primary, for a standby. */
+  /** For a standby: the port of the relay that leads to the primary. */
   readonly upstream?: number;
-  /** Settings that replace those of every server. */
+  /** Settings that replace those in {@link SETTINGS}. */
   readonly settings?: Readonly<Record<string, string>>;
   /** Variables of the process, such as `LD_PRELOAD`. */
   readonly environment?: Readonly<Record<string, string>>;
 }
 
 /**
- * One PostgreSQL server of Debian on loopback: its data directory, its port, and its process if it
- * runs.
+ * A PostgreSQL server from Debian, on loopback. It may be stopped and started again on the same
+ * data directory and port.
  */
 export class PostgresNode {
-  /** The database in which statements run: `postgres` until the service's database is made. */
+  /**
+   * The database in which {@link query} runs statements: at first `postgres`, later the service's.
+   */
   database = 'postgres';
   #process: ChildProcess | undefined;
 
@@ -51,7 +53,7 @@ export class PostgresNode {
     private readonly programs: string,
   ) {}
 
-  /** Prepares a server below a folder. It has no data directory yet. */
+  /** Chooses the port and the folder of a server. Its data directory does not exist yet. */
   static async create(folder: string, name: string): Promise<PostgresNode> {
     const programs = debianPostgres();
     if (programs === undefined) throw new Error('no PostgreSQL of Debian is installed');
@@ -69,7 +71,7 @@ export class PostgresNode {
     await this.#run('initdb', settings);
   }
 
-  /** Copies the data directory of the server at a port. */
+  /** Replaces the data directory by a copy of that of the running server at a port. */
   async copyFrom(port: number): Promise<void> {
     await this.#emptyFolder();
     const source = `-h 127.0.0.1 -p ${port} -U postgres`;
@@ -77,7 +79,7 @@ export class PostgresNode {
   }
 
   /**
-   * Starts the server as a primary, or as a standby of `upstream`, and returns when it accepts
+   * Starts the server as a primary, or as a standby if `upstream` is set. Returns when it accepts
    * connections.
    */
   async start({ upstream, settings = {}, environment = {} }: NodeStart = {}): Promise<void> {
@@ -111,8 +113,8 @@ export class PostgresNode {
   }
 
   /**
-   * Stops the server and waits for its end. A primary first sends its standbys everything that it
-   * has written.
+   * Stops the server in an orderly way. A primary first sends everything that it has written to its
+   * standbys.
    */
   async stop(): Promise<void> {
     const child = this.#process;
@@ -127,7 +129,7 @@ export class PostgresNode {
     const child = this.#process;
     if (child?.pid === undefined) return;
     const ended = once(child, 'exit');
-    child.kill('SIGSTOP'); // so that it starts no process while its processes are read
+    child.kill('SIGSTOP'); // so that it starts no further process
     const all = withDescendants(child.pid);
     for (const pid of all) signal(pid, 'SIGKILL');
     await ended;
@@ -140,7 +142,7 @@ export class PostgresNode {
     while (isAlive(pid)) await delay(5);
   }
 
-  /** Makes a standby the primary, and returns when it accepts writes. */
+  /** Promotes this standby, and returns when it accepts writes. */
   async promote(): Promise<void> {
     await this.query('SELECT pg_promote(true, 60)');
     while (await this.isStandby()) await delay(5);
@@ -151,7 +153,7 @@ export class PostgresNode {
     return row?.standby === true;
   }
 
-  /** Runs one statement as the superuser in the database of the service, and returns its rows. */
+  /** Runs one statement as the superuser in {@link database}, and returns its rows. */
   async query<Row extends object>(text: string, parameters: unknown[] = []): Promise<Row[]> {
     const url = `postgres://postgres@127.0.0.1:${this.port}/${this.database}`;
     return runStatement(url, text, parameters);

@@ -7,7 +7,7 @@ import { EDGE_TIMEOUTS } from '../../../src/platform/http/edge/edge-timeouts.js'
 import { KMS_LIMITS } from '../../../src/platform/kms/call-policy.js';
 import { createLogger } from '../../../src/platform/telemetry/pino-options.js';
 
-// Run by runScript: one replica of the service, which also trusts the attestation root of the
+// A script for runScript: one replica of the service, which also trusts the attestation root of the
 // software keys. It writes its log to a file, and ends when its standard input ends.
 const { environment, attestationRoot, logFile }: FailoverReplica = JSON.parse(
   process.argv[2] ?? '',

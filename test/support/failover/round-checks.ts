@@ -4,7 +4,7 @@ import type { AnsweredCertificate } from './ledger.js';
 import type { Person, Way } from './person.js';
 import type { Happened, Leaver, RoundReport } from './round.js';
 
-/** Every way in which a person who keeps access can get something from the service. */
+/** Every way in which a person with access can use a credential. */
 const ALL_WAYS: readonly Way[] = [
   'session',
   'key alone: browser',
@@ -16,8 +16,8 @@ const ALL_WAYS: readonly Way[] = [
 ];
 
 /**
- * Checks a round after the change of the database: tries every certificate, session and token from
- * before the change, and returns the report.
+ * Makes the checks of a round after the database has changed. They try every certificate, session
+ * and token from before the change. Returns the report of the round.
  */
 export async function tried(
   world: FailoverWorld,
@@ -102,8 +102,9 @@ async function leaversTold(leavers: readonly Leaver[]): Promise<string[]> {
 }
 
 /**
- * Checks that every session and token from before is refused after a loss of commits. After a login
- * with the provider and the key, the person must get everything again.
+ * Checks a round that lost commits: every earlier session and token must be refused. After a new
+ * login at the provider and with the key, the person must get everything again. Returns the
+ * violations.
  */
 async function newLoginIsDue(world: FailoverWorld, { stays }: Happened): Promise<string[]> {
   const violations: string[] = [];
@@ -117,8 +118,8 @@ async function newLoginIsDue(world: FailoverWorld, { stays }: Happened): Promise
 }
 
 /**
- * Checks after a change without a loss that every session and token still works, so that no person
- * had to log in again.
+ * Checks a round without lost commits: every session and token still works, and no person had to
+ * log in again. Returns the violations.
  */
 async function sessionsGoOn(world: FailoverWorld, { stays, logins }: Happened): Promise<string[]> {
   const violations = closedFor(await stays.openWays(), 'of a person who stayed');
@@ -131,10 +132,7 @@ function closedFor(open: readonly Way[], when: string): string[] {
   return closed.length === 0 ? [] : [`closed ${when}: ${closed.join(', ')}`];
 }
 
-/**
- * Counts the people for which the present primary has the effect of the request that ended their
- * access.
- */
+/** Counts the people whose access is ended at the current primary. */
 async function endedOf(world: FailoverWorld, leavers: readonly Leaver[]): Promise<number> {
   const { primary } = world.cluster;
   let count = 0;
@@ -144,8 +142,8 @@ async function endedOf(world: FailoverWorld, leavers: readonly Leaver[]): Promis
 }
 
 /**
- * Checks that the old key of a person whose access has ended opens nothing, even if the person
- * signs in at the identity provider.
+ * Checks that a person without access cannot log in with the old key, even after a sign-in at the
+ * identity provider. Returns the violations.
  */
 async function noneComesBack(leavers: readonly Leaver[]): Promise<string[]> {
   const violations: string[] = [];
@@ -161,9 +159,8 @@ async function comesBack(person: Person): Promise<boolean> {
 }
 
 /**
- * Returns the answers that the load got and that are not expected. While the database is
- * unreachable, a request gets 503 or is asked for a login. A proxy answers 502 for a replica that
- * has ended.
+ * Returns the unexpected responses that the load got. While the database is unreachable, a request
+ * gets 503 or must log in. A proxy answers 502 for a replica that has ended.
  */
 function unexpectedAnswers({ load }: FailoverWorld, { scenario }: Happened): string[] {
   // A login is also refused if a confirmation of the server happens while it is under way. The next

@@ -5,20 +5,20 @@ import { isDoneOn, LEAVINGS, type Leaving } from './leavings.js';
 import { tried } from './round-checks.js';
 import type { Person } from './person.js';
 
-/** A scenario of a failover test: what happens to the database, and what is lost. */
+/** A scenario of a failover test: how the database server changes, and what is lost by it. */
 export interface Scenario<Cluster extends WorldCluster = ReplicatedPostgres> {
   readonly name: string;
-  /** Changes the database server, and resolves when a primary accepts writes. */
+  /** Changes the database server. Resolves when a primary accepts writes again. */
   readonly change: (world: FailoverWorld<Cluster>) => Promise<void>;
-  /** Waits before replication is stopped. */
+  /** Runs before replication is stopped, for scenarios that must wait for something. */
   readonly beforeLag?: (world: FailoverWorld<Cluster>) => Promise<void>;
-  /** True if the commits of the last seconds are lost. */
+  /** True if the change loses the commits of the last seconds. */
   readonly isLossy: boolean;
-  /** The shortest time in milliseconds for which replication is stopped before the change. */
+  /** The shortest time in milliseconds between the stop of replication and the change. */
   readonly lag?: number;
   /**
-   * True if a replica of the service also ends. The other replicas do not know the ended access
-   * that only this replica remembered.
+   * True if a replica of the service also ends. The other replicas do not remember the ended access
+   * that only this replica had handled.
    */
   readonly losesMemory?: boolean;
   /**
@@ -30,7 +30,7 @@ export interface Scenario<Cluster extends WorldCluster = ReplicatedPostgres> {
    * True if the people send no requests during the change, so that a killed primary loses nothing.
    */
   readonly isQuiet?: boolean;
-  /** The requests that end access and that the round tests; {@link LEAVINGS} by default. */
+  /** The requests of the round that end access; by default {@link LEAVINGS}. */
   readonly leavings?: readonly Leaving[];
 }
 
@@ -40,7 +40,7 @@ export interface Leaver {
   readonly leaving: Leaving;
 }
 
-/** What happened in one round of the test, for the checks after it. */
+/** The events of one round, which the checks need. */
 export interface Happened {
   readonly scenario: Omit<Scenario, 'change' | 'beforeLag'>;
   /**
@@ -54,7 +54,7 @@ export interface Happened {
   readonly stays: Person;
   /** The number of times that people had to log in again before the round. */
   readonly logins: number;
-  /** The number of pairs of equal serials before the round. */
+  /** The number of equal serials that were found before this round. */
   readonly equalSerials: number;
 }
 
@@ -69,12 +69,12 @@ export interface RoundReport {
   readonly lost: number;
   readonly equalSerials: number;
   /**
-   * Counts of the people with ended access. `undone`: before the change, the standby lacked the
-   * effect of the request. `endedAgain`: after the round, the new primary has the effect.
+   * Numbers of people. `undone`: their ended access had not reached the standby before the change.
+   * `endedAgain`: their access is ended at the new primary after the round.
    */
   readonly undone: number;
   readonly endedAgain: number;
-  /** The longest time in milliseconds in which no certificate was returned. */
+  /** The longest time in milliseconds between two returned certificates. */
   readonly pause: number;
   /** The kinds of answers other than certificates that the people got, with the number of each. */
   readonly refusals: string;
@@ -99,7 +99,8 @@ export async function runRound<Cluster extends WorldCluster>(
   load.refusals.clear();
 
   service.serveByOldest(scenario.isByOldest === true);
-  // After these answers, a replica that no longer serves has no unfinished request.
+  // When each person has got one more certificate, the replicas that no longer serve have finished
+  // their requests.
   await load.untilEachGot(1);
   await scenario.beforeLag?.(world);
   await cluster.caughtUp();
@@ -137,9 +138,7 @@ async function leave(world: FailoverWorld, leaving: Leaving, person: Person): Pr
     throw new Error(`${leaving.name} was answered ${status}: ${text.slice(0, 300)}`);
 }
 
-/**
- * Counts the people for which a standby lacks the effect of the request that ended their access.
- */
+/** Counts the people whose access is not ended at a standby, because replication was stopped. */
 async function undoneOf(world: FailoverWorld, leavers: readonly Leaver[]): Promise<number> {
   const [standby] = world.cluster.standbys;
   if (!standby) throw new Error('there is no standby');

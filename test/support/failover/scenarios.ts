@@ -12,8 +12,8 @@ export const PROMOTION: Scenario = {
 };
 
 /**
- * The primary ends, and so does the standby that was promoted, before another standby has the last
- * commits of either.
+ * The primary ends, and a standby becomes the primary and ends too. Another standby that lacks the
+ * last commits of both takes over.
  */
 export const TWO_PROMOTIONS: Scenario = {
   name: 'two promotions inside one lag',
@@ -28,7 +28,7 @@ export const TWO_PROMOTIONS: Scenario = {
 };
 
 /**
- * A replica of the service ends together with the primary, and a new replica starts, which
+ * A replica of the service ends together with the primary. The replica that starts instead
  * remembers no commits.
  */
 export const WITH_A_REPLICA: Scenario = {
@@ -43,8 +43,8 @@ export const WITH_A_REPLICA: Scenario = {
 };
 
 /**
- * The replica that ends together with the primary was the only one that served while replication
- * was stopped. So no other replica remembers what is lost.
+ * The only replica that served while replication was stopped ends together with the primary. So no
+ * replica remembers the lost commits.
  */
 export const SILENT_REPLICA: Scenario = {
   name: 'the only witness dies with the primary',

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
 import { freePort } from '../free-port.js';
 
-/** The address and the port from which a client has connected. */
+/** The IP address and the port from which a client connected to the relay. */
 export interface RelayClient {
   readonly address: string;
   readonly port: number;
@@ -18,11 +18,13 @@ export class TcpRelay {
   /** The socket to the target for each socket of a client. */
   readonly #pairs = new Map<Socket, Socket>();
   /**
-   * The bytes that are held back, each with the socket that will get them; undefined if nothing is
-   * held back.
+   * The bytes that are held back, each with the socket of the client. Undefined if the relay holds
+   * nothing back.
    */
   #held: { readonly to: Socket; readonly bytes: Buffer }[] | undefined;
-  /** Returns the port of the target for the connection of a client. */
+  /**
+   * Returns the port to which the connection of a client leads; undefined if it must end at once.
+   */
   #targetOf: (client: RelayClient) => number | undefined = () => undefined;
   /** Returns true if the connection of a client is cut off; undefined if none is. */
   #isCutOff: ((client: RelayClient) => boolean) | undefined;
@@ -55,7 +57,9 @@ export class TcpRelay {
     this.pointBy(() => target);
   }
 
-  /** Ends every connection. The target of a new connection depends on its client. */
+  /**
+   * Ends every connection. `targetOf` chooses the target port of each new connection by its client.
+   */
   pointBy(targetOf: (client: RelayClient) => number | undefined): void {
     this.#targetOf = targetOf;
     this.cut();
@@ -72,7 +76,7 @@ export class TcpRelay {
     this.#held ??= [];
   }
 
-  /** Sends the bytes that were held back, and forwards all bytes from now on. */
+  /** Sends the bytes that were held back, and holds back no more. */
   release(): void {
     const held = this.#held ?? [];
     this.#held = undefined;
@@ -80,17 +84,17 @@ export class TcpRelay {
   }
 
   /**
-   * Simulates a network that drops every packet: forwards no more bytes in either direction, and
-   * ends no connection. New connections stay without an answer.
+   * Simulates a network that drops every packet. It forwards no bytes in either direction, and ends
+   * no connection. New connections open, but get no bytes.
    *
-   * @param isCutOff returns true for a client that is cut off; by default all are
+   * @param isCutOff returns true for a client that is cut off; by default every client is
    */
   partition(isCutOff: (client: RelayClient) => boolean = () => true): void {
     this.#isCutOff = isCutOff;
     for (const [socket, onward] of this.#pairs) this.#pauseIfCutOff(socket, onward);
   }
 
-  /** Forwards all bytes again, first those that were sent during the partition. */
+  /** Ends the {@link partition}. Bytes that were sent in the meantime are forwarded first. */
   heal(): void {
     this.#isCutOff = undefined;
     for (const socket of this.#open) socket.resume();

@@ -4,34 +4,38 @@ import type { FailoverService } from '../failover/failover-service.js';
 import { postForm } from '../oauth-flow.js';
 import type { Acknowledged, MixedLoad } from './mixed-load.js';
 
-/** The counts of contradictions between the acknowledged requests and the database. */
+/** The numbers of contradictions between the responses of the service and the database. */
 export interface Broken {
   /**
-   * Certificates, tokens and users that are gone, and users for which an audit event is missing.
+   * Certificates, tokens and users that the service created and that are gone. Also users of whom
+   * an audit event is missing.
    */
   readonly lost: number;
-  /** Deleted users that are there again, and revoked tokens that are active again. */
+  /**
+   * Users that exist although they were deleted, and tokens that are active although they were
+   * revoked.
+   */
   readonly undone: number;
-  /** Serials that two certificates have, and SCIM requests that were recorded twice. */
+  /** Serials that two certificates have, and SCIM requests that have two audit events. */
   readonly twice: number;
 }
 
-/** The largest number of tokens of each state that one check introspects. */
+/** The largest number of tokens in each state (made or ended) that one check introspects. */
 const MOST_TOKENS = 60;
 
-/** The parts that {@link brokenSince} needs. */
+/** The objects that {@link brokenSince} compares or needs. */
 export interface Checked {
   readonly load: MixedLoad;
   readonly service: FailoverService;
   /** The database server that accepts writes. */
   readonly leader: QueriedServer;
-  /** The credentials of the application that made the tokens. */
+  /** The credentials of the application that requested the tokens. */
   readonly application: { readonly id: string; readonly secret: string };
 }
 
 /**
- * Compares what the service has acknowledged since a time of `performance.now()` with the database:
- * certificates and users by SQL, tokens by introspection.
+ * Compares the responses of the service since a time of `performance.now()` with the database. It
+ * reads certificates and users by SQL, and tokens by introspection.
  */
 export async function brokenSince(checked: Checked, since: number): Promise<Broken> {
   const certificates = await lostCertificates(checked, since);
@@ -98,7 +102,7 @@ async function isActive({ service, application }: Checked, token: string): Promi
 }
 
 /**
- * Returns the ids (keys of the map) that have a state, if it was acknowledged since a time of
+ * Returns the keys of the map whose value has a state, and was acknowledged since a time of
  * `performance.now()`.
  */
 function idsOf(

@@ -1,12 +1,15 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
-/** A line of /proc/net/tcp: the port of the local address, and the inode of an open socket. */
+/**
+ * Matches a line of /proc/net/tcp. The groups are the local port (hexadecimal) and the inode of a
+ * socket.
+ */
 const CONNECTION = /^ *\d+: [\dA-F]+:([\dA-F]+) \S+ \S+ \S+ \S+ \S+ +\d+ +\d+ ([1-9]\d*)/gm;
 
 /**
- * Returns the local TCP ports of the IPv4 connections of some processes. A relay on loopback sees
- * only the port of its client, so the ports tell which process made a connection. The list of all
- * connections of the machine takes tens of milliseconds to read.
+ * Returns the local ports of the IPv4 connections of some processes. A relay on loopback sees only
+ * the port of a client, and this function finds out if the client is one of these processes. It
+ * takes tens of milliseconds, because it reads all connections of the machine.
  */
 export function portsOf(pids: readonly number[]): Set<number> {
   const inodes = new Set(pids.flatMap(socketsOf));

@@ -6,8 +6,8 @@ import { portsOf } from './client-ports.js';
 import { RunningProgram } from './running-program.js';
 
 /**
- * One member of the etcd cluster. The other members reach it through a relay, which a test can cut
- * off.
+ * One member of an etcd cluster. Other members connect to it through a relay, by which a test can
+ * cut it off.
  */
 export class EtcdMember {
   #program: RunningProgram | undefined;
@@ -29,14 +29,14 @@ export class EtcdMember {
   }
 
   /**
-   * The name of the member and its address for other members, as the option `--initial-cluster`
-   * takes them.
+   * The name of the member and the URL for other members, in the form that the option
+   * `--initial-cluster` needs.
    */
   get peer(): string {
     return `${this.name}=http://127.0.0.1:${this.relay.port}`;
   }
 
-  /** Starts the member. If it ran before, it goes on with its old data. */
+  /** Starts the member. A member that ran before keeps its data. */
   start(all: readonly EtcdMember[]): void {
     const client = `http://127.0.0.1:${this.clientPort}`;
     const options = {
@@ -47,7 +47,7 @@ export class EtcdMember {
       'listen-peer-urls': `http://127.0.0.1:${this.peerPort}`,
       'initial-advertise-peer-urls': `http://127.0.0.1:${this.relay.port}`,
       'initial-cluster': all.map(({ peer }) => peer).join(','),
-      'enable-v2': 'true', // the interface of etcd that Patroni uses here
+      'enable-v2': 'true', // the API that Patroni uses here
       'heartbeat-interval': '250',
       'election-timeout': '1500',
     };
@@ -78,7 +78,7 @@ export class EtcdMember {
     return leader === header.member_id;
   }
 
-  /** Hands the lead over to another member. */
+  /** Makes another member the leader. */
   async handOver(): Promise<void> {
     const { members, header } = await this.#ask<Members>('cluster/member/list', {});
     const other = members.find(({ ID }) => ID !== header.member_id);
@@ -90,7 +90,10 @@ export class EtcdMember {
     this.relay.partition();
     const pids = this.program.processes();
     let ports: Set<number> | undefined;
-    /** Looks the ports up once for all connections that are there, since it takes long. */
+    /**
+     * Returns the ports of this member's connections. All calls in one turn of the event loop share
+     * the result, because it takes long.
+     */
     const lookUp = () => {
       setImmediate(() => (ports = undefined));
       return (ports ??= portsOf(pids));

@@ -12,7 +12,7 @@ import { PatroniCluster } from './patroni-cluster.js';
 /** The number of people who request certificates during the faults. */
 const PEOPLE = 2;
 
-/** The size of the file system of each node, in megabytes, where the test may mount one. */
+/** The size of each node's own file system in megabytes. */
 const DISK = 500;
 
 /** The options of the scene. */
@@ -22,15 +22,18 @@ export interface SceneOptions {
 }
 
 /**
- * The scene of the fault tests: the cluster in synchronous mode, two replicas of the service that
- * each reach HAProxy through a relay, and the load.
+ * All parts of a fault test: a Patroni cluster in synchronous mode, two replicas of the service,
+ * and the load. Each replica connects to HAProxy through a relay of its own.
  */
 export class FaultScene {
   private constructor(
     readonly cluster: PatroniCluster,
     readonly world: FailoverWorld<PatroniCluster>,
     readonly load: MixedLoad,
-    /** The clocks of the nodes, by their names, and the clock `replica` of every second replica. */
+    /**
+     * The clocks of the nodes by their names, and as `replica` the clock of replicas with an odd
+     * number.
+     */
     readonly clocks: ReadonlyMap<string, ShiftedClock>,
     readonly hasSmallDisks: boolean,
     private readonly relays: readonly TcpRelay[],
@@ -38,7 +41,7 @@ export class FaultScene {
     private readonly parts: AsyncDisposableStack,
   ) {}
 
-  /** Starts all parts and the load. The caller must close the scene. */
+  /** Starts all parts and the load. The caller must close the returned object. */
   static async start({ hasSmallDisks = false }: SceneOptions = {}): Promise<FaultScene> {
     await using parts = new AsyncDisposableStack();
     const folder = await makeTemporaryDirectory();
@@ -64,7 +67,8 @@ export class FaultScene {
         people: 0,
         isChecked: true,
         environment: { SVC_DATABASE_FAILOVER: 'synchronous' },
-        // Only replicas with an odd number get the shifted clock. One of them runs at any time.
+        // Replicas with an odd number get the clock that a test can shift. At most one of them runs
+        // at a time.
         variablesOf: (replica) =>
           replica % 2 === 1 ? (clocks.get('replica')?.variables ?? {}) : {},
       },
@@ -113,9 +117,7 @@ function relayOf(relays: readonly TcpRelay[], replica: number): TcpRelay {
   return relay;
 }
 
-/**
- * Starts a {@link MixedLoad} in a world, with new people, a new application and a new SCIM token.
- */
+/** Starts a {@link MixedLoad} with new people, a new application and a new SCIM token. */
 export async function startLoad(world: FailoverWorld, people = PEOPLE) {
   const sessions: string[] = [];
   for (let count = 0; count < people; count += 1)

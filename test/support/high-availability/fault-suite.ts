@@ -4,12 +4,12 @@ import type { FaultScene } from './fault-scene.js';
 import type { Kind, LoadAnswer } from './mixed-load.js';
 import type { PatroniNode } from './patroni-node.js';
 
-/** The effects of one fault, as a row of the printed table. */
+/** The effects of one fault: a row of the table that the test prints. */
 export interface FaultRow {
   readonly fault: string;
   /** The seconds from the beginning of the fault to its end. */
   readonly 'lasted s': number;
-  /** The longest time in seconds in which no request of one sender succeeded. */
+  /** The longest time in seconds between two successful requests of one sender. */
   readonly 'outage s': number;
   /**
    * The seconds until another node was the leader and a COMMIT on it returned; empty for a fault
@@ -17,11 +17,11 @@ export interface FaultRow {
    */
   readonly 'of Patroni s': number | '';
   readonly answers: number;
-  /** The answers with status 503 that say when to try again. */
+  /** The number of responses with status 503 that say when to try again. */
   readonly 'busy 503': number;
   /** The requests that no replica answered. */
   readonly 'no answer': number;
-  /** The answers that are neither a success nor a 503 that says when to try again. */
+  /** The number of responses that are neither a success nor a 503 that says when to try again. */
   readonly wrong: number;
   readonly lost: number;
   readonly undone: number;
@@ -32,9 +32,9 @@ export interface FaultRow {
 const SUCCESSES = 3;
 
 /**
- * The milliseconds between two faults for which the cluster stays whole. A standby that has come
- * back asks the leader for its time line in its next rounds. If the leader is cut off before it
- * answers, each round of this standby takes 3 seconds, which is a second fault.
+ * The milliseconds without a fault before the next one begins. A standby that has come back asks
+ * the leader for its timeline. If the leader is cut off before it answers, each round of the
+ * standby takes 3 seconds, and that would be a second fault.
  */
 const SETTLES = 3000;
 
@@ -43,9 +43,9 @@ const BEFORE = 1000;
 
 /**
  * Causes a fault under load, ends it, and waits until the cluster is whole again. Then it compares
- * everything that was acknowledged meanwhile with the database.
+ * the responses of that time with the database.
  *
- * @param tell is called with a text about each wrong answer; equal texts come once
+ * @param tell gets a text about each wrong response, and equal texts only once
  */
 export async function runFault(
   scene: FaultScene,
@@ -80,7 +80,7 @@ export async function runFault(
   };
 }
 
-/** Counts answers by their result, under the names of the printed table. */
+/** Counts responses by their result. The names are columns of the table. */
 export function tallyOf(answers: readonly LoadAnswer[]) {
   return {
     answers: answers.length,
@@ -90,14 +90,14 @@ export function tallyOf(answers: readonly LoadAnswer[]) {
   };
 }
 
-/** Calls a function with a text about each wrong answer. Equal texts come once. */
+/** Calls `tell` with a text about each wrong response, and with equal texts only once. */
 export function tellWrong(answers: readonly LoadAnswer[], tell: (text: string) => void): void {
   for (const text of new Set(answers.filter(isWrong).map(textOf))) tell(text);
 }
 
 /**
- * Calls a function with a text about the requests that no replica has answered, and the texts that
- * may explain them. It calls the function never if each request has an answer.
+ * Calls `tell` with texts about the requests without a response, and with texts that may explain
+ * them. If every request has a response, it does nothing.
  */
 function tellUnanswered(
   answers: readonly LoadAnswer[],
@@ -112,7 +112,7 @@ function tellUnanswered(
 }
 
 /**
- * Lists the results in a row that break the promises of the synchronous mode, each as a sentence.
+ * Returns the results in a row that break the guarantees of the synchronous mode, each as a text.
  */
 export function violationsOf(row: FaultRow, fault: Fault, mostSeconds: number): string[] {
   const counts = (['wrong', 'lost', 'undone', 'twice'] as const)
@@ -128,8 +128,7 @@ export function violationsOf(row: FaultRow, fault: Fault, mostSeconds: number): 
 const seconds = (milliseconds: number) => Math.round(milliseconds / 100) / 10;
 
 /**
- * Waits until another node than the old leader commits, and returns the time by
- * `performance.now()`.
+ * Waits until another node than the old leader commits. Returns that time by `performance.now()`.
  */
 async function untilCommits({ cluster }: FaultScene, old: PatroniNode): Promise<number> {
   for (;;) {
@@ -149,7 +148,7 @@ function isWrong({ isDone, status, saysWhen }: LoadAnswer): boolean {
 
 const textOf = ({ kind, status, text }: LoadAnswer) => `${kind} ${status} ${text.slice(0, 200)}`;
 
-/** The kinds of requests that each sender of the load sends in turn. */
+/** The kinds of requests of each sender in the load. A sender sends its kinds in turn. */
 const SENDERS: readonly (readonly Kind[])[] = [
   ['certificate'],
   ['token', 'revocation'],

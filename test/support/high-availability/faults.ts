@@ -7,20 +7,20 @@ import { PATRONI_TIMES, type PatroniNode } from './patroni-node.js';
 import type { EtcdMember } from './etcd-member.js';
 import type { FaultScene } from './fault-scene.js';
 
-/** A fault of a part of the cluster or the service, and the way to end it. */
+/** A fault of one part of the cluster or of the service. */
 export interface Fault {
   readonly name: string;
   /** Causes the fault. Returns a function that ends it, if it does not end by itself. */
   begin(scene: FaultScene): Promise<(() => Promise<void> | void) | void>;
-  /** The milliseconds for which the fault lasts. */
+  /** The milliseconds between the beginning of the fault and its end. */
   readonly lasts: number;
   /** True if a replica of the service ends, so that requests to it get no answer. */
   readonly endsReplica?: boolean;
   /** True if another node becomes the leader. */
   readonly movesLeader?: boolean;
-  /** The seconds by which the fault may make an outage longer than another fault does. */
+  /** The seconds that the fault may add to the longest permitted outage. */
   readonly mayAdd?: number;
-  /** True if the fault needs a small file system at each node. */
+  /** True if each node needs a small file system for the fault. */
   readonly needsSmallDisks?: boolean;
 }
 
@@ -30,7 +30,7 @@ export interface Fault {
  */
 const TAKE_OVER = (PATRONI_TIMES.ttl + 6) * 1000;
 
-/** The faults of the leader of PostgreSQL. */
+/** The faults of the node that is the leader. */
 export const LEADER: readonly Fault[] = [
   {
     name: 'leader: killed',
@@ -97,8 +97,8 @@ export const STANDBY: readonly Fault[] = [
 ];
 
 /**
- * The faults of the HAProxy on each node, through which Patroni asks the others. If it does not
- * answer, Patroni waits for its own time limit of 2 seconds.
+ * The faults of the HAProxy on each node, through which its Patroni asks the other nodes. If that
+ * HAProxy does not answer, Patroni waits for its own time limit of 2 seconds.
  */
 export const MEMBERS: readonly Fault[] = [
   {
@@ -123,7 +123,7 @@ export const MEMBERS: readonly Fault[] = [
   },
 ];
 
-/** The faults of the member of etcd that leads the others. */
+/** The faults of the etcd member that is the leader of etcd. */
 export const ETCD: readonly Fault[] = [
   {
     name: 'etcd: killed',
@@ -164,7 +164,7 @@ export const ETCD: readonly Fault[] = [
   },
 ];
 
-/** The faults of HAProxy. There is only one HAProxy here, so nothing can take over for it. */
+/** The faults of the HAProxy before the databases. There is only one, so nothing can take over. */
 export const HAPROXY: readonly Fault[] = [
   {
     name: 'HAProxy: killed',
@@ -235,7 +235,7 @@ export const REPLICA: readonly Fault[] = [
   },
 ];
 
-/** The faults of the database itself. */
+/** The faults of the PostgreSQL server itself. */
 export const DATABASE: readonly Fault[] = [
   {
     name: 'disk of the leader full',
@@ -244,7 +244,7 @@ export const DATABASE: readonly Fault[] = [
     begin: async ({ cluster }) => {
       const leader = await cluster.leader();
       const file = fill(leader);
-      // A new segment of the write-ahead log is now needed, for which the disk has no room.
+      // Each call needs a new segment of the write-ahead log, for which the disk has no space.
       for (let count = 0; count < 4; count += 1)
         await leader.query('SELECT pg_switch_wal()').catch(() => undefined);
       return () => rmSync(file);
@@ -282,9 +282,9 @@ export const DATABASE: readonly Fault[] = [
 ];
 
 /**
- * Steps of a clock forward or back, which end after some seconds. Patroni 3.0 does nothing for as
- * long as its clock went back. A step back of the leader by more than its lease would therefore
- * stop all writes.
+ * Faults in which a clock is set forward or back for some seconds. While the clock of Patroni 3.0
+ * is behind its earlier time, Patroni does nothing. So a clock that the leader sets back by more
+ * than its lease would stop all writes.
  */
 export const CLOCK: readonly Fault[] = [
   ...[60, -10].map((seconds) => ({
@@ -306,7 +306,7 @@ export const CLOCK: readonly Fault[] = [
   })),
 ];
 
-/** Every fault, once. */
+/** Every fault that the benchmark tests. */
 export const ALL_FAULTS: readonly Fault[] = [
   ...LEADER,
   ...STANDBY,
@@ -370,8 +370,8 @@ function fill(node: PatroniNode): string {
 }
 
 /**
- * Takes every connection that is not reserved for the superuser. It ends those of the service, so
- * that the service has to connect again and finds none.
+ * Takes every connection of PostgreSQL that is not reserved for the superuser. It ends the
+ * connections of the service. So the service must connect again, and no connection is free.
  */
 async function takeAllConnections(url: string, leader: PatroniNode): Promise<Client[]> {
   const held: Client[] = [];

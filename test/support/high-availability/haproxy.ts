@@ -6,8 +6,8 @@ import { findProgram } from '../programs.js';
 import { RunningProgram } from './running-program.js';
 
 /**
- * A PostgreSQL server behind HAProxy, and the port (`checkPort`) at which HAProxy asks Patroni if
- * this server is the leader.
+ * A PostgreSQL server behind HAProxy. At `checkPort` HAProxy asks Patroni if this server is the
+ * leader.
  */
 export interface Backend {
   readonly name: string;
@@ -15,28 +15,28 @@ export interface Backend {
   readonly checkPort: number;
 }
 
-/** The interface of Patroni on one node, which the other nodes reach through HAProxy. */
+/** The HTTP API of Patroni on one node. Other nodes reach it through HAProxy. */
 export interface Member {
   readonly name: string;
-  /** The port at which HAProxy listens for this member. */
+  /** The port at which HAProxy accepts connections to this API. */
   readonly bindPort: number;
   /** The port of the interface itself. */
   readonly port: number;
 }
 
-/** An HAProxy with the configuration that the guide for operators recommends. */
+/** An HAProxy program with the settings that the guide for operators recommends. */
 export class Haproxy {
   #program: RunningProgram | undefined;
-  /** The processes that {@link reload} replaced. They still forward their open connections. */
+  /** Processes that {@link reload} has replaced, and that still forward their open connections. */
   readonly #old: RunningProgram[] = [];
   readonly #configuration: string;
 
   /**
-   * Writes the configuration into a folder.
+   * Writes the configuration file into a folder.
    *
-   * @param name the name of the files of this HAProxy
-   * @param source the address of loopback from which it connects, so that a relay knows it
-   * @param port a port at which it listens
+   * @param name the name of the configuration file and the log file
+   * @param port a port at which HAProxy listens
+   * @param source the loopback address from which it connects, by which a relay recognizes it
    * @param sections the `listen` sections of the configuration
    */
   constructor(
@@ -58,7 +58,7 @@ export class Haproxy {
     return this.#program;
   }
 
-  /** The program, if it was started. */
+  /** The running program; undefined if HAProxy was not started. */
   get started(): RunningProgram | undefined {
     return this.#program;
   }
@@ -101,9 +101,9 @@ export class Haproxy {
 }
 
 /**
- * Returns the section that forwards every connection to the leader, as the documentation of Patroni
- * says. HAProxy closes the connections to a server that is no longer the leader, because clients
- * would otherwise wait for its answers.
+ * Returns the section that forwards every connection to the leader, as Patroni's documentation
+ * shows. If a server is the leader no more, HAProxy closes its connections. Otherwise clients would
+ * wait for responses from it.
  */
 export function leaderSection(port: number, backends: readonly Backend[]): string {
   const servers = backends.map(
@@ -120,9 +120,9 @@ ${servers.join('')}`;
 }
 
 /**
- * Returns the sections through which the nodes reach each other's Patroni. HAProxy closes a
- * connection to a member that answers no health check at once, so that Patroni does not wait for
- * that member. Every answer counts as healthy, because it is Patroni that judges the answer.
+ * Returns the sections through which the nodes reach the APIs of Patroni on each other. If an API
+ * does not answer health checks, HAProxy closes connections to it, so that Patroni does not wait.
+ * Every answer counts as healthy, because Patroni itself interprets it.
  */
 export function memberSections(members: readonly Member[]): string {
   const sections = members.map(

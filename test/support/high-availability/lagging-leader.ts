@@ -7,12 +7,12 @@ import { runRound, type RoundReport, type Scenario } from '../failover/round.js'
 import { makeTemporaryDirectory, removeDirectory } from '../temporary-directory.js';
 import { PatroniCluster } from './patroni-cluster.js';
 
-/** The milliseconds for which the standbys get no data before the leader is killed. */
+/** The milliseconds without replication before the leader is killed. */
 const LAG = 2500;
 
 /**
- * The service seals the audit log every 60 seconds. Replication is stopped 58.7 seconds after a
- * seal, so that the next seal is lost.
+ * The service seals the audit log every 60 seconds. Replication stops 58.7 seconds after a seal, so
+ * that the standbys lack the next seal, and the failover loses it.
  */
 const SEALING = { every: 60, lagFrom: 58.7 } as const;
 
@@ -21,11 +21,11 @@ const SEALING = { every: 60, lagFrom: 58.7 } as const;
  * finds afterwards.
  */
 export interface LaggingReport extends RoundReport {
-  /** The sealed events of the audit log that `reconcile` names as lost. */
+  /** The number of sealed audit events that `reconcile` reports as lost. */
   readonly named: number;
 }
 
-/** Starts a cluster with asynchronous replication, and the {@link FailoverWorld} on it. */
+/** Starts a cluster with asynchronous replication, and the other parts of a failover test on it. */
 export async function startAsynchronous(): Promise<FailoverWorld<PatroniCluster>> {
   const cluster = await PatroniCluster.start({ isSynchronous: false });
   return FailoverWorld.on(cluster, () => cluster.url(), {
@@ -37,9 +37,9 @@ export async function startAsynchronous(): Promise<FailoverWorld<PatroniCluster>
 }
 
 /**
- * Kills the leader while its standbys lack the commits of at least 2.5 seconds, among them a seal
- * of the audit log. Then runs `node dist/admin.js reconcile`, which compares the checkpoints that
- * the service had published with the database.
+ * Kills the leader while its standbys lack the commits of at least 2.5 seconds and a seal of the
+ * audit log. Then runs `node dist/admin.js reconcile`, which compares the published checkpoints
+ * with the database.
  */
 export async function runLaggingRound(
   world: FailoverWorld<PatroniCluster>,

@@ -22,31 +22,31 @@ export interface LoadAnswer {
   /** The times of the request and of its answer, by `performance.now()`. */
   readonly began: number;
   readonly at: number;
-  /** The HTTP status; 0 if no replica answered. */
+  /** The HTTP status; 0 without a response of a replica. */
   readonly status: number;
-  /** True if the request was done. */
+  /** True if the status means that the service did what the request wanted. */
   readonly isDone: boolean;
-  /** True if the answer says when to try again. */
+  /** True if the response says when to try again (`Retry-After`). */
   readonly saysWhen: boolean;
-  /** The body of an answer that is no success. */
+  /** The body of a response that is no success, or the text of an error. */
   readonly text: string;
 }
 
-/** The state of a token or a user that the service acknowledged last. */
+/** The last state of a token or a user that the service has confirmed by a response. */
 export interface Acknowledged {
-  /** The time of the acknowledging answer, by `performance.now()`. */
+  /** The time of that response, by `performance.now()`. */
   readonly at: number;
   /**
-   * `ending` if the request to revoke the token or delete the user was sent, but not acknowledged
-   * yet.
+   * `ending` means that a request to revoke the token or delete the user was sent, and no response
+   * has confirmed it yet.
    */
   readonly state: 'made' | 'ending' | 'ended';
 }
 
-/** The addresses and credentials with which the load sends its requests. */
+/** The URL and the credentials of the requests. */
 export interface LoadParts {
   readonly baseUrl: string;
-  /** The tokens of the sessions of people who request certificates. */
+  /** The session tokens of the people who request certificates. */
   readonly sessions: readonly string[];
   readonly publicKey: string;
   readonly application: { readonly id: string; readonly secret: string };
@@ -54,13 +54,13 @@ export interface LoadParts {
 }
 
 /**
- * Requests certificates and OAuth tokens, revokes tokens, and creates and deletes users by SCIM,
- * all the time. Remembers every answer, and what the service has acknowledged.
+ * Sends requests all the time: for certificates, for OAuth tokens and their revocation, and for
+ * creating and deleting users by SCIM. Records every response, and the states that they confirm.
  */
 export class MixedLoad {
   readonly answers: LoadAnswer[] = [];
   readonly ledger = new Ledger();
-  /** The acknowledged state of each token, and of each user by id. */
+  /** The confirmed state of each token by its text, and of each user by its id. */
   readonly tokens = new Map<string, Acknowledged>();
   readonly users = new Map<string, Acknowledged>();
   readonly #connections = new Agent();
@@ -114,7 +114,7 @@ export class MixedLoad {
     this.ledger.add({ serial, certificate, email: '', at: performance.now() });
   }
 
-  /** Gets a token, and revokes every second one. */
+  /** Requests a token, and revokes every second one. */
   async #token(): Promise<void> {
     const authorization = this.#basic();
     const form = { grant_type: 'client_credentials' };

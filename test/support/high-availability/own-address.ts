@@ -3,9 +3,9 @@ import { chmodSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * Returns the environment variables of a program whose TCP connections to loopback come from one
- * address of loopback. The program loads a library for it, which is compiled if the folder does not
- * have it yet. A program that is linked statically, such as etcd, ignores it.
+ * Returns environment variables by which the TCP connections of a program come from one loopback
+ * address. The program loads a library that does this. The library is compiled if the folder does
+ * not have it yet. Programs without dynamic linking, such as etcd, ignore it.
  *
  * @param folder a folder that the user of the program can read
  * @param variables further variables; a library in their `LD_PRELOAD` is loaded too

@@ -29,8 +29,8 @@ export interface PatroniOptions {
 }
 
 /**
- * Three nodes of PostgreSQL under Patroni, three members of etcd, and HAProxy, which are programs
- * of Debian, on loopback. All traffic between them goes through relays that can be cut off.
+ * Three nodes with PostgreSQL and Patroni, three members of etcd, and HAProxy. All are programs of
+ * Debian on loopback. The connections between them go through relays, so that a test can cut them.
  */
 export class PatroniCluster {
   #leader: PatroniNode | undefined;
@@ -103,8 +103,8 @@ export class PatroniCluster {
   }
 
   /**
-   * The URL of the database for a replica of the service. `port` is the port of HAProxy, or of a
-   * relay to HAProxy.
+   * Returns the URL by which a replica of the service reaches the database. `port` is that of
+   * HAProxy, or of a relay to HAProxy.
    */
   url(port = this.haproxy.port): string {
     return `postgres://${ROLE}@127.0.0.1:${port}/${DATABASE}`;
@@ -113,8 +113,8 @@ export class PatroniCluster {
   /** Returns the node that accepts writes, as soon as one does. */
   async leader(): Promise<PatroniNode> {
     for (;;) {
-      // The first node that says that it is the leader is taken, because a frozen node would answer
-      // late.
+      // Takes the first node that answers that it is the leader, because a frozen node answers only
+      // after a time-out.
       const asked = this.nodes.map(async (node) => {
         if ((await node.status('primary')) === 200) return node;
         throw new Error(`${node.name} is no leader`);
@@ -137,7 +137,7 @@ export class PatroniCluster {
     }
   }
 
-  /** Waits until one leader has two standbys that stream from it. */
+  /** Waits until there is a leader to which two standbys are connected for replication. */
   async untilWhole(): Promise<void> {
     const text = `SELECT count(*)::int AS all,
         count(*) FILTER (WHERE sync_state = 'sync')::int AS synchronous
@@ -152,7 +152,7 @@ export class PatroniCluster {
     }
   }
 
-  /** The leader that `leader()` found last. */
+  /** The leader that `leader()` has found last. Throws if it has found none yet. */
   get primary(): PatroniNode {
     if (!this.#leader) throw new Error('no leader was found yet');
     return this.#leader;
@@ -168,7 +168,7 @@ export class PatroniCluster {
     this.primary.relays.replication.hold();
   }
 
-  /** Waits until the standbys have everything that the leader has written. */
+  /** Waits until the standbys have applied everything that the leader has written. */
   async caughtUp(): Promise<void> {
     await this.untilWhole();
     const [written] = await this.primary.query<{ at: string }>('SELECT pg_current_wal_lsn() AS at');

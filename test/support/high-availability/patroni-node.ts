@@ -17,12 +17,13 @@ import { RunningProgram } from './running-program.js';
 export const PATRONI_TIMES = { ttl: 20, loop_wait: 1, retry_timeout: 5 } as const;
 
 /**
- * The user id of Patroni and PostgreSQL. It is that of `nobody` if root runs the tests, because
- * PostgreSQL refuses to run as root. Otherwise it is undefined, which means the user of the tests.
+ * The user id under which Patroni and PostgreSQL run. If root runs the tests, it is that of
+ * `nobody`, because PostgreSQL refuses to run as root. Otherwise it is undefined, for the user of
+ * the tests.
  */
 export const DATABASE_USER = process.getuid?.() === 0 ? 65_534 : undefined;
 
-/** The options of a node of the cluster. */
+/** The options of one node. */
 export interface PatroniNodeOptions {
   readonly name: string;
   /** The address of loopback from which the programs of this node connect. */
@@ -36,20 +37,20 @@ export interface PatroniNodeOptions {
 }
 
 /**
- * The relays to a node, one for each purpose, and the relays from the node to etcd. To cut all of
- * them off is like a network partition of the machine.
+ * The relays to a node, one for each purpose, and the relays from the node to etcd. Cutting all of
+ * them has the effect of a network partition.
  */
 interface Relays {
-  /** For the connections that HAProxy forwards. */
+  /** For connections that HAProxy forwards to PostgreSQL. */
   readonly clients: TcpRelay;
-  /** For the other nodes: replication, copies and `pg_rewind`. */
+  /** For other nodes, which use it for replication, copies and `pg_rewind`. */
   readonly replication: TcpRelay;
-  /** For the HTTP interface of Patroni, which each HAProxy checks. */
+  /** For the HTTP API of Patroni, which every HAProxy checks. */
   readonly checks: TcpRelay;
   /**
-   * For the address of that interface which Patroni on the other nodes knows. It stands for an
-   * address on loopback that is the same on each machine: the relay forwards each connection to the
-   * HAProxy of the machine from which the connection comes.
+   * For other nodes that want to reach this node's Patroni API. On real machines they would use an
+   * address of their own HAProxy. The relay does the same: it forwards a connection to the HAProxy
+   * of the node that the connection comes from.
    */
   readonly members: TcpRelay;
   /** From Patroni to each member of etcd. */
@@ -57,13 +58,16 @@ interface Relays {
 }
 
 /**
- * One machine of the cluster: Patroni, the PostgreSQL that it starts, and an HAProxy through which
- * this Patroni reaches the others.
+ * One machine of the cluster. It runs Patroni, the PostgreSQL that Patroni starts, and an HAProxy
+ * by which this Patroni reaches the other ones.
  */
 export class PatroniNode {
   #program: RunningProgram | undefined;
   #haproxy: Haproxy | undefined;
-  /** The port at which the HAProxy of this machine listens for each node, by its name. */
+  /**
+   * The ports at which this machine's HAProxy forwards to the Patroni API of a node, by the node's
+   * name.
+   */
   readonly #memberPorts = new Map<string, number>();
 
   private constructor(
@@ -74,7 +78,7 @@ export class PatroniNode {
     private readonly options: PatroniNodeOptions,
   ) {}
 
-  /** Writes the configuration of a node. */
+  /** Starts the relays of a node, and writes its configuration. */
   static async create(options: PatroniNodeOptions): Promise<PatroniNode> {
     const start = async (target: number) => {
       const relay = await TcpRelay.start();
@@ -96,7 +100,7 @@ export class PatroniNode {
     return node;
   }
 
-  /** Lets this node and the nodes of its cluster reach each other's Patroni through HAProxy. */
+  /** Configures the HAProxy and the relay by which the nodes reach each other's Patroni API. */
   async join(all: readonly PatroniNode[]): Promise<void> {
     const members = [];
     for (const { name, relays } of all) {
@@ -118,7 +122,7 @@ export class PatroniNode {
     });
   }
 
-  /** The HAProxy through which this Patroni reaches the others. */
+  /** The HAProxy by which this Patroni reaches the other ones. */
   get haproxy(): Haproxy {
     if (!this.#haproxy) throw new Error(`${this.name} has not joined a cluster`);
     return this.#haproxy;
@@ -129,19 +133,19 @@ export class PatroniNode {
     return this.#programs().flatMap((program) => program.processes());
   }
 
-  /** Freezes the machine, which its programs cannot notice. */
+  /** Stops all processes of the machine (SIGSTOP), which they cannot notice. */
   freeze(): void {
     for (const program of this.#programs()) program.freeze();
   }
 
-  /** Lets the frozen machine run on. */
+  /** Continues the stopped processes. */
   thaw(): void {
     for (const program of this.#programs()) program.thaw();
   }
 
-  /** Ends all programs of the machine, as a power cut does. */
+  /** Kills all processes of the machine, as a power failure would. */
   async kill(): Promise<void> {
-    this.freeze(); // so that no program sees the end of another one
+    this.freeze(); // so that none reacts to the end of another one
     await Promise.all(this.#programs().map((program) => program.kill()));
   }
 
@@ -158,7 +162,7 @@ export class PatroniNode {
     this.haproxy.begin();
     this.#program = new RunningProgram({
       file: findProgram('patroni') ?? 'patroni',
-      // JSON is also YAML, which is what Patroni reads
+      // The file is JSON, which is also YAML, the format of Patroni.
       args: [join(this.options.folder, 'patroni.json')],
       folder: this.options.folder,
       logFile: this.logFile,
@@ -169,8 +173,8 @@ export class PatroniNode {
   }
 
   /**
-   * Returns the HTTP status with which Patroni answers a question about the role of this node, such
-   * as `primary`: 200 means yes. Returns 0 if it does not answer.
+   * Returns the HTTP status of Patroni's answer to a question about the node's role, such as
+   * `primary`. The status 200 means yes, and 0 means that there was no answer.
    */
   async status(question: string): Promise<number> {
     const signal = AbortSignal.timeout(2000);
@@ -224,8 +228,8 @@ export class PatroniNode {
   }
 
   /**
-   * Returns the process id of PostgreSQL, which is no child process of the Patroni that started it;
-   * undefined if it does not run.
+   * Returns the process id of PostgreSQL; undefined if it does not run. It is no child process of
+   * the Patroni that started it.
    */
   #postmaster(): number | undefined {
     try {
@@ -237,7 +241,7 @@ export class PatroniNode {
     }
   }
 
-  /** The programs of this machine that have started. */
+  /** Returns the programs of this machine that were started. */
   #programs(): RunningProgram[] {
     const programs = [this.#program, this.#haproxy?.started];
     return programs.filter((program) => program !== undefined);
@@ -258,9 +262,9 @@ export class PatroniNode {
         listen: address(this.restPort),
         connect_address: address(this.relays.members.port),
       },
-      // With the newer interface of etcd (`etcd3`), Patroni 3.0 writes the lease of the leader
-      // without a comparison. A leader that was frozen would then take the lease back from its
-      // successor. Patroni 4 compares.
+      // With etcd's newer API (`etcd3`), Patroni 3.0 writes the lease of the leader without
+      // comparing it first. A leader that was frozen would take the lease back from its successor.
+      // Patroni 4 compares.
       [isVersion4() ? 'etcd3' : 'etcd']: {
         hosts: this.relays.etcd.map(({ port }) => address(port)),
         use_proxies: true, // so that Patroni reaches etcd through the relays alone
@@ -303,9 +307,9 @@ function isVersion4(): boolean {
 }
 
 /**
- * The settings of PostgreSQL that Patroni manages. Short timeouts shorten the wait of commits for a
- * standby that vanished without closing its connection. The short interval lets a standby find a
- * new leader soon, for which the commits of the new leader wait.
+ * The settings of PostgreSQL that Patroni manages. Because of the short timeouts, commits do not
+ * wait long for a standby that vanished. Because of the short interval, a standby soon connects to
+ * a new leader, whose commits wait for it.
  */
 export const PARAMETERS = {
   wal_retrieve_retry_interval: '500ms',

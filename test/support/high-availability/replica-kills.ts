@@ -11,10 +11,10 @@ const EVERY = 10_000;
 const PEOPLE = 2;
 
 /**
- * Sends requests to replicas, and kills and restarts the oldest of them every 10 seconds. Then
- * compares the acknowledged requests with the database.
+ * Sends requests to replicas, and kills and restarts the oldest replica every 10 seconds. Then
+ * compares the responses with the database.
  *
- * @param tell is called with a text about each wrong answer; equal texts come once
+ * @param tell gets a text about each wrong response, and equal texts only once
  */
 export async function runKills(
   replicas: number,
@@ -29,7 +29,7 @@ export async function runKills(
     const starts: Promise<void>[] = [];
     while (performance.now() < began + milliseconds) {
       const next = delay(EVERY);
-      while (service.ports.length < 2) await delay(20); // so that a replica remains that serves
+      while (service.ports.length < 2) await delay(20); // one replica must stay
       const number = await service.killReplica();
       starts.push(service.startReplica(number));
       await next;

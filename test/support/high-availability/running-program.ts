@@ -10,19 +10,19 @@ export interface ProgramStart {
   readonly args: readonly string[];
   /** The working directory. */
   readonly folder: string;
-  /** The file to which the program writes both of its outputs. */
+  /** The file to which the program's standard output and error output go. */
   readonly logFile: string;
-  /** The user and group of the process, if another user than root must run it. */
+  /** The user id and group id of the process; by default those of the tests. */
   readonly uid?: number | undefined;
   readonly environment?: Readonly<Record<string, string>>;
   /**
-   * Returns the id of a process that the program has started without being its parent; undefined if
-   * it does not run.
+   * Returns the id of a process that the program started and that is not its child; undefined if it
+   * does not run.
    */
   readonly detached?: () => number | undefined;
 }
 
-/** The programs that run. They are killed at the end of this process at the latest. */
+/** The programs that were started and not killed yet. The end of this process kills them. */
 const running = new Set<RunningProgram>();
 
 process.on('exit', () => {
@@ -30,8 +30,8 @@ process.on('exit', () => {
 });
 
 /**
- * A program with all processes that it has started, treated like one machine. It can be killed as
- * by a power cut, and frozen as a virtual machine is.
+ * A program together with all processes that it has started. They can be killed at once as by a
+ * power failure, and stopped at once as a virtual machine can be.
  */
 export class RunningProgram {
   readonly #child: ChildProcess;
@@ -67,7 +67,7 @@ export class RunningProgram {
       .flatMap(withDescendants);
   }
 
-  /** Freezes every process of the program (SIGSTOP), which the program cannot notice. */
+  /** Stops every process of the program (SIGSTOP), which the processes cannot notice. */
   freeze(): void {
     // A process may start another one before it is stopped itself. The second pass stops that one.
     for (let pass = 0; pass < 2; pass += 1) {
@@ -76,7 +76,7 @@ export class RunningProgram {
     }
   }
 
-  /** Lets the frozen processes run on (SIGCONT). */
+  /** Continues the stopped processes (SIGCONT). */
   thaw(): void {
     for (const pid of this.#frozen) signal(pid, 'SIGCONT');
     this.#frozen = [];

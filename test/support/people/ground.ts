@@ -17,20 +17,21 @@ export type Mode = 'open' | 'scim_only';
 export type End = readonly [human: Human, reach: string | null | Reach];
 
 /**
- * The service for tests in which people choose the claims that the identity provider states about
- * them.
+ * The running service for tests that choose what the identity provider states about each person.
  */
 export interface PeopleService {
   readonly app: TestApp;
   /**
-   * Creates an organization. When its identity provider sends the first SCIM request, the
-   * membership setting of the organization becomes `mode`, such as `scim_only`.
+   * Creates an organization. When its SCIM client sends the first request, its membership setting
+   * becomes `mode`, such as `scim_only`.
    */
   found(mode: Mode): Promise<Ground>;
   close(): Promise<void>;
 }
 
-/** Starts the service with an identity provider that states the claims that people chose. */
+/**
+ * Starts the service with an identity provider that states the claims each {@link Human} has set.
+ */
 export async function startPeopleService(
   options: Pick<TestAppOptions, 'database' | 'environment'> = {},
 ): Promise<PeopleService> {
@@ -44,8 +45,8 @@ export async function startPeopleService(
 }
 
 /**
- * An organization with an admin, an identity provider that sends SCIM requests, and people. A test
- * makes one for each row of its table.
+ * An organization with an admin, a SCIM client, and people. A test makes one for each row of its
+ * table.
  */
 export class Ground {
   readonly #domain = `${randomUUID().slice(0, 13)}.example`;
@@ -71,14 +72,14 @@ export class Ground {
     return ground;
   }
 
-  /** Returns an address in the domain of the organization. */
+  /** Returns an e-mail address in the domain of the organization. */
   at(local: string): string {
     return `${local}@${this.#domain}`;
   }
 
   /**
-   * Creates a person who has not signed in yet. `own` are further addresses of the person, without
-   * the domain.
+   * Creates a person who has not signed in yet. `own` has the local parts of further e-mail
+   * addresses of the person.
    */
   human(local: string, ...own: readonly string[]): Human {
     const addresses = own.map((each) => this.at(each));
@@ -94,7 +95,7 @@ export class Ground {
     return human;
   }
 
-  /** Sends a SCIM request as the organization's identity provider. */
+  /** Sends a SCIM request as the SCIM client of the organization. */
   async scim(method: string, path: string, body?: unknown): Promise<Answer> {
     if (!this.#isConnected) {
       this.#isConnected = true;
@@ -123,7 +124,7 @@ export class Ground {
     return succeeded(await this.scim('PATCH', `/Users/${id}`, patchOf(...operations)));
   }
 
-  /** Sets one attribute of a user by SCIM. */
+  /** Replaces one attribute of a user by a SCIM PATCH. */
   set(id: string, path: string, value: unknown): Promise<Answer> {
     return this.patch(id, { op: 'replace', path, value });
   }
@@ -143,7 +144,7 @@ export class Ground {
     return (succeeded(answer).json.Resources as { id: string }[]).map(({ id }) => id);
   }
 
-  /** Sends a request to the admins' API. */
+  /** Sends a request to the API for admins as the organization's admin. */
   org(method: string, path: string, body?: unknown): Promise<Answer> {
     if (!this.admin.browser) throw new Error('the admin has no session');
     return orgApi(this.admin.browser, method, path, body);
@@ -172,10 +173,10 @@ export class Ground {
   }
 
   /**
-   * Checks the expected access of the people. Then checks what must be true at the end of every
-   * row: no certificate of a person who has left is valid, no certificate names the address of
-   * another person, no account belongs to two people, and no other subject gets access by a
-   * person's address.
+   * Checks the expected access of people, and rules that hold at the end of every row. No
+   * certificate of a person without access is valid. No certificate has the e-mail address of
+   * another person. No account belongs to two people. No other subject gets access by a person's
+   * address.
    */
   async check(ends: readonly End[], strangers: 'refused' | 'unchecked' = 'refused'): Promise<void> {
     for (const [human, reach] of ends) {
@@ -233,8 +234,8 @@ function succeeded(answer: Answer): Answer {
 }
 
 /**
- * Returns the SCIM value of `emails` for a primary address of type `work`, and further addresses by
- * their type.
+ * Returns the SCIM value of `emails`. It has a primary address of type `work`, and one further
+ * address for each type in `more`.
  */
 export function emails(primary: string, more: Readonly<Record<string, string>> = {}): object[] {
   const others = Object.entries(more).map(([type, value]) => ({ value, type }));

@@ -12,7 +12,7 @@ import { newPublicKeyLine } from '../ssh-public-keys.js';
  */
 export type Claims = Map<string, object>;
 
-/** The service at which the people sign in: one application, or replicas behind one address. */
+/** The service at which people sign in: one application, or replicas behind one URL. */
 export type PeopleHost = Pick<TestApp, 'baseUrl' | 'client' | 'newKey' | 'dataSource'>;
 
 /** A certificate that the service issued to a person. */
@@ -32,15 +32,15 @@ export interface Reach {
   /** By the security key alone, in a new browser. */
   readonly key: string | null;
   /**
-   * By a new sign-in at the provider, and then the person's key, or a new key if the account has
-   * none.
+   * After a new sign-in at the provider, with the person's key. If the account has no key, the
+   * person enrolls a new one.
    */
   readonly signIn: string | null;
 }
 
 /**
- * Expects two values to be equal. Unlike `expect`, it may be used outside of a test function, in a
- * class or a table.
+ * Expects two values to be equal. Lint allows `expect` only in test functions, so classes and
+ * tables call this function.
  */
 export function expectEqual(actual: unknown, expected: unknown, about?: string): void {
   expect(actual, about).toEqual(expected);
@@ -49,8 +49,8 @@ export function expectEqual(actual: unknown, expected: unknown, about?: string):
 const PUBLIC_KEY = newPublicKeyLine();
 
 /**
- * A person at the identity provider: one subject, whose e-mail claim may change, with a browser and
- * a security key.
+ * A person at the identity provider, with a browser and a security key. The provider knows one
+ * subject, and may change its e-mail address.
  */
 export class Human {
   readonly #hint: string;
@@ -61,10 +61,10 @@ export class Human {
   key: SoftwareKey | undefined;
 
   /**
-   * @param claims the map in which the provider looks up the claims; without it the provider states
-   *   the login hint as address and subject
-   * @param claim the e-mail claim of the provider
-   * @param own further addresses, besides each e-mail claim, that may be principals of this person
+   * @param claims the map from which the provider takes the claims; without it, the provider states
+   * the login hint as e-mail address and subject
+   * @param claim the e-mail address that the provider states
+   * @param own further e-mail addresses that may be principals of this person
    */
   constructor(
     private readonly app: PeopleHost,
@@ -77,7 +77,7 @@ export class Human {
     this.claimIs(claim);
   }
 
-  /** Returns true if an address may be a principal of this person. */
+  /** Returns true if an e-mail address may be a principal of this person. */
   owns(address: string): boolean {
     return this.#own.has(address);
   }
@@ -86,7 +86,9 @@ export class Human {
     return this.#claim;
   }
 
-  /** The id of the account to which the newest certificate was issued. */
+  /**
+   * The id of the account to which the newest certificate was issued, or a text if there is none.
+   */
   get userId(): string {
     return this.issued.at(-1)?.userId ?? 'no account';
   }
@@ -102,8 +104,8 @@ export class Human {
   }
 
   /**
-   * Creates a person with the same e-mail claim and another subject. To the service this is a
-   * stranger, or the same person with a new account at the provider.
+   * Creates a person with the same e-mail address and another subject. To the service this is
+   * either a stranger, or the same person with a new account at the provider.
    */
   double(): Human {
     return new Human(this.app, this.claims, this.#claim, this.#own);
@@ -158,7 +160,7 @@ export class Human {
     return principals.join(' ');
   }
 
-  /** Tries every way to get a certificate. */
+  /** Tries to get a certificate in every way of {@link Reach}. */
   async reach(): Promise<Reach> {
     const session = await this.certificate();
     const key = await this.#byKey();
@@ -178,8 +180,8 @@ export class Human {
   }
 
   /**
-   * Signs in again, then logs in with the person's key, or enrolls a new key if the account has
-   * none.
+   * Signs in again, and logs in with the person's key. If the account does not have that key,
+   * enrolls a new one. Returns the principals of a new certificate, or null for a refusal.
    */
   async bySignIn(): Promise<string | null> {
     const browser = this.app.client();
@@ -206,7 +208,10 @@ export class Human {
   }
 }
 
-/** Enrolls a key; returns the response that refused it, or that of the last step. */
+/**
+ * Enrolls a key in a browser. Returns the response that refused it, or the response of the last
+ * step.
+ */
 async function enrollIn(browser: Client, key: SoftwareKey): Promise<Answer> {
   const started = await browser.post('/enroll/webauthn/start', {}, { address: newAddress() });
   if (started.status !== 200) return started;

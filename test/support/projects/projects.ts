@@ -2,30 +2,30 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * The groups of the tests, which vitest calls projects. `unit` tests need neither a server nor
- * another program, `api` tests need only PostgreSQL, and `systems` has all other tests.
+ * A group of test files, which vitest calls a project. `unit` tests need neither a server nor
+ * another program. `api` tests need only PostgreSQL. `systems` has all other tests.
  */
 export type ProjectName = (typeof PROJECTS)[number];
 
 /**
- * The projects of `npm test`. Those with long files come first, so that no worker is still busy
- * with a long file at the end.
+ * The projects of `npm test`, in the order in which they run. Projects with long files come first,
+ * because a long file at the end would keep one worker busy alone.
  */
 export const PROJECTS = ['systems', 'api', 'unit'] as const;
 
 /**
- * Modules that start other programs. A test file that imports one, even indirectly, belongs to the
- * project `systems`.
+ * The modules that start other programs. A test file that imports one, directly or through other
+ * files, belongs to the project `systems`.
  */
 const PROGRAMS = ['node:child_process', 'playwright-core'];
 
 /**
  * The modules that use PostgreSQL. A test file that imports one belongs to the project `api`,
- * unless it starts other programs.
+ * unless it belongs to `systems`.
  */
 const DATABASE = ['test/support/database.ts'];
 
-/** The module by which a test learns whether to run at full size. */
+/** The module by which a test finds out if it must run at full scale. */
 const SCALE = 'test/support/scale.ts';
 
 /** The module that a test file imports if it runs in `npm run test:scale` alone. */
@@ -34,7 +34,7 @@ const FULL_SCALE_ONLY = 'test/support/full-scale-only.ts';
 /** Matches the folders in which all tests belong to `unit`. */
 const UNIT = /^(?:test\/(?:unit|architecture)|packages\/[^/]+\/test)\//;
 
-/** Matches an import that remains at run time, unlike an import of types. */
+/** Matches an import that is left at run time. An import of types is not. */
 const IMPORT =
   /(?:^|\n)(?:import|export)(?! type\b)(?:[^;'"]*\bfrom)?\s*['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/g;
 
@@ -44,14 +44,14 @@ export class TestFiles {
 
   constructor(private readonly root: string) {}
 
-  /** Returns the files of a project, without those that run at full scale alone. */
+  /** Returns the files of a project in `npm test`. */
   of(project: ProjectName): string[] {
     return this.#all().filter(
       (file) => this.projectOf(file) === project && !this.isFullScaleOnly(file),
     );
   }
 
-  /** Returns the files that only `npm run test:scale` runs, and `npm test` does not. */
+  /** Returns the files that only `npm run test:scale` runs. */
   fullScaleOnly(): string[] {
     return this.#all().filter((file) => this.isFullScaleOnly(file));
   }
@@ -61,7 +61,10 @@ export class TestFiles {
     return this.#importsOf(file).includes(FULL_SCALE_ONLY);
   }
 
-  /** Returns the files with tests that `npm run test:scale` runs at full size. */
+  /**
+   * Returns the files with tests that depend on the scale, so that `npm run test:scale` runs them
+   * too.
+   */
   withScale(): string[] {
     return this.#all().filter((file) => this.#reaches(file, [SCALE]));
   }

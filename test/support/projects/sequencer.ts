@@ -2,8 +2,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { PROJECTS, type ProjectName } from './projects.js';
 
 /**
- * Runs the projects in their order, and the files of each by the duration in an earlier run, the
- * longest first.
+ * Runs the projects in the order of {@link PROJECTS}. The files of each project run by their
+ * duration in earlier runs, the longest first.
  */
 export class ProjectSequencer extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -4,7 +4,7 @@ import { basename, relative, resolve } from 'node:path';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 /**
- * The names of files and folders that a fresh checkout does not have: builds, packages, and data. A
+ * The names of files and folders that are no part of a checkout: builds, packages and data. A
  * release is made without them.
  */
 const IGNORED = new Set([
@@ -17,7 +17,10 @@ const IGNORED = new Set([
   'coverage',
 ]);
 
-/** Runs git in a folder, with a fixed author and time. */
+/**
+ * Runs git in a folder with a fixed author and time, so that equal commits get equal hashes.
+ * Returns its output.
+ */
 export function git(folder: string, ...args: string[]): string {
   const settings = ['user.name=test', 'user.email=test@svc.invalid', 'init.defaultBranch=main'];
   return execFileSync(
@@ -43,10 +46,10 @@ export function git(folder: string, ...args: string[]): string {
 }
 
 /**
- * Makes a Git checkout with one commit of the files of this checkout, because this one may have
- * changes and may come without its history.
+ * Makes a Git checkout that has the current files in one commit. A test needs it, because this
+ * checkout may have changes, or no Git history at all.
  *
- * @param paths the files and folders to copy; everything by default
+ * @param paths the files and folders to copy; by default all
  */
 export function makeCleanCheckout(folder: string, paths: readonly string[] = ['.']): void {
   mkdirSync(folder, { recursive: true });
@@ -62,7 +65,6 @@ export function makeCleanCheckout(folder: string, paths: readonly string[] = ['.
 }
 
 function isIgnored(path: string): boolean {
-  // Only these exact names are left out, at any depth, as git ignores them. `test/unit/build` and
-  // the like stay.
+  // Leaves out only these exact names, in every folder. For example, `test/unit/build` is copied.
   return relative(ROOT, path) !== '' && IGNORED.has(basename(path));
 }

@@ -6,8 +6,8 @@ import { DEBIAN_ROOT } from '../programs.js';
 import { removeDirectory } from '../temporary-directory.js';
 
 /**
- * The commands that enter the machine by chroot, after `/proc` and `/dev` of the host were mounted
- * in it.
+ * The commands that mount `/proc` and `/dev` of the host in the machine's folder, and enter it by
+ * chroot.
  */
 const ENTER = `
 mount --bind /proc "$MACHINE/proc"
@@ -15,9 +15,9 @@ mount --rbind /dev "$MACHINE/dev"
 exec chroot "$MACHINE" /bin/bash -euo pipefail -c "$COMMANDS"
 `;
 
-/** A bare Debian without Node and without systemd, which shares the network of the host. */
+/** A minimal Debian without Node and systemd, in a folder. It uses the network of the host. */
 export interface DebianMachine {
-  /** The folder of the host with the root file system of the machine. */
+  /** The path of the machine's root folder on the host. */
   readonly root: string;
   /**
    * Starts commands of bash in the machine as root. They are stopped when the test disposes
@@ -33,12 +33,12 @@ export interface DebianMachine {
 }
 
 /**
- * Makes a machine from a copy of a root that `.ci/run` made. It is deleted when the test disposes
- * `parts`.
+ * Makes a machine by copying a folder that `.ci/run` made. The copy is deleted when the test
+ * disposes `parts`.
  */
 export function startDebianMachine(parts: AsyncDisposableStack, from = DEBIAN_ROOT): DebianMachine {
-  // The folder is on the disk and not in memory, because a package with its Node takes 300 MB
-  // twice.
+  // The folder is on the disk and not in memory. A package with its Node needs 300 MB twice: as a
+  // file, and installed.
   const folder = mkdtempSync('/var/tmp/svc-debian-');
   parts.defer(() => removeDirectory(folder));
   const root = join(folder, 'root');

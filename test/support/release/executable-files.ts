@@ -1,27 +1,25 @@
 import { createHash } from 'node:crypto';
 
 /**
- * The bytes with which Node marks the application inside of an executable (a constant of Node's
- * `node_sea.cc`).
+ * The bytes with which an application begins that Node has put into an executable (a constant of
+ * Node's `node_sea.cc`).
  */
 const MAGIC = Buffer.from('20da4301', 'hex');
-/**
- * The offset of the byte of the header that says if NODE_OPTIONS has an effect: 0 for no, 1 for
- * yes.
- */
+/** The offset of a byte in the application's header: 1 if NODE_OPTIONS has an effect, else 0. */
 const OPTIONS_AT = 8;
 
 /**
- * Returns the application in an executable: the header with its settings, and the script.
+ * Returns the application in an executable, which consists of a header with settings and the
+ * script.
  *
- * @throws Error for a file that does not have the script exactly once
+ * @throws Error if the executable does not contain the script exactly once
  */
 export function applicationIn(executable: Buffer, script: Buffer): Buffer {
   const { start, end } = placeOf(executable, script);
   return executable.subarray(start, end);
 }
 
-/** Returns a copy of an executable in which NODE_OPTIONS has an effect. Only that byte differs. */
+/** Returns a copy of an executable in which NODE_OPTIONS has an effect. It differs in one byte. */
 export function withNodeOptions(executable: Buffer, script: Buffer): Buffer {
   const copy = Buffer.from(executable);
   copy[placeOf(executable, script).start + OPTIONS_AT] = 1;
@@ -36,22 +34,22 @@ function placeOf(executable: Buffer, script: Buffer): { start: number; end: numb
   return { start, end: at + script.length };
 }
 
-/** The content of the code signature of a program for macOS. */
+/** The values of the code signature in a program for macOS. */
 export interface CodeSignature {
   readonly identifier: string;
   /** True if the signature is ad hoc: it has hashes, but no key signed them. */
   readonly isAdHoc: boolean;
-  /** The numbers of the pages that do not have the hash that the signature says. */
+  /** The numbers of the pages whose hash differs from the one in the signature. */
   readonly wrongPages: readonly number[];
   /** The number of bytes before the signature, all of which it covers. */
   readonly covered: number;
 }
 
 /**
- * Reads the signature of a Mach-O file of one 64-bit architecture, and compares each page with its
- * hash, as the kernel of macOS does before it runs one.
+ * Reads the code signature of a Mach-O file for one 64-bit processor. Compares each page with its
+ * hash, as the kernel of macOS does before it runs the page.
  *
- * @throws Error for a file without a signature
+ * @throws Error if the file has no signature
  */
 export function readCodeSignature(file: Buffer): CodeSignature {
   const at = signatureAt(file);
@@ -60,7 +58,8 @@ export function readCodeSignature(file: Buffer): CodeSignature {
     file.readUInt32BE(at + 12 + 8 * n),
     file.readUInt32BE(at + 16 + 8 * n),
   ]);
-  // Apple's tools write a directory with SHA-1 for old systems beside one with SHA-256.
+  // Apple's tools write two directories of hashes: one with SHA-1 for old systems, and one with
+  // SHA-256.
   const directories = places
     .filter(([slot = 0]) => slot === 0 || (slot >= 0x1000 && slot < 0x1005))
     .map(([, offset = 0]) => file.subarray(at + offset));

@@ -45,8 +45,8 @@ export interface ImageConfiguration {
 }
 
 /**
- * Builds images by Buildah as an unprivileged user, without a daemon. The images are in a folder
- * that is deleted when the test disposes `parts`.
+ * Builds images with Buildah as an unprivileged user, without a daemon. The images are deleted when
+ * the test disposes `parts`.
  */
 export class ImageBuilder {
   private constructor(
@@ -55,15 +55,14 @@ export class ImageBuilder {
   ) {}
 
   /**
-   * Makes the folder of the images for the account {@link IMAGE_BUILDER}. The tests must run as
-   * root.
+   * Makes the folder for the images, which belongs to {@link IMAGE_BUILDER}. Only root can do this.
    */
   static create(parts: AsyncDisposableStack): ImageBuilder {
     // The folder is on the disk and not in memory, because each image is a copy of a whole root.
     const folder = mkdtempSync('/var/tmp/svc-image-');
     const builder = new ImageBuilder(parts, folder);
-    // Root removes the folder, because files of the images belong to other user ids of the
-    // account's user namespace.
+    // Root must delete the folder, because files in images belong to other user ids, which the
+    // account may use only in its user namespace.
     parts.defer(() => removeDirectory(folder));
     for (const name of ['home', 'run', 'tmp']) mkdirSync(join(folder, name));
     execFileSync('chown', ['-R', `${IMAGE_BUILDER}:`, folder]);
@@ -104,9 +103,10 @@ export class ImageBuilder {
   }
 
   /**
-   * Makes the image that stands for Node's official one: Debian, the Node and the npm of this
-   * machine, a user `node`, and an entrypoint that does not exist.
-   * @returns its name
+   * Makes the image that replaces Node's official one. It has Debian, this machine's Node and npm,
+   * a user `node`, and an entrypoint that does not exist.
+   *
+   * @returns the name of the image
    */
   async makeBase(): Promise<string> {
     const context = join(this.folder, 'base');

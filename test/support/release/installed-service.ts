@@ -16,13 +16,16 @@ import type { DebianMachine } from './debian-machine.js';
 const ROOT = resolve(import.meta.dirname, '../../..');
 const ORGANIZATION = '01900000-0000-7000-9000-000000000000';
 
-/** The only person in the databases of {@link makeDataOf09}. */
+/** The only user in the databases of {@link makeDataOf09}. */
 export const PERSON = { id: '01900000-0000-7000-9000-000000000001', email: 'you@example.com' };
 
-/** The role of the service in the database. The Linux user of the service has the same name. */
+/** The name of the service's database role and of its Linux user. */
 const ROLE = 'svc-server';
 
-/** Returns the SQL that inserts the person, an admin who has signed in at an identity provider. */
+/**
+ * Returns the SQL that inserts {@link PERSON} as an admin who has signed in at an identity
+ * provider.
+ */
 function rowsOf(issuer: string): string {
   const subject = createHash('sha256').update(PERSON.email).digest('hex').slice(0, 32);
   return `
@@ -34,11 +37,12 @@ function rowsOf(issuer: string): string {
 }
 
 /**
- * Makes databases with the schema of 0.9.0 and a person, which belong to the role of the service.
+ * Makes databases with the schema of version 0.9.0 and the user {@link PERSON}. The role of the
+ * service owns them.
  *
- * @param names the databases, each with the same content
- * @param issuer the identity provider of the person
- * @param folder an existing folder for the migrations of 0.9.0
+ * @param names the names of the databases; all get the same content
+ * @param issuer the issuer of the user's identity provider
+ * @param folder an existing folder, into which the migrations of 0.9.0 are copied
  */
 export async function makeDataOf09(
   postgres: DebianPostgres,
@@ -65,8 +69,8 @@ export async function makeDataOf09(
 }
 
 /**
- * The addresses of the service and its identity provider, and (`text`) the lines that answer the
- * questions of `init`.
+ * The URLs of the service and its identity provider. `text` has the lines that answer the questions
+ * of `svc-server-admin init`.
  */
 export interface Answers {
   readonly baseUrl: string;
@@ -103,9 +107,10 @@ export async function startProvider(
 }
 
 /**
- * Makes a key of the SSH authority on the machine, as an earlier installation of the service would
+ * Puts a key of the SSH authority on the machine, as an earlier installation of the service would
  * have left it.
- * @returns its public key
+ *
+ * @returns the public key
  */
 export async function placeAuthority(machine: DebianMachine, folder: string): Promise<string> {
   mkdirSync(folder, { recursive: true });
@@ -118,14 +123,16 @@ export async function placeAuthority(machine: DebianMachine, folder: string): Pr
   return readFileSync(`${key}.pub`, 'utf8').trim();
 }
 
-/** A script to run in place of the unit's, and further environment variables. */
+/**
+ * A script that replaces the script of the unit, and variables that are added to its environment.
+ */
 interface Instead {
   readonly script: string;
   readonly variables: Readonly<Record<string, string>>;
 }
 
 /**
- * Starts the service by the command of the installed systemd unit, as the unit's user and with its
+ * Starts the command of the installed systemd unit, as the unit's user and with the unit's
  * settings. Resolves when the service listens.
  */
 export async function startInstalled(
@@ -151,11 +158,11 @@ export async function startInstalled(
 }
 
 /**
- * Copies the script `trusting-server.js` into the machine. It starts the service and also trusts a
- * software key, because production trusts the roots of the vendor alone.
+ * Copies the script `trusting-server.js` into the machine. The script starts the service so that it
+ * also trusts a software key, which production does not trust.
  *
- * @param rootPem the attestation root of the key
- * @returns the script with its argument
+ * @param rootPem the attestation root of the software key
+ * @returns the path of the script and its argument
  */
 export function placeTrustingServer(machine: DebianMachine, rootPem: string): string {
   const home = 'usr/lib/svc-server/test/support';

@@ -85,7 +85,7 @@ export function writeSmallTree(folder: string, version: string): void {
   chmodSync(join(folder, 'dist/admin.js'), 0o600);
 }
 
-/** The platforms of the command, as `scripts/release/command/runtimes.js` has them. */
+/** The platforms for which the command is released, as in `scripts/release/command/runtimes.js`. */
 const PLATFORMS = ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64', 'win-x64'];
 
 /** Writes a script and executables that take the place of the `svc` command. */
@@ -104,10 +104,10 @@ function writeSmallCommand(folder: string) {
 }
 
 /**
- * Packs the files of a small service and a small command by the script that packs the real one.
+ * Packs a small service and a small command by the same script that packs a real release.
  *
- * @param folder a new folder, below which the tree and `out` are made
- * @returns the folder with the files
+ * @param folder a new folder; the files are written below it
+ * @returns the folder with the files of the release
  */
 export function packSmallRelease(folder: string, version = '1.2.3'): string {
   const [tree, out] = [join(folder, 'tree'), join(folder, 'out')];
@@ -132,15 +132,15 @@ export function packSmallRelease(folder: string, version = '1.2.3'): string {
 }
 
 /**
- * The path of a key of ssh-keygen, and of the file `allowed_signers` that names it as the key of
- * the maintainers.
+ * The paths of a signing key of ssh-keygen, and of an allowed-signers file that names it as the
+ * maintainers' key.
  */
 export interface MaintainersKey {
   readonly key: string;
   readonly allowedSigners: string;
 }
 
-/** Makes a key that signs releases. */
+/** Makes a key for signing releases, and its allowed-signers file. */
 export function makeMaintainersKey(folder: string): MaintainersKey {
   mkdirSync(folder, { recursive: true });
   const key = join(folder, 'key');

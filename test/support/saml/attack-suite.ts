@@ -18,14 +18,14 @@ import {
   type Landed,
 } from './saml-browser.js';
 
-/** The user whose account an attacker wants. */
+/** The e-mail address of the user whose account an attacker wants. */
 export const VICTIM = 'admin@victim.example';
-/** An attacker's own account at the provider. */
+/** The e-mail address of the attacker's own account at the provider. */
 export const MALLORY = 'mallory@forged.example';
 
 /**
- * Makes a SAML response to a request: as XML, which is encoded in base64 afterwards, or as the
- * whole value of the form field.
+ * Makes the response to a SAML request. It returns XML, which is then encoded in base64, or the
+ * complete value of the form field.
  */
 export type Forge = (
   asked: Asked,
@@ -33,33 +33,37 @@ export type Forge = (
 ) => string | Buffer | { readonly field: string };
 
 /**
- * An attack by a forged SAML response. The tests first send the same response without the attack,
- * which must be accepted. So the attack is the only reason for which the forged response can be
- * refused.
+ * An attack by a forged SAML response. The tests first send an honest response without the attack,
+ * which must be accepted. So only the attack can be the reason if the forged response is refused.
  */
 export interface Attack {
-  /** Makes the response without the attack, which must sign the user in. */
+  /**
+   * Makes the response without the attack, which must sign the user in. By default it is {@link
+   * honestly}.
+   */
   readonly honest?: Forge;
   readonly forged: Forge;
   /**
-   * Matches the expected reason in the audit event or the page, so that the test fails if another
-   * fault is the reason.
+   * Matches the reason of the refusal in the audit event or on the page. The test fails if the
+   * service refuses the response for another reason.
    */
   readonly reason: RegExp;
-  /** The slug of the SAML provider; by default `corp`, whose NameID is the e-mail address. */
+  /** The SAML provider that sends the response; by default `corp`. */
   readonly slug?: 'corp' | 'attr';
 }
 
-/** The service with two SAML providers whose responses the tests write. */
+/** The running service with two SAML providers, whose responses the tests make. */
 export interface AttackSuite {
   readonly app: TestApp;
-  /** The provider `corp`, whose NameID is the e-mail address. */
+  /** The provider `corp`, which has the e-mail address in the NameID. */
   readonly corp: ForgedProvider;
-  /** The provider `attr`, whose attribute `mail` is the e-mail address. */
+  /** The provider `attr`, which has the e-mail address in the attribute `mail`. */
   readonly attr: ForgedProvider;
 }
 
-/** Starts the service for the tests of a file. */
+/**
+ * Starts the service and its two providers for the tests of a file, and stops them after the tests.
+ */
 export function attackSuite(): AttackSuite {
   let app: TestApp;
   let corp: ForgedProvider;
@@ -91,7 +95,7 @@ export function attackSuite(): AttackSuite {
   };
 }
 
-/** Signs in with a response in a new browser, and expects that it succeeds. */
+/** Signs a user in by a response, in a new browser. Expects the page for enrolling a key. */
 export async function expectAccepted(
   suite: AttackSuite,
   forge: Forge,
@@ -107,8 +111,8 @@ export async function expectAccepted(
 }
 
 /**
- * Checks that the response without the attack signs the user in, and that the forged response is
- * refused and changes nothing.
+ * Expects that the honest response signs the user in. Then expects that the service refuses the
+ * forged response, and that nothing changes.
  */
 export async function expectAttackRefused(
   suite: AttackSuite,
@@ -120,8 +124,8 @@ export async function expectAttackRefused(
 }
 
 /**
- * Expects that a posted response is refused for a reason, and that no session, user or identity is
- * made.
+ * Expects that the service refuses a posted response for a reason, and creates no session, user or
+ * identity.
  */
 export async function expectRefused(
   { app }: Pick<AttackSuite, 'app'>,
@@ -157,14 +161,17 @@ export function honestly(changes: ResponseChanges = {}): Forge {
   return (asked, provider) => provider.respond(asked, { email: MALLORY, ...changes });
 }
 
-/** Returns the form by which a browser would post a response. */
+/** Returns the fields of the form in which a browser would post a response. */
 export function formOf(asked: Asked, written: ReturnType<Forge>): AcsForm {
   const samlResponse =
     typeof written === 'string' || Buffer.isBuffer(written) ? encoded(written) : written.field;
   return { samlResponse, relayState: asked.relayState };
 }
 
-/** Returns the rows that a sign-in would have written, and the reasons of all refusals so far. */
+/**
+ * Returns the numbers of rows that a sign-in would increase, and the reasons of all refusals so
+ * far.
+ */
 async function traces({ dataSource }: Pick<TestApp, 'dataSource'>) {
   const refusals = await rows<{ reason: string }>(
     dataSource,

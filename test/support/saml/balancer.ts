@@ -4,11 +4,11 @@ import { listenOnLoopback, stopServer } from '@svc/stand-ins/loopback-server';
 
 /** A load balancer in front of replicas, which sends each request to the next replica in turn. */
 export interface Balancer {
-  /** The base URL of every replica: `http://localhost:{port}`. */
+  /** The base URL of the service, which is that of the balancer: `http://localhost:{port}`. */
   readonly baseUrl: string;
-  /** The addresses of the replicas. They are set after the replicas have started. */
+  /** The URLs of the replicas. A test sets them after it has started the replicas. */
   replicas: readonly string[];
-  /** The number of requests that each replica has answered. */
+  /** The number of requests that were sent to each replica, by the replica's URL. */
   readonly served: Map<string, number>;
   close(): Promise<void>;
 }

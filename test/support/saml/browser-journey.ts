@@ -4,11 +4,10 @@ import type { TestApp } from '../app.js';
 import { openProfile } from '../browser.js';
 
 /**
- * Signs a user in by Chromium: clicks the button of a provider, passes the provider's site, and
- * enrolls a key. Then logs out, and logs in by the provider and the key. Returns the errors that
- * the pages reported.
+ * Signs a user in with Chromium at a provider, and enrolls a key. Then logs out, and logs in by the
+ * provider and the key. Returns the errors that the pages reported.
  *
- * @param atProvider does what the user has to do on the provider's page at the first sign-in
+ * @param atProvider does what the user must do on the provider's page at the first sign-in
  */
 export async function expectBrowserJourney(
   app: Pick<TestApp, 'baseUrl' | 'newKey'>,

@@ -5,11 +5,11 @@ import { basicConstraints, issueCertificate } from '@svc/stand-ins/certificates'
 export interface SigningCertificate {
   readonly key: string;
   readonly cert: string;
-  /** The certificate in the form that metadata contain: base64 of the DER. */
+  /** The certificate in the form that SAML metadata need: DER in base64. */
   readonly base64: string;
 }
 
-/** Issues a self-signed RSA certificate for one hour. */
+/** Makes an RSA key and a self-signed certificate that is valid for an hour. */
 export function makeSigningCertificate(name: string): SigningCertificate {
   const keys = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const { pem, der } = issueCertificate({

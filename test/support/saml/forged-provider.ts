@@ -22,9 +22,9 @@ export interface ResponseChanges {
   readonly signature?: Partial<SignatureOptions>;
   /** The elements that are signed; by default only the assertion, as Microsoft Entra ID does. */
   readonly signs?: 'assertion' | 'response' | 'both' | 'none';
-  /** Changes the text of the assertion before it is signed. */
+  /** Returns a changed text of the assertion, which is then signed. */
   readonly beforeSigning?: (assertion: string) => string;
-  /** Changes the text of the assertion after it was signed. */
+  /** Returns a changed text of the signed assertion, so that the signature may not match. */
   readonly afterSigning?: (assertion: string) => string;
 }
 
@@ -62,7 +62,7 @@ export async function startForgedProvider(path = 'forged'): Promise<ForgedProvid
   };
 }
 
-/** Writes the metadata of an identity provider. */
+/** Returns the SAML metadata of an identity provider with these certificates, in base64. */
 export function metadataXml(
   origin: string,
   entityId: string,

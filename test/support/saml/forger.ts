@@ -2,21 +2,21 @@ import { createHash, createHmac, createSign, randomUUID } from 'node:crypto';
 import { ALG, NAME_ID, NS } from './saml-names.js';
 
 /**
- * This module makes SAML responses as text that is already in canonical form (Exclusive XML
- * Canonicalization). So the digest of an element is simply the digest of its text. No XML library
- * is used, because the tests must decide every byte.
+ * Makes SAML responses as texts in canonical form (Exclusive XML Canonicalization). So the digest
+ * of an element is simply the digest of its text. No XML library takes part, because a test must
+ * control every byte.
  */
 
-/** The SAML request to which a response belongs. */
+/** The values of a SAML request that its response needs. */
 export interface Asked {
   readonly requestId: string;
   readonly acsUrl: string;
-  /** The entity id of the service provider. */
+  /** The entity id of the service provider, which is the audience of the assertion. */
   readonly audience: string;
   readonly relayState: string;
 }
 
-/** The content of an assertion. Texts are XML already, so that a test can put markup into them. */
+/** The values in an assertion. Texts are already XML, so that a test can put elements into them. */
 export interface AssertionFields {
   readonly id: string;
   readonly issuer: string;
@@ -28,7 +28,7 @@ export interface AssertionFields {
   readonly issueInstant: Date;
   readonly notBefore: Date;
   readonly notOnOrAfter: Date;
-  /** The attributes in their order. A name may have several values. */
+  /** The attributes in their order. Each has a name and any number of values. */
   readonly attributes: readonly (readonly [name: string, ...values: string[]])[];
   /** Further XML at the end of the assertion. */
   readonly extra: string;
@@ -49,7 +49,8 @@ export interface SignatureOptions {
   /** The private key as PEM; for HMAC the secret. */
   readonly key: string;
   /**
-   * The certificate in the element KeyInfo, as base64. If undefined, the signature has no KeyInfo.
+   * The certificate in the element KeyInfo, as DER in base64. If it is undefined, the signature has
+   * no KeyInfo.
    */
   readonly certificate?: string | undefined;
   readonly method?: string;
@@ -57,13 +58,13 @@ export interface SignatureOptions {
   readonly canonicalization?: string;
   readonly transforms?: readonly string[];
   /**
-   * The URI of the reference, which names the signed element; by default `#` and the ID of the
+   * The URI by which the signature names the signed element; by default `#` and the ID of the
    * element.
    */
   readonly uri?: string;
-  /** Changes the text of SignedInfo before it is signed. */
+  /** Returns a changed text of SignedInfo, which is then signed. */
   readonly signedInfo?: (signedInfo: string) => string;
-  /** Changes the text of the signature element after signing. */
+  /** Returns a changed text of the finished signature element. */
   readonly signature?: (signature: string) => string;
   /**
    * A text that is digested in place of the element, so that the digest does not match the element.
@@ -108,7 +109,7 @@ export function responseFields(asked: Asked, issuer: string, now = new Date()): 
   };
 }
 
-/** Writes an unsigned assertion. */
+/** Returns an assertion without a signature as XML. */
 export function assertionXml(fields: AssertionFields): string {
   const { inResponseTo, recipient } = fields;
   const expiry = fields.notOnOrAfter.toISOString();
@@ -133,7 +134,10 @@ export function assertionXml(fields: AssertionFields): string {
   );
 }
 
-/** Writes the attributes of an assertion. */
+/**
+ * Returns the AttributeStatement element of an assertion as XML; an empty text if there are no
+ * attributes.
+ */
 export function attributeStatement(attributes: AssertionFields['attributes']): string {
   if (attributes.length === 0) return '';
   const written = attributes.map(([name, ...values]) => {
@@ -143,7 +147,7 @@ export function attributeStatement(attributes: AssertionFields['attributes']): s
   return `<saml:AttributeStatement>${written.join('')}</saml:AttributeStatement>`;
 }
 
-/** Writes an unsigned response with the given content. */
+/** Returns a response without a signature as XML. `content` has its status and its assertions. */
 export function responseXml(fields: ResponseFields, content: string): string {
   const { destination, inResponseTo } = fields;
   const to = destination === undefined ? '' : ` Destination="${destination}"`;
@@ -168,12 +172,12 @@ export function afterIssuer(element: string, xml: string): string {
   return element.slice(0, end) + xml + element.slice(end);
 }
 
-/** Returns the value of the attribute ID of an element. */
+/** Returns the value of the attribute ID of an element, or an empty text. */
 export function idOf(element: string): string {
   return / ID="([^"]*)"/.exec(element)?.[1] ?? '';
 }
 
-/** Returns the signature for an element that contains none yet. */
+/** Returns the signature element for an element that is not signed yet. */
 export function signatureOf(element: string, options: SignatureOptions): string {
   const { signedInfo: change = same, signature: changeSignature = same } = options;
   const signedInfo = change(signedInfoOf(element, options));

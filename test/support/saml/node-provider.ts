@@ -5,7 +5,10 @@ import { makeSigningCertificate } from './certificate.js';
 import { ALG, BINDING, NAME_ID } from './saml-names.js';
 import { samlify, type SamlifyProvider, type SamlifyServiceProvider } from './samlify.js';
 
-/** The facts that the provider states about a user. */
+/**
+ * The values that the provider states about a user. Without `nameId`, the NameID is the e-mail
+ * address.
+ */
 export interface StatedUser {
   readonly email: string;
   readonly nameId?: string;
@@ -22,7 +25,7 @@ export interface NodeSamlProvider {
   readonly requests: URLSearchParams[];
   /** Registers the service, which is a SAML service provider, by its metadata. */
   trust(serviceProviderMetadata: string): void;
-  /** Signs with a new key, which is then the only published one. */
+  /** Makes a new signing key. The metadata then have only this key. */
   rotateKey(): void;
   close(): Promise<void>;
 }
@@ -37,7 +40,9 @@ export interface NodeProviderOptions {
   readonly nameIdFormat?: string;
 }
 
-/** Starts a SAML provider. It signs its `user` in at once, without asking on a page. */
+/**
+ * Starts a SAML provider. At a request it signs its `user` in at once, without a page that asks.
+ */
 export async function startNodeSamlProvider(
   options: NodeProviderOptions = {},
 ): Promise<NodeSamlProvider> {
@@ -74,7 +79,7 @@ export async function startNodeSamlProvider(
       return;
     }
     if (url.pathname === '/favicon.ico') {
-      // browsers request this file, and would report a missing one as an error of the page
+      // Browsers request this icon, and would report a 404 as an error of the page.
       response.writeHead(204).end();
       return;
     }
@@ -111,8 +116,8 @@ export async function startNodeSamlProvider(
 }
 
 /**
- * samlify's template of a response, with an AuthnStatement (the statement that the user was
- * authenticated), which SAML Profiles §4.1.4.2 demands.
+ * samlify's template of a response. It adds an AuthnStatement, which says that the user was
+ * authenticated, because SAML Profiles §4.1.4.2 demands one.
  */
 const TEMPLATE = samlify.SamlLib.defaultLoginResponseTemplate.context.replace(
   '{AuthnStatement}',
@@ -121,7 +126,7 @@ const TEMPLATE = samlify.SamlLib.defaultLoginResponseTemplate.context.replace(
     '</saml:AuthnContextClassRef></saml:AuthnContext></saml:AuthnStatement>',
 );
 
-/** Returns the values for the placeholders in samlify's template of a response. */
+/** Returns the values that replace the placeholders in {@link TEMPLATE}. */
 function responseValues(
   provider: Pick<NodeSamlProvider, 'entityId' | 'user'>,
   { entityMeta }: SamlifyServiceProvider,

@@ -6,8 +6,8 @@ import { count, rows } from '../rows.js';
 import { textOf, type Landed } from './saml-browser.js';
 
 /**
- * The settings of a SAML provider: the address of its metadata, and further variables without their
- * prefix.
+ * The settings of a SAML provider: the URL of its metadata, and further environment variables
+ * without their prefix (`SVC_IDP_…_`).
  */
 export interface SamlSettings {
   readonly metadataUrl: string;
@@ -15,8 +15,8 @@ export interface SamlSettings {
 }
 
 /**
- * Returns the environment variables that configure SAML providers, by their slugs. The OpenID
- * provider `demo` of the tests comes first in the list of providers.
+ * Returns the environment variables that configure SAML providers, which are given by their slugs.
+ * The tests' OpenID provider `demo` stays the first provider.
  */
 export function samlEnvironment(
   providers: Readonly<Record<string, SamlSettings>>,
@@ -33,7 +33,7 @@ export function samlEnvironment(
   return variables;
 }
 
-/** Returns the SAML metadata that the service publishes for one provider. */
+/** Returns the SAML metadata that the service publishes for the provider with this slug. */
 export async function metadataOf(app: Pick<TestApp, 'client'>, slug: string): Promise<string> {
   const { status, text } = await app.client().get(`/saml/metadata?provider=${slug}`);
   if (status !== 200) throw new Error(`no metadata: ${status} ${text}`);
@@ -41,10 +41,10 @@ export async function metadataOf(app: Pick<TestApp, 'client'>, slug: string): Pr
 }
 
 /**
- * Signs a user in, enrolls a key, logs out, logs in by the key, and signs in once more. Each step
- * must succeed.
+ * Signs a user in and enrolls a key. Then logs in by the key, and after that by the provider and
+ * the key. Every step must succeed. Returns the key.
  *
- * @param signIn takes the browser to the provider and back, and returns the last page
+ * @param signIn leads the browser to the provider and back, and returns the last page
  */
 export async function expectWholeWay(
   app: TestApp,

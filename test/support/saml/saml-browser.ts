@@ -2,7 +2,7 @@ import { inflateRawSync } from 'node:zlib';
 import { Client, type Answer } from '../client.js';
 import type { Asked } from './forger.js';
 
-/** The last page after all redirects, with its address. */
+/** The last page after all redirects, and its URL. */
 export interface Landed extends Answer {
   readonly url: URL;
 }
@@ -35,20 +35,20 @@ export function readRequest(url: URL): Asked & { readonly request: string; reado
   };
 }
 
-/** Encodes a response for the HTTP-POST binding. */
+/** Encodes a SAML response for the HTTP-POST binding, in base64. */
 export function encoded(xml: string | Buffer): string {
   return Buffer.from(xml).toString('base64');
 }
 
-/** The form that a browser posts from the provider's page. */
+/** The fields of the form that a browser posts from the provider's page to the service. */
 export interface AcsForm {
   readonly samlResponse: string;
   readonly relayState: string;
 }
 
 /**
- * Posts a form to `/saml/acs` (the assertion consumer service) as a browser does from another site:
- * without cookies of `SameSite=Lax`.
+ * Posts a form to `/saml/acs` (the assertion consumer service) as a browser does from another site.
+ * So it sends no cookies with `SameSite=Lax`.
  */
 export function postToAcs(
   client: Pick<Client, 'baseUrl' | 'address'>,
@@ -78,7 +78,7 @@ export async function comeBack(client: Client, form: AcsForm): Promise<Landed> {
   return client.follow(new URL(location, client.baseUrl).href);
 }
 
-/** Returns the form of a page that submits itself, and the address to which it is posted. */
+/** Returns the fields and the URL of a form that submits itself. */
 export function readForm(page: string): { readonly action: string; readonly form: AcsForm } {
   const attribute = (tag: string, name: string) =>
     unescapeHtml(new RegExp(`\\b${name}="([^"]*)"`).exec(tag)?.[1] ?? '');

@@ -6,20 +6,20 @@ export const NS = {
   signature: 'http://www.w3.org/2000/09/xmldsig#',
 } as const;
 
-/** The bindings of an endpoint, which say how messages reach it. */
+/** The names of the bindings: the ways in which a message reaches an endpoint. */
 export const BINDING = {
   redirect: 'urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect',
   post: 'urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST',
 } as const;
 
-/** The formats of a NameID. */
+/** The names of the formats of a NameID. */
 export const NAME_ID = {
   email: 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress',
   persistent: 'urn:oasis:names:tc:SAML:2.0:nameid-format:persistent',
   transient: 'urn:oasis:names:tc:SAML:2.0:nameid-format:transient',
 } as const;
 
-/** The names of algorithms for signatures, digests, canonical forms and transforms. */
+/** The names of the algorithms for signatures, digests, canonical forms and transforms. */
 export const ALG = {
   rsaSha256: 'http://www.w3.org/2001/04/xmldsig-more#rsa-sha256',
   rsaSha1: 'http://www.w3.org/2000/09/xmldsig#rsa-sha1',

@@ -1,8 +1,8 @@
 import { createRequire } from 'node:module';
 
 /**
- * The types of the parts of samlify that the tests use. Samlify's own types are not used, because
- * they would add the types of browsers to the program.
+ * The types of the functions in samlify that the tests call. The tests do not use samlify's own
+ * types, because these would add all browser types to the compilation.
  */
 interface Samlify {
   IdentityProvider(settings: object): SamlifyProvider;
@@ -14,12 +14,12 @@ interface Samlify {
   setSchemaValidator(validator: { validate(xml: string): Promise<string> }): void;
 }
 
-/** An identity provider of samlify. */
+/** samlify's object for an identity provider. */
 export interface SamlifyProvider {
   getMetadata(): string;
   /**
-   * Parses a request. Rejects if it is malformed, or if the metadata demand a signature and the
-   * signature is missing or wrong.
+   * Parses a SAML request. Rejects if it is malformed. Also rejects if the metadata demand a
+   * signature, and the request has none or a wrong one.
    */
   parseLoginRequest(
     serviceProvider: SamlifyServiceProvider,
@@ -38,7 +38,7 @@ export interface SamlifyProvider {
   ): Promise<{ readonly context: string; readonly entityEndpoint: string }>;
 }
 
-/** A service provider as samlify reads its metadata. */
+/** samlify's object for a service provider, made from the provider's metadata. */
 export interface SamlifyServiceProvider {
   readonly entityMeta: {
     getAssertionConsumerService(binding: 'post'): string;
@@ -49,5 +49,6 @@ export interface SamlifyServiceProvider {
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- an untyped import of a CommonJS package
 export const samlify = createRequire(import.meta.url)('samlify') as Samlify;
 
-// samlify demands a function that validates XML schemas. Its parser is enough for these tests.
+// samlify requires a function that validates against the XML schemas. Its own parser is enough
+// here, so this one accepts everything.
 samlify.setSchemaValidator({ validate: () => Promise.resolve('valid') });

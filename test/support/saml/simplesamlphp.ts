@@ -15,15 +15,15 @@ const INSTALLED = '/usr/share/simplesamlphp';
 /** The only account of the provider. */
 export const PHP_USER = { name: 'ada', password: 'lovelace', email: 'ada@php.example' } as const;
 
-/** A running SimpleSAMLphp. */
+/** A running SimpleSAMLphp as a SAML identity provider. */
 export interface SimpleSamlPhp {
   /**
-   * The address `http://127.0.0.1:{port}`, which for a browser is another site than `localhost`.
+   * The URL `http://127.0.0.1:{port}`. To a browser it is another site than that of `localhost`.
    */
   readonly origin: string;
   readonly entityId: string;
   readonly metadataUrl: string;
-  /** Registers a service provider by its metadata, which SimpleSAMLphp itself reads. */
+  /** Registers a service provider by its metadata, which SimpleSAMLphp parses itself. */
   trust(serviceProviderMetadata: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -53,7 +53,8 @@ export async function startSimpleSamlPhp(
     'php',
     [
       '-d',
-      // a PHP file with the metadata of a service provider is written while the server runs
+      // {@link trust} replaces a PHP file while the server runs, so compiled code must not be
+      // cached.
       'opcache.enable=0',
       '-S',
       `127.0.0.1:${port}`,
@@ -65,7 +66,7 @@ export async function startSimpleSamlPhp(
   );
   const ended = once(child, 'close');
   const close = async () => {
-    // PHP's server has workers in processes of their own, so the whole process group is killed.
+    // PHP's server has worker processes, so this kills its whole process group.
     if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
     await ended;
     await rm(directory, { recursive: true, force: true, maxRetries: 10 });
@@ -170,8 +171,8 @@ $config = [
 }
 
 /**
- * A script for PHP's own server, which would take `/module.php/core/x.php` for the name of a file.
- * The script runs `module.php` with the rest of the path.
+ * A script for PHP's built-in server, which would look for a file `/module.php/core/x.php`. The
+ * script runs `module.php`, and passes the rest of the path to it.
  */
 const ROUTER = `<?php
 $path = rawurldecode(parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH));
@@ -189,8 +190,8 @@ return true;
 `;
 
 /**
- * Converts the metadata of a service provider by SimpleSAMLphp's own parser, as an administrator
- * does.
+ * Converts the metadata of a service provider by SimpleSAMLphp's parser, as an administrator would.
+ * Writes the result into the configuration.
  */
 async function trust(directory: string, metadata: string, nameIdFormat: string): Promise<void> {
   const script = `
@@ -218,13 +219,13 @@ async function answers(url: string): Promise<boolean> {
 }
 
 /**
- * Signs the user in as a browser does: follows redirects, fills in the form of the provider, and
- * posts the response.
+ * Signs the user in as a browser does: follows redirects, fills in the form of the provider if it
+ * shows one, and posts the response.
  */
 export async function signInAtSimpleSamlPhp(client: Client, slug: string): Promise<Landed> {
   const asked = await client.follow(`/login?provider=${slug}&redirect_to=%2Faccount%2Fkeys`);
   let page: Answer = asked;
-  // At a later sign-in the provider still has a session, and asks for no password.
+  // If the provider still has a session from an earlier sign-in, it does not ask for the password.
   if (page.text.includes('name="password"')) {
     const state = /name="AuthState" value="([^"]*)"/.exec(page.text)?.[1] ?? '';
     const fields = new URLSearchParams({

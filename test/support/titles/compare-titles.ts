@@ -1,4 +1,6 @@
-/** A test: its file, and its title with the titles of the suites around it. */
+/**
+ * A test: the path of its file, and its name, which starts with the titles of the suites around it.
+ */
 export interface Title {
   readonly file: string;
   readonly name: string;
@@ -27,8 +29,8 @@ export interface Comparison {
 const STEP = ' > ';
 
 /**
- * The keys by which tests of the two lists are paired, each under the name of its count. The
- * strictest key is tried first.
+ * The ways to pair tests of the two lists. Each has the name of its count, and a function that
+ * returns a test's key; tests with equal keys are a pair. The strictest way is used first.
  */
 const PAIRINGS = [
   ['same', ({ file, name }: Title) => `${file}${STEP}${name}`],
@@ -37,11 +39,12 @@ const PAIRINGS = [
 ] as const;
 
 /**
- * Compares the titles of two lists of tests, to find tests that were lost.
+ * Compares two lists of tests, to find the tests that were lost.
  *
  * If the list of renamed tests gives several new titles to one old title, that test was split. If
  * it gives one new title to several old titles, those tests were merged. A test is lost if it has
- * no pair and no renaming, or if a new title of its renaming is missing.
+ * no pair and is not in the list of renamed tests. It is also lost if one of its new titles is
+ * missing.
  */
 export function compareTitles(
   before: readonly Title[],
@@ -78,8 +81,8 @@ function withoutPairs(
 }
 
 /**
- * Returns both names of a test, because the list of renamed tests may name it with its suites or
- * without them.
+ * Returns a test's name with its suites and without them, because the list of renamed tests may
+ * have either.
  */
 function namesOf({ name }: Title): [string, string] {
   return [name, lastStep(name)];

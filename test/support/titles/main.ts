@@ -35,7 +35,8 @@ function titlesOf(commit: string): Title[] {
   });
   try {
     run('npm', 'ci', '--no-audit', '--no-fund', '--prefer-offline');
-    // The set-up of the tests behind a pooler loads modules of the build.
+    // Vitest loads modules of the build when it lists the tests that run behind a connection
+    // pooler.
     run('npm', 'run', '-s', 'build');
     const configs = ['vitest.config.ts', 'vitest.scale.config.ts'];
     const titles = configs

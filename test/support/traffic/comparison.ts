@@ -2,15 +2,15 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * One kind of response that a test got, as `recorder.js` writes it. Equal responses are recorded
- * once.
+ * One kind of response that the service gave in a test, as `recorder.js` wrote it. Each process
+ * records each kind only once.
  */
 export interface Met {
   readonly method: string;
   readonly head: boolean;
   /**
-   * The template of the route, such as `/v1/keys/:id`; null if a step before the routes answered
-   * the request.
+   * The template of the route, such as `/v1/keys/:id`. It is null if the request was answered
+   * before it reached a route.
    */
   readonly template: string | null;
   readonly path: string | null;
@@ -24,7 +24,7 @@ interface Response {
   readonly content?: Readonly<Record<string, object>>;
 }
 
-/** An operation of the document: its responses, and the codes of its errors, both by status. */
+/** An operation of the OpenAPI document: its responses and its error codes, both by status. */
 interface Operation {
   readonly responses: Readonly<Record<string, Response>>;
   readonly 'x-error-codes'?: Readonly<Record<string, readonly string[]>>;
@@ -37,8 +37,8 @@ export interface Described {
 }
 
 /**
- * Lists the kinds of responses that tests got and the document lacks, as `GET /v1/keys 418
- * text/plain`.
+ * Lists the kinds of responses that tests got and that the document does not have. An entry is, for
+ * example, `GET /v1/keys 418` with the error code, or `GET /v1/keys 200 as "text/plain"`.
  */
 export function undocumented(met: readonly Met[], document: Described): string[] {
   const lines = met.flatMap((one) => {
@@ -94,8 +94,8 @@ export function readTraffic(folder: string): Met[] {
 }
 
 /**
- * Reads the OpenAPI document that an application of the run served; undefined if no application was
- * started.
+ * Reads the OpenAPI document of an application that the test run started; undefined if it started
+ * none.
  */
 export function readDocument(folder: string): Described | undefined {
   const file = join(folder, 'document.json');
@@ -103,8 +103,9 @@ export function readDocument(folder: string): Described | undefined {
 }
 
 /**
- * Returns true for the answer to a method that the path does not have, or to HEAD on a route whose
- * GET has effects. The document describes both answers once for all paths.
+ * Returns true for the response to a method that the path does not have. Also returns true for the
+ * response to HEAD if GET on the same path changes data. The document describes both responses
+ * once, for all paths.
  */
 function isOfMethod({ status, head }: Met): boolean {
   return status === 405 || (head && status === 404);
@@ -132,8 +133,8 @@ function placeOf(one: Met, { paths }: Described): Place | undefined {
 }
 
 /**
- * Finds the path of the document that matches the path of a request. A fixed segment is preferred
- * to a parameter.
+ * Finds the path of the document that matches a request's path. If several match, the one with the
+ * fewest parameters is returned.
  */
 function pathLike(path: string, known: readonly string[]): string | undefined {
   const segments = path.toLowerCase().replace(/\/$/, '').split('/');

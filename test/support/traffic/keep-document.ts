@@ -4,8 +4,8 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { ApiDocument } from '../../../src/platform/http/openapi/api-document.service.js';
 
 /**
- * Writes the OpenAPI document of an application into the folder of the recorded responses, once,
- * for the comparison at the end of the run.
+ * Writes an application's OpenAPI document into the folder of the recorded responses, unless the
+ * folder has one. At the end of the run, the responses are compared with this document.
  */
 export async function keepDocument(nest: NestExpressApplication): Promise<void> {
   const folder = process.env['TEST_TRAFFIC'];

@@ -13,7 +13,10 @@ export async function accountExamples(stage: Stage): Promise<string> {
   const from = grace.client;
   const exchanges = await stage.exchanges();
   const call: typeof exchanges.call = (name, asked) => exchanges.call(name, { from, ...asked });
-  /** Records a real cursor as the value of the parameter `after` of an operation that lists. */
+  /**
+   * Calls an operation that returns a list twice, so that `after` gets a real cursor as its
+   * example.
+   */
   const goOn = async (name: string) => {
     const { next } = (await exchanges.also(name, { from, parameters: { limit: 1 } })).json;
     await exchanges.also(name, { from, parameters: { limit: 1, after: next as string } });

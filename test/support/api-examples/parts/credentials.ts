@@ -9,7 +9,7 @@ const ROLE = 'arn:aws:iam::123456789012:role/deploy';
 /** Records examples of the operations on SSH certificates, AWS tokens and GitHub tokens. */
 export async function credentialExamples(stage: Stage): Promise<string> {
   const exchanges = await stage.exchanges();
-  // the public key is no secret, and is the same in each run
+  // keeps this key as it is, because it is public and the same in each run
   exchanges.learn(PUBLIC_KEY, PUBLIC_KEY);
   const email = 'admin@octo.example';
   await addTarget(stage.app.dataSource, email, {

@@ -51,8 +51,8 @@ export async function memberExamples(stage: Stage): Promise<string> {
 type Call = Awaited<ReturnType<Stage['exchanges']>>['bound']['call'];
 
 /**
- * Records how an admin parts a twin from its SCIM record, and gives a linked record its own
- * address. A twin is a member who signed in with the address of a SCIM record.
+ * Records two operations of an admin. One parts a twin (a member who signed in with the address of
+ * a SCIM record) from the record. The other gives a linked record an address of its own.
  */
 async function ties({ app, admin, organization: { scim } }: Stage, call: Call): Promise<void> {
   await orgApi(admin, 'PATCH', '', { membership: 'open' });

@@ -69,8 +69,8 @@ async function registration(call: Call): Promise<void> {
     authorization,
     body: { client_id: made.client_id as string, ...body, client_name: 'Assistant 2' },
   });
-  // Each change of a registration returns a new registration access token, which the next request
-  // uses.
+  // Each change of a registration returns a new registration access token, which replaces the one
+  // before.
   const next = `Bearer ${replaced.json.registration_access_token as string}`;
   await call('removeClient', { parameters, authorization: next });
 }

@@ -4,10 +4,10 @@ import { orgApi } from '../../org-api.js';
 import { rows } from '../../rows.js';
 import type { Stage } from '../stage.js';
 
-/** The address of the receiver in the examples. */
+/** The URL that the examples show in place of the receiver's live one. */
 const SAMPLE_URL = 'https://siem.example.com/events';
 
-/** Records examples of the operations on the receivers of the audit log. */
+/** Records examples of the operations on receivers, to which the service sends audit events. */
 export async function receiverExamples(stage: Stage): Promise<string> {
   const server = await startEventServer();
   try {
@@ -18,8 +18,8 @@ export async function receiverExamples(stage: Stage): Promise<string> {
 }
 
 /**
- * Calls the operations one after the other. The receiver first takes the event of its own creation.
- * So the counts and results in the later answers are the same in each run.
+ * Calls the operations one after the other. First waits until the receiver has taken the event
+ * about its own creation. Otherwise the counts in later responses would differ between runs.
  */
 async function recordedWith(url: string, stage: Stage): Promise<string> {
   const { app, admin } = stage;
@@ -50,21 +50,21 @@ async function recordedWith(url: string, stage: Stage): Promise<string> {
   return exchanges.recorded();
 }
 
-/** The SQL that finds the receiver once it has taken an event and no delivery is under way. */
+/** SQL that finds the receiver if it has taken an event, and no delivery to it is in progress. */
 const TAKEN = `
   SELECT id FROM event_receivers
   WHERE id = $1 AND last_taken_at IS NOT NULL AND leased_until = '-infinity'`;
 
-/**
- * The SQL that inserts two events which the receiver did not take for a day, and which are given
- * up.
- */
+/** SQL that inserts two events that the service could not deliver for a day and has given up. */
 const DEAD_LETTERS = `
   INSERT INTO undelivered_events (receiver_id, event_id, type, event_at, dead_at, last_result)
   SELECT $1, gen_random_uuid(), 'org_issuer_released', now() - interval '1 day', now(), 'answer 503'
   FROM generate_series(1, 2)`;
 
-/** The SQL that sets the counts of sent and failed events, to match the two undelivered ones. */
+/**
+ * SQL that sets the number of events that were sent to the receiver, and the number that failed.
+ * The two failures are those of {@link DEAD_LETTERS}.
+ */
 const COUNTED = `
   INSERT INTO notice_counts (client_id, kind, self_registered, sent, failed)
   VALUES ($1, 'audit-webhook', false, 120, 2)

@@ -47,30 +47,29 @@ export async function scimExamples(stage: Stage): Promise<string> {
 type Bound = Awaited<ReturnType<Stage['exchanges']>>['bound'];
 
 /**
- * The parameters that choose the attributes of an answer. A request may have only one of them, so
- * each needs a request of its own.
+ * The two parameters that choose the attributes in a response. They exclude each other, so each
+ * needs a request of its own.
  */
 const CHOICES: readonly Readonly<Record<string, string>>[] = [
   { attributes: 'displayName' },
   { excludedAttributes: 'meta' },
 ];
 
-/** Records the parameters of an operation that lists resources. */
+/** Records the query parameters of an operation that returns a list of resources. */
 async function search(also: Bound['also'], name: string, sortBy: string): Promise<void> {
   const sorted = { sortBy, sortOrder: 'ascending', startIndex: 1, count: 1 };
   for (const choice of CHOICES) await also(name, { parameters: { ...sorted, ...choice } });
 }
 
 /**
- * Records a real cursor as the value of the parameter `cursor` of an operation that lists
- * resources.
+ * Calls an operation that returns a list twice, so that `cursor` gets a real cursor as its example.
  */
 async function goOn(also: Bound['also'], name: string): Promise<void> {
   const page = await also(name, { parameters: { cursor: '', count: 1 } });
   await also(name, { parameters: { cursor: page.json.nextCursor as string, count: 1 } });
 }
 
-/** Records the parameters of an operation that answers with one resource. */
+/** Records the query parameters of an operation that returns one resource. */
 async function choose({ also }: Bound, name: string, ...asked: readonly Asked[]): Promise<void> {
   for (const [n, choice] of CHOICES.entries()) {
     const one = asked[n] ?? asked[0] ?? {};

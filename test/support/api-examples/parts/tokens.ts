@@ -6,8 +6,8 @@ import { searchEvents, searchMembers } from '../searches.js';
 import type { Stage } from '../stage.js';
 
 /**
- * Records examples of the operations on SCIM tokens and API tokens, and of those that programs call
- * with an API token.
+ * Records examples of the operations on SCIM tokens and API tokens. Also records the operations
+ * that programs call with an API token.
  */
 export async function tokenExamples(stage: Stage): Promise<string> {
   const { admin } = stage;
