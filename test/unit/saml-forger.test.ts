@@ -12,8 +12,8 @@ import {
 import { encoded } from '../support/saml/saml-browser.js';
 
 /**
- * The part of node-saml that reads a response. Its own types would bring the types of browsers into
- * the program.
+ * The part of node-saml that reads a response. The types of node-saml itself would add the types of
+ * browsers to the program.
  */
 interface NodeSaml {
   SAML: new (settings: object) => {
@@ -30,8 +30,8 @@ const ASKED: Asked = {
   relayState: 'state',
 };
 
-// The forger writes canonical XML by hand. A verifier of others proves that its right responses are
-// right.
+// The forger writes canonical XML by hand. These tests check with node-saml that its valid
+// responses are valid.
 describe("the tests' forger of SAML responses", () => {
   const own = makeSigningCertificate('own');
   const foreign = makeSigningCertificate('foreign');

@@ -8,7 +8,7 @@ const SECRET = 'a root secret of this run and no other';
 
 const SECRETS = { rootSecret: SECRET, metricsToken: 'a token for metrics' };
 
-/** Returns the configuration of an environment on port 3000. */
+/** Returns the configuration that the demo gets from these environment variables on port 3000. */
 const configure = (environment: Environment) =>
   demoConfiguration(environment, 3000, SECRETS, PROVIDER).config;
 

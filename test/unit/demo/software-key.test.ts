@@ -5,7 +5,7 @@ import { ceremonies, CHALLENGE, NOW, ORIGIN, USER_HANDLE } from '../../support/s
 
 const user = { id: USER_HANDLE, name: 'ada@example.com', displayName: 'Ada' };
 
-/** Enrolls a new software key with a server that trusts its root. */
+/** Enrolls a new software key at a server that trusts the key's attestation root. */
 async function enroll(format: 'packed' | 'fido-u2f') {
   const key = new SoftwareKey({ format, now: NOW });
   const server = ceremonies({ roots: [key.rootPem] });

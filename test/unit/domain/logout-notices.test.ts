@@ -150,13 +150,14 @@ describe('the turns of the senders', () => {
         { ...known, busy },
       ).yielding.map(({ clientId }) => clientId);
     expect(chosen(['new8', 'new9'], eight)).toEqual(['new0', 'new1']);
-    // None yields to a client that fails, has a request, or finds a place, and none that is quick.
+    // A slow request gives up its place only for a client that has not failed, has no request and
+    // finds no free place. A quick request never does.
     expect(chosen(['hang', 'new3'], eight)).toEqual([]);
     expect(chosen(['new8'], eight, 'two')).toEqual([]);
     expect(chosen(['a'], eight)).toEqual([]);
     const quick = eight.map((one, n) => ({ ...one, isSlow: n === 7 }));
     expect(chosen(['new8', 'new9'], quick)).toEqual(['new7']);
-    // A place of another organization helps only if all places are taken.
+    // A slow request of another organization gives up its place only if all places are taken.
     const full = [...eight, ...names('newer', 4).map((id) => slow(id, 'two'))];
     expect(chosen(['new8'], full, 'three')).toEqual(['new0']);
     expect(chosen(['new8'], full.slice(8), 'one')).toEqual([]);

@@ -77,7 +77,10 @@ function write(path: string, text: string): void {
   writeFileSync(join(root, path), text);
 }
 
-/** Keeps a run of `npm test` or of `npm run test:scale` with the states of tests of one file. */
+/**
+ * Stores the result of `npm test` or `npm run test:scale`, in which the tests of one file have
+ * these states.
+ */
 function keepRun(run: 'test' | 'scale', states: Readonly<Record<string, string>>, rest = {}): void {
   const tests = Object.entries(states).map(([title, state]) => ({ title, state }));
   const files = { 'test/api/keys.test.ts': { errors: 0, tests } };

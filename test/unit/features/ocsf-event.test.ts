@@ -3,7 +3,10 @@ import { AUDIT_TYPES } from '#domain/audit/audit-event.js';
 import type { AuditRow } from '#domain/audit/audit-filter.js';
 import { ocsfEvent } from '../../../src/features/audit-log/ocsf-event.js';
 
-/** The types whose activity is Other, because API Activity has no word for them. */
+/**
+ * The types of audit events that get the activity Other, because the OCSF class API Activity has no
+ * activity for them.
+ */
 const OTHER = [
   'access_refused',
   'admin_access_refused',

@@ -13,7 +13,7 @@ import { makeTlsAuthority } from '../../support/tls-authority.js';
 const server = makeTlsAuthority();
 const authority = issueAuthority('Authority of the clients', new Date());
 
-/** A client's certificate and key, PEM. */
+/** Creates a client certificate with its key, both in PEM. */
 function identity(issuer?: typeof authority): { cert: string; key: string } {
   const issued = issueCertificate(
     {
@@ -29,8 +29,8 @@ function identity(issuer?: typeof authority): { cert: string; key: string } {
 }
 
 /**
- * The certificate that the connection of a request reports, and whether the TLS session was
- * resumed.
+ * What a request's connection reports: the client certificate, and whether the TLS session was
+ * resumed. `presentedBehind` is 1 if the client also presented its issuer's certificate, else 0.
  */
 interface Seen {
   readonly certificate?: string | undefined;
@@ -40,7 +40,10 @@ interface Seen {
 
 const listening: Server[] = [];
 
-/** Starts a server that returns its view of the certificate. @returns its port */
+/**
+ * Starts a server that responds with what it knows about the client certificate.
+ * @returns its port
+ */
 async function listen(asking?: ServerOptions): Promise<number> {
   const answer: Parameters<typeof createHttpServer>[1] = (asked, answered) => {
     const found = clientCertificateOf(asked);
@@ -60,7 +63,10 @@ async function listen(asking?: ServerOptions): Promise<number> {
   return (started.address() as AddressInfo).port;
 }
 
-/** Sends one request. @returns the server's view of the certificate */
+/**
+ * Sends one request.
+ * @returns what the server knows about the client certificate
+ */
 async function ask(port: number, options: object): Promise<{ seen: Seen }> {
   const sent = request({ host: 'localhost', port, ca: server.ca, agent: false, ...options });
   sent.end();

@@ -5,7 +5,7 @@ import { VARIABLES } from '#platform/config/table/settings.js';
 
 const SECRET = 'hunter2hunter2';
 
-/** A secret in the forms of the values that a variable can have. */
+/** A secret, written in each form that the value of a variable can have. */
 const FORMS = [
   SECRET,
   `${SECRET}*`,

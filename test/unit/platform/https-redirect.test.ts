@@ -7,7 +7,7 @@ import { compiledRoutes } from '../../support/compiled-routes.js';
 const routes = compiledRoutes(class {}, HealthController);
 const redirect = httpsRedirect(routes, 'https://keys.example.org');
 
-/** Returns the redirect target of a request target; undefined when the request is served. */
+/** Returns the address to which a request is redirected; undefined if the request is served. */
 function locationOf(url: string): string | undefined {
   let location: string | undefined;
   const response = {

@@ -2,7 +2,9 @@ import type fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { LogDestination } from '../../../src/platform/telemetry/output/log-destination.js';
 
-/** A file of which the test says how many bytes it still takes. */
+/**
+ * A stand-in for the log file and its disk. The test sets how many bytes the disk can still take.
+ */
 function fileWith(space: number, code = 'ENOSPC') {
   const state = { space, log: '', notices: [] as string[] };
   const take = (fd: number, data: Buffer | string): number => {
@@ -25,7 +27,7 @@ function fileWith(space: number, code = 'ENOSPC') {
   return { state, file };
 }
 
-/** Waits until the writes that are under way have ended. */
+/** Waits until all writes in progress have ended. */
 async function settled() {
   for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -66,7 +68,7 @@ describe('the lines that wait at the end of the process', () => {
     const { state, file } = fileWith(20);
     const out = new LogDestination(1, false, file);
     for (let line = 0; line < 5; line += 1) out.write(`line ${line}\n`);
-    out.flushSync(); // the first line is under way
+    out.flushSync(); // the first line is being written
     expect(state.log).toBe('line 1\nline 2\nline 3');
     expect(state.notices).toHaveLength(1);
   });

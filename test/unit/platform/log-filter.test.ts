@@ -51,7 +51,7 @@ describe('RUST_LOG', () => {
 
   it.each(['constructor', '__proto__', 'toString', 'valueOf'])('refuses %s as a level', (name) => {
     expect(() => parseLogFilter(`info,scim=${name}`)).toThrow(/RUST_LOG/);
-    // As a bare word it is a target, as every other word that names no level.
+    // Without `=`, a word that is not the name of a level is a target.
     expect(parseLogFilter(`warn,${name}`).allows(TRACE, name)).toBe(true);
   });
 });

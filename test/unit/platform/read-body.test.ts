@@ -12,20 +12,20 @@ const LIMIT = 256 * KIB;
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** Returns the number of bytes in use. */
+/** Returns the number of bytes of memory in use. */
 function inUse(): number {
   collectGarbage();
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }
 
-/** A request whose body the test sends. */
+/** Starts to read the body of a request, which the test sends. */
 function request() {
   const incoming = new IncomingMessage(new Socket());
   return { incoming, body: readBody(incoming, new ServerResponse(incoming), LIMIT) };
 }
 
-/** Sends pieces of a size, over as many turns of the event loop as needed. */
+/** Sends pieces of one size. The event loop gets a turn after every 1,024 pieces and at the end. */
 async function push(incoming: IncomingMessage, size: number, pieces: number): Promise<void> {
   for (let piece = 0; piece < pieces; piece += 1) {
     incoming.push(Buffer.alloc(size, piece % 251));

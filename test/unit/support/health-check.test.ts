@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { HealthCheck } from '../../support/failover/health-check.js';
 
-/** Keeps this process from doing anything else for so many milliseconds. */
+/** Blocks this process for some milliseconds, so that nothing else runs in it. */
 function standStill(milliseconds: number): void {
   for (const end = performance.now() + milliseconds; performance.now() < end;);
 }

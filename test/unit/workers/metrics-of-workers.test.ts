@@ -6,7 +6,7 @@ import {
 } from '../../../src/platform/telemetry/service-metrics.service.js';
 import { MetricsOfWorkers } from '../../../src/workers/metrics-of-workers.js';
 
-/** The metrics of a worker that counted a number of requests. */
+/** Returns the metrics of a worker that has counted this many requests. */
 function exported(requests: number): Promise<ExportedMetrics> {
   const registry = new Registry();
   const counter = new Counter({ name: 'requests', help: 'Requests', registers: [registry] });
@@ -36,12 +36,12 @@ describe('the metrics of several workers', () => {
     all.retire(1);
     expect(await totalOf(await answering({ 3: five }))).toBe(35);
 
-    // Worker 2 ends while it is asked.
+    // Worker 2 ends while it is asked for its metrics.
     const collected = answering({ 3: five }, [2]);
     setImmediate(() => all.retire(2));
     expect(await totalOf(await collected)).toBe(35);
 
-    // The sum of the ended workers is kept once.
+    // The sum over the ended workers is added only once.
     expect(await totalOf(await answering({ 3: five }))).toBe(35);
   });
 

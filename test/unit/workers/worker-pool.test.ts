@@ -5,7 +5,9 @@ import { WorkerPool } from '../../../src/workers/worker-pool.js';
 import type { FromPrimary, WorkerTask } from '../../../src/workers/messages.js';
 import { TestClock } from '../../support/test-clock.js';
 
-/** A worker of `node:cluster` without a process, which the test makes do what a worker does. */
+/**
+ * A worker of `node:cluster` without a process. The test makes it send the messages of a worker.
+ */
 class FakeWorker extends EventEmitter {
   readonly signals: string[] = [];
   readonly sent: FromPrimary[] = [];
@@ -63,7 +65,7 @@ function poolOf(count: number) {
   return { pool, lines, forks, firsts, next, clock };
 }
 
-/** Starts a pool of two workers, both of which serve. */
+/** Starts a pool of two workers, and waits until both serve requests. */
 async function serving() {
   const made = poolOf(2);
   const started = made.pool.start();

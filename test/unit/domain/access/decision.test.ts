@@ -18,7 +18,10 @@ interface Changes extends Partial<Omit<ReachFacts, 'target' | 'person'>> {
   readonly person?: Partial<ReachFacts['person']>;
 }
 
-/** Decides about an assigned person of the organization of the target, without a session. */
+/**
+ * Decides about a person without a session, who is assigned to a target of the same organization. A
+ * test can change each of these facts.
+ */
 function decide({ target, person, ...facts }: Changes = {}) {
   const rule: TargetRule = { orgId: 'o1', access: 'assigned', ...NO_CONDITIONS, ...target };
   return decideReach(

@@ -6,13 +6,13 @@ import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { TestClock } from '../../../support/test-clock.js';
 
-/** The events of one batch, and the time that the reading of it takes. */
+/** The number of events in one batch, and the time that reading a batch takes. */
 const BATCH = 1_000;
 const OF_ONE_READ = READ_TIME / 4;
 
 const START: FeedPlace = { epoch: '0', xid: '0', id: '00000000-0000-4000-8000-000000000000' };
 
-/** Makes a feed of `length` events, of which those at `rare` have a type of their own. */
+/** Creates a feed of `length` events. The events at the positions `rare` have the type `rare`. */
 function feedOf(length: number, rare: readonly number[]): FeedRow[] {
   return Array.from({ length }, (_, n) => {
     const feedPlace = { ...START, xid: String(n + 1) };
@@ -21,8 +21,9 @@ function feedOf(length: number, rare: readonly number[]): FeedRow[] {
 }
 
 /**
- * Asks for the rare events as a program does: from the last line on, or without a line from the
- * cursor of the response.
+ * Requests the events of the type `rare` until its place in the feed no longer moves, as a program
+ * would do. Each request starts after the last line of the response before. If that response has no
+ * lines, the request starts at the response's cursor.
  */
 async function copy(feed: readonly FeedRow[]) {
   const clock = new TestClock();
@@ -76,8 +77,8 @@ describe('a batch that fails', () => {
   const OTHER = [...FINAL, new Error('a defect')];
 
   /**
-   * Asks for events of some types. The read after `whole` batches fails, if `isLate` after the
-   * longest wait.
+   * Requests events of some types. The read after `whole` batches fails: at once, or, if `isLate`,
+   * after the longest time that it may wait.
    */
   const ask = (types: readonly string[], whole: number, error: Error, isLate = true) => {
     const clock = new TestClock();

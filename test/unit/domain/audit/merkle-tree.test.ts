@@ -15,7 +15,7 @@ import {
 
 const leaves = Array.from({ length: 70 }, (_, n) => leafHash(Buffer.from(`leaf ${n}`)));
 
-/** The hash of a tree, as RFC 9162 §2.1.1 defines it. */
+/** Returns the hash of a tree, as RFC 9162 §2.1.1 defines it. */
 function mth(of: readonly Buffer[]): Buffer {
   const [only] = of;
   if (!only) return createHash('sha256').digest();
@@ -33,7 +33,7 @@ function rangeOf(size: number): MerkleRange {
 
 describe('the tree of the seal', () => {
   it('has the roots of RFC 9162, on the server and in the command', () => {
-    // The roots of the test vectors of the reference implementation of RFC 6962.
+    // These roots are in the test vectors of the reference implementation of RFC 6962.
     expect(leafHash(Buffer.alloc(0)).toString('hex')).toBe(
       '6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d',
     );

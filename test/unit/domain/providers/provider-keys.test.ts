@@ -2,7 +2,7 @@ import { CompactSign, exportJWK, generateKeyPair } from 'jose';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { ProviderKeys } from '#domain/providers/openid/provider-keys.js';
 
-/** A key of the provider, with a `kid` if its tokens have one. */
+/** Creates a key of the provider. It has a `kid` if the provider's tokens state one. */
 async function newKey(kid?: string) {
   const { publicKey, privateKey } = await generateKeyPair('ES256');
   const named = kid === undefined ? {} : { kid };

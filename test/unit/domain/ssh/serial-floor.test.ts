@@ -60,29 +60,35 @@ describe('the floor of the serials after a change of the database', () => {
   });
 });
 
-/** The state of a server of PostgreSQL: what it has replayed. */
+/**
+ * The data that a PostgreSQL server has replayed: the highest serial, and the time when the server
+ * was last confirmed.
+ */
 interface State {
   readonly highest: bigint;
   readonly confirmedAt: bigint;
 }
 
-/** Serials that one server issued: from the first on, ascending. */
+/** The serials that one server issued, in ascending order without gaps. */
 interface Issued {
   readonly first: bigint;
   readonly last: bigint;
 }
 
-/** The serials that 3,000 issuances a second take in a time. */
+/** Returns how many serials are issued in this time, at 3,000 issuances a second. */
 const issuedIn = (microseconds: bigint) => (microseconds * 3_000n) / SECOND;
 
 /**
- * Plays the history of a deployment: servers follow one another, each with a clock of its own, and
- * each knows the past only up to some time before.
+ * Simulates a deployment whose database moves between PostgreSQL servers. Each server has a clock
+ * of its own, and has replayed the changes of the server before only up to some time.
  */
 class History {
   readonly issued: Issued[] = [];
   now = NOW;
-  /** The highest serial or floor that a surviving process of ours saw. */
+  /**
+   * The highest serial or floor that a process of the service has seen, if it runs on while servers
+   * change.
+   */
   seen = NOW;
   readonly #states: { readonly at: bigint; readonly state: State }[];
   #state: State;
@@ -92,7 +98,10 @@ class History {
     this.#states = [{ at: NOW, state: this.#state }];
   }
 
-  /** Issues 3,000 certificates a second, and keeps the state of some moments for replicas. */
+  /**
+   * Issues 3,000 certificates a second for this duration. It keeps the state at some moments, from
+   * which a replica may continue.
+   */
   issueFor(duration: bigint): void {
     const first = this.#state.highest + 1n;
     const steps = 4n;
@@ -111,7 +120,10 @@ class History {
   }
 
   /**
-   * Continues on a server whose state is so old, and returns the revoked serials: up to the floor.
+   * Continues on a server whose data is `lag` microseconds old. Returns the floor: the serials up
+   * to it are revoked.
+   *
+   * @param witness whether a process that saw the highest serial still runs
    */
   changeTo(lag: bigint, clock: bigint, witness: boolean): bigint {
     const replayed = this.#states.findLast(({ at }) => at <= this.now - lag) ?? this.#states[0];
@@ -125,7 +137,10 @@ class History {
     return floor;
   }
 
-  /** Restarts the same database: the serials move to the clock if they are behind. */
+  /**
+   * Restarts the service on the same database. If the next serial is behind the clock, it moves to
+   * the clock.
+   */
   restart(clock: bigint): void {
     const now = this.now + clock;
     const { highest } = this.#state;
@@ -134,7 +149,7 @@ class History {
     this.#states.push({ at: this.now, state: this.#state });
   }
 
-  /** Returns two runs of serials that share one; undefined if every serial was issued once. */
+  /** Returns two runs of serials that overlap; undefined if every serial was issued only once. */
   twice(): readonly Issued[] | undefined {
     const runs = this.issued.toSorted((one, other) => (one.first < other.first ? -1 : 1));
     const index = runs.findIndex((run, at) => at > 0 && run.first <= (runs[at - 1]?.last ?? 0n));
@@ -142,7 +157,10 @@ class History {
   }
 }
 
-/** Returns the same whole numbers below a bound in each run (mulberry32). */
+/**
+ * Returns a function that returns random whole numbers below a bound (mulberry32). The same seed
+ * gives the same numbers.
+ */
 function randomBelow(seed: number): (bound: number) => bigint {
   let state = seed;
   return (bound) => {
@@ -165,7 +183,7 @@ describe('random histories at 3,000 serials a second', () => {
         const clock = random(10_001) * 1_000n - 5_000_000n; // up to 5 s ahead or behind
         if (random(3) === 0n) history.restart(clock);
         else {
-          // A lag of seconds, or a backup of an hour ago.
+          // The data is some seconds old, as on a replica, or one hour old, as in a backup.
           const lag = random(4) === 0n ? 3_600n * SECOND : random(20_000) * 1_000n;
           const before = history.issued.at(-1)?.last ?? 0n;
           const floor = history.changeTo(lag, clock, true);
@@ -181,14 +199,16 @@ describe('random histories at 3,000 serials a second', () => {
       const random = randomBelow(seed);
       const history = new History();
       for (let round = 0; round < 5; round += 1) {
-        // Ten starts a day or more.
+        // If the service starts ten times a day or more often, it issues serials for at most this
+        // long between two starts.
         history.issueFor(SECOND * (60n + random(8_640)));
         history.restart(0n);
         history.issueFor(random(120_000) * 1_000n);
         const isRemembered = random(2) === 0n;
         history.changeTo(random(2_500) * 1_000n, 0n, isRemembered);
 
-        // The next server has replayed nothing of that one. A restore of a backup is older still.
+        // The next server has replayed nothing of what this server did. A restored backup is even
+        // older.
         const apart = SECOND * (1n + random(10));
         history.issueFor(apart);
         const before = history.issued.at(-1)?.last ?? 0n;

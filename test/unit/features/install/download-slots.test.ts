@@ -28,7 +28,10 @@ describe('the slots of downloads', () => {
     server.close();
   });
 
-  /** Sends requests on one connection, none of which waits for the answer to the one before. */
+  /**
+   * Sends requests on one connection, without waiting for the response to one before the next is
+   * sent.
+   */
   function pipelined(count: number, address = '10.0.0.1'): Socket {
     const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
     sockets.push(socket);

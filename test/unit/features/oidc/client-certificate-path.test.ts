@@ -30,7 +30,7 @@ function leafOf(issuer: GeneratedCertificate, bits: number): GeneratedCertificat
   return issueCertificate({ ...validity, subject: [['CN', 'leaf']], extensions: [], keys }, issuer);
 }
 
-/** Returns the same certificate with another signature. */
+/** Returns the same certificate, signed again by this key and algorithm. */
 function signedAgain(
   { der }: GeneratedCertificate,
   { privateKey }: GeneratedCertificate,
@@ -52,7 +52,10 @@ const OVER_SHA1 = {
   padding: RSA_PKCS1_PADDING,
 };
 
-/** RSASSA-PSS over a hash; SHA-1 is the default of its parameters. */
+/**
+ * Returns the algorithm of RSASSA-PSS with this hash, and the options for signing with it. Without
+ * `hashId` the parameters state no hash, which means SHA-1.
+ */
 function pss(hash: string, hashId?: string) {
   const identifier = (id: string, parameters: object = {}) =>
     new AlgorithmIdentifier({ algorithmId: id, ...parameters });

@@ -9,9 +9,9 @@ import { describe, expect, it } from 'vitest';
 import * as patches from '../../../../src/features/oidc/engine/library-patches.js';
 
 /**
- * The functions of the library that `library-patches.ts` calls or replaces, and those that they
- * call, each with the hash of its text. If one is another after an update: read it, run the tests
- * that its entry in `library-patches.ts` names, and record the hash here.
+ * The library functions that `library-patches.ts` calls or replaces, and the functions that these
+ * call, each with the hash of its text. If an update changes one, read it and run the tests that
+ * its entry in `library-patches.ts` names. Then record the new hash here.
  */
 const READ: Readonly<Record<string, string>> = {
   'grants.buildTokenResponse': 'bebe45369bbde122',
@@ -30,14 +30,17 @@ const READ: Readonly<Record<string, string>> = {
   'consent.native_client_prompt': '0597dff889f1d02d',
 };
 
-/** The sources of the library. */
+/** The folder of the library's source files. */
 const LIBRARY = dirname(fileURLToPath(import.meta.resolve('oidc-provider')));
 
 /**
- * Parts of the library that are no function to call: whole files, and the lines of all files that
- * match. `removeAccount` needs the session that is written if it was touched, `correctErrorCode`
- * the English messages, `currentContext` the context of a request, and `logNotices` what prints
- * notices.
+ * Parts of the library that are not functions: whole files, or all lines of some files that match
+ * an expression.
+ *
+ * - `removeAccount` needs that a session is stored if it was touched.
+ * - `correctErrorCode` needs the English messages.
+ * - `currentContext` needs the context of a request.
+ * - `logNotices` needs the code that prints notices.
  */
 const TEXTS = {
   'shared/session.js': { of: 'shared/session.js', line: /^/, hash: 'f74ef8069e3046d0' },
@@ -70,7 +73,7 @@ const provider = new Provider('https://issuer.example', {
   features: { dPoP: { enabled: true, nonceSecret: Buffer.alloc(32, 1) } },
 });
 
-/** The functions as they are installed. */
+/** Returns the functions of the installed library. */
 function installed(): Record<string, unknown> {
   const { DPoPNonces } = instanceOf(provider) as { DPoPNonces: object };
   const nonces = Object.getPrototypeOf(DPoPNonces) as { constructor: unknown };

@@ -10,7 +10,7 @@ import {
 
 const BASE_URL = 'https://issuer.example';
 
-/** The library's context of a failed request. */
+/** Returns the library's context for a request that failed with this description. */
 function failed(description: string) {
   return { status: 400, body: { error: 'invalid_request', error_description: description } };
 }

@@ -5,7 +5,7 @@ import { narrowedScopes, targetOf } from '../../../../src/features/oidc/token/na
 const ORDERS = 'https://orders.example';
 const grantedAt = (resource: string) => (resource === ORDERS ? ['openid', 'orders:read'] : []);
 
-/** Returns the class of a thrown error, or the result. */
+/** Returns the result of an attempt, or its OAuth error code if it failed. */
 function outcome<T>(attempt: () => T): T | string {
   try {
     return attempt();
@@ -64,7 +64,7 @@ describe('the scopes of a token exchange', () => {
     const scopes = ['openid', 'orders:read'];
     const elsewhere = { audience: undefined, scopes, grantedAt: () => ['openid'] };
     expect(narrowedScopes([], { subject: elsewhere, client, server })).toEqual(['openid']);
-    // A token for the server had its scopes limited when it was issued.
+    // The scopes of a token for this server were limited when the token was issued.
     const issued = { audience: ORDERS, scopes, grantedAt: () => [] };
     expect(narrowedScopes([], { subject: issued, client, server })).toEqual(scopes);
   });

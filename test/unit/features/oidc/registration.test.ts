@@ -13,7 +13,7 @@ const CALLBACK = 'https://client.example/callback';
 const WEB: WantedRegistration = { name: 'Web', type: 'web', redirect_uris: [CALLBACK] };
 const jwks = { keys: [{ kty: 'EC' }] };
 
-/** One example of every kind of registration. */
+/** One registration of each kind. */
 const WANTED: readonly WantedRegistration[] = [
   WEB,
   { ...WEB, type: 'spa' },

@@ -39,12 +39,12 @@ const OID = {
 
 type Value =
   string | PrintableString | IA5String | BmpString | OctetString | ObjectIdentifier | UTCTime;
-/** RDNs in DER order, each with at least one attribute. */
+/** The RDNs of a subject, in the order of their DER. Each has at least one attribute. */
 type Subject = readonly (readonly (readonly [keyof typeof OID, Value])[])[];
 
 const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 
-/** A string whose bytes are Latin-1 instead of UTF-8. */
+/** Returns a UTF8String with these bytes, which are Latin-1 and so not valid UTF-8. */
 function brokenUtf8(bytes: Buffer): Utf8String {
   const value = new Utf8String();
   value.valueBlock.valueHexView = bytes;

@@ -8,10 +8,10 @@ import type {
 } from '../../../../src/platform/http/openapi/document-types.js';
 import { previewDocument } from '../../../support/preview-document.js';
 
-/** The names of the operations that were ever released, each with its method and path. */
+/** The file that names every operation that was ever released, with its method and path. */
 const NAMES = 'test/vectors/operation-ids.txt';
 
-/** Operations whose answer is bytes, or whose body is no JSON: they have no example of it. */
+/** Operations without an example of their response: its body is bytes or is not JSON. */
 const WITHOUT_EXAMPLE = new Set(['completeGitHubLink', 'getRevokedSignatures']);
 
 let document: OpenApiDocument;
@@ -56,7 +56,9 @@ function ofContent(
   return [...(isMissing ? [place] : []), ...members];
 }
 
-/** Lists the members of a schema that have no description, also those of its parts. */
+/**
+ * Lists the members of a schema that have no description, also the members of its nested schemas.
+ */
 function undescribedMembers(place: string, schema: JsonSchema): string[] {
   const {
     properties = {},
@@ -80,12 +82,15 @@ function undescribedMembers(place: string, schema: JsonSchema): string[] {
   return [...members, ...parts.flatMap((part) => undescribedMembers(place, part))];
 }
 
-/** Returns true if a schema has a description. A test asks each component for its own. */
+/**
+ * Returns true if a schema has a description or is a reference. Another test checks the description
+ * of each schema that can be referred to.
+ */
 function isDescribed({ description = '', $ref }: JsonSchema): boolean {
   return description !== '' || $ref !== undefined;
 }
 
-/** Lists the parts of an operation for which its example has no value. */
+/** Lists the parts of an operation that lack an example. */
 function withoutExample([place, operation]: [string, OperationObject]): string[] {
   const { operationId, parameters = [], requestBody, responses } = operation;
   const missing = parameters

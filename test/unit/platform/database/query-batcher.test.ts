@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { QueryBatcher } from '../../../../src/platform/database/statements/query-batcher.js';
 import { TestClock } from '../../../support/test-clock.js';
 
-/** A database whose statements end when the test ends them. */
+/** A database in which a statement runs until the test ends it. */
 class SlowDatabase {
   readonly statements: (readonly string[])[] = [];
   readonly #ends: PromiseWithResolvers<void>[] = [];

@@ -7,7 +7,7 @@ const INTERVAL = 50;
 
 let clock: TestClock;
 let calls: SpacedCalls;
-/** The times of the calls, in milliseconds since the start. */
+/** The times at which the calls started, in milliseconds since the start of the test. */
 let times: number[];
 beforeEach(() => {
   clock = new TestClock();

@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => removeDirectory(socketDir));
 
-/** Runs a script under the watchdog until it is ready, and requests its end. */
+/** Runs a script under the watchdog, stops it when it is ready, and returns how it ended. */
 async function stopOf(script: string): Promise<string> {
   const { promise: isUp, resolve } = Promise.withResolvers<string>();
   const server = startWatched(

@@ -5,8 +5,8 @@ import {
 } from '../../../../src/platform/outbound/global-address.js';
 
 /**
- * The first and the last address of every special-purpose range, and the metadata addresses of
- * clouds.
+ * The first and the last address of every special-purpose range, and the addresses of cloud
+ * metadata services.
  */
 const NOT_GLOBAL: Readonly<Record<string, readonly string[]>> = {
   'this network': ['0.0.0.0', '0.255.255.255'],
@@ -84,7 +84,7 @@ const NOT_GLOBAL: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Addresses next to a range above, or similar to one. */
+/** Addresses that are next to a range above, or that look like an address in it. */
 const GLOBAL = [
   '1.0.0.0',
   '8.8.8.8',

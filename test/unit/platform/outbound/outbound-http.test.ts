@@ -18,12 +18,15 @@ const PUBLIC = {
 } as unknown as ConstructorParameters<typeof OutboundHttp>[0];
 const KIBIBYTES_64 = 64 * 1024;
 
-/** Resolves every name to the same addresses. */
+/** Returns options that resolve every host name to these IP addresses. */
 const to = (...addresses: string[]): OutboundOptions => ({ resolve: async () => addresses });
 
 const servers: (Server & { closeAllConnections?(): void })[] = [];
 
-/** Starts a server for the duration of this file. @returns its port */
+/**
+ * Starts a server for the duration of this file.
+ * @returns its port
+ */
 async function listen(server: Server, host: string, port = 0): Promise<number> {
   servers.push(server);
   await new Promise<void>((listening, failed) => {
@@ -38,7 +41,7 @@ afterAll(() => {
   }
 });
 
-/** Counts connections, and closes them. */
+/** Creates a server that counts connections and closes them at once. */
 function trap(): { server: Server; connections: () => number } {
   let connections = 0;
   const server = createServer((socket) => {
@@ -48,7 +51,7 @@ function trap(): { server: Server; connections: () => number } {
   return { server, connections: () => connections };
 }
 
-/** Returns the logged cause of a fetch that failed for a reason. */
+/** Waits until a fetch fails for this reason, and returns the cause that is logged. */
 async function causeOf(
   reason: OutboundFailed['reason'],
   answer: Promise<Response>,
@@ -69,7 +72,10 @@ describe('an address that must not be fetched', () => {
     port = await listen(server, '::');
   });
 
-  /** Returns the results of both methods, and the number of connections to the trap server. */
+  /**
+   * Returns whether each of the two methods refuses the address, and how many connections the trap
+   * server got.
+   */
   async function outcome(http: OutboundHttp, address: string): Promise<unknown[]> {
     const said = await Promise.allSettled([http.assertAllowed(address), http.fetch(address)]);
     const refused = said.map(
@@ -301,7 +307,7 @@ describe('the connection', () => {
 });
 
 describe('a response', () => {
-  /** Fetches from a server on loopback. */
+  /** Sends a request to a server on loopback with this listener, and returns the response. */
   async function fetchFrom(listener: RequestListener, signal?: AbortSignal): Promise<Response> {
     const port = await listen(createHttpServer(listener), '127.0.0.1');
     return new OutboundHttp(LOCAL).fetch(`http://127.0.0.1:${port}/`, { signal });

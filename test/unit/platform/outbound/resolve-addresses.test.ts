@@ -9,7 +9,7 @@ const NO_SUCH_NAME = 3;
 
 type Answer = readonly Buffer[] | number | 'silence';
 
-/** The answers of this file's name server. */
+/** The records that the name server of this file returns. */
 const RECORDS: Readonly<Record<string, Readonly<Record<number, Answer>>>> = {
   'both.example': {
     [A]: [Buffer.of(203, 0, 114, 7), Buffer.of(10, 0, 0, 1)],
@@ -21,7 +21,7 @@ const RECORDS: Readonly<Record<string, Readonly<Record<number, Answer>>>> = {
   'silent.example': { [A]: 'silence', [AAAA]: 'silence' },
 };
 
-/** Returns the reply to one DNS query (RFC 1035 §4.1), or undefined for none. */
+/** Returns the reply to one DNS query (RFC 1035 §4.1); undefined if the server does not reply. */
 function replyTo(query: Buffer): Buffer | undefined {
   const labels: string[] = [];
   let at = 12;

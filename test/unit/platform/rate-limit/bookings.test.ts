@@ -3,7 +3,7 @@ import { holderText, takeOrBook, type Booking } from '#platform/gcra/bookings.js
 import { GRACE, gcra, type Rate } from '#platform/gcra/gcra.js';
 import { TIERS } from '#platform/rate-limit/buckets/tiers.js';
 
-/** A bucket with its own clock, which every credential uses. */
+/** A bucket that all credentials share. Each request states the time at which it comes. */
 function bucketOf(rate: Rate, places = rate.burst) {
   let tat = 0;
   let bookings: readonly Booking[] = [];
@@ -15,7 +15,10 @@ function bucketOf(rate: Rate, places = rate.burst) {
   return { ask, bookings: () => bookings };
 }
 
-/** The generator is the same in every run, so that a failure can be reproduced. */
+/**
+ * Returns a generator of random numbers. The same seed gives the same numbers in every run, so that
+ * a failure can be repeated.
+ */
 function randomSource(seed: number): () => number {
   let state = seed;
   return () => {
@@ -28,7 +31,7 @@ describe.each(Object.entries(TIERS))('bookings in the tier %s', (_, rate) => {
   const { burst, interval } = rate;
   const start = 1_000_000;
 
-  /** A bucket whose burst is used up. */
+  /** Returns a bucket whose burst is used up. */
   function emptied() {
     const bucket = bucketOf(rate);
     for (let n = 0; n < burst; n += 1) bucket.ask('first', start);
@@ -55,7 +58,7 @@ describe.each(Object.entries(TIERS))('bookings in the tier %s', (_, rate) => {
   it('10.20 impatient neighbours cannot take the slot of a booking', () => {
     const { ask } = emptied();
     const { retryAfter } = ask('patient', start);
-    const comes = start + retryAfter + 900; // whole seconds, rounded up
+    const comes = start + retryAfter + 900; // the wait in whole seconds, rounded up
     for (let now = start; now < comes; now += 10) ask('impatient', now);
     expect(ask('patient', comes).allowed).toBe(true);
   });
@@ -123,7 +126,9 @@ describe('10.20 bookings of 3,000 random groups of clients', () => {
   const whole = (from: number, below: number) => from + Math.floor(random() * (below - from));
 
   /**
-   * Sends requests of patient and impatient credentials at random times; returns broken promises.
+   * Sends requests with patient and impatient credentials at random times. Returns the promises
+   * that were broken, the times of the allowed requests, and the number of promises that were
+   * checked.
    */
   function simulate(rate: Rate) {
     const { ask } = bucketOf(rate);
@@ -135,7 +140,8 @@ describe('10.20 bookings of 3,000 random groups of clients', () => {
     let now = 1000;
     for (let step = 0; step < 120; step += 1) {
       now += Math.floor(random() ** 3 * 2 * interval);
-      // Patient credentials come once, at their slot or a little later; the others at any time.
+      // A patient credential comes once, at its slot or a little later. The others come at any
+      // time.
       for (const [holder, slot] of promised) {
         if (slot > now || random() < 0.3) continue;
         promised.delete(holder);
@@ -185,8 +191,9 @@ describe('10 a removal beside the impatient workers of its own token', () => {
   const { burst, interval } = rate;
 
   /**
-   * Lets 30 workers of one token ask at each 50 ms, and a DELETE at the told time; returns its wait
-   * in milliseconds.
+   * Lets 30 workers with one token send requests every 50 ms, and a DELETE after 30 seconds. It
+   * sends the DELETE again when the wait that it was told is over. Returns how long the DELETE
+   * waited, in milliseconds, and how often it was refused.
    */
   function waitOfRemoval(paths: number, removal: string) {
     const { ask } = bucketOf(rate);

@@ -6,7 +6,10 @@ import { KeyedSemaphore } from '#platform/rate-limit/buckets/keyed-semaphore.js'
 const RATE = { burst: 3, interval: 2000 };
 
 describe('10.20 a denial of the database', () => {
-  /** The query was sent at 1000 and answered at 1040. */
+  /**
+   * Remembers a denial whose query was sent at 1000 and answered at 1040. Returns a function that
+   * returns a credential's wait.
+   */
   function remembered(holders: readonly string[]) {
     const refusals = new DenialCache();
     const bookings = holders.map((holder, n) => ({ holder, slot: (n + 1) * 2000 }));

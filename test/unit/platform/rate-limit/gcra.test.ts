@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { gcra, GRACE, longestDebt, type Rate } from '#platform/gcra/gcra.js';
 import { TIERS } from '#platform/rate-limit/buckets/tiers.js';
 
-/** A client of one rate, with its own clock. */
+/** Returns a client with this rate. Each request states the time at which it comes. */
 function client(rate: Rate) {
   let tat = 0;
   return (now: number) => {
@@ -61,7 +61,10 @@ describe.each(Object.entries(TIERS))('gcra in the tier %s', (_, rate) => {
 });
 
 describe('gcra on 10,000 random clients', () => {
-  /** The generator is the same in every run, so that a failure can be reproduced. */
+  /**
+   * Returns a generator of random numbers. The same seed gives the same numbers in every run, so
+   * that a failure can be repeated.
+   */
   function randomSource(seed: number): () => number {
     let state = seed;
     return () => {
@@ -73,7 +76,10 @@ describe('gcra on 10,000 random clients', () => {
   const random = randomSource(20_260_115);
   const whole = (from: number, below: number) => from + Math.floor(random() * (below - from));
 
-  /** Sends requests of a client at random times, and simulates a leaking bucket beside it. */
+  /**
+   * Sends requests of a client at random times. A leaky bucket, which is simulated too, tells which
+   * of them must be allowed.
+   */
   function simulate(rate: Rate) {
     const { burst, interval } = rate;
     const ask = client(rate);

@@ -9,7 +9,10 @@ const ask = (buckets: LocalBuckets, client: string, tier: TierName = 'general') 
   return buckets.increment(`${tier} ${client}`, burst * interval, burst, 0, tier);
 };
 
-/** Sends requests until one is refused; returns the number of allowed ones and the wait. */
+/**
+ * Sends requests until one is refused. Returns how many were allowed, and the wait until the next
+ * is.
+ */
 async function exhaust(buckets: LocalBuckets, client: string, tier: TierName = 'general') {
   for (let admitted = 0; ; admitted += 1) {
     const { isBlocked, timeToBlockExpire } = await ask(buckets, client, tier);

@@ -18,7 +18,7 @@ describe('10.9 the failed attempts of an IPv6 /48', () => {
     vi.useRealTimers();
   });
 
-  /** Returns the nth client network of the site. */
+  /** Returns an IP address in the client network `n` of the site. */
   const client = (n: number) => `2001:db8:7:${n.toString(16)}::1`;
 
   it('have a bucket of 64 times the tier', () => {
@@ -92,7 +92,7 @@ describe('10.9 a failed attempt', () => {
     [false, 'POST', '/login/webauthn/start', 400, 'malformed_body'],
     [false, 'POST', '/login/webauthn/complete', 503, 'unavailable'],
     [false, 'POST', '/oauth/par', 201, undefined],
-    // an anonymous row, which has its own bucket
+    // An anonymous registration is limited by its own bucket, so it is not a failed attempt.
     [false, 'POST', '/oauth/register', 201, undefined],
     [false, 'GET', '/oauth/register/some-client', 200, undefined],
   ])('is %s: %s %s, answered %i %s', (expected, method, path, status, error) => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { daysOf, parseDay, PERIODS, type Period } from '#domain/admin/audit-search/periods.js';
 import { parseNetwork } from '#domain/admin/audit-search/network.js';
 
-/** A Tuesday, shortly before midnight in UTC. */
+/** A Tuesday, one millisecond before midnight in UTC. */
 const TUESDAY = new Date('2026-11-24T23:59:59.999Z');
 const DAY = 86_400_000;
 

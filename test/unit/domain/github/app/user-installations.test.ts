@@ -9,7 +9,7 @@ const SEEN = {
   ],
 };
 
-/** A server that shows two installations, and has no other path. */
+/** A stand-in for GitHub that lists two installations and knows no other path. */
 const withoutProof: AskAsUser = (path, name) =>
   path.startsWith('/user/installations')
     ? Promise.resolve(Response.json(SEEN))

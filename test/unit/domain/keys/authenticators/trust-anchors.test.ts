@@ -109,8 +109,8 @@ describe('the intermediates in config/', () => {
     expect(ofFido).toHaveLength(3);
     for (const authority of ofFido) {
       const chain = completeChain(authority, PINNED_ROOTS);
-      // A leaf under the authority would stand before it: here the authority is checked in the
-      // place of an issuer.
+      // In practice a leaf certificate stands before this authority. Here the authority takes the
+      // leaf's place, so the chain has two certificates.
       expect(chain).toHaveLength(2);
       const [first, second] = chain;
       const root = PINNED_ROOTS.find(({ certificate }) =>

@@ -11,10 +11,13 @@ import {
 } from '../../../../support/saml/forger.js';
 
 /**
- * Milliseconds of a processor that a hostile response may cost, since /saml/acs has no rate limit.
+ * The processor time that a hostile response may cost, in milliseconds. A limit is needed, because
+ * /saml/acs has no rate limit.
  */
 const BUDGET = 300;
-/** The characters of the form that leave room for the rest of its 64 KiB. */
+/**
+ * The size of the largest message. The form may have 64 KiB, and its other fields need the rest.
+ */
 const MOST = 63_500;
 
 const newPair = () => generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -26,8 +29,8 @@ const many = (count: number, write: (index: number) => string) =>
   Array.from({ length: count }, (_, index) => write(index)).join('');
 
 /**
- * Writes a response whose assertion ends with this XML, signed by a key that the metadata does not
- * have.
+ * Writes a response whose assertion ends with this XML. The assertion is signed with a key that the
+ * metadata does not have.
  */
 function message(extra: string): string {
   const fields = { ...assertionFields(asked, 'https://idp.example', 'eve@evil.example'), extra };
@@ -36,7 +39,7 @@ function message(extra: string): string {
   return Buffer.from(xml).toString('base64');
 }
 
-/** Writes the largest message within 64 KiB. */
+/** Writes the largest message that fits into a form of 64 KiB. */
 function largest(write: (count: number) => string): string {
   let count = 1;
   for (let step = 4096; step >= 1; step >>= 1) {
@@ -45,7 +48,10 @@ function largest(write: (count: number) => string): string {
   return message(write(count));
 }
 
-/** Returns the milliseconds of the processor, which do not depend on what else the machine does. */
+/**
+ * Returns the processor time of a function in milliseconds. Other processes of the machine do not
+ * change it.
+ */
 function costOf(run: () => void): number {
   const before = process.cpuUsage();
   run();

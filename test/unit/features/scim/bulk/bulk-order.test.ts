@@ -10,7 +10,7 @@ const user = (bulkId: string, path = '/Users'): BulkOperation => ({
   data: {},
 });
 
-/** Returns the first user of a circle; each user is given with the user that it refers to. */
+/** Returns the first user of a circle. Each user is given with the users to which it refers. */
 function firstOf(waitFor: Readonly<Record<string, readonly string[]>>): string | undefined {
   const operations = Object.keys(waitFor).map((id) => user(id));
   const references = new Map(operations.map((one) => [one, waitFor[one.bulkId ?? ''] ?? []]));

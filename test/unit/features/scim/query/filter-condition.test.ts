@@ -65,7 +65,8 @@ describe('the SQL of a filter', () => {
     expect(reads(none.text)).toEqual([1, 1]);
     expect(none.text).toMatch(/^\(\(?EXISTS .* IS NOT TRUE\)$/);
     expect(reads(compile(many((n) => `name.familyName co "zz${n}"`, 'or')).text)[1]).toBe(1);
-    // Different elements may meet the conditions.
+    // Each condition may be met by a different value of the attribute, so each reads the values
+    // itself.
     expect(reads(compile('emails co "a" and emails co "b"').text)).toEqual([2, 2]);
     expect(reads(compile('not (emails co "a") or not (emails co "b")').text)).toEqual([2, 2]);
   });
