@@ -148,9 +148,13 @@ function readBasicConstraints(value: Buffer | undefined): ParsedCertificate['bas
 
 function readKeyCertSign(value: Buffer | undefined): boolean {
   if (!value) return false;
-  const { result, offset } = fromBER(value);
-  if (!(result instanceof BitString) || offset !== value.length) {
-    throw new Refusal('A certificate in x5c has a malformed Key Usage.');
+  try {
+    const { result, offset } = fromBER(value);
+    if (!(result instanceof BitString) || offset !== value.length) {
+      throw new TypeError('not exactly one BIT STRING');
+    }
+    return ((result.valueBlock.valueHexView[0] ?? 0) & KEY_CERT_SIGN) !== 0;
+  } catch (cause) {
+    throw new Refusal('A certificate in x5c has a malformed Key Usage.', { cause });
   }
-  return ((result.valueBlock.valueHexView[0] ?? 0) & KEY_CERT_SIGN) !== 0;
 }

@@ -39,6 +39,18 @@ describe('a certificate of an attestation', () => {
         'hR50TBkDXoiZiJACIQCd8HKWj69DDwW5iXp7T3YT1Rh+LW2TySyZ5zRA6omjrA==',
       ],
     ],
+    [
+      'whose Key Usage is a malformed time',
+      'malformed Key Usage',
+      [
+        'MIIBRzCB7aADAgECAgkBr2D/ZauN1acwCgYIKoZIzj0EAwIwAjEAMB4XDTI2MDExNDEyMDAwMFoX',
+        'DTM2MDExMzEyMDAwMFowKDEmMCQGA1UEAwwdU29mdHdhcmUgS2V5IEF0dGVzdGF0aW9uIFJvb3Qw',
+        'WTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAQwx2KtMV+mEDpSPc2cNME6uTF5um8NcpJHua34eDva',
+        'x4Gl5QWsF1nZMsPlYPcmifOBiKc7mX/JpIwSHVEa/kMsoyYwJDASBgNVHRMBAf8ECDAGAQT/4oSq',
+        'MA4GA1UdDwEB/wQEGAI5CTAKBggqhkjOPQQDAgNJADBGAiEA66Rl4HxI/mX6ijUnbYlbFwbPajvM',
+        'hR50TBkDXoiZiJACIQCd8HKWj69DDwW5iXp7T3YT1Rh+LW2TySyZ5zRA6omjrA==',
+      ],
+    ],
   ])('%s is refused', (_, reason, lines) => {
     const read = () => parseCertificate(Buffer.from(lines.join(''), 'base64'));
     expect(read).toThrow(Refusal);

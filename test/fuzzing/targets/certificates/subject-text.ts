@@ -25,6 +25,7 @@ export const target: FuzzTarget = {
     '\\20',
     '\\FF',
     '#0c03414243',
+    '#180d32303236303130313030305a',
     '#',
   ],
   structure: wordsBy(/\\[\da-f]{2}|\\.|\w+|[^\w]/gsu),

@@ -234,6 +234,7 @@ describe('a registered subject and the subject of a certificate', () => {
     ['an OID of one number', '2=client', [[['CN', 'client']]]],
     ['an escape that is none', String.raw`CN=client\qone,O=Example,C=SE`, PLAIN],
     ['hexadecimal that is no DER', 'CN=#zz,O=Example,C=SE', PLAIN],
+    ['the DER of a malformed time', 'CN=#18023909,O=Example,C=SE', PLAIN],
     ['a subject that is empty', 'CN=client one', []],
   ])('mismatch: %s', (_, registered, subject) => {
     expect(compareSubjectDn(registered, certificate(subject))).toBe('mismatch');

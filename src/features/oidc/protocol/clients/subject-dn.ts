@@ -143,8 +143,12 @@ function split(text: string, separator: RegExp): string[] {
 function parseHex(hex: string): BaseBlock | undefined {
   if (!/^(?:[\da-f]{2})+$/i.test(hex)) return undefined;
   const ber = Uint8Array.from(Buffer.from(hex, 'hex'));
-  const { offset, result } = fromBER(ber);
-  return offset === ber.length ? result : undefined;
+  try {
+    const { offset, result } = fromBER(ber);
+    return offset === ber.length ? result : undefined;
+  } catch {
+    return undefined; // ASN.1.js throws for a malformed time
+  }
 }
 
 /**
