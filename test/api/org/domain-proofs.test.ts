@@ -47,6 +47,18 @@ const OPERATOR = {
 };
 const operator = () => operatorDomains(app.dataSource);
 const outcome = ({ status, json }: Answer) => [status, json?.code ?? json?.state];
+/**
+ * Returns the events that the removal of a domain writes, with the number of different requests of
+ * all of them.
+ */
+const requestsOf = (domain: string) =>
+  rows<{ type: string; by: string | null; requests: number }>(
+    app.dataSource,
+    `SELECT type, details ->> 'by' AS by, (SELECT count(DISTINCT request_id)::int FROM audit_events
+       WHERE details ->> 'domain' = $1) AS requests
+     FROM audit_events WHERE details ->> 'domain' = $1 ORDER BY type`,
+    [domain],
+  );
 const certificate = (browser: Client, principals?: readonly string[]) =>
   browser.post(
     '/v1/credentials/ssh',
@@ -307,6 +319,10 @@ describe('the operator', () => {
     expect(krl.json.revoked).toBe(true);
     expect(await auditOfDomain(app, 'released.example')).toMatchObject([
       { type: 'domain_released', details: { by: 'operator', users: 1, primary: true } },
+    ]);
+    expect(await requestsOf('released.example')).toEqual([
+      { type: 'domain_released', by: 'operator', requests: 1 },
+      { type: 'identity_unbound', by: 'operator', requests: 1 },
     ]);
     expect((await comes('bob@released.example')).status).toBe(200);
     expect(await orgOf('bob@released.example')).not.toBe(before);

@@ -56,8 +56,8 @@ export interface DomainOperator {
 }
 
 /**
- * The origin of audit events that name no request, because the daily check of domains, another
- * organization or the operator caused them. The request of another organization must stay hidden.
+ * The origin of audit events that name no request. The daily check of domains caused the event, or
+ * another organization got the domain. The request of another organization must stay hidden.
  */
 const NO_REQUEST: AuditOrigin = {
   requestId: 'daily-domain-check',
@@ -201,7 +201,7 @@ export class DomainOwnership {
     );
     await takeDomain(tx, own, this.clock.now(), 'any owner');
     const ended = await this.#endStanding(tx, own, users, cause);
-    await this.#unbind(tx, domain, users);
+    await this.#unbind(tx, domain, users, operator);
     await dropReleased(tx, own);
     const { isPrimary, isProven } = owner;
     const facts = { primary: isPrimary, proven: isProven, ...ended };
@@ -328,10 +328,18 @@ export class DomainOwnership {
    * Removes the bindings to identities of members whose e-mail address is in a domain. At their
    * next sign-in they can then join the organization that owns the domain. The caller gives no
    * users of that organization.
+   *
+   * @param operator the operator who takes the domain away, whom the audit events name
    */
-  #unbind(tx: EntityManager, domain: string, users: readonly UserOfDomain[]): Promise<void> {
+  #unbind(
+    tx: EntityManager,
+    domain: string,
+    users: readonly UserOfDomain[],
+    operator?: DomainOperator,
+  ): Promise<void> {
     const members = users.filter(({ orgId, inDomain }) => inDomain && orgId !== null);
-    return unbindUsersOfDomain(tx, members, { domain }, NO_REQUEST);
+    const { origin, details } = operator ?? { origin: NO_REQUEST, details: {} };
+    return unbindUsersOfDomain(tx, members, { domain, ...details }, origin);
   }
 
   /**
