@@ -175,6 +175,7 @@ describe('/v1/credentials/aws/token', () => {
     const { client: loner } = await app.enrolled('loner@gmail.com');
     const answer = await loner.post(PATH, {});
     expect([answer.status, answer.json.code]).toEqual([403, 'issuance_refused']);
+    expect(answer.json.detail).toContain('members of an organization');
     expect(await auditOf(app.dataSource, 'loner@gmail.com')).not.toContainEqual(
       expect.objectContaining({ type: 'aws_credential' }),
     );

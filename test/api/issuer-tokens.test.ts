@@ -166,6 +166,7 @@ requires('moto').describe('a token of the issuer of an organization', () => {
     await rows(app.dataSource, "DELETE FROM organization_issuer_keys WHERE label = 'of-c'");
     const refused = await requestToken(dan);
     expect([refused.status, refused.json.code]).toEqual([403, 'issuance_refused']);
+    expect(refused.json.detail).toContain('signing key');
   });
 
   /**

@@ -9,7 +9,8 @@ import {
   signingKeyOf,
   type TokenIssuer,
 } from '#domain/organizations/issuers/signing-key.repository.js';
-import { fragment } from '#platform/database/statements/sql.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
  * The record of a token that AWS exchanges for credentials. It is written before the token is
@@ -119,3 +120,10 @@ export const AWS_TOKEN = new IssuanceKind<AwsTokenRequest, RecordedAwsToken, Aws
     tokenIssuer: row.token_issuer,
   }),
 );
+
+/** Returns true if the user is a member of an organization. */
+export async function hasOrganization(tx: EntityManager, userId: string): Promise<boolean> {
+  const found = await sql<{ id: string }>(tx)`
+    SELECT id FROM users WHERE id = ${userId} AND org_id IS NOT NULL`;
+  return found.length === 1;
+}

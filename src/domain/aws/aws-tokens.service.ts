@@ -9,7 +9,7 @@ import { TokenSigningKeys } from '#domain/oauth/token-signing/token-signing-keys
 import { newUuid } from '#platform/clock/random.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
-import { AWS_TOKEN } from './aws-tokens.repository.js';
+import { AWS_TOKEN, hasOrganization } from './aws-tokens.repository.js';
 import { awsTokenClaims, sourceIdentityOf, type AwsTokenSubject } from './token-claims.js';
 
 /** The lifetime of a token in seconds. It is short because a client exchanges the token at once. */
@@ -40,10 +40,14 @@ export interface IssuedAwsToken {
 }
 
 /**
- * The error for the denial `withheld`. The user has no organization, and only members of one get
- * tokens for AWS; or, in an unusual case, the issuer of the organization has no signing key.
+ * The errors for the two reasons of the denial `withheld`. The user has no organization, and only
+ * members of one get tokens for AWS; or the own issuer of the organization has no signing key.
  */
-const WITHHELD = ['issuance_refused', 'AWS tokens are for members of an organization.'] as const;
+const NO_MEMBER = ['issuance_refused', 'AWS tokens are for members of an organization.'] as const;
+const NO_SIGNING_KEY = [
+  'issuance_refused',
+  'The issuer of your organization has no signing key. Ask an admin of it to rotate the key.',
+] as const;
 
 /**
  * Issues tokens that AWS exchanges for credentials. One statement records the token, and then the
@@ -88,7 +92,10 @@ export class AwsTokens {
     if ('denial' in outcome) {
       const target = { kind: 'aws_role', name: roleArn } as const;
       await recordRefusedAccess(this.manager, session, target, outcome, origin);
-      throw refusedIssuance(outcome, WITHHELD, session.denied);
+      // The look-up only chooses the error text for the denial `withheld`.
+      const lacksKey =
+        outcome.denial === 'withheld' && (await hasOrganization(this.manager, session.userId));
+      throw refusedIssuance(outcome, lacksKey ? NO_SIGNING_KEY : NO_MEMBER, session.denied);
     }
     const { orgId, issuedAt, expiresAt, tokenIssuer } = outcome.issued;
     const { baseUrl } = this.config.http;

@@ -313,7 +313,8 @@ export const EXPLANATIONS: Readonly<Record<ErrorCode, Explanation>> = {
     remedy: 'Name the host that you log in to, in `host`. `svc ssh` does so by itself.',
   },
   issuance_refused: {
-    cause: 'Nothing may be issued to this account: it has no verified address or organization.',
+    cause:
+      'Nothing may be issued: the account has no verified address or organization, or the issuer of its organization has no signing key.',
     remedy: ASK_ADMIN,
   },
   label_reserved: {
