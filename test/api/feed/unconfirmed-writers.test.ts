@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { Logger } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { sqlStateOf, UNCONFIRMED } from '#platform/database/statements/faults.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -105,6 +106,41 @@ describe('a server that is not confirmed', () => {
     } finally {
       await open.release();
       await waiting.release();
+    }
+  });
+
+  it('is not confirmed while a writer of before stays open, and the confirmation is tried again', async () => {
+    await world.removeSilentReplicas();
+    const first = await epoch();
+    // The confirmation waits for 20 seconds. PostgreSQL has no clock that a test could move.
+    const [hold] = await world.query<{ text: string }>(
+      "SELECT pg_get_functiondef('hold_audit_writers()'::regprocedure) AS text",
+    );
+    await world.query(hold?.text.replace("'20s'", "'20ms'") ?? '');
+    const warned = vi.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
+    const open = world.direct.createQueryRunner();
+    try {
+      await open.startTransaction();
+      const early = await record(open.manager);
+      await world.query("UPDATE database_identity SET started_at = 'epoch'");
+      await world.report(await world.addSilentReplica(), true);
+      const state = { isConfirmed: false };
+      const confirming = world.confirmAtStart(undefined).finally(() => {
+        state.isConfirmed = true;
+      });
+      await expect.poll(() => state.isConfirmed || warned.mock.calls.length > 1).toBe(true);
+      expect([await world.isConfirmed(), await epoch()]).toEqual([false, first]);
+
+      await open.commitTransaction();
+      await confirming;
+      expect(await world.isConfirmed()).toBe(true);
+      expect(BigInt(await epoch())).toBeGreaterThan(BigInt(first));
+      expect(
+        await world.query('SELECT epoch::text FROM audit_events WHERE request_id = $1', [early]),
+      ).toEqual([{ epoch: first }]);
+    } finally {
+      warned.mockRestore();
+      await open.release();
     }
   });
 });

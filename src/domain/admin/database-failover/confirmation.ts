@@ -80,8 +80,9 @@ export class Confirmation {
    * Takes part in the confirmation of the server. Returns as soon as the server is confirmed and
    * either lacks nothing that this process remembers, or all access has ended.
    *
-   * @throws the driver's error if the database cannot be reached, and {@link AnotherServer} if
-   *   another server answers; the caller then starts again
+   * @throws the driver's error if the database cannot be reached, {@link AnotherServer} if another
+   *   server answers, and OpenAuditWriters if an older transaction still holds the audit log; the
+   *   caller then starts again
    */
   async run(): Promise<void> {
     const { database, limits } = this.parts;
@@ -215,7 +216,8 @@ export class Confirmation {
       await this.parts.listSecrets(tx);
     }
     // If a confirmation of this start was withdrawn, transactions that began before the withdrawal
-    // may still be open and write audit events. So this transaction waits for them.
+    // may still be open and write audit events. So this transaction waits for them, and confirms
+    // nothing if one of them stays open.
     if (confirmed?.startedAt === WITHDRAWN) await holdAuditWriters(tx);
     await this.#moveSerials(tx, decision);
     await recordIdentity(tx, identity, decision?.endsEverything === true);

@@ -1,4 +1,5 @@
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
+import { UNCONFIRMED } from '#platform/database/statements/faults.js';
 import { fragment, sql, SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { COLUMNS, eventOf, type Row } from '../audit-events.repository.js';
@@ -117,13 +118,28 @@ export async function restartOfFeed(
 }
 
 /**
- * Waits at most 20 seconds until no other transaction that writes events is open. It then locks the
- * audit log until the end of the transaction. If the wait was longer, the function returns without
- * a lock and without an error. The caller ends the epoch of the feed, and an event that an older
- * transaction commits later would have the ended epoch.
+ * The error if other transactions that may write audit events stay open for too long. Its code says
+ * that the server is not confirmed, so that the caller tries again.
+ */
+export class OpenAuditWriters extends Error {
+  readonly code = UNCONFIRMED;
+}
+
+/**
+ * Waits at most 20 seconds until no other transaction that writes events is open, and then locks
+ * the audit log until the end of the transaction. The caller ends the epoch of the feed, and an
+ * event that an older transaction commits later would have the ended epoch. A reader that has read
+ * events of the next epoch would miss it.
+ *
+ * @throws OpenAuditWriters if the wait was too long. A prepared transaction (`PREPARE TRANSACTION`)
+ *   can keep its lock until an operator ends it
  */
 export async function holdAuditWriters(tx: EntityManager): Promise<void> {
-  await sql(tx)`SELECT hold_audit_writers()`;
+  const [row] = await sql<{ is_held: boolean }>(tx)`SELECT hold_audit_writers() AS is_held`;
+  if (row?.is_held === true) return;
+  throw new OpenAuditWriters(
+    'a transaction holds the audit log for more than 20 seconds: pg_locks, pg_stat_activity and pg_prepared_xacts show it',
+  );
 }
 
 /**
