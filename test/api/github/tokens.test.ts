@@ -142,6 +142,24 @@ describe('POST /v1/credentials/github/token', () => {
     ]);
   });
 
+  it('is refused for all repositories without another reason if an admin forbids it meanwhile', async () => {
+    const { state } = running.github;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    state.parked = promise;
+    const before = minted().length;
+    const asked = askToken(client);
+    await expect.poll(() => minted().length).toBe(before + 1);
+    const { client: admin } = running.organization.admin;
+    expect((await allowAll(admin, false)).status).toBe(200);
+    resolve();
+    state.parked = undefined;
+    const refused = await asked;
+    expect((await allowAll(admin, true)).status).toBe(200);
+    expect([refused.status, refused.json.code]).toEqual([404, 'not_found']);
+    // The installation is still linked.
+    expect(refused.json.detail).not.toContain('no longer linked');
+  });
+
   it('gives 20 requests of the same moment 20 tokens', async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => askToken(client)));
     expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(200));

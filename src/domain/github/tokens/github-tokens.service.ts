@@ -60,7 +60,7 @@ export interface IssuedGitHubToken {
  */
 const WITHHELD = [
   'not_found',
-  'Your organization has no longer linked this GitHub installation.',
+  'The link or the settings of this GitHub installation changed at this moment. Try again.',
 ] as const;
 
 /**
