@@ -19,9 +19,8 @@ export interface HeldRecords {
 }
 
 /**
- * The most rows of each list in an export. A user cannot have so many keys or applications, so
- * these lists are complete. Of a longer list of other records only the newest are read; of attested
- * SSH keys, the oldest.
+ * The most rows of each list. A user cannot have so many keys or applications, so these lists are
+ * complete. Of a longer list of other records only the newest are read.
  */
 const MOST = 1000;
 
@@ -62,7 +61,7 @@ export async function readHeldRecords(
       FROM oauth_clients WHERE owner_id = ${userId} ORDER BY created_at, id LIMIT ${MOST}`,
     attested_ssh_keys: await sql(tx)`
       SELECT public_key AS fingerprint, aaguid, model, verify_required, attested_at
-      FROM ssh_attested_keys WHERE user_id = ${userId} ORDER BY attested_at, public_key LIMIT ${MOST}`,
+      FROM ssh_attested_keys WHERE user_id = ${userId} ORDER BY attested_at DESC, public_key LIMIT ${MOST}`,
     github_tokens: await sql(tx)`
       SELECT id, owner, repositories, permissions, issued_at, expires_at
       FROM github_tokens WHERE user_id = ${userId} ORDER BY issued_at DESC, id LIMIT ${MOST}`,

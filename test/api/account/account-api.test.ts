@@ -479,6 +479,24 @@ describe('GET /v1/account/export', () => {
     expect(text).not.toMatch(/olga|471181516234|machine-seven/);
   });
 
+  it('has the newest attested SSH keys first, because a longer list is cut', async () => {
+    const { id, client } = await newUser();
+    await rows(
+      app.dataSource,
+      `INSERT INTO ssh_attested_keys (user_id, public_key, verify_required, attested_at)
+       SELECT $1, 'SHA256:' || n, true, now() - make_interval(days => n) FROM generate_series(0, 1000) AS n`,
+      [id],
+    );
+    const { attested_ssh_keys: keys } = JSON.parse(
+      (await call(client, 'GET', 'account/export')).text,
+    );
+    expect([keys.length, keys[0].fingerprint, keys[999].fingerprint]).toEqual([
+      1000,
+      'SHA256:0',
+      'SHA256:999',
+    ]);
+  });
+
   it('has nothing of a colleague', async () => {
     const { client, email } = await newUser();
     const grace = `grace@${email.split('@')[1]}`;
