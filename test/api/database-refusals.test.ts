@@ -1,7 +1,11 @@
 import { createServer, type AddressInfo } from 'node:net';
+import { TLSSocket } from 'node:tls';
+import { Pool } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RecordingLog } from '../support/recording-log.js';
+import { makeTlsAuthority, type TlsAuthority } from '../support/tls-authority.js';
 import { openDatabase } from '#platform/database/open-database.js';
+import { asDomainError } from '#platform/http/errors/as-domain-error.js';
 
 /** The SSLRequest of the PostgreSQL protocol: its length (8), and the code 80877103. */
 const SSL_REQUEST = Buffer.from('0000000804d2162f', 'hex');
@@ -29,10 +33,17 @@ const REFUSALS: readonly [code: string, message: string, advice: RegExp][] = [
 
 let refusal: readonly [code: string, message: string] = ['', ''];
 let port: number;
+/** The certificate of the server, from an authority that nobody trusts; undefined without TLS. */
+let certificate: TlsAuthority | undefined;
 const server = createServer((socket) => {
   socket.on('error', () => undefined);
   socket.on('data', (data) => {
-    if (data.equals(SSL_REQUEST)) return socket.end('N');
+    if (data.equals(SSL_REQUEST)) {
+      if (certificate === undefined) return socket.end('N');
+      socket.removeAllListeners('data').write('S');
+      const secured = new TLSSocket(socket, { isServer: true, ...certificate });
+      return secured.on('error', () => undefined);
+    }
     const [code, message] = refusal;
     const fields = Buffer.from(`SFATAL\0C${code}\0M${message}\0\0`);
     const head = Buffer.alloc(5);
@@ -78,5 +89,18 @@ describe('a database that refuses the service', () => {
 
   it('without TLS ends the start as well, if the URL wants it', async () => {
     expect(await startOn('?sslmode=verify-full')).toMatch(/offers no TLS.*databases\.md\)$/);
+  });
+
+  it.each([
+    ['without TLS', undefined, /offers no TLS/],
+    ['with a certificate that is not trusted', makeTlsAuthority(), /Name the file .* sslrootcert/],
+  ])('%s is answered by 503 in a service that runs', async (_, shown, advice) => {
+    certificate = shown;
+    const url = `postgres://svc@127.0.0.1:${port}/svc?sslmode=verify-full`;
+    const pool = new Pool({ connectionString: url });
+    const fault: unknown = await pool.query('SELECT').catch((error: unknown) => error);
+    await pool.end();
+    expect(asDomainError(fault)).toMatchObject({ code: 'unavailable', retryAfter: 1 });
+    expect(await startOn('?sslmode=verify-full')).toMatch(advice);
   });
 });

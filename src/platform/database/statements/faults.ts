@@ -123,12 +123,34 @@ export function isConnectionRefused(error: unknown): boolean {
   return fault instanceof Error && 'routine' in fault && fault.routine === CHECKS_CONNECTION;
 }
 
+/** The codes of Node for a TLS connection that fails, most often because of a certificate. */
+const TLS_CODES =
+  /^(?:ERR_TLS_CERT_|ERR_SSL_|EPROTO$|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_(?:GET|VERIFY)_)/;
+
+/** The messages of pg, which have no code, if a server answers the request for TLS by a refusal. */
+const TLS_MESSAGES: ReadonlySet<string> = new Set([
+  'The server does not support SSL connections',
+  'There was an error establishing an SSL connection',
+]);
+
+/**
+ * Returns true if TLS to the database fails, for example because the certificate of the server has
+ * expired, or has another authority after a rotation. The service cannot start then. A service that
+ * runs waits until an operator has corrected it ({@link isOutage}).
+ */
+function isTlsFault(error: unknown): boolean {
+  const fault = reportedBy(error);
+  if (!(fault instanceof Error)) return false;
+  const code = codeOf(fault);
+  return code === undefined ? TLS_MESSAGES.has(fault.message) : TLS_CODES.test(code);
+}
+
 /**
  * Returns true if an error means that a service that runs cannot use its database now: the database
- * is away, or refuses connections. The same request may succeed later.
+ * is away, refuses connections, or cannot be reached by TLS. The same request may succeed later.
  */
 export function isOutage(error: unknown): boolean {
-  return isDatabaseAway(error) || isConnectionRefused(error);
+  return isDatabaseAway(error) || isConnectionRefused(error) || isTlsFault(error);
 }
 
 /**

@@ -77,13 +77,27 @@ describe('isDatabaseAway', () => {
     expect(isOutage(reported(code))).toBe(false);
   });
 
+  it.each([
+    'CERT_HAS_EXPIRED',
+    'CERT_NOT_YET_VALID',
+    'DEPTH_ZERO_SELF_SIGNED_CERT',
+    'SELF_SIGNED_CERT_IN_CHAIN',
+    'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+    'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+    'ERR_TLS_CERT_ALTNAME_INVALID',
+    'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED',
+  ])('%s is an outage of a service that runs, and ends a start', (code) => {
+    const fault = Object.assign(new Error('as TLS said it'), { code });
+    expect([isOutage(fault), isDatabaseAway(fault)]).toEqual([true, false]);
+  });
+
   it('does not take a missing file, plain text or no error for an absent database', () => {
     const missingFile = Object.assign(new Error('no such file'), {
       code: 'ENOENT',
       syscall: 'open',
     });
     for (const thrown of [missingFile, 'Query read timeout', undefined, new Error('other')]) {
-      expect(isDatabaseAway(thrown)).toBe(false);
+      expect([isDatabaseAway(thrown), isOutage(thrown)]).toEqual([false, false]);
     }
   });
 });
