@@ -218,6 +218,27 @@ describe('the sealer', () => {
     expect(leaves.at(-1)).toContain('\\n4\\n');
   });
 
+  it('gives the repaired tree of the deployment the checkpoints that it lacks, each once', async () => {
+    const { org } = await seal.organization(1);
+    const findings = async () =>
+      seal.check(await seal.export(DEPLOYMENT), await seal.checkpoints(DEPLOYMENT)).findings;
+    const before = await findings();
+    const leaves = async () => (await seal.export(DEPLOYMENT)).filter((line) => line.includes(org));
+    expect(await leaves()).toHaveLength(1);
+    await writeEvent(dataSource, org);
+    await expect(sealWith('RETURN NULL', DEPLOYMENT, 'size')).rejects.toThrow(
+      `tree ${DEPLOYMENT} is damaged`,
+    );
+    expect(await leaves()).toHaveLength(1);
+    // The organization has no further event.
+    await Promise.all(Array.from({ length: 5 }, () => seal.sealer().seal()));
+    const [, added, ...more] = await leaves();
+    expect(added).toContain('\\n2\\n');
+    await seal.seal();
+    expect([more, await leaves()]).toEqual([[], [expect.anything(), added]]);
+    expect(await findings()).toEqual(before);
+  });
+
   it.each(['9007199254740993', '9223372036854775807', '-1'])(
     'signs the other trees beside a tree of the impossible size %s',
     async (size) => {

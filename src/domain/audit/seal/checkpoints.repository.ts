@@ -102,22 +102,63 @@ export async function endedTree(
 /**
  * Stores a checkpoint. Returns false, and stores nothing, if the tree has a checkpoint of the same
  * size or a larger one.
+ *
+ * @param lacksLeaf true for a checkpoint of an organization that the tree of the deployment does
+ *   not get in this transaction. {@link takeWithoutLeaf} returns it later
  */
 export async function recordCheckpoint(
   tx: EntityManager,
   { tree, epoch, range, place: [lastEpoch, xid, id] }: GrownTree,
-  note: string,
-  at: Date,
+  {
+    note,
+    at,
+    lacksLeaf,
+  }: { readonly note: string; readonly at: Date; readonly lacksLeaf: boolean },
 ): Promise<boolean> {
   const recorded = await sql(tx)`
     WITH signed AS (
       UPDATE audit_trees SET signed_size = ${range.size}, signed_at = ${at},
-        signed_epoch = ${lastEpoch}, signed_xid = ${xid}, signed_id = ${id}
+        signed_epoch = ${lastEpoch}, signed_xid = ${xid}, signed_id = ${id}, lacks_leaf = ${lacksLeaf}
       WHERE tree = ${tree} AND epoch = ${epoch} AND signed_size < ${range.size} RETURNING tree, epoch)
     INSERT INTO audit_checkpoints (tree, epoch, size, range, note, signed_at)
     SELECT s.tree, s.epoch, ${range.size}::bigint, ${byteaText(range.bytes)}::bytea, ${note}::text, ${at}::timestamptz
     FROM signed s RETURNING tree`;
   return recorded.length > 0;
+}
+
+/**
+ * Returns true if the tree of the deployment lacks the last checkpoint of an organization in the
+ * present epoch.
+ */
+export async function isAnyWithoutLeaf(tx: EntityManager): Promise<boolean> {
+  const [row] = await sql<{ is_any: boolean }>(tx)`
+    SELECT EXISTS (SELECT FROM audit_trees t JOIN database_identity d ON d.epoch = t.epoch WHERE t.lacks_leaf) AS is_any`;
+  return row?.is_any === true;
+}
+
+/**
+ * Returns the last checkpoints of organizations that the tree of the deployment lacks, at most
+ * `limit`. The caller has locked that tree and appends them to it in the same transaction, because
+ * they count as its leaves from now on.
+ */
+export async function takeWithoutLeaf(
+  tx: EntityManager,
+  epoch: string,
+  limit: number,
+): Promise<Checkpoint[]> {
+  const taken = await sql<{ tree: string }>(tx)`
+    UPDATE audit_trees SET lacks_leaf = false
+    WHERE epoch = ${epoch} AND lacks_leaf
+      AND tree IN (SELECT w.tree FROM audit_trees w WHERE w.epoch = ${epoch} AND w.lacks_leaf ORDER BY w.tree LIMIT ${limit})
+    RETURNING tree`;
+  // A second statement, because another process may have stored a larger checkpoint while the first
+  // one waited for its lock.
+  return checkpointsOf(
+    sql<StoredCheckpoint>(tx)`
+      SELECT c.tree, c.epoch, c.size, c.note
+      FROM audit_trees t JOIN audit_checkpoints c ON c.tree = t.tree AND c.epoch = t.epoch AND c.size = t.signed_size
+      WHERE t.epoch = ${epoch} AND t.tree = ANY (${taken.map(({ tree }) => tree)}::uuid[]) ORDER BY c.tree`,
+  );
 }
 
 /**

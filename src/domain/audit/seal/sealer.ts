@@ -12,12 +12,14 @@ import { DEPLOYMENT, signCheckpoint, type SealKey } from './checkpoint.js';
 import type { CheckpointStore } from './checkpoint-store.js';
 import {
   endedTree,
+  isAnyWithoutLeaf,
   keepRound,
   listGrown,
   listUnpublished,
   recordCheckpoint,
   recordPublished,
   takeRound,
+  takeWithoutLeaf,
   type GrownTree,
 } from './checkpoints.repository.js';
 import { checkpointEntry, ENTRY_BYTES } from './leaf-entry.js';
@@ -51,7 +53,8 @@ const LIMITS = { batch: 2_048, round: 500_000, signatures: 20, published: 1_000 
  * next round goes on after the last committed step. Two rounds at the same time make no second
  * tree, because each transaction locks its tree. A tree whose rows are damaged does not stop the
  * others. If it is the tree of the deployment, that tree lacks the checkpoints which organizations
- * get meanwhile. If a transaction lost every race with others, the next round seals its tree.
+ * get meanwhile, until it is corrected and a later round adds the last ones. If a transaction lost
+ * every race with others, the next round seals its tree.
  */
 export class AuditSealer {
   readonly #log = new Logger('audit');
@@ -101,6 +104,7 @@ export class AuditSealer {
       left -= (await unlessFaulty(round, tree, () => this.#sealRows(tree, left))) ?? 0;
     }
     await this.#sign('organizations', round);
+    await this.#addMissing(round);
     await this.#sign('deployment', round);
     await this.#publish();
     for (const [tree, error] of round.damaged) {
@@ -189,6 +193,16 @@ export class AuditSealer {
 
   #store(signed: readonly SignedTree[], hasLeaves: boolean): Promise<void> {
     return withTransactionRetry(this.dataSource, (tx) => recordAll(tx, signed, hasLeaves));
+  }
+
+  /**
+   * Appends to the tree of the deployment the checkpoints that it lacks, because it was damaged
+   * when they were stored.
+   */
+  async #addMissing(round: Round): Promise<void> {
+    const { dataSource } = this;
+    if (!round.hasLeaves || !(await isAnyWithoutLeaf(dataSource.manager))) return;
+    await unlessFaulty(round, DEPLOYMENT, () => withTransactionRetry(dataSource, addMissingLeaves));
   }
 
   async #checkpoint(grown: GrownTree): Promise<SignedTree> {
@@ -310,9 +324,24 @@ async function recordAll(
   const deployment = hasLeaves ? await openTree(tx, DEPLOYMENT, epoch) : undefined;
   const entries: Buffer[] = [];
   for (const { grown, note, at } of present) {
-    const isNew = await recordCheckpoint(tx, grown, note, at);
-    const isLeaf = isNew && grown.tree !== DEPLOYMENT;
+    const isOfOrganization = grown.tree !== DEPLOYMENT;
+    const lacksLeaf = isOfOrganization && !deployment;
+    const isNew = await recordCheckpoint(tx, grown, { note, at, lacksLeaf });
+    const isLeaf = isNew && isOfOrganization;
     if (isLeaf) entries.push(checkpointEntry(grown.tree, grown.range.size, note));
   }
   if (deployment && entries.length > 0) await append(tx, deployment, Buffer.concat(entries));
+}
+
+/**
+ * Appends to the tree of the deployment the last checkpoint of each organization that it lacks, in
+ * the present epoch and at most `LIMITS.batch`. As in {@link recordAll}, its row is locked first.
+ */
+async function addMissingLeaves(tx: EntityManager): Promise<void> {
+  const epoch = await holdEpoch(tx);
+  if (epoch === undefined) return;
+  const deployment = await openTree(tx, DEPLOYMENT, epoch);
+  const missing = await takeWithoutLeaf(tx, epoch, LIMITS.batch);
+  const entries = missing.map(({ tree, size, note }) => checkpointEntry(tree, size, note));
+  if (entries.length > 0) await append(tx, deployment, Buffer.concat(entries));
 }
