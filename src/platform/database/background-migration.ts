@@ -38,7 +38,9 @@ async function repeat(address: DatabaseAddress, log: Logger, signal: AbortSignal
       return;
     } catch (error) {
       if (signal.aborted) return;
-      log.error(`The indexes of this version are not complete, trying again: ${reasonOf(error)}`);
+      log.error(
+        `The background migrations of this version (indexes, and moves of rows) are not complete, trying again: ${reasonOf(error)}`,
+      );
     }
     try {
       await systemClock.sleep(pause, { signal });

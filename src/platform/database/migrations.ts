@@ -26,7 +26,8 @@ const START: Turn = {
 };
 const BACKGROUND: Turn = {
   key: ADVISORY_LOCKS.backgroundMigrations,
-  waiting: 'Another process is building indexes of this version',
+  waiting:
+    'Another process runs the background migrations of this version (indexes, and moves of rows)',
   pollEvery: 2_000,
 };
 

@@ -161,8 +161,8 @@ export async function prepareDatabase(
   const connections = Math.max(1, Math.floor(config.maxConnections / workers));
   const server = await locateServer({ ...config, maxConnections: connections }, log, workers);
   try {
-    const lacksIndexes = await preparePatiently(server, config, composition, log);
-    const stopBackground = lacksIndexes && startBackgroundMigration(server.address, log);
+    const lacksMigrations = await preparePatiently(server, config, composition, log);
+    const stopBackground = lacksMigrations && startBackgroundMigration(server.address, log);
     return {
       embedded: config.url === undefined ? server.address : undefined,
       isFirst: false,
@@ -202,13 +202,13 @@ export async function openDatabase(
     await server.stop();
   };
   try {
-    const lacksIndexes = from ? false : await preparePatiently(server, config, composition, log);
+    const lacksMigrations = from ? false : await preparePatiently(server, config, composition, log);
     const unchecked = uncheckedDatabase(config, server, log, from);
     await confirm?.(unchecked);
     const gate = new ConfirmationGate();
     const maxConnections = from?.connections ?? config.maxConnections;
     const pools = await openPools({ ...config, maxConnections }, server, log, confirm && gate);
-    if (lacksIndexes) stopBackground = startBackgroundMigration(server.address, log);
+    if (lacksMigrations) stopBackground = startBackgroundMigration(server.address, log);
     return new Database(pools, gate, unchecked, stop);
   } catch (error) {
     await stop();
@@ -259,8 +259,8 @@ export async function migrateDatabase(
 ): Promise<void> {
   const server = await locateServer(config, log);
   try {
-    const lacksIndexes = await preparePatiently(server, config, composition, log);
-    if (lacksIndexes) await completeMigrations(server.address, log);
+    const lacksMigrations = await preparePatiently(server, config, composition, log);
+    if (lacksMigrations) await completeMigrations(server.address, log);
   } catch (error) {
     throw startProblem(error, config.url);
   } finally {
@@ -347,11 +347,11 @@ async function prepare(
 ): Promise<boolean> {
   const dataSource = await connect(address, log);
   let compiled: boolean;
-  let lacksIndexes: boolean;
+  let lacksMigrations: boolean;
   try {
     await checkVersion(dataSource.manager);
     await refuseForeignDatabase(dataSource, composition);
-    lacksIndexes = await migrate(dataSource, log);
+    lacksMigrations = await migrate(dataSource, log);
     await claimDatabase(dataSource, composition);
     if (url !== undefined) await warnOfLoss(dataSource.manager, failover, log);
     if (pooled) await preparePooler(pooled, dataSource.manager, log);
@@ -363,7 +363,7 @@ async function prepare(
     await dataSource.destroy();
   }
   if (compiled) await checkNewConnection(address, log);
-  return lacksIndexes;
+  return lacksMigrations;
 }
 
 /**
