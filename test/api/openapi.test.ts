@@ -33,6 +33,21 @@ describe('GET /openapi.json', () => {
     expect(again).toMatchObject({ status: 304, text: '' });
   });
 
+  it('says URL in place of address for each field with a URL', async () => {
+    const { json } = await app.client().get('/openapi.json');
+    const called: string[] = [];
+    const visit = (name: string, value: unknown): void => {
+      if (typeof value !== 'object' || value === null) return;
+      const { format, description } = value as { format?: unknown; description?: unknown };
+      const isUrl = format === 'uri' || /(?:^|_)(?:uri|url)s?$/.test(name);
+      const text = `${name}: ${String(description)}`;
+      if (isUrl && /\baddress/i.test(text)) called.push(text);
+      for (const [key, inner] of Object.entries(value)) visit(key, inner);
+    };
+    visit('', json);
+    expect(called).toEqual([]);
+  });
+
   it.each(['/openapi.json', '/static/svc.mjs'])(
     'compresses %s once, and answers 304 to its entity tag of either coding, without a limit',
     async (path) => {

@@ -199,7 +199,7 @@ describe('svc aws', () => {
   ])('never sends a token to %s', async (address, variable) => {
     const end = await home.run(PROCESS, { env: { [variable]: address } });
     expect(end).toMatchObject({ status: 2, stdout: '' });
-    expect(end.stderr).toContain(`${variable} is not an https address`);
+    expect(end.stderr).toContain(`${variable} is not an https URL`);
   });
 
   it('takes AWS_ENDPOINT_URL_STS before AWS_ENDPOINT_URL', async () => {
@@ -247,7 +247,7 @@ describe('svc aws', () => {
         expect(end).toMatchObject({ status: 4, stdout: '' });
         expect(end.stderr).toBe(
           'svc: AWS STS refused the role: InvalidIdentityToken: bad <[token]>[31mmore\n' +
-            '     Check the identity provider in IAM: its address and its audience.\n',
+            '     Check the identity provider in IAM: its URL and its audience.\n',
         );
         expect(cacheFiles()).toEqual([]);
       },

@@ -56,7 +56,7 @@ describe('svc without a login', () => {
     [['nonsense'], 2, 'There is no command nonsense.'],
     [['status', 'superfluous'], 2, 'Usage: svc status'],
     [['status', '--loud'], 2, 'Unknown option: --loud'],
-    [['--server'], 2, '--server needs an address.'],
+    [['--server'], 2, '--server needs a URL.'],
     [['use'], 2, 'Usage: svc use SERVER'],
     [['use', 'http://login.example.com'], 2, 'must begin with https://'],
     [['use', 'https://login.example.com/path'], 2, 'has a path'],

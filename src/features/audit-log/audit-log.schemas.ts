@@ -113,7 +113,7 @@ export const AUDIT_QUERY = z
       .enum(['asc', 'desc'])
       .optional()
       .describe(
-        '`asc` is for programs that read the whole log: each event comes once, and never before an earlier one. It goes with `type`, `after`, `limit` and `format` alone. As lines, a response without a line has the address to go on from in the header `Link`. Without this parameter, the newest events come first.',
+        '`asc` is for programs that read the whole log: each event comes once, and never before an earlier one. It goes with `type`, `after`, `limit` and `format` alone. As lines, a response without a line has the URL to go on from in the header `Link`. Without this parameter, the newest events come first.',
       ),
   })
   .superRefine(({ order, after, format, limit, type, ...search }, context) => {

@@ -42,7 +42,7 @@ import {
  */
 const AUTHORIZATION_JSON = z
   .object({
-    authorization_url: z.string().describe('The address at GitHub to open in a browser.'),
+    authorization_url: z.string().describe('The URL at GitHub to open in a browser.'),
   })
   .describe('Where the link goes on.');
 
@@ -127,7 +127,7 @@ export class GitHubLinksController {
     // Nest calls the handler of GET for HEAD as well. A link preview by HEAD must not use up the
     // `state`.
     if (method !== 'GET') {
-      throw new DomainError('method_not_allowed', 'This address allows only GET.');
+      throw new DomainError('method_not_allowed', 'This URL allows only GET.');
     }
     const { state, code, installation_id: installationId } = query;
     const answer = { state, code, installationId };

@@ -131,8 +131,8 @@ export type InstallationJson = z.output<typeof INSTALLATION_JSON>;
 export const STATUS_JSON = z
   .object({
     configured: z.boolean().describe('True if the operator set a GitHub App.'),
-    web_url: z.string().nullable().describe('The address of GitHub for browsers.'),
-    app: z.string().nullable().describe('The name of the GitHub App in addresses.'),
+    web_url: z.string().nullable().describe('The URL of GitHub for browsers.'),
+    app: z.string().nullable().describe('The name of the GitHub App in URLs.'),
     all_repositories: z.boolean().meta({
       description: 'False: a request for a token must name its `repositories`.',
     }),

@@ -70,7 +70,7 @@ const TYPES = z
 
 const URL_TEXT = z.string().trim().min(1).max(2048);
 
-const URL_MEANING = 'The address to which the service sends the events.';
+const URL_MEANING = 'The URL to which the service sends the events.';
 
 const AFTER = z
   .string()
@@ -89,7 +89,7 @@ const AFTER = z
 export const CREATE_RECEIVER = z
   .strictObject({
     name: LINE_OF_TEXT.optional().describe(
-      'The name that admins see. By default the host of the address.',
+      'The name that admins see. By default the host of the URL.',
     ),
     kind: z
       .enum(RECEIVER_KINDS)
@@ -185,7 +185,7 @@ export const RECEIVER_JSON = z
     created_by: z.string().describe('The id of the admin who made it.'),
     created_by_email: z.string().nullable().describe('The address of that admin.'),
     maker_is_admin: z.boolean().meta({
-      description: 'False if the admin who made it, or last set its address, is none any more.',
+      description: 'False if the admin who made it, or last set its URL, is none any more.',
     }),
     created_at: z.iso.datetime().describe('The time at which it was made.'),
     old_secret_signs_until: time.describe(

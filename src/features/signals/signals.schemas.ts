@@ -170,16 +170,16 @@ export const TRANSMITTER_JSON = z
   .looseObject({
     spec_version: z.string().describe('The version of the specification.'),
     issuer: z.string().describe('The issuer of the events.'),
-    jwks_uri: z.string().describe('The address of its public keys.'),
+    jwks_uri: z.string().describe('The URL of its public keys.'),
     delivery_methods_supported: z.array(z.string()).describe('The ways to deliver events.'),
-    configuration_endpoint: z.string().describe('The address at which a receiver has its stream.'),
+    configuration_endpoint: z.string().describe('The URL at which a receiver has its stream.'),
   })
   .describe('Metadata of the transmitter of signals (Shared Signals Framework 1.0 §7.1).');
 
 /** The metadata of the endpoints of signals as a protected resource (RFC 9728 §2). */
 export const RESOURCE_JSON = z
   .looseObject({
-    resource: z.string().describe('The address of the resource.'),
+    resource: z.string().describe('The URL of the resource.'),
     authorization_servers: z.array(z.string()).describe('The issuers of its access tokens.'),
   })
   .describe('Metadata of a protected resource (RFC 9728 §2).');

@@ -21,7 +21,7 @@ const MEANINGS: ReadonlyMap<string, RefusedEnrollment> = new Map([
   ],
   [
     'SecurityError',
-    { code: 'wrong_address', reason: 'The page was opened at an address without security keys.' },
+    { code: 'wrong_address', reason: 'The page was opened at a URL without security keys.' },
   ],
 ]);
 

@@ -22,11 +22,11 @@ export const EXPLANATIONS: Readonly<Record<ErrorCode, Explanation>> = {
       'The detail names the value. Correct it by the API documentation and send the request again.',
   },
   not_found: {
-    cause: 'Nothing is at this address, or it belongs to another user or organization.',
-    remedy: 'Check the address and the id. A list shows which ids you may use.',
+    cause: 'Nothing is at this URL, or it belongs to another user or organization.',
+    remedy: 'Check the URL and the id. A list shows which ids you may use.',
   },
   method_not_allowed: {
-    cause: 'The address exists, and does not know this method.',
+    cause: 'The URL exists, and does not know this method.',
     remedy: 'Use a method that the header Allow names.',
   },
   body_too_large: {
@@ -43,7 +43,7 @@ export const EXPLANATIONS: Readonly<Record<ErrorCode, Explanation>> = {
   },
   misdirected_request: {
     cause: 'The request names a host that this service does not serve.',
-    remedy: 'Use the address that the detail names. An operator checks the proxy and SVC_BASE_URL.',
+    remedy: 'Use the URL that the detail names. An operator checks the proxy and SVC_BASE_URL.',
   },
   rate_limited: {
     cause: 'Too many requests came from your network address.',
@@ -75,7 +75,7 @@ export const EXPLANATIONS: Readonly<Record<ErrorCode, Explanation>> = {
   },
   invalid_dpop_proof: {
     cause: 'The DPoP proof is missing, was used before, or does not fit the request or the token.',
-    remedy: 'Sign a new proof for this method, address and token. Check the clock of the client.',
+    remedy: 'Sign a new proof for this method, URL and token. Check the clock of the client.',
   },
   insufficient_scope: {
     cause: 'The access token does not have the scope that this route needs.',

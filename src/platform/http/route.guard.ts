@@ -87,5 +87,5 @@ export class RouteGuard implements CanActivate {
 function headRefused(request: AdmittedRequest, response: Response): DomainError {
   const methods = allowedMethods(request.app, request.path, false);
   response.setHeader('Allow', [...methods, 'OPTIONS'].join(', '));
-  return new DomainError('method_not_allowed', `This address allows only ${methods.join(', ')}.`);
+  return new DomainError('method_not_allowed', `This URL allows only ${methods.join(', ')}.`);
 }

@@ -188,7 +188,7 @@ function refuseCleartext(client: KMSClient): void {
     (next) => (args) => {
       const { protocol, hostname } = args.request as { protocol: string; hostname: string };
       if (!isHttpsOrLoopback(`${protocol}//${hostname}`)) {
-        throw new KmsFault('refused', 'the address of KMS must be https (http only for localhost)');
+        throw new KmsFault('refused', 'the URL of KMS must be https (http only for localhost)');
       }
       return next(args);
     },

@@ -168,7 +168,7 @@ export class OutboundHttp {
   ): Promise<{ url: URL; checked: readonly string[] }> {
     const url = URL.parse(address);
     if (!url || url.username !== '' || url.password !== '' || url.hash !== '') {
-      throw new OutboundRefused('it is no address');
+      throw new OutboundRefused('it is no URL');
     }
     if (url.protocol !== 'https:' && !(url.protocol === 'http:' && this.#mayLoopBack)) {
       throw new OutboundRefused('it is not https');

@@ -375,7 +375,7 @@ describe('a registration', () => {
     await carl.logIn(key, { address: newAddress() });
     const resumed = await visit(locationOf(await visit(waiting)));
     expect([resumed.status, locationOf(resumed)]).toEqual([400, '']);
-    expect(resumed.text).toContain('Unknown return address');
+    expect(resumed.text).toContain('Unknown return URL');
   });
 
   it('is unchanged when a change is refused', async () => {
@@ -769,7 +769,7 @@ describe('a refused registration', () => {
     ['a wildcard', web('https://*.client.example/cb'), /wildcard/],
     ['a backslash', web('https:\\\\client.example/cb'), /wildcard|to the letter/],
     ['a user in the address', web('https://a:b@client.example/cb'), /user/],
-    ['a relative address', web('/cb'), /whole addresses/],
+    ['a relative address', web('/cb'), /whole URLs/],
     ['a line break', web('https://client.example/\ncb'), /percent-encoded/],
     ['javascript:', native('javascript:alert(1)'), /^redirect_uris: must be https/],
     ['a scheme of one word', native('myapp:/cb'), /named after a domain/],

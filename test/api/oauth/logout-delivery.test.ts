@@ -295,7 +295,7 @@ describe('an application that does not take a notice', () => {
     await logOut(client);
     await expect
       .poll(async () => (await notices(userId))[0]?.last_result)
-      .toBe('an address that is not allowed');
+      .toBe('a URL that is not allowed');
     expect(receiver.received).toEqual([]);
   });
 
@@ -579,7 +579,7 @@ describe('a removal by SCIM of a person with sign-ins at 50 applications', () =>
     );
     expect(results.map((row) => row.last_result)).toEqual(
       expect.arrayContaining([
-        'an address that is not allowed',
+        'a URL that is not allowed',
         'an answer of more than 64 KiB',
         'answer 400',
       ]),

@@ -147,7 +147,7 @@ describe('addresses that clients choose', () => {
       400,
       {
         error: 'invalid_client_metadata',
-        error_description: 'jwks_uri is not an address that may be fetched',
+        error_description: 'jwks_uri is not a URL that may be fetched',
       },
     ]);
     expect(connections).toBe(0);

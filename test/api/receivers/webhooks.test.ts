@@ -330,7 +330,7 @@ describe('a receiver', () => {
     wakeReceivers(app);
     await expect
       .poll(async () => (await stateOf(receiver))?.last_result, SOON)
-      .toBe('an address that is not allowed');
+      .toBe('a URL that is not allowed');
   });
 
   it('that leads to this service later is sent nothing', async () => {
@@ -340,7 +340,7 @@ describe('a receiver', () => {
     await writeEvents(app, orgId, 1);
     await expect
       .poll(async () => (await stateOf(receiver))?.last_result, SOON)
-      .toBe('an address that is not allowed');
+      .toBe('a URL that is not allowed');
   });
 
   it('of some types gets its events behind many others, and each change of a receiver', async () => {

@@ -53,17 +53,17 @@ const WRONG: readonly (readonly [title: string, changes: () => ResponseChanges, 
     [
       'another recipient',
       () => inAssertion({ recipient: 'https://other.example/saml/acs' }),
-      /check the address of the assertion consumer/,
+      /check the URL of the assertion consumer/,
     ],
     [
       'no recipient',
       () => replaced(/ Recipient="[^"]*"/, ''),
-      /check the address of the assertion consumer/,
+      /check the URL of the assertion consumer/,
     ],
     [
       'another destination of the response',
       () => ({ response: { destination: 'https://other.example/saml/acs' } }),
-      /meant for another address/,
+      /meant for another URL/,
     ],
     [
       'an expiry 6 minutes ago',

@@ -405,7 +405,7 @@ describe('a receiver', () => {
     await logOut(client);
     await expect
       .poll(async () => (await signalsOf(app, streamId))[0]?.last_result)
-      .toBe('an address that is not allowed');
+      .toBe('a URL that is not allowed');
     expect(receiver.received).toEqual([]);
   });
 

@@ -53,8 +53,8 @@ export function serverAddress(text: string): string {
   const url = URL.parse?.(/^[a-z]+:\/\//i.test(text) ? text : `https://${text}`) ?? parse(text);
   const problem = addressProblem(url);
   if (url && problem === undefined) return url.origin;
-  const example = 'Give an address such as https://login.example.com.';
-  throw new CliFailure(`${text} ${problem ?? 'is not an address'}.`, example, STATUS.usage);
+  const example = 'Give a URL such as https://login.example.com.';
+  throw new CliFailure(`${text} ${problem ?? 'is not a URL'}.`, example, STATUS.usage);
 }
 
 /**
@@ -64,9 +64,9 @@ export function serverAddress(text: string): string {
 const HOST = /^(?:\[[\da-f:.]+\]|[\da-z_-]+(?:\.[\da-z_-]+)*\.?)$/;
 
 function addressProblem(url: URL | null): string | undefined {
-  if (!url) return 'is not an address';
+  if (!url) return 'is not a URL';
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
-    return 'is more than an address';
+    return 'is more than the URL of a server';
   }
   if (url.pathname !== '/') return 'has a path';
   if (!HOST.test(url.hostname)) return 'has no name of a host';

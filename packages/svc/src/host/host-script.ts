@@ -34,7 +34,7 @@ export async function fetchHostScript(server: string, terminal: Terminal): Promi
   const answer = await send(() => Promise.resolve({ method: 'GET', url, headers }), terminal);
   const { text } = accepted(answer);
   if (!text.startsWith('#!/bin/sh\n') || !text.endsWith('\nmain "$@"\n')) {
-    const whatToDo = 'Check the address of the server: svc status';
+    const whatToDo = 'Check the URL of the server: svc status';
     throw new CliFailure(`${url} is not the script of a server.`, whatToDo);
   }
   return { url, text, checksum: createHash('sha256').update(text).digest('hex') };

@@ -84,7 +84,7 @@ function assertOwnName(rpId: unknown, server: string): void {
     (rpId === hostname || (rpId.includes('.') && hostname.endsWith(`.${rpId}`)));
   if (isOwn) return;
   const message = `The server asks for a key of another name than its own, ${hostname}.`;
-  throw new CliFailure(message, 'Check the address of the server: svc status', STATUS.refused);
+  throw new CliFailure(message, 'Check the URL of the server: svc status', STATUS.refused);
 }
 
 /**

@@ -34,9 +34,9 @@ export async function listenForAnswer(expected: ExpectedAnswer): Promise<Loopbac
   let isAnswered = false;
   const server = createServer((request, response) => {
     const url = targetOf(request, server);
-    const problem = url ? problemOf(request, url, expected, isAnswered) : 'This is no address.';
+    const problem = url ? problemOf(request, url, expected, isAnswered) : 'This is no URL.';
     if (!url || problem !== undefined) {
-      sendPage(response, url?.pathname === PATH ? 400 : 404, 'Not this address', problem ?? '');
+      sendPage(response, url?.pathname === PATH ? 400 : 404, 'Not this URL', problem ?? '');
       return;
     }
     isAnswered = true;
@@ -114,7 +114,7 @@ function problemOf(
   { state, issuer }: ExpectedAnswer,
   isAnswered: boolean,
 ): string | undefined {
-  if (pathname !== PATH || method !== 'GET') return 'Only the login comes to this address.';
+  if (pathname !== PATH || method !== 'GET') return 'Only the login comes to this URL.';
   if (isAnswered) return 'The login has ended.';
   if (searchParams.get('state') !== state) return 'This answer belongs to another login.';
   if (searchParams.get('iss') !== issuer) return 'This answer is of another server.';

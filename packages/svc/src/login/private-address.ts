@@ -42,5 +42,5 @@ export async function openPrivately(address: string, otherwise: string): Promise
   server.close();
   server.closeAllConnections();
   if (outcome === true) return;
-  throw new CliFailure('No browser opened the address in a minute.', `Use: ${otherwise}`);
+  throw new CliFailure('No browser opened the URL in a minute.', `Use: ${otherwise}`);
 }

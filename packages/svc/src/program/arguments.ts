@@ -81,7 +81,7 @@ export function parseGlobalOptions(
   const taken = understood(
     () => withoutEmptyValues(takeOptions(own, GLOBAL), GLOBAL),
     'svc --server URL',
-    '--server needs an address.',
+    '--server needs a URL.',
   );
   const rest = taken.rest.map(({ text }) => text);
   const first = rest.findIndex((text) => text !== '--version');

@@ -42,9 +42,9 @@ export function fileRemedy(error: unknown): string {
 const CHECK_FILE = 'Check the owner and the mode of the file.';
 
 /** The next step after a failure of the network. */
-export const CHECK_NETWORK = 'Check the network, and the address of the server (svc status).';
+export const CHECK_NETWORK = 'Check the network, and the URL of the server (svc status).';
 
-const OTHER_TLS = 'Check the address of the server, and its port.';
+const OTHER_TLS = 'Check the URL of the server, and its port.';
 const OWN_CA = 'If your organization has its own CA, set NODE_EXTRA_CA_CERTS to its PEM file.';
 const OFFLINE = 'Check the network of this machine, and its VPN.';
 
@@ -69,7 +69,7 @@ const NETWORK_REASONS: Readonly<Record<string, NetworkReason>> = {
   ENFILE: ['too many files are open', 'Close programs, and try again.'],
   ERR_TLS_CERT_ALTNAME_INVALID: [
     'its TLS certificate is for another name',
-    'Check the address of the server.',
+    'Check the URL of the server.',
   ],
   EPROTO: ['it does not speak TLS there', OTHER_TLS],
   ERR_SSL_WRONG_VERSION_NUMBER: ['it does not speak TLS there', OTHER_TLS],

@@ -38,7 +38,7 @@ export async function readDiscovery(server: string, terminal: Terminal): Promise
     throw noServer(server, 'it is another kind of login server');
   }
   if (status === 421) {
-    const whatToDo = 'Ask an admin for the address of the server.';
+    const whatToDo = 'Ask an admin for the URL of the server.';
     throw new CliFailure(`A server of svc answers at ${server}, under another name.`, whatToDo);
   }
   if (status >= 500) {
@@ -65,7 +65,7 @@ function redirected(server: string, location: string | null, url: string): CliFa
 
 function otherName(server: string, issuer: string): CliFailure {
   const name = printable(issuer);
-  return new CliFailure(`The server at ${server} has the address ${name}.`, ifRight(name));
+  return new CliFailure(`The server at ${server} has the URL ${name}.`, ifRight(name));
 }
 
 function ifRight(address: string): string {
@@ -73,6 +73,6 @@ function ifRight(address: string): string {
 }
 
 function noServer(server: string, why: string): CliFailure {
-  const whatToDo = 'Check the address. An admin of your organization knows it.';
+  const whatToDo = 'Check the URL. An admin of your organization knows it.';
   return new CliFailure(`${server} is no server of svc: ${why}.`, whatToDo);
 }

@@ -216,7 +216,7 @@ export function documentOf({ text }: PlainAnswer): object {
  */
 export function notJson(cause?: unknown): CliFailure {
   const message = 'The answer of the server is not JSON.';
-  const whatToDo = 'Check the address of the server: svc doctor';
+  const whatToDo = 'Check the URL of the server: svc doctor';
   return new CliFailure(message, whatToDo, STATUS.failed, { cause });
 }
 

@@ -40,7 +40,7 @@ export function serverSource(server: string, terminal: Terminal): ReleaseSource 
 export function namedSource(from: string, terminal: Terminal): ReleaseSource {
   if (!/^[a-z][a-z\d+.-]*:\/\//i.test(from)) return folderSource(resolve(from));
   if (!URL.canParse(from)) {
-    throw new CliFailure(`${from} is not an address.`, 'Check the address.', STATUS.usage);
+    throw new CliFailure(`${from} is not a URL.`, 'Check the URL.', STATUS.usage);
   }
   const url = new URL(from);
   const { pathname } = url;
@@ -59,8 +59,8 @@ function webSource(base: URL, name: string, terminal: Terminal): ReleaseSource {
       const answer = await send(async () => request, terminal, TIMEOUTS[kind]);
       if (answer.status === 404) throw notOffered(name, file);
       if (answer.status >= 300 && answer.status < 400) {
-        const message = `${name} leads to another address for ${file}, which svc does not follow.`;
-        throw new CliFailure(message, 'Name the other address by --from, if you trust it.');
+        const message = `${name} leads to another URL for ${file}, which svc does not follow.`;
+        throw new CliFailure(message, 'Name the other URL by --from, if you trust it.');
       }
       const { parts } = accepted(answer);
       if (!parts) throw notOffered(name, file);

@@ -365,7 +365,7 @@ export class EventReceivers {
       await this.parts.outboundHttp.assertAllowed(url.href);
       return url.href;
     } catch (cause) {
-      const detail = 'url: is not an address that may be called';
+      const detail = 'url: is not a URL that may be called';
       throw new DomainError('invalid_request', detail, { cause });
     }
   }

@@ -27,7 +27,7 @@ export class OwnFault extends Error {
  */
 export function wordsOf(error: unknown): string {
   if (error instanceof GaveWay) return error.message;
-  if (error instanceof OutboundRefused) return 'an address that is not allowed';
+  if (error instanceof OutboundRefused) return 'a URL that is not allowed';
   return error instanceof OutboundFailed ? WORDS[error.reason] : 'no request was sent';
 }
 

@@ -214,7 +214,7 @@ export class SignalStreams {
     try {
       await this.outboundHttp.assertAllowed(endpointUrl);
     } catch (cause) {
-      const detail = 'delivery.endpoint_url: is not an address that may be called';
+      const detail = 'delivery.endpoint_url: is not a URL that may be called';
       throw new DomainError('invalid_request', detail, { cause });
     }
     const authorizationSealed =

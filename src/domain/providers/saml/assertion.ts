@@ -153,7 +153,7 @@ function checkConfirmation(
   const data = one(confirmation, 'SubjectConfirmationData');
   if (attributeOf(data, 'Recipient') !== acsUrl) {
     throw failed(
-      'Its assertion is meant for another recipient. Its administrator must check the address of the assertion consumer service.',
+      'Its assertion is meant for another recipient. Its administrator must check the URL of the assertion consumer service.',
     );
   }
   if (attributeOf(data, 'NotOnOrAfter') === undefined) throw failed('Its assertion never expires.');

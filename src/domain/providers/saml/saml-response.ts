@@ -84,7 +84,7 @@ export function parseSamlResponse(encoded: string): SamlResponse {
 export function assertEnvelope({ response }: SamlResponse, expected: ExpectedEnvelope): void {
   const destination = attributeOf(response, 'Destination');
   if (destination !== undefined && destination !== expected.acsUrl) {
-    throw failed('Its response is meant for another address.');
+    throw failed('Its response is meant for another URL.');
   }
   const inResponseTo = attributeOf(response, 'InResponseTo');
   if (inResponseTo !== undefined && inResponseTo !== expected.requestId) {

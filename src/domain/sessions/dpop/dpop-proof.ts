@@ -51,7 +51,7 @@ export async function checkDpopProof(
     return 'The time of the DPoP proof is too far from now. Check the clock of the client.';
   }
   if (htm !== request.method) return 'The DPoP proof is for another method.';
-  if (!isFor(htu, request.addresses)) return 'The DPoP proof is for another address.';
+  if (!isFor(htu, request.addresses)) return 'The DPoP proof is for another URL.';
   if (ath !== createHash('sha256').update(request.token).digest('base64url')) {
     return 'The DPoP proof is for another access token.';
   }

@@ -73,7 +73,7 @@ const CLIENT_JSON = z
       .meta({ description: 'When an admin approved it; null without an approval.' }),
     approved_redirect_uris: texts
       .nullable()
-      .meta({ description: 'The addresses at which its sign-ins need no consent of members.' }),
+      .meta({ description: 'The URLs at which its sign-ins need no consent of members.' }),
   })
   .meta({ id: 'ClientApplication', description: 'An application that is an OAuth client.' });
 

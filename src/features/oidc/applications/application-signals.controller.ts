@@ -27,7 +27,7 @@ const SIGNALS_JSON = z
         endpoint_url: z
           .string()
           .nullable()
-          .describe('The address of the receiver, without its query; null for `poll`.'),
+          .describe('The URL of the receiver, without its query; null for `poll`.'),
         status: z.enum(['enabled', 'paused', 'disabled']).describe('The state of the stream.'),
         events: z.array(z.string()).readonly().describe('The types of events that it gets.'),
       })

@@ -37,7 +37,7 @@ const TAKEN_SCOPES: ReadonlySet<string> = new Set([...OIDC_SCOPES, 'offline_acce
 
 const address = z.string().min(1).max(2048);
 const addresses = (most: number) =>
-  z.array(address).max(most, `must have at most ${most} addresses`).nullish();
+  z.array(address).max(most, `must have at most ${most} URLs`).nullish();
 
 /**
  * The name in an update of an application. Invisible characters are refused later, because the

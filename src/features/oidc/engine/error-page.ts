@@ -24,8 +24,8 @@ const PAGES: Readonly<Record<string, ClientErrorPage>> = {
     detail: `The application that sent you here is not registered. ${TELL_OPERATOR}`,
   },
   invalid_redirect_uri: {
-    title: 'Unknown return address',
-    detail: `The application asked to send you to an address that it did not register. ${TELL_OPERATOR}`,
+    title: 'Unknown return URL',
+    detail: `The application asked to send you to a URL that it did not register. ${TELL_OPERATOR}`,
   },
   invalid_scope: {
     title: 'The application asks for too much',
@@ -66,7 +66,7 @@ const LOGOUT: ClientErrorPage = {
  * several parameters are wrong, the page names the first of them in this list.
  */
 const WRONG_PARAMETERS: Readonly<Record<string, string>> = {
-  post_logout_redirect_uri: 'it is not an address that the application registered',
+  post_logout_redirect_uri: 'it is not a URL that the application registered',
   client_id: 'it is not the application that the request is about, or it is not registered',
   id_token_hint: 'it is not an ID token of this service for a registered application',
 };

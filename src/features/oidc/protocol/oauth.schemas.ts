@@ -13,7 +13,7 @@ const CLIENT_PROOF = {
   client_assertion: text.describe('The signed assertion, for `private_key_jwt` (RFC 7523).'),
 };
 
-const RESOURCE = 'The address of the API for which the token is (RFC 8707).';
+const RESOURCE = 'The URL of the API for which the token is (RFC 8707).';
 const SCOPE = 'The scopes, separated by spaces.';
 
 /**
@@ -26,7 +26,7 @@ const TOKEN_FORM = z
     ...CLIENT_PROOF,
     code: text.describe('The code, for `authorization_code`.'),
     code_verifier: text.describe('The verifier of PKCE (RFC 7636).'),
-    redirect_uri: text.describe('The address to which the code came.'),
+    redirect_uri: text.describe('The URL to which the code came.'),
     device_code: text.describe('The device code (RFC 8628).'),
     scope: text.describe(SCOPE),
     resource: repeatable.describe(RESOURCE),
@@ -52,7 +52,7 @@ const AUTHORIZATION_FORM = z
   .looseObject({
     ...CLIENT_PROOF,
     response_type: text.describe('`code`.'),
-    redirect_uri: text.describe('The address to which the code goes.'),
+    redirect_uri: text.describe('The URL to which the code goes.'),
     scope: text.describe(SCOPE),
     state: text.describe('A text that comes back with the code.'),
     nonce: text.describe('A text that comes back in the ID token.'),
@@ -78,8 +78,8 @@ const DEVICE_CODE = z
   .object({
     device_code: z.string().describe('The code with which the device asks for its token.'),
     user_code: z.string().describe('The code that the user types.'),
-    verification_uri: z.string().describe('The address at which the user types it.'),
-    verification_uri_complete: z.string().describe('The same address with the code.'),
+    verification_uri: z.string().describe('The URL at which the user types it.'),
+    verification_uri_complete: z.string().describe('The same URL with the code.'),
     expires_in: z.int().describe('The seconds until the codes expire.'),
     interval: z.int().describe('The seconds between two requests of the device.'),
   })
@@ -127,13 +127,13 @@ const CLIENT_METADATA = z
     redirect_uris: z
       .array(z.string())
       .optional()
-      .describe('The addresses to which a sign-in may lead back.'),
+      .describe('The URLs to which a sign-in may lead back.'),
     client_name: text.describe('The name that people see.'),
     token_endpoint_auth_method: text.describe('The method by which the client authenticates.'),
     grant_types: z.array(z.string()).optional().describe('The grant types that it may use.'),
     response_types: z.array(z.string()).optional().describe('The response types, such as `code`.'),
     scope: text.describe(SCOPE),
-    jwks_uri: text.describe('The address of its public keys.'),
+    jwks_uri: text.describe('The URL of its public keys.'),
     jwks: z.looseObject({}).optional().describe('Its public keys (RFC 7517).'),
   })
   .meta({ id: 'ClientMetadata', description: 'The metadata of a client (RFC 7591 §2).' });
@@ -142,7 +142,7 @@ const CLIENT_INFORMATION = CLIENT_METADATA.extend({
   client_id: z.string().describe('The id of the client.'),
   client_secret: text.describe('The secret of the client, once.'),
   registration_access_token: text.describe('The token that manages the registration.'),
-  registration_client_uri: text.describe('The address of the registration.'),
+  registration_client_uri: text.describe('The URL of the registration.'),
 }).meta({ id: 'ClientInformation', description: 'A registered client (RFC 7591 §3.2.1).' });
 
 const USER_CLAIMS = z
@@ -174,13 +174,13 @@ const JWKS = z
 const METADATA = z
   .looseObject({
     issuer: z.string().describe('The issuer.'),
-    jwks_uri: z.string().describe('The address of its public keys.'),
+    jwks_uri: z.string().describe('The URL of its public keys.'),
   })
   .meta({ id: 'IssuerMetadata', description: 'Metadata of an issuer (RFC 8414 §2).' });
 
 const RESOURCE_METADATA = z
   .looseObject({
-    resource: z.string().describe('The address of the resource.'),
+    resource: z.string().describe('The URL of the resource.'),
     authorization_servers: z.array(z.string()).describe('The issuers of its access tokens.'),
   })
   .describe('Metadata of a protected resource (RFC 9728 §2).');

@@ -55,7 +55,7 @@ export function resourceServerOf(
   const isAddress = url !== null && (url.protocol === 'https:' || isLoopback(url));
   const isOwn = url !== null && (isOwnOrigin(url, own) || resource === own.awsAudience);
   if (!isAddress || isOwn || url.username !== '' || url.password !== '') {
-    throw new errors.InvalidTarget('the resource must be an https address of another service');
+    throw new errors.InvalidTarget('the resource must be an https URL of another service');
   }
   const scope = [...OIDC_SCOPES, ...ownScopesOf(client)].join(' ');
   return { ...clusterServer(resource), scope };

@@ -101,7 +101,7 @@ export class ClientAdapter {
       try {
         await this.outboundHttp.assertAllowed(address);
       } catch (cause) {
-        throw new errors.InvalidClientMetadata(`${name} is not an address that may be fetched`, {
+        throw new errors.InvalidClientMetadata(`${name} is not a URL that may be fetched`, {
           cause,
         });
       }

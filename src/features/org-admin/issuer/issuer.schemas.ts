@@ -63,7 +63,7 @@ export type IssuerKeyJson = z.output<typeof ISSUER_KEY_JSON>;
 export const ISSUER_JSON = z
   .object({
     label: z.string().describe('The label in the host name.'),
-    issuer: z.string().describe('The address of the issuer, for AWS.'),
+    issuer: z.string().describe('The URL of the issuer, for AWS.'),
     active: z.boolean().describe('True if the AWS tokens of the organization come from it.'),
     claimed_at: z.iso.datetime().describe('The time of the claim.'),
     keys: z.array(ISSUER_KEY_JSON).readonly().describe('The published keys.'),

@@ -79,7 +79,7 @@ export const ENDED_JSON = z
     event_receivers: z
       .int()
       .optional()
-      .describe('The paused event receivers whose address the member set.'),
+      .describe('The paused event receivers whose URL the member set.'),
   })
   .meta({
     id: 'Ended',
@@ -203,9 +203,7 @@ export const MEMBER_RECORD_JSON = MEMBER.extend({
         name: z.string().describe('Its name.'),
       }),
     )
-    .describe(
-      'The enabled event receivers whose address the member set; they pause with its access.',
-    ),
+    .describe('The enabled event receivers whose URL the member set; they pause with its access.'),
   ending: z
     .object({
       deactivate: ENDED_JSON.describe('What a deactivation would end.'),

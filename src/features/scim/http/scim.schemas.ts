@@ -55,11 +55,11 @@ const meta = z
     resourceType: z.string().describe('The name of the resource type.'),
     created: z.iso.datetime().optional().describe('The time of its creation.'),
     lastModified: z.iso.datetime().optional().describe('The time of its last change.'),
-    location: z.string().describe('The address of the resource.'),
+    location: z.string().describe('The URL of the resource.'),
     version: z.string().optional().describe('Its `ETag`.'),
   })
   .optional()
-  .describe('The type, the address, the times and the version of the resource.');
+  .describe('The type, the URL, the times and the version of the resource.');
 const id = z.string().describe('The id of the resource.');
 
 const enterprise = (direction: Direction) => ({

@@ -13,7 +13,7 @@ export function requestTarget(errorRenderer: ErrorRenderer): EdgeStep {
   return (request, response, next) => {
     if (isReadable(request)) next();
     else {
-      const error = new DomainError('invalid_request', 'The address of the request is malformed.');
+      const error = new DomainError('invalid_request', 'The URL of the request is malformed.');
       errorRenderer.render(error, request, response);
     }
   };

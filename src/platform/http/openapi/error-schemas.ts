@@ -6,7 +6,7 @@ import { SAMPLE_ORIGIN } from './operation-example.js';
 /** The schema of a problem document (RFC 9457), for `/openapi.json`. */
 export const PROBLEM = z
   .object({
-    type: z.url().meta({ description: 'The address of the page that explains the code.' }),
+    type: z.url().meta({ description: 'The URL of the page that explains the code.' }),
     title: z.string().meta({ description: 'The kind of the error, for people.' }),
     status: z.int().meta({ description: 'The HTTP status.' }),
     detail: z.string().meta({ description: 'The fact and the remedy, for people.' }),

@@ -50,7 +50,7 @@ function describe({ tier, auth, query, body }: RoutePolicy): string {
   const lines = [
     `Rate limit: ${tier}.`,
     scope === undefined ? '' : `${token} needs the scope \`${scope}\`.`,
-    headerOnly === true ? 'No cookie opens this address.' : '',
+    headerOnly === true ? 'No cookie opens this URL.' : '',
     touchedWithinSeconds === undefined
       ? ''
       : `It needs a touch of the security key within the last ${touchedWithinSeconds} seconds (RFC 9470).`,

@@ -24,5 +24,5 @@ export function assertKnownQuery(
   const known =
     parameters.length === 0 ? 'no query parameters' : `only ${parameters.join(', ')} in the query`;
   const name = toSingleLine(unknown, LONGEST_NAME) ?? 'a parameter without a name';
-  throw new DomainError('invalid_request', `${name}: unknown. This address reads ${known}.`);
+  throw new DomainError('invalid_request', `${name}: unknown. This URL reads ${known}.`);
 }

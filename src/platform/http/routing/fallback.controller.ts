@@ -20,10 +20,7 @@ export class FallbackController {
     if (methods.length === 0) throw new DomainError('not_found', 'There is nothing here.');
     response.setHeader('Allow', [...methods, 'OPTIONS'].join(', '));
     if (request.method !== 'OPTIONS') {
-      throw new DomainError(
-        'method_not_allowed',
-        `This address allows only ${methods.join(', ')}.`,
-      );
+      throw new DomainError('method_not_allowed', `This URL allows only ${methods.join(', ')}.`);
     }
     response.status(204).end();
   }

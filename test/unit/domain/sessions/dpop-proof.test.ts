@@ -80,8 +80,8 @@ describe('checkDpopProof (RFC 9449 §4.3)', () => {
     7,
     [ADDRESS],
     undefined,
-  ])('refuses %j as another address', async (htu) => {
-    expect(await check(await proof({ htu }))).toMatch(/another address/);
+  ])('refuses %j as another URL', async (htu) => {
+    expect(await check(await proof({ htu }))).toMatch(/another URL/);
   });
 
   it.each([

@@ -112,7 +112,7 @@ function credentialsOf(xml: string, host: string): RoleCredentials {
 
 /** The advice for the user about an error of STS, by the code of the error. */
 const NEXT_STEPS: Readonly<Record<string, string>> = {
-  InvalidIdentityToken: 'Check the identity provider in IAM: its address and its audience.',
+  InvalidIdentityToken: 'Check the identity provider in IAM: its URL and its audience.',
   ExpiredTokenException: 'Check the clock of the server.',
   IDPCommunicationError: 'Try again. If it stays, AWS cannot reach the server.',
   AccessDenied:

@@ -70,6 +70,6 @@ function checkedEndpoint(name: string, address: string): string {
   if (url && (url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback))) {
     return url.href;
   }
-  const whatToDo = 'Set an address that begins with https://, or unset the variable.';
-  throw new CliFailure(`${name} is not an https address.`, whatToDo, STATUS.usage);
+  const whatToDo = 'Set a URL that begins with https://, or unset the variable.';
+  throw new CliFailure(`${name} is not an https URL.`, whatToDo, STATUS.usage);
 }

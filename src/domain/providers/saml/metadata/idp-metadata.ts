@@ -108,7 +108,7 @@ function onlyProvider(root: XmlElement): { entity: XmlElement; provider: XmlElem
   if (!only) throw new MetadataFault('describes no identity provider (IDPSSODescriptor)');
   if (found.length > 1) {
     throw new MetadataFault(
-      `describes ${found.length} identity providers; use the address of one provider's own metadata`,
+      `describes ${found.length} identity providers; use the URL of one provider's own metadata`,
     );
   }
   const protocols = attributeOf(only.provider, 'protocolSupportEnumeration') ?? '';

@@ -183,7 +183,7 @@ export async function fetchMetadata(
     });
   if (response.status !== 200) {
     const redirect = response.status >= 300 && response.status < 400;
-    const hint = redirect ? '; redirects are not followed, so name the final address' : '';
+    const hint = redirect ? '; redirects are not followed, so name the final URL' : '';
     throw new MetadataFault(`was answered with status ${response.status}${hint}`);
   }
   return readIdpMetadata(await response.text(), metadataUrl, clock.milliseconds());

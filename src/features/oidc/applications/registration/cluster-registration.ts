@@ -26,7 +26,7 @@ export function resourceProblem(
   if (resource.startsWith(prefix) && URN_NAME.test(resource.slice(prefix.length))) return undefined;
   const url = /^[!-~]+$/.test(resource) ? URL.parse(resource) : null;
   if (url?.protocol !== 'https:') {
-    return `resource: must be an https address in a domain that your organization has proven, or ${prefix} and a name`;
+    return `resource: must be an https URL in a domain that your organization has proven, or ${prefix} and a name`;
   }
   if (resource.includes('#')) return 'resource: must have no fragment';
   if (url.username !== '' || url.password !== '') return 'resource: must have no user information';

@@ -28,7 +28,7 @@ export async function checkCalledAddresses(
     try {
       await outboundHttp.assertAllowed(address);
     } catch (cause) {
-      const detail = `${name}: is not an address that may be fetched`;
+      const detail = `${name}: is not a URL that may be fetched`;
       throw new DomainError('invalid_request', detail, { cause });
     }
   }

@@ -56,7 +56,7 @@ function addressProblem(registration: Registration): string | undefined {
 function startProblem(registration: Registration): string | undefined {
   const { initiate_login_uri: start, redirect_uris: redirects } = registration;
   if (start === null) return undefined;
-  if (!isStartAddress(start)) return 'initiate_login_uri: must be a whole address with https';
+  if (!isStartAddress(start)) return 'initiate_login_uri: must be a whole URL with https';
   return isInOriginOf(start, redirects)
     ? undefined
     : 'initiate_login_uri: must be at the same scheme, host and port as one of the redirect_uris';

@@ -176,7 +176,7 @@ function checkLogoutAddress(value: unknown): void {
   const problem =
     typeof value === 'string'
       ? redirectUriProblem(value, { isNative: false, isFapi: false })
-      : 'must be an address';
+      : 'must be a URL';
   if (problem === undefined) return;
   throw new errors.InvalidClientMetadata(`backchannel_logout_uri: ${problem}`);
 }
@@ -204,8 +204,6 @@ export function checkMetadata(
     !isList ||
     !addresses.every((one) => typeof one === 'string' && URL.parse(one)?.protocol === 'https:')
   ) {
-    throw new errors.InvalidClientMetadata(
-      'request_uris must be a list of ten https addresses at most',
-    );
+    throw new errors.InvalidClientMetadata('request_uris must be a list of ten https URLs at most');
   }
 }

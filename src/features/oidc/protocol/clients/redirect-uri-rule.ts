@@ -19,7 +19,7 @@ export interface ClientKindOfAddress {
  */
 export function addressProblem(uri: string): string | undefined {
   const url = URL.parse(uri);
-  if (!url || !/^[!-~]+$/.test(uri)) return 'must be whole addresses, percent-encoded';
+  if (!url || !/^[!-~]+$/.test(uri)) return 'must be whole URLs, percent-encoded';
   if (/[*\\]/.test(uri)) return 'is compared to the letter and takes no wildcard';
   if (url.username !== '' || url.password !== '' || hasUserInformation(uri)) {
     return 'must not name a user';
