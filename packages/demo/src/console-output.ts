@@ -7,8 +7,11 @@ export interface ConsoleOutput {
   step(outcome: StepOutcome, index: number): void;
   /** Prints the results after the last step. */
   report(outcomes: readonly StepOutcome[], context: ScenarioContext): void;
-  /** Prints instructions while the demo keeps serving. */
-  serving(demo: { readonly baseUrl: string; readonly dataDir: string }): void;
+  /** Prints instructions while the demo keeps serving, also for the tour if there is one. */
+  serving(
+    demo: { readonly baseUrl: string; readonly dataDir: string },
+    options: { readonly hasTour: boolean },
+  ): void;
 }
 
 const print = (text: string) => void process.stdout.write(text);
@@ -27,13 +30,9 @@ export const TEXT_OUTPUT: ConsoleOutput = {
     const succeeded = outcomes.filter(({ ok }) => ok).length;
     print(`\n${succeeded} of ${outcomes.length} steps succeeded.\n`);
   },
-  serving: ({ baseUrl, dataDir }) =>
+  serving: ({ baseUrl, dataDir }, { hasTour }) =>
     print(`
-Now take the tour in a browser, as an engineer, an admin or an operator:
-
-  ${baseUrl}/demo
-
-or open the service itself, without a guide:
+${hasTour ? tourOf(baseUrl) : 'Now open the service in a browser:'}
 
   ${baseUrl}
 
@@ -41,6 +40,14 @@ The demo’s software key answers for the touch; untick it above a page to use a
 The data is kept in ${dataDir}. Ctrl-C ends the demo.
 `),
 };
+
+function tourOf(baseUrl: string): string {
+  return `Now take the tour in a browser, as an engineer, an admin or an operator:
+
+  ${baseUrl}/demo
+
+or open the service itself, without a guide:`;
+}
 
 /** Prints one JSON document after the last step. */
 export const JSON_OUTPUT: ConsoleOutput = {

@@ -40,10 +40,10 @@ export async function runScenario(demo: RunningDemo, output: ConsoleOutput): Pro
 
 /**
  * Prepares the tour, and prints the reason if that fails. Then prints the instructions for a
- * visitor.
+ * visitor, without those for the tour if there is none.
  */
 export async function inviteVisitors(demo: RunningDemo, output: ConsoleOutput): Promise<void> {
   const problem = await demo.prepareTour();
   if (problem !== undefined) process.stderr.write(`${problem}\n`);
-  output.serving(demo);
+  output.serving(demo, { hasTour: problem === undefined && demo.provider !== undefined });
 }
