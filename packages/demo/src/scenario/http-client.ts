@@ -46,15 +46,8 @@ export class HttpClient {
   ) {}
 
   /** Requests a path of the service and follows its redirects. @throws Error after 15 redirects */
-  async get(path: string): Promise<HttpResponse> {
-    let url = new URL(path, this.baseUrl);
-    for (let hops = 0; hops < MOST_REDIRECTS; hops += 1) {
-      const response = await this.#send('GET', url);
-      const location = response.headers.get('location');
-      if (location === null) return response;
-      url = new URL(location, url);
-    }
-    throw new Error(`${path} leads in a circle`);
+  get(path: string): Promise<HttpResponse> {
+    return this.#follow<never>(path, () => undefined);
   }
 
   /**
@@ -62,14 +55,26 @@ export class HttpClient {
    * without requesting it, or the first response that is no redirect.
    * @throws Error after 15 redirects
    */
-  async getUntil(path: string, target: string): Promise<URL | HttpResponse> {
+  getUntil(path: string, target: string): Promise<URL | HttpResponse> {
+    return this.#follow(path, (url) => (url.href.startsWith(target) ? url : undefined));
+  }
+
+  /**
+   * Follows redirects until `stop` returns a value for the URL of one. Returns that value, or the
+   * first response that is no redirect.
+   */
+  async #follow<End>(
+    path: string,
+    stop: (url: URL) => End | undefined,
+  ): Promise<HttpResponse | End> {
     let url = new URL(path, this.baseUrl);
     for (let hops = 0; hops < MOST_REDIRECTS; hops += 1) {
       const response = await this.#send('GET', url);
       const location = response.headers.get('location');
       if (location === null) return response;
       url = new URL(location, url);
-      if (url.href.startsWith(target)) return url;
+      const end = stop(url);
+      if (end !== undefined) return end;
     }
     throw new Error(`${path} leads in a circle`);
   }
