@@ -9,7 +9,7 @@ import { GITHUB_TOKEN } from '#domain/github/tokens/github-tokens.repository.js'
 import { GitHubReachEnding } from '#domain/github/tokens/reach-ending.repository.js';
 import { GRANT } from '#domain/oauth/grants/grants.repository.js';
 import { GRANT_ENDING } from '#domain/oauth/grants/reach-ending.repository.js';
-import { USER_TOKEN } from '#domain/oauth/grants/tokens.repository.js';
+import { CLIENT_TOKEN, CLUSTER_TOKEN, USER_TOKEN } from '#domain/oauth/grants/tokens.repository.js';
 import { CERTIFICATE_ENDING } from '#domain/ssh/reach-ending.repository.js';
 import {
   certificateKindOf,
@@ -96,6 +96,16 @@ describe('the plans of statements that decide a reach', () => {
     await run(
       `INSERT INTO access_assignments (target_id, group_id) SELECT t.id, g.id FROM groups g JOIN access_targets t ON t.role_arn = 'arn:aws:iam::123456789012:role/' || g.display_name`,
     );
+    // The owner of the application has a key, and the organization allows tokens for all
+    // repositories.
+    await run(
+      `INSERT INTO authenticators (id, user_id, credential_id, public_key, sign_count, attestation, user_verification, name)
+       SELECT owner_id, owner_id, uuid_send(owner_id), 'pem', 0, 'packed', true, 'key' FROM oauth_clients WHERE id = $1`,
+      [world.clientId],
+    );
+    await run('UPDATE organizations SET github_all_repositories = true WHERE id = $1', [
+      world.orgId,
+    ]);
     const role = await makeRole(dataSource, world.orgId, ROLE, { access: 'assigned' });
     for (const target of [role, ...Object.values(world.targets)]) {
       await assign(dataSource, target, { groupId: all });
@@ -239,14 +249,55 @@ describe('the plans of statements that decide a reach', () => {
     });
   }
 
-  const grantId = async () =>
-    (
-      await rows<{ id: Buffer }>(
-        dataSource,
-        'SELECT id FROM oauth_grants WHERE user_id = $1 AND client_id = $2',
-        [person.id, world.clientId],
-      )
-    )[0]?.id ?? null;
+  async function grantOf(clientId: string): Promise<Buffer> {
+    const [grant] = await rows<{ id: Buffer }>(
+      dataSource,
+      'SELECT id FROM oauth_grants WHERE user_id = $1 AND client_id = $2',
+      [person.id, clientId],
+    );
+    if (!grant) throw new Error('the person has no such grant');
+    return grant.id;
+  }
+
+  const grant = (parentId?: Buffer) => ({
+    id: randomBytes(32),
+    clientId: world.clientId,
+    userId: person.id,
+    sessionId: person.sessionId,
+    payload: {},
+    expiresIn: 600,
+    ...(parentId && { parentId }),
+  });
+
+  /** Returns a request for a token, which is of the user if there is a grant. */
+  const token = (clientId: string, grantId: Buffer | null) => ({
+    token: {
+      model: grantId ? 'AccessToken' : 'ClientCredentials',
+      id: randomBytes(32),
+      payload: {},
+      grantId,
+      clientId,
+      userId: grantId && person.id,
+      userCode: null,
+      expiresIn: 300,
+    },
+    audit: { auditId: randomUUID(), origin: ORIGIN, details: {} },
+  });
+
+  const gitHubToken = (repositories: readonly string[] | null) => ({
+    id: randomUUID(),
+    userId: person.id,
+    orgId: world.orgId,
+    sessionId: person.sessionId,
+    installationId: world.installationId,
+    owner: 'octo',
+    sealed: 'sealed',
+    expiresAt: new Date(Date.now() + 3_600_000),
+    repositories,
+    permissions: {},
+    auditId: randomUUID(),
+    origin: ORIGIN,
+  });
 
   function certificate(): SshCertificateRequest {
     return {
@@ -269,32 +320,19 @@ describe('the plans of statements that decide a reach', () => {
   }
 
   const KINDS: Readonly<Record<string, readonly [unknown, () => Promise<unknown>]>> = {
-    'a grant': [
-      GRANT,
+    'a grant': [GRANT, () => Promise.resolve(grant())],
+    'a grant with a parent': [GRANT, async () => grant(await grantOf('svc-cli'))],
+    'a token': [USER_TOKEN, async () => token(world.clientId, await grantOf(world.clientId))],
+    'a token for a cluster': [
+      CLUSTER_TOKEN,
       async () => ({
-        id: randomBytes(32),
-        clientId: world.clientId,
-        userId: person.id,
-        sessionId: person.sessionId,
-        payload: {},
-        expiresIn: 600,
+        ...token('svc-cli', await grantOf('svc-cli')),
+        applicationId: world.clusterId,
       }),
     ],
-    'a token': [
-      USER_TOKEN,
-      async () => ({
-        token: {
-          model: 'AccessToken',
-          id: randomBytes(32),
-          payload: {},
-          grantId: await grantId(),
-          clientId: world.clientId,
-          userId: person.id,
-          userCode: null,
-          expiresIn: 300,
-        },
-        audit: { auditId: randomUUID(), origin: ORIGIN, details: {} },
-      }),
+    'a token of a client itself': [
+      CLIENT_TOKEN,
+      () => Promise.resolve(token(world.clientId, null)),
     ],
     'a certificate with groups of hosts': [
       certificateKindOf(PLAIN_KEY as unknown as SshCertificateRequest),
@@ -315,41 +353,43 @@ describe('the plans of statements that decide a reach', () => {
         origin: ORIGIN,
       }),
     ],
-    'a token for GitHub': [
+    'a token for GitHub': [GITHUB_TOKEN, () => Promise.resolve(gitHubToken(['hello']))],
+    'a token for all repositories of GitHub': [
       GITHUB_TOKEN,
-      async () => ({
-        id: randomUUID(),
-        userId: person.id,
-        orgId: world.orgId,
-        sessionId: person.sessionId,
-        installationId: world.installationId,
-        owner: 'octo',
-        sealed: 'sealed',
-        expiresAt: new Date(Date.now() + 3_600_000),
-        repositories: ['hello'],
-        permissions: {},
-        auditId: randomUUID(),
-        origin: ORIGIN,
-      }),
+      () => Promise.resolve(gitHubToken(null)),
     ],
   };
 
+  const OF_GRANT = ['users', 'oauth_clients', 'sessions', 'oauth_grants', 'access_versions'];
+  const OF_INSTALLATION = [
+    'users',
+    'sessions',
+    'github_installations',
+    'organizations',
+    'access_versions',
+  ];
   /**
    * The tables whose rows the statement for each kind of credential locks. The order is the same
    * for all kinds, so that no two of them deadlock.
    */
   const LOCKED: Readonly<Record<keyof typeof KINDS, readonly string[]>> = {
-    'a grant': ['users', 'oauth_clients', 'sessions', 'oauth_grants', 'access_versions'],
-    'a token': ['users', 'oauth_clients', 'sessions', 'oauth_grants', 'access_versions'],
-    'a certificate with groups of hosts': ['users', 'sessions', 'access_versions'],
-    'a token for AWS': ['users', 'sessions', 'access_versions'],
-    'a token for GitHub': [
+    'a grant': OF_GRANT,
+    'a grant with a parent': OF_GRANT,
+    'a token': OF_GRANT,
+    // The client, and then the cluster.
+    'a token for a cluster': [
       'users',
+      'oauth_clients',
+      'oauth_clients',
       'sessions',
-      'github_installations',
-      'organizations',
+      'oauth_grants',
       'access_versions',
     ],
+    'a token of a client itself': ['users', 'oauth_clients', 'authenticators'],
+    'a certificate with groups of hosts': ['users', 'sessions', 'access_versions'],
+    'a token for AWS': ['users', 'sessions', 'access_versions'],
+    'a token for GitHub': OF_INSTALLATION,
+    'a token for all repositories of GitHub': OF_INSTALLATION,
   };
 
   const ENDINGS: Readonly<Record<string, readonly [ReachEnding, () => Partial<Ending>]>> = {
@@ -386,6 +426,8 @@ describe('the plans of statements that decide a reach', () => {
       const asked = await request();
       const issuing = kind as IssuanceKind<unknown, unknown>;
       expect(await lockedBy((tx) => issuing.issue(tx, asked))).toEqual(LOCKED[name]);
+      // The statement of a batch does not wait for a lock, and also has this order.
+      expect(await lockedBy((tx) => issuing.issueUnlocked(tx, [asked]))).toEqual(LOCKED[name]);
     });
 
     it.each(Object.keys(KINDS))('reads a few rows of the rules for %s', async (name) => {
