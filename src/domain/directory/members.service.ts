@@ -221,9 +221,9 @@ export class Members {
   }
 
   /**
-   * Removes or deactivates a member together with all users who lose their access with the member.
-   * The rows of all these users are locked first. If the acting admin is one of them, the act is
-   * refused like an act on the own account.
+   * Removes or deactivates a member, and all users who lose their access for that reason. The
+   * rows of all these users are locked first. If the acting admin is one of them, the request is
+   * refused, as if the admin had named their own account.
    */
   async #endRecord(
     tx: EntityManager,

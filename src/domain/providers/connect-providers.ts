@@ -12,8 +12,8 @@ import { mayNameIssuer } from './tenancy.js';
 import type { UpstreamProvider } from './upstream-provider.js';
 
 /**
- * The configuration of the providers. A SAML provider also needs the root secret, which encrypts
- * keys.
+ * The configuration of the identity providers. Only a SAML provider needs `secrets`, because the
+ * root secret encrypts the private keys by which this service signs and decrypts for SAML.
  */
 export type ProvidersConfig = Pick<Config, 'http' | 'upstream'> & Partial<Pick<Config, 'secrets'>>;
 

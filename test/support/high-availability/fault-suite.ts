@@ -19,7 +19,7 @@ export interface FaultRow {
   readonly answers: number;
   /** The number of responses with status 503 that say when to try again. */
   readonly 'busy 503': number;
-  /** The requests that no replica answered. */
+  /** The number of requests that no replica answered. */
   readonly 'no answer': number;
   /** The number of responses that are neither a success nor a 503 that says when to try again. */
   readonly wrong: number;

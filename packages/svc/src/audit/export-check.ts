@@ -530,7 +530,10 @@ interface LeafLine {
   readonly line: Buffer;
 }
 
-/** The beginning of the line of a leaf, up to the text of its row. */
+/**
+ * Matches the beginning of a line about a leaf (a sealed event): its index, its entry if the line
+ * has one, and the name of the next field, or the end of the line if no field follows.
+ */
 const LEAF =
   /^\{"index":(\d{1,15}|null)(?:,"entry":"([A-Za-z0-9+/=]{76})")?(,"row":|,"checkpoint":|,"moved":|\}$)/;
 

@@ -54,7 +54,8 @@ export function scriptChange(path: string, program: string): Change[] {
 }
 
 /**
- * Returns the change that removes the script; none if it does not exist or is not by `svc setup`.
+ * Returns the change that removes the script; an empty list if there is no script, or if another
+ * program wrote it.
  */
 export function scriptRemoval(path: string | undefined): Change[] {
   if (path === undefined) return [];

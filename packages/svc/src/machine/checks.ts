@@ -145,8 +145,8 @@ export function checkTools(context: CommandContext): Finding[] {
 }
 
 /**
- * Returns what `svc setup` has recorded in `config.json`. If the file is damaged, it returns
- * nothing, because the check of the server reports the fault.
+ * Returns what `svc setup` has recorded in `config.json`; an empty object if the file is damaged,
+ * because the check named `server` reports that fault.
  */
 function setupOf(context: CommandContext): Readonly<Record<string, unknown>> {
   try {

@@ -61,10 +61,10 @@ interface NewToken {
 }
 
 /**
- * Returns the lifetime of an access token in seconds, never longer than its session. An opaque
- * token of our command-line client `svc-cli` lives for the rest of the session. An opaque token of
- * a device or of another client lives for at most an hour. JWTs and tokens with `svc:admin` or
- * `svc:applications` live for minutes.
+ * Returns the lifetime of an access token in seconds, never longer than its session. JWTs and
+ * tokens with `svc:admin` or `svc:applications` live for minutes, and any other token for at most
+ * an hour. Only a token of our command-line client `svc-cli` lives for the rest of the session,
+ * unless it comes from the device grant (RFC 8628).
  */
 export function accessTokenLifetime(ctx: KoaContextWithOIDC, token: NewToken, now: Date): number {
   const { resourceOwner } = requestContextOf(ctx);

@@ -55,7 +55,7 @@ const MEMBER = z.object({
     .describe('An address of several SCIM records, with which none of them signs in.'),
 });
 
-/** A member in the JSON of the API. */
+/** {@link MEMBER} with the name that the OpenAPI document gives it, for the answers of the API. */
 export const MEMBER_JSON = MEMBER.meta({
   id: 'Member',
   description: 'A member of the organization.',

@@ -23,7 +23,7 @@ const ACTIONS: Partial<Record<ErrorCode, PageAction>> = {
   insufficient_user_authentication: USE_KEY,
 };
 
-/** The errors that may not occur again if the same request is repeated later. */
+/** The errors that can pass: the same request, if it is repeated later, may succeed. */
 const PASSING: ReadonlySet<ErrorCode> = new Set([
   'internal',
   'rate_limited',

@@ -2,7 +2,10 @@ import type { Admin } from '#domain/directory/users.repository.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The most secrets that the list for the admins of an organization shows, the newest ones. */
+/**
+ * The largest number of secrets in the list for the admins of an organization. Of more secrets, the
+ * list shows the newest.
+ */
 const MOST_LISTED = 200;
 
 /**
