@@ -1,3 +1,4 @@
+import { SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication, addWebApplication, type Application } from '../../support/applications.js';
@@ -141,6 +142,47 @@ describe('values that the database cannot store and parsers do not expect', () =
       },
     });
     expect(answer.json).toMatchObject({ error: 'invalid_target' });
+  });
+
+  it('a request object with thousands of resources is refused before any is looked up', async () => {
+    const keys = await newClientKeys();
+    const registered = await app.client().post(
+      '/oauth/register',
+      {
+        redirect_uris: [CALLBACK],
+        token_endpoint_auth_method: 'none',
+        jwks: { keys: [keys.jwk] },
+        request_object_signing_alg: 'ES256',
+      },
+      { address: newAddress() },
+    );
+    const clientId = String(registered.json.client_id);
+    const push = async (resources: number) => {
+      const request = await new SignJWT({
+        client_id: clientId,
+        response_type: 'code',
+        redirect_uri: CALLBACK,
+        scope: 'openid',
+        code_challenge: newPkce().challenge,
+        code_challenge_method: 'S256',
+        resource: Array.from({ length: resources }, () => 'https://a.example'),
+      })
+        .setProtectedHeader({ alg: 'ES256', kid: 'one' })
+        .setIssuer(clientId)
+        .setAudience(app.baseUrl)
+        .setExpirationTime('1m')
+        .sign(keys.privateKey);
+      return postForm(app, '/oauth/par', { client_id: clientId, request });
+    };
+    expect((await push(20)).status).toBe(201);
+    const refused = await push(4_000);
+    expect([refused.status, refused.json]).toEqual([
+      400,
+      {
+        error: 'invalid_target',
+        error_description: 'a request may name at most 20 resources',
+      },
+    ]);
   });
 
   it.each([

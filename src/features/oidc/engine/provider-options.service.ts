@@ -34,7 +34,11 @@ import {
   assertRegisteredGrant,
   signalServer,
 } from '../protocol/clients/signal-scopes.js';
-import { ownAudiences, resourceServerInfo } from '../protocol/resource-servers.js';
+import {
+  assertFewResources,
+  ownAudiences,
+  resourceServerInfo,
+} from '../protocol/resource-servers.js';
 import { requestContextOf, requestOf } from '../request/request-context.js';
 import { ResourceOwners } from '../request/resource-owners.service.js';
 import { Adapters } from '../storage/adapters.service.js';
@@ -267,6 +271,7 @@ export class ProviderOptions {
     return {
       enabled: true,
       getResourceServerInfo: async (ctx, resource, client) => {
+        assertFewResources(ctx);
         if (isForClientItself(ctx)) {
           if (resource === signals) return signalServer(ctx, client, resource);
           assertRegisteredGrant(client);

@@ -11,6 +11,22 @@ import { OIDC_SCOPES } from './scopes.js';
 export const JWT_LIFETIME = 300;
 
 /**
+ * The most resources of one request. Each costs a query of the database, and a request object of a
+ * client that registered itself has room for thousands.
+ */
+const MOST_RESOURCES = 20;
+
+/**
+ * Refuses a request that names too many resources (RFC 8707 §2), before the first is looked up.
+ *
+ * @throws InvalidTarget
+ */
+export function assertFewResources({ oidc: { params } }: KoaContextWithOIDC): void {
+  if ([params?.['resource'] ?? []].flat().length <= MOST_RESOURCES) return;
+  throw new errors.InvalidTarget(`a request may name at most ${MOST_RESOURCES} resources`);
+}
+
+/**
  * The audiences of this service itself and of its tokens for AWS. No client may name them as a
  * resource.
  */
