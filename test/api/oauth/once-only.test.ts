@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CleanUp } from '../../../src/domain/admin/clean-up/clean-up.service.js';
 import { BatchedQueries } from '../../../src/domain/oauth/grants/batched-queries.service.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication } from '../../support/applications.js';
@@ -45,7 +46,7 @@ describe('single use under 20 concurrent requests', () => {
   });
   afterAll(() => app.close());
 
-  const pushed = async (challenge: string) => {
+  const pushed = async (challenge: string, more: Readonly<Record<string, string>> = {}) => {
     const answer = await postForm(app, '/oauth/par', {
       ...(await assertionFields(app, clientId, keys)),
       response_type: 'code',
@@ -53,6 +54,7 @@ describe('single use under 20 concurrent requests', () => {
       scope: 'openid',
       code_challenge: challenge,
       code_challenge_method: 'S256',
+      ...more,
     });
     expect([answer.status, answer.text]).toEqual([201, expect.any(String)]);
     return answer.json.request_uri as string;
@@ -112,6 +114,49 @@ describe('single use under 20 concurrent requests', () => {
       }),
     );
     expect(outcomes).toEqual({ code: 1, refused: 19 });
+  });
+
+  it('a pushed request gives one code in two tabs of a browser, with a clean-up in between', async () => {
+    const requestUri = await pushed(newPkce().challenge, { prompt: 'consent' });
+    const query = new URLSearchParams({ client_id: clientId, request_uri: requestUri });
+    const open = async (tab: Client) => {
+      const answer = await tab.get(`/oauth/authorize?${query.toString()}`);
+      return answer.headers.get('location') ?? '';
+    };
+    const consent = async (tab: Client, interaction: string) => {
+      const agreed = await tab.post(`${interaction}/consent`, {}, { address: newAddress() });
+      const answer = await tab.get(agreed.json.redirect_to as string);
+      return answer.headers.get('location') ?? '';
+    };
+    const afterAMinute = async () => {
+      await app.dataSource.query(
+        `UPDATE oauth_artifacts SET expires_at = expires_at - interval '61 s'
+         WHERE model = 'PushedAuthorizationRequest'`,
+      );
+      await app.nest.get(CleanUp, { strict: false }).run();
+    };
+    await open(ada); // the browser gets its session of the OAuth library
+    // Each tab has cookies of its own for its interaction, and both share the session.
+    const [one, other] = [ada.copy(), ada.copy()];
+    const [first, second] = [await open(one), await open(other)];
+    await afterAMinute();
+    expect(await consent(one, first)).toContain('code=');
+    for (const name of ['svc_op', 'svc_op.sig']) other.setCookie(name, one.cookie(name) ?? '');
+    await afterAMinute();
+    expect(await consent(other, second)).toContain('error=invalid_request_uri');
+  });
+
+  it('a pushed request whose row is gone counts as used', async () => {
+    const requestUri = await pushed(newPkce().challenge, { prompt: 'consent' });
+    const query = new URLSearchParams({ client_id: clientId, request_uri: requestUri });
+    const waiting = await ada.get(`/oauth/authorize?${query.toString()}`);
+    await app.dataSource.query(
+      `DELETE FROM oauth_artifacts WHERE model = 'PushedAuthorizationRequest'`,
+    );
+    const interaction = waiting.headers.get('location') ?? '';
+    const agreed = await ada.post(`${interaction}/consent`, {}, { address: newAddress() });
+    const answer = await ada.get(agreed.json.redirect_to as string);
+    expect(answer.headers.get('location')).toContain('error=invalid_request_uri');
   });
 
   it('a client assertion authenticates one request', async () => {

@@ -125,6 +125,20 @@ export async function releaseArtifact(
     UPDATE oauth_artifacts SET consumed_at = NULL WHERE model = ${model} AND id = ${id}`;
 }
 
+/**
+ * Keeps the row of an artifact for at least some seconds from now. The artifact itself may expire
+ * earlier, by the time in its payload.
+ */
+export async function keepArtifact(
+  tx: EntityManager,
+  { model, id }: ArtifactKey,
+  seconds: number,
+): Promise<void> {
+  await sql(tx)`
+    UPDATE oauth_artifacts SET expires_at = greatest(expires_at, now() + make_interval(secs => ${seconds}))
+    WHERE model = ${model} AND id = ${id}`;
+}
+
 /** Deletes an artifact. Returns false if there is no such artifact. */
 export async function destroyArtifact(
   tx: EntityManager,

@@ -7,6 +7,7 @@ import {
   destroyArtifact,
   destroyArtifactsOfGrant,
   findArtifacts,
+  keepArtifact,
   releaseArtifact,
   removeExpiredArtifacts,
   revokeArtifact,
@@ -44,6 +45,9 @@ import { withTransactionRetry } from '#platform/database/statements/transaction-
  * that use. If the code is used again in this time, its grant ends a little later, and not at once.
  */
 const AT_ONCE = 0.5;
+
+/** The OAuth library's model of a pushed authorization request (RFC 9126). */
+const PUSHED = 'PushedAuthorizationRequest';
 
 type FoundArtifact = ReturnType<BatchedQueries['findArtifact']>;
 
@@ -89,9 +93,23 @@ export class Adapters {
             return shared.find(id);
           },
         };
+      case PUSHED:
+        return {
+          ...shared,
+          find: async (id) => {
+            const found = await shared.find(id);
+            // The OAuth library would go on without the pushed request, as if it were unused.
+            if (!found && currentContext()?.oidc.route === 'resume') throw pushedRequestOver();
+            return found;
+          },
+        };
       case 'Interaction':
         return {
           ...shared,
+          upsert: async (id, payload, expiresIn = 0) => {
+            await shared.upsert(id, payload, expiresIn);
+            await this.#keepPushed(payload['parJti'], expiresIn);
+          },
           find: async (id) => {
             const found = await shared.find(id);
             return found?.consumed === undefined ? found : undefined;
@@ -204,9 +222,17 @@ export class Adapters {
     const [first] = await findArtifacts(this.manager, [key]);
     const grantId = first?.payload['grantId'];
     if (typeof grantId === 'string') await this.grantAdapter.endSoon(grantId);
-    throw model === 'PushedAuthorizationRequest'
-      ? new errors.InvalidRequestUri('request_uri is invalid, expired, or was already used')
-      : new errors.InvalidGrant('it was already used');
+    throw model === PUSHED ? pushedRequestOver() : new errors.InvalidGrant('it was already used');
+  }
+
+  /**
+   * Keeps the row of a pushed request for as long as an authorization request waits for its user,
+   * and a minute more. The pushed request is marked as used only when its code is issued. If the
+   * clean-up deleted the row before, two browser tabs could each get a code for it.
+   */
+  async #keepPushed(pushed: unknown, seconds: number): Promise<void> {
+    if (typeof pushed !== 'string') return;
+    await keepArtifact(this.manager, { model: PUSHED, id: artifactId(pushed) }, seconds + 60);
   }
 
   /**
@@ -316,6 +342,11 @@ export class Adapters {
       ? batchedQueries.issueToUser(artifact, audit)
       : batchedQueries.issueForCluster(artifact, audit, clusterId);
   }
+}
+
+/** Makes the error for a pushed request that has expired or gave a code before. */
+function pushedRequestOver(): Error {
+  return new errors.InvalidRequestUri('request_uri is invalid, expired, or was already used');
 }
 
 /**
