@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { listGrantsOfSession } from '../../../src/domain/oauth/grants/grants.repository.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication } from '../../support/applications.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
@@ -33,6 +34,23 @@ describe('the consent of a user to a client', () => {
     expect(await isSilent(asked(client_id, { scope: 'openid email' }))).toBe(false);
     const claims = JSON.stringify({ userinfo: { email: null } });
     expect(await isSilent(asked(client_id, { claims }))).toBe(false);
+  });
+
+  it('is looked up in the newest 100 grants of the session, so that a loop of sign-ins costs no more', async () => {
+    const { client_id } = await register();
+    await authorize(ada, asked(client_id, { scope: 'openid email' }));
+    await app.dataSource.query(
+      `INSERT INTO oauth_grants (id, client_id, user_id, session_id, payload, expires_at, created_at)
+       SELECT decode(md5(n::text), 'hex'), client_id, user_id, session_id, payload, expires_at, created_at + n * interval '1 s'
+       FROM oauth_grants, generate_series(1, 150) n WHERE client_id = $1`,
+      [client_id],
+    );
+    const [{ session_id: sessionId } = { session_id: '' }] = await app.dataSource.query<
+      { session_id: string }[]
+    >('SELECT session_id FROM oauth_grants WHERE client_id = $1 LIMIT 1', [client_id]);
+    const earlier = await listGrantsOfSession(app.dataSource.manager, sessionId, client_id);
+    expect(earlier).toHaveLength(100);
+    expect(await isSilent(asked(client_id, { scope: 'openid email' }))).toBe(true);
   });
 
   it('is requested again for another redirect URI, whose host the page did not name', async () => {

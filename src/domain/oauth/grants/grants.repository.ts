@@ -122,8 +122,16 @@ export async function findGrants(
 }
 
 /**
- * Lists the payloads of the grants that a client has in a session. Grants from before the last
- * change of the client's registration are left out.
+ * The most grants of a client in a session that decide if the user has consented already. Each
+ * sign-in writes a grant of several kilobytes, so that a loop of sign-ins would otherwise read
+ * gigabytes.
+ */
+const MOST_EARLIER = 100;
+
+/**
+ * Lists the payloads of the grants that a client has in a session, the newest first, at most
+ * {@link MOST_EARLIER}. Grants from before the last change of the client's registration are left
+ * out.
  */
 export async function listGrantsOfSession(
   tx: EntityManager,
@@ -133,7 +141,8 @@ export async function listGrantsOfSession(
   const rows = await sql<{ payload: Record<string, unknown> }>(tx)`
     SELECT g.payload FROM oauth_grants g JOIN oauth_clients c ON c.id = g.client_id
     WHERE g.session_id = ${sessionId} AND g.client_id = ${clientId} AND g.expires_at > now()
-      AND g.created_at > c.updated_at`;
+      AND g.created_at > c.updated_at
+    ORDER BY g.created_at DESC LIMIT ${MOST_EARLIER}`;
   return rows.map(({ payload }) => payload);
 }
 
