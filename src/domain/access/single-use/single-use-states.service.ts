@@ -8,6 +8,13 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { spendToken } from './spent-tokens.repository.js';
 
 /**
+ * The seconds for which a spent state is remembered after its expiry. The clock of the database may
+ * be ahead of that of a replica. Otherwise the clean-up could forget a spent state that the replica
+ * still accepts.
+ */
+const REPLAY_MARGIN = 600;
+
+/**
  * The text to which a sealed state is bound: it names the session, or the browser or client if
  * there is no session. Only the same session, browser or client can redeem the state.
  */
@@ -55,7 +62,8 @@ export class SingleUseStates {
     if (!claims || !fits || jti === undefined || exp === undefined) throw invalidState();
     // The state is spent before the caller reads the payload, so that a ceremony that fails
     // afterwards must start again with a new challenge.
-    if (!(await spendToken(this.manager, jti, new Date(exp * 1000)))) throw invalidState();
+    const forgotten = new Date((exp + REPLAY_MARGIN) * 1000);
+    if (!(await spendToken(this.manager, jti, forgotten))) throw invalidState();
     return claims['payload'] as T;
   }
 }

@@ -9,7 +9,8 @@ import { sql } from '#platform/database/statements/sql.js';
  * must then start again with a new challenge.
  *
  * @param id the `jti` of the token
- * @param expiresAt the expiry of the token; the clean-up deletes the row afterwards
+ * @param expiresAt the time after which no replica accepts the token any more; the clean-up then
+ *   deletes the row
  */
 export async function spendToken(tx: EntityManager, id: string, expiresAt: Date): Promise<boolean> {
   const won = await sql<{ id: string }>(tx)`
