@@ -265,11 +265,13 @@ export class Sessions implements OnModuleInit {
     const user = withOthers && session.level === 'verified' ? session.user : undefined;
     await withTransactionRetry(this.dataSource, async (tx) => {
       if (user) await lockUser(tx, user.id);
-      if (!(await this.end(tx, session.id))) return;
+      const isEnded = await this.end(tx, session.id);
+      // The other sessions end also if another request has just ended this one.
       if (user) {
         const { sessions } = await deleteOtherSessions(tx, user.id, session.id);
         await recordEnds(tx, user, sessions, origin);
       }
+      if (!isEnded) return;
       await this.audit.record(tx, {
         type: 'logout',
         actorId: session.user?.id ?? null,

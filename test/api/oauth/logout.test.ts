@@ -4,6 +4,7 @@ import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication, type Application } from '../../support/applications.js';
 import { cliToken } from '../../support/cli-token.js';
 import { newAddress, type Client } from '../../support/client.js';
+import { untilWaiting } from '../../support/lock-waiters.js';
 import { CALLBACK, authorize, newPkce, postForm } from '../../support/oauth-flow.js';
 import { auditOf, count } from '../../support/rows.js';
 
@@ -117,6 +118,22 @@ describe('a logout on behalf of an application', () => {
         .map(({ type }) => type)
         .toSorted(),
     ).toEqual(['logout', 'session_ended', 'session_ended']);
+  });
+
+  it('ends the other sessions also if another request ends the session of the browser meanwhile', async () => {
+    const { client, key } = await app.enrolled('meanwhile@logout.example');
+    const other = app.client();
+    await other.logIn(key, { address: newAddress() });
+    const asked = await page(client);
+    const token = hash('sha256', client.cookie('svc_session') ?? '', 'buffer');
+    let pending: ReturnType<typeof confirm> | undefined;
+    await app.dataSource.transaction(async (tx) => {
+      await tx.query('DELETE FROM sessions WHERE token_hash = $1', [token]);
+      pending = confirm(client, xsrfOf(asked.text), { others: 'yes' });
+      await untilWaiting(app.dataSource, 1);
+    });
+    expect((await pending)?.status).toBe(303);
+    expect((await other.get('/v1/keys')).status).toBe(401);
   });
 
   it('continues at once without a session', async () => {
