@@ -6,7 +6,13 @@
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { ISSUED } from '#domain/access/issuance/issuance-statement.repository.js';
 import { IssuanceKind, type Outcome } from '#domain/access/issuance/issuance.repository.js';
-import { byteaText, fragment, inOrder, sql } from '#platform/database/statements/sql.js';
+import {
+  byteaText,
+  fragment,
+  inOrder,
+  sql,
+  SqlFragment,
+} from '#platform/database/statements/sql.js';
 import { noticesOfSessions, RECORDED_SIGN_IN } from '../logout-notices/sign-ins.repository.js';
 import type { ResourceOwner, UserProfile } from './resource-owner.js';
 import {
@@ -48,47 +54,66 @@ export interface GrantRequest extends GrantRow {
 const ENDS_SOON = 5;
 
 /**
- * Writes the grant of a user to a client. The grant ends with the session of the user, and with its
- * parent grant if it has one. A security key must have verified the session, except in
- * certification test mode.
+ * The most grants that a user may have. One statement ends all of them when the access of the user
+ * ends. It takes 1.5 s for this number, and more grants could exceed its time limit of 10 s. The
+ * user could then not be removed.
  */
-export const GRANT = new IssuanceKind<GrantRequest, true>(
-  {
-    requires: {
-      user: 'of the request',
-      client: true,
-      session: { of: 'request', where: fragment`s.level <> 'bootstrap'` },
-      grant: 'parent',
-      reach: 'client',
+const MOST_GRANTS = 50_000;
+
+/**
+ * Returns the kind of issuance that writes the grant of a user to a client. The grant ends with the
+ * session of the user, and with its parent grant if it has one. A security key must have verified
+ * the session, except in certification test mode.
+ *
+ * @param most the most grants of a user; beyond it, a request is denied with `withheld`
+ */
+export function grantKind(most: number): IssuanceKind<GrantRequest, true> {
+  const hasRoom = fragment`NOT EXISTS (
+    SELECT FROM oauth_grants m WHERE m.user_id = i.user_id OFFSET ${new SqlFragment([String(most - 1)], [])})`;
+  return new IssuanceKind<GrantRequest, true>(
+    {
+      requires: {
+        user: 'of the request',
+        client: true,
+        session: { of: 'request', where: fragment`s.level <> 'bootstrap'` },
+        grant: 'parent',
+        reach: 'client',
+      },
+      columns: {
+        id: 'bytea',
+        client_id: 'text',
+        user_id: 'uuid',
+        session_id: 'uuid',
+        grant_id: 'bytea',
+        payload: 'jsonb',
+        expires_in: 'int',
+      },
+      computed: fragment`least(g.expires_at, now() + make_interval(secs => k.expires_in)) AS ends, s.sid`,
+      // A batch writes only new grants, because a change of an existing grant may have to wait for
+      // its lock.
+      issuedIf: (locks) =>
+        locks === 'wait'
+          ? hasRoom
+          : fragment`${hasRoom} AND NOT EXISTS (SELECT FROM oauth_grants g WHERE g.id = i.id)
+              AND NOT EXISTS (SELECT FROM asked k WHERE k.id = i.id AND k.n < i.n)`,
+      written: fragment`
+        INSERT INTO oauth_grants (id, parent_id, client_id, user_id, session_id, payload, expires_at)
+        SELECT i.id, i.grant_id, i.client_id, i.user_id, i.session_id,
+               i.payload || CASE WHEN i.grant_id IS NULL THEN '{}'
+                            ELSE jsonb_build_object('exp', floor(extract(epoch FROM i.ends))::bigint) END, i.ends
+        ${ISSUED} ORDER BY i.id
+        ON CONFLICT (id) DO UPDATE SET payload = EXCLUDED.payload`,
+      alsoWritten: RECORDED_SIGN_IN,
+      audited: undefined,
     },
-    columns: {
-      id: 'bytea',
-      client_id: 'text',
-      user_id: 'uuid',
-      session_id: 'uuid',
-      grant_id: 'bytea',
-      payload: 'jsonb',
-      expires_in: 'int',
-    },
-    computed: fragment`least(g.expires_at, now() + make_interval(secs => k.expires_in)) AS ends, s.sid`,
-    // A batch writes only new grants, because a change of an existing grant may have to wait for
-    // its lock.
-    issuedIf: (locks) =>
-      locks === 'wait'
-        ? undefined
-        : fragment`NOT EXISTS (SELECT FROM oauth_grants g WHERE g.id = i.id)
-            AND NOT EXISTS (SELECT FROM asked k WHERE k.id = i.id AND k.n < i.n)`,
-    written: fragment`
-      INSERT INTO oauth_grants (id, parent_id, client_id, user_id, session_id, payload, expires_at)
-      SELECT i.id, i.grant_id, i.client_id, i.user_id, i.session_id,
-             i.payload || CASE WHEN i.grant_id IS NULL THEN '{}'
-                          ELSE jsonb_build_object('exp', floor(extract(epoch FROM i.ends))::bigint) END, i.ends
-      ${ISSUED} ORDER BY i.id
-      ON CONFLICT (id) DO UPDATE SET payload = EXCLUDED.payload`,
-    alsoWritten: RECORDED_SIGN_IN,
-    audited: undefined,
-  },
-  ({ id, clientId, userId, sessionId, payload, expiresIn, parentId }) => ({
+    columnsOf,
+    () => true,
+  );
+}
+
+function columnsOf(grant: GrantRequest): object {
+  const { id, clientId, userId, sessionId, payload, expiresIn, parentId } = grant;
+  return {
     id: byteaText(id),
     client_id: clientId,
     user_id: userId,
@@ -96,9 +121,11 @@ export const GRANT = new IssuanceKind<GrantRequest, true>(
     grant_id: parentId && byteaText(parentId),
     payload,
     expires_in: expiresIn,
-  }),
-  () => true,
-);
+  };
+}
+
+/** Writes the grant of a user to a client, unless the user has {@link MOST_GRANTS} grants. */
+export const GRANT = grantKind(MOST_GRANTS);
 
 /** Writes a grant within a transaction, or returns the reason why it is not written. */
 export function writeGrant(tx: EntityManager, grant: GrantRequest): Promise<Outcome<true>> {

@@ -37,7 +37,7 @@ import type { OwnMetadata } from '../protocol/client-metadata.js';
 import { newGrantId } from '../protocol/grant-id.js';
 import type { Client } from '../protocol/library.js';
 import { normalizeUserCode } from '../protocol/user-code.js';
-import { NotReached, refusedApplication } from '../request/refused-reach.js';
+import { NotReached, refusedApplication, TOO_MANY_GRANTS } from '../request/refused-reach.js';
 import {
   approvedPayload,
   deviceGrant,
@@ -268,6 +268,7 @@ export class Devices {
       payload: grantPayload(request, resourceOwner, { iat, exp }),
     });
     if ('issued' in outcome) return id;
+    if (outcome.denial === 'withheld') throw new DomainError('issuance_refused', TOO_MANY_GRANTS);
     throw isAboutReach(outcome) ? new NotReached(outcome) : loginNeeded();
   }
 

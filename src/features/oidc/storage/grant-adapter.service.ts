@@ -21,7 +21,12 @@ import {
   type KoaContextWithOIDC,
 } from '../protocol/library.js';
 import { boundScopes, CLI_CLIENT_ID, deviceScopes, scopeWords } from '../protocol/scopes.js';
-import { NotReached, refusedToken, type DeniedUser } from '../request/refused-reach.js';
+import {
+  NotReached,
+  refusedToken,
+  TOO_MANY_GRANTS,
+  type DeniedUser,
+} from '../request/refused-reach.js';
 import { requestContextOf, requestOf, type CurrentContext } from '../request/request-context.js';
 import { ResourceOwners } from '../request/resource-owners.service.js';
 import { GONE, orIfGone, withoutId } from './stored-payload.js';
@@ -147,8 +152,9 @@ export class GrantAdapter {
     const outcome = await orIfGone(this.batchedQueries.writeGrant(asked), GONE);
     if ('issued' in outcome) return;
     if (isAboutReach(outcome)) throw await this.#refusal(ctx, grant, outcome);
-    if (subject) throw new errors.InvalidRequest('the subject token has ended');
-    throw new errors.AccessDenied('the session has ended');
+    const tooMany = outcome.denial === 'withheld' ? TOO_MANY_GRANTS : undefined;
+    if (subject) throw new errors.InvalidRequest(tooMany ?? 'the subject token has ended');
+    throw new errors.AccessDenied(tooMany ?? 'the session has ended');
   }
 
   /**
