@@ -20,7 +20,7 @@ describe('the number of grants of a user, all of which one statement must be abl
   it.each(['issue', 'issueUnlocked'] as const)(
     'has a limit, over all sessions and clients of the user (%s)',
     async (how) => {
-      const kind = grantKind(3);
+      const kind = grantKind({ grants: 3, signIns: 100 });
       const [ada, bob] = [await rowsOf.user(), await rowsOf.user()];
       const write = async (user: typeof ada) => {
         const { id: sessionId } = await rowsOf.session(user);
@@ -37,6 +37,23 @@ describe('the number of grants of a user, all of which one statement must be abl
       expect(await count(app.dataSource, 'oauth_grants WHERE user_id = $1', [ada.id])).toBe(3);
     },
   );
+
+  it('has a limit for clients that registered themselves, all of which are told of its end', async () => {
+    const kind = grantKind({ grants: 100, signIns: 3 });
+    const ada = await rowsOf.user();
+    const application = await rowsOf.application(ada);
+    const { id: sessionId } = await rowsOf.session(ada);
+    const write = (clientId: string) => {
+      const about = { clientId, userId: ada.id, sessionId, payload: {}, expiresIn: 60 };
+      return kind.issue(app.dataSource.manager, { id: randomBytes(32), ...about });
+    };
+    const clients = [await rowsOf.client(), await rowsOf.client(), await rowsOf.client()];
+    for (const clientId of clients) expect(await write(clientId)).toEqual({ issued: true });
+    expect(await write(await rowsOf.client())).toEqual({ denial: 'withheld' });
+    expect(await write(application)).toEqual({ issued: true });
+    await app.dataSource.query('DELETE FROM oauth_clients WHERE id = $1', [clients[0]]);
+    expect(await write(await rowsOf.client())).toEqual({ issued: true });
+  });
 
   it('is told to the application of a sign-in beyond it', async () => {
     const { client } = await app.enrolled('many@grants.example');
@@ -55,7 +72,7 @@ describe('the number of grants of a user, all of which one statement must be abl
     const { searchParams } = new URL(answer.headers.get('location') ?? '');
     expect([searchParams.get('error'), searchParams.get('error_description')]).toEqual([
       'access_denied',
-      'the user has too many sign-ins to applications; a logout ends those of its session',
+      'the user has too many sign-ins to applications',
     ]);
   });
 });

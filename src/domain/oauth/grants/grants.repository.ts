@@ -61,15 +61,44 @@ const ENDS_SOON = 5;
 const MOST_GRANTS = 50_000;
 
 /**
+ * The most sign-ins to clients that registered themselves which a user may have on record. The end
+ * of the access of the user notifies the clients of all of them, by one statement.
+ */
+const MOST_SIGN_INS = 20_000;
+
+/** Returns the SQL clause by which a subquery finds a row only if it has as many as a limit. */
+function past(limit: number): SqlFragment {
+  return new SqlFragment([`OFFSET ${limit - 1}`], []);
+}
+
+/** The limits of the grants of a user. */
+export interface GrantLimits {
+  readonly grants: number;
+  /** The most sign-ins to clients that registered themselves. */
+  readonly signIns: number;
+}
+
+/**
+ * Returns the SQL condition that a request `i` is within the limits of its user. `OFFSET` ends each
+ * count at its limit.
+ */
+function isWithin({ grants, signIns }: GrantLimits): SqlFragment {
+  return fragment`
+    NOT EXISTS (SELECT FROM oauth_grants m WHERE m.user_id = i.user_id ${past(grants)})
+    AND NOT (EXISTS (SELECT FROM oauth_clients c WHERE c.id = i.client_id AND c.kind = 'dynamic') AND EXISTS (
+      SELECT FROM client_sign_ins x JOIN oauth_clients d ON d.id = x.client_id AND d.kind = 'dynamic'
+      WHERE x.user_id = i.user_id ${past(signIns)}))`;
+}
+
+/**
  * Returns the kind of issuance that writes the grant of a user to a client. The grant ends with the
  * session of the user, and with its parent grant if it has one. A security key must have verified
  * the session, except in certification test mode.
  *
- * @param most the most grants of a user; beyond it, a request is denied with `withheld`
+ * @param limits the limits of a user; beyond them, a request is denied with `withheld`
  */
-export function grantKind(most: number): IssuanceKind<GrantRequest, true> {
-  const hasRoom = fragment`NOT EXISTS (
-    SELECT FROM oauth_grants m WHERE m.user_id = i.user_id OFFSET ${new SqlFragment([String(most - 1)], [])})`;
+export function grantKind(limits: GrantLimits): IssuanceKind<GrantRequest, true> {
+  const hasRoom = isWithin(limits);
   return new IssuanceKind<GrantRequest, true>(
     {
       requires: {
@@ -124,8 +153,8 @@ function columnsOf(grant: GrantRequest): object {
   };
 }
 
-/** Writes the grant of a user to a client, unless the user has {@link MOST_GRANTS} grants. */
-export const GRANT = grantKind(MOST_GRANTS);
+/** Writes the grant of a user to a client, within the limits of the user. */
+export const GRANT = grantKind({ grants: MOST_GRANTS, signIns: MOST_SIGN_INS });
 
 /** Writes a grant within a transaction, or returns the reason why it is not written. */
 export function writeGrant(tx: EntityManager, grant: GrantRequest): Promise<Outcome<true>> {

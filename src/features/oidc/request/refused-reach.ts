@@ -23,9 +23,8 @@ export const NOT_ASSIGNED = 'the user is not assigned to this application';
  */
 export const UNMET_CONDITION = 'the login does not meet the conditions of this application';
 
-/** The error text for a user who has as many grants as a user may have. */
-export const TOO_MANY_GRANTS =
-  'the user has too many sign-ins to applications; a logout ends those of its session';
+/** The error text for a user who has as many grants or recorded sign-ins as a user may have. */
+export const TOO_MANY_GRANTS = 'the user has too many sign-ins to applications';
 
 /** The error text for a cluster that is not registered, or that does not admit the user. */
 const NO_SUCH_CLUSTER =
