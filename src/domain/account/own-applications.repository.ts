@@ -5,6 +5,12 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 /** The most applications that the list of a user shows. */
 const MOST_SHOWN = 500;
 
+/**
+ * The most live grants of an application of which the list shows the scopes, the newest first. A
+ * user may have tens of thousands, each of several kilobytes.
+ */
+const MOST_GRANTS = 100;
+
 /** A row of {@link listOwnApplications}: an application, and the live grants of the user to it. */
 export interface OwnApplicationRow {
   readonly id: string;
@@ -12,8 +18,9 @@ export interface OwnApplicationRow {
   readonly name: string | null;
   readonly redirectUris: unknown;
   /**
-   * The payloads of the live grants of the user to the application, as the OAuth library stored
-   * them; null if there is none.
+   * The scopes of the newest live grants of the user to the application, from the payloads that the
+   * OAuth library stored: `openid`, and the texts of `resources` without the names of the
+   * resources. It is null if there is no live grant.
    */
   readonly grants: readonly Readonly<Record<string, unknown>>[] | null;
   readonly consentedAt: Date | null;
@@ -41,15 +48,20 @@ export function listOwnApplications(
 ): Promise<OwnApplicationRow[]> {
   return sql<OwnApplicationRow>(tx)`
     WITH granted AS (
-      SELECT client_id, jsonb_agg(payload) AS payloads, min(created_at) AS first_at, max(created_at) AS last_at
+      SELECT client_id, min(created_at) AS first_at, max(created_at) AS last_at
       FROM oauth_grants WHERE user_id = ${userId} AND expires_at > now() GROUP BY client_id
     ), known AS (
-      SELECT coalesce(g.client_id, o.client_id) AS client_id, g.payloads, g.first_at, g.last_at, o.consented_at
+      SELECT coalesce(g.client_id, o.client_id) AS client_id, g.first_at, g.last_at, o.consented_at
       FROM granted g
       FULL JOIN (SELECT client_id, consented_at FROM oauth_consents WHERE user_id = ${userId}) o ON o.client_id = g.client_id
     )
     SELECT c.id, c.kind, c.metadata ->> 'client_name' AS name, c.metadata -> 'redirect_uris' AS "redirectUris",
-           k.payloads AS grants, k.consented_at AS "consentedAt", least(k.first_at, k.consented_at) AS since,
+           (SELECT jsonb_agg(jsonb_build_object(
+                     'openid', n.payload -> 'openid',
+                     'resources', jsonb_path_query_array(n.payload, '$.resources.*')))
+            FROM (SELECT g.payload FROM oauth_grants g
+                  WHERE g.user_id = ${userId} AND g.client_id = c.id AND g.expires_at > now()
+                  ORDER BY g.created_at DESC LIMIT ${MOST_GRANTS}) n) AS grants, k.consented_at AS "consentedAt", least(k.first_at, k.consented_at) AS since,
            greatest(k.last_at, (SELECT max(a.created_at) FROM oauth_artifacts a
                                 WHERE a.user_id = ${userId} AND a.client_id = c.id)) AS "lastUsedAt"
     FROM known k JOIN oauth_clients c ON c.id = k.client_id

@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { listOwnApplications } from '#domain/account/own-applications.repository.js';
 import { operatorDetails } from '#domain/admin/operator-access/operator.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
@@ -253,6 +254,25 @@ describe('/v1/account/applications', () => {
       ],
     });
     expect(await read(other, 'account/applications')).toEqual({ applications: [] });
+  });
+
+  it('reads the scopes of at most 100 grants of an application, and no names of resources', async () => {
+    const { id, client, clientId } = await signedIn();
+    await rows(
+      app.dataSource,
+      `INSERT INTO oauth_grants (id, client_id, user_id, session_id, payload, expires_at)
+       SELECT decode(md5($1 || n), 'hex'), client_id, user_id, session_id,
+              payload || jsonb_build_object('resources', jsonb_build_object(repeat('x', 1000), 'orders:read')), expires_at
+       FROM oauth_grants, generate_series(1, 150) n WHERE client_id = $1`,
+      [clientId],
+    );
+    const [row] = await listOwnApplications(app.dataSource.manager, id);
+    expect(row?.grants).toHaveLength(100);
+    expect(JSON.stringify(row?.grants)).not.toContain('xx');
+    const { applications } = (await read(client, 'account/applications')) as {
+      applications: readonly { scopes: string[] }[];
+    };
+    expect(applications[0]?.scopes).toEqual(['email', 'openid', 'orders:read']);
   });
 
   it('ends grants, codes, tokens and the consent of the application in one transaction, and audits it', async () => {
