@@ -229,6 +229,27 @@ describe('the clean-up', () => {
     expect(await first).toEqual({ spentTokens: 5000 });
   });
 
+  it('deletes in smaller batches if a statement exceeds its time limit', async () => {
+    const run = (text: string) => rows(app.dataSource, text);
+    await run(`CREATE FUNCTION exceed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      IF (SELECT count(*) FROM gone) > 20 THEN RAISE 'canceled' USING ERRCODE = '57014'; END IF;
+      RETURN NULL; END $$`);
+    await run(`CREATE TRIGGER exceed AFTER DELETE ON spent_tokens REFERENCING OLD TABLE AS gone
+      FOR EACH STATEMENT EXECUTE FUNCTION exceed()`);
+    await writeSpent(app.dataSource, 45);
+    expect(await cleanUp()).toEqual({ spentTokens: 45 });
+    await run('DROP TRIGGER exceed ON spent_tokens');
+    await run('DROP FUNCTION exceed()');
+  });
+
+  it('deletes the other kinds of rows if one kind fails', async () => {
+    await writeSpent(app.dataSource, 2);
+    await rows(app.dataSource, 'ALTER TABLE oauth_replays RENAME TO hidden');
+    await expect(cleanUp()).rejects.toThrow('oauth_replays');
+    await rows(app.dataSource, 'ALTER TABLE hidden RENAME TO oauth_replays');
+    expect(await count(app.dataSource, 'spent_tokens WHERE expires_at < now()')).toBe(0);
+  });
+
   it('releases its lock when a statement fails', async () => {
     await writeSpent(app.dataSource, 1);
     await rows(app.dataSource, 'ALTER TABLE spent_tokens RENAME TO hidden');

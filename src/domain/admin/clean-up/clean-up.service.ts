@@ -8,7 +8,7 @@ import {
 import { warnOfExpiry } from '#domain/directory/api-tokens/expiry-warning.js';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { reasonOf } from '#platform/database/statements/faults.js';
+import { reasonOf, sqlStateOf } from '#platform/database/statements/faults.js';
 import { dropPastMonths, makeMonths } from './audit-months.repository.js';
 import {
   EXPIRED_KINDS,
@@ -21,6 +21,9 @@ import { directPoolOf } from '#platform/database/statements/pooled.js';
 
 /** The most rows that one statement deletes, so that it stays far below its time limit. */
 const BATCH = 1000;
+
+/** The SQLSTATE of a statement that exceeded its time limit. */
+const CANCELED = '57014';
 
 /**
  * The number of deleted rows of each kind. A kind of which nothing was deleted is missing.
@@ -114,20 +117,37 @@ export class CleanUp implements OnApplicationBootstrap, BeforeApplicationShutdow
     const { retentionDays } = this.#settings;
     const months = await dropPastMonths(tx, this.#log, retentionDays, () => this.#isStopping);
     if (months > 0) cleaned.auditMonths = months;
+    const faults: unknown[] = [];
     for (const kind of EXPIRED_KINDS) {
-      const n = await this.#deleteKind(tx, kind);
-      if (n > 0) cleaned[kind] = n;
+      try {
+        const n = await this.#deleteKind(tx, kind);
+        if (n > 0) cleaned[kind] = n;
+      } catch (error) {
+        // The other kinds are deleted all the same, so that their tables do not grow for ever.
+        faults.push(error);
+      }
     }
     await makeMonths(tx, this.#log, () => this.#isStopping);
+    if (faults.length > 0) throw faults[0];
     return cleaned;
   }
 
+  /**
+   * Deletes the expired rows of a kind in batches. If a statement exceeds its time limit, the
+   * batches become smaller: with one session, for example, tens of thousands of grants may end.
+   */
   async #deleteKind(tx: EntityManager, kind: ExpiredKind): Promise<number> {
     let total = 0;
+    let most = BATCH;
     while (!this.#isStopping) {
-      const n = await deleteExpired(tx, kind, BATCH, this.#settings.retentionDays);
-      total += n;
-      if (n < BATCH) break;
+      try {
+        const n = await deleteExpired(tx, kind, most, this.#settings.retentionDays);
+        total += n;
+        if (n < most) break;
+      } catch (error) {
+        if (sqlStateOf(error) !== CANCELED || most === 1) throw error;
+        most = Math.ceil(most / 10);
+      }
     }
     return total;
   }
