@@ -942,6 +942,38 @@ const TWINS: readonly Order[] = [
       return [[bob, null]];
     },
   },
+  ...(['DELETE', 'active: false'] as const).map((how): Order => ({
+    title: `a person with a linked own record is parted from the second account, ${how} of the own record`,
+    modes: BOTH,
+    async acts(g) {
+      const ada = await g.member('ada');
+      const second = await g.post({ userName: 'adm-ada', emails: emails(ada.email) });
+      const own = await g.post({ userName: ada.email });
+      const person = await g.act(second, 'part');
+      expectEqual(person.json.twin_of, [own]);
+      expectEqual((await g.events('member_parted', person.json.id as string))[0]?.details, {
+        email: ada.email,
+        parted_from: [second],
+        twin_of: [own],
+        ...(person.json.ended as object),
+      });
+      await (how === 'DELETE' ? g.remove(own) : off(g, own));
+      expectEqual((await g.show(second)).active, true);
+      ada.issued.length = 0; // from now on the person is another account
+      return [[ada, null]];
+    },
+  })),
+  {
+    title: 'a person is parted from one record of a shared mailbox, DELETE of the other record',
+    async acts(g) {
+      const bob = await g.member('bob');
+      const one = await g.post({ userName: g.at('one'), emails: emails(bob.email) });
+      const other = await g.post({ userName: g.at('other'), emails: emails(bob.email) });
+      await g.act(one, 'part');
+      await g.remove(other);
+      return [[bob, null]];
+    },
+  },
   {
     title: 'a parted person’s own record comes, DELETE of it',
     async acts(g) {

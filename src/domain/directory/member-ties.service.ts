@@ -13,9 +13,11 @@ import {
   holdersOf,
   partAddress,
   recordAwaiting,
+  recordsOf,
   recordTieEvent,
   rejoinUserNames,
   releaseAddresses,
+  tieToOthers,
   unlink,
   untwin,
   usableAddresses,
@@ -116,16 +118,21 @@ export class MemberTies {
     const { orgId } = act.admin;
     return this.work.transact(orgId, async (tx) => {
       await this.organizations.lockDirectory(tx, orgId);
-      const { ties } = await this.members.find(tx, act.admin, act.memberId);
-      const member = await this.members.lockForAct(tx, act, [...ties.twinOf, ...ties.linkedTo]);
-      const { id, email } = member;
+      const found = await this.members.find(tx, act.admin, act.memberId);
+      const { id, email, ties } = found;
+      const records = email === null ? [] : await recordsOf(tx, orgId, email);
+      const others = records.map((record) => record.id).filter((each) => each !== id);
+      const tied = [...ties.twinOf, ...ties.linkedTo];
+      const member = await this.members.lockForAct(tx, act, tied, others);
       if (ties.twinOf.length > 0) {
         const partedFrom = await untwin(tx, id);
         if (email !== null) await partAddress(tx, partedFrom, email);
         await rejoinUserNames(tx, orgId, id);
         return this.#parted(tx, act, member, id, { partedFrom, ended: {} });
       }
-      if (ties.takenOverAt !== null && member.scimManaged) return this.#moveOut(tx, act, member);
+      if (ties.takenOverAt !== null && member.scimManaged) {
+        return this.#moveOut(tx, act, member, others);
+      }
       if (ties.linkedTo.length > 0) {
         const partedFrom = await unlink(tx, id);
         return this.#parted(tx, act, member, id, { partedFrom, ended: {} });
@@ -176,23 +183,34 @@ export class MemberTies {
   /**
    * Separates a member from the SCIM record that took the member over: the member gets a new id,
    * and the record keeps the old one. All access under the old id ends.
+   *
+   * @param twinOf the other records that have the address of the member, who becomes their twin
    */
-  async #moveOut(tx: EntityManager, act: MemberAct, member: Member): Promise<PartedMember> {
+  async #moveOut(
+    tx: EntityManager,
+    act: MemberAct,
+    member: Member,
+    twinOf: readonly string[],
+  ): Promise<PartedMember> {
     const { id, email } = member;
     const { orgId } = act.admin;
     const cause = { reason: 'parted from a record by an admin', revokedBy: act.admin.id };
     const ended = await this.accessRevocation.end(tx, [member], 'provider-withdrawn', cause);
     const newId = newUuid();
     await this.users.movePerson(tx, id, newId);
-    if (email !== null) await partAddress(tx, [id], email);
     await rejoinUserNames(tx, orgId, newId);
+    if (email !== null) {
+      await partAddress(tx, [id], email);
+      await tieToOthers(tx, id, twinOf, { orgId, userId: newId, address: email });
+    }
     for (const address of await usableAddresses(tx, id)) {
       const holders = await holdersOf(tx, orgId, [address]);
       if (holders.length > 0) continue;
       await this.users.giveEmail(tx, id, address);
       break;
     }
-    return this.#parted(tx, act, member, newId, { partedFrom: [id], ended });
+    const more = twinOf.length > 0 ? { twin_of: twinOf } : {};
+    return this.#parted(tx, act, member, newId, { partedFrom: [id], ended }, more);
   }
 
   async #parted(
@@ -201,8 +219,9 @@ export class MemberTies {
     { email }: Member,
     personId: string,
     { partedFrom, ended }: Pick<PartedMember, 'partedFrom' | 'ended'>,
+    more: Readonly<Record<string, unknown>> = {},
   ): Promise<PartedMember> {
-    const details = { email, parted_from: partedFrom, ...ended };
+    const details = { email, parted_from: partedFrom, ...more, ...ended };
     await this.#record(tx, 'member_parted', act, personId, details);
     return { member: await this.members.find(tx, act.admin, personId), ended, partedFrom };
   }

@@ -208,14 +208,16 @@ export class Members {
    * the own account is refused.
    *
    * @param others further users that the act changes, which are locked in the same order
+   * @param kept further users that the act does not change but refers to, which are locked, too
    * @throws DomainError admin_required, not_found, own_account
    */
   async lockForAct(
     tx: EntityManager,
     act: MemberAct,
     others: readonly string[] = [],
+    kept: readonly string[] = [],
   ): Promise<Member> {
-    const member = await this.#lock(tx, act, false, others);
+    const member = await this.#lock(tx, act, false, [...others, ...kept]);
     if (others.includes(act.admin.id)) throw ownAccount();
     return member;
   }

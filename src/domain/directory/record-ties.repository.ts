@@ -287,6 +287,22 @@ export async function partAddress(
 }
 
 /**
+ * Makes a person, whom an admin separated from a SCIM record, a twin of the other records that have
+ * the person's e-mail address. So the end of such a record also ends the access of the person.
+ * Records that were linked to the first record because of this address are linked to it no longer.
+ */
+export async function tieToOthers(
+  tx: EntityManager,
+  partedFrom: string,
+  recordIds: readonly string[],
+  person: Omit<NewTie, 'recordId'>,
+): Promise<void> {
+  await sql(tx)`
+    DELETE FROM record_ties WHERE user_id = ${partedFrom} AND kind = 'link' AND address = ${person.address}`;
+  for (const recordId of recordIds) await addTwin(tx, { ...person, recordId });
+}
+
+/**
  * Finds the SCIM record whose user can now get an e-mail address to sign in with. The address has
  * the lowest rank among the addresses of the record, and the user of the record cannot sign in with
  * another address yet. Returns undefined if there is no such record, if there are several, or if a
