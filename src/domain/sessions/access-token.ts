@@ -133,6 +133,11 @@ export function assertPresented(
   }
 }
 
+/** Returns the error for a SCIM token that is not accepted. */
+export function refusedScimToken(): DomainError {
+  return refusedToken('Bearer', 'The SCIM token is invalid, revoked or has expired.');
+}
+
 /**
  * Returns the error for an access token that is not accepted (RFC 6750 §3.1, `invalid_token`), with
  * the challenge (`WWW-Authenticate`) for the scheme.

@@ -29,6 +29,7 @@ import {
   assertOpens,
   challengeOf,
   CLI_CLIENT_ID,
+  refusedScimToken,
   refusedToken,
 } from './access-token.js';
 import type { LiveSession, SessionUser } from './session.js';
@@ -59,6 +60,8 @@ const LONGEST_PATH = 256;
 export interface Provisioner {
   readonly tokenId: string;
   readonly orgId: string;
+  /** The time of {@link Clock.monotonic} at which the token was found. */
+  readonly foundAt: number;
 }
 
 /** A caller that may use a route: a user, an identity provider, an application or a program. */
@@ -244,8 +247,8 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
     }
     const found =
       presented.scheme === 'Bearer' ? await this.#scimToken(presented.token, ahead) : undefined;
-    if (!found) throw refusedToken('Bearer', 'The SCIM token is invalid, revoked or has expired.');
-    return { tokenId: found.id, orgId: found.orgId };
+    if (!found) throw refusedScimToken();
+    return { tokenId: found.id, orgId: found.orgId, foundAt: this.clock.monotonic() };
   }
 
   /**

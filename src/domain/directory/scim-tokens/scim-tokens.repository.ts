@@ -275,6 +275,21 @@ export async function findScimToken(
 }
 
 /**
+ * Returns true if a SCIM token, which a request presented a while ago, is still valid. A database
+ * server that is not yet confirmed after a failover knows no valid token.
+ */
+export async function isScimTokenValid(
+  tx: EntityManager,
+  orgId: string,
+  id: string,
+): Promise<boolean> {
+  const found = await sql<{ id: string }>(tx)`
+    SELECT id FROM scim_tokens
+    WHERE id = ${id} AND org_id = ${orgId} AND revoked_at IS NULL AND expires_at > now() AND ${CONFIRMED}`;
+  return found.length === 1;
+}
+
+/**
  * Finds a valid SCIM token by its hash; undefined if there is none. It records the time of the use
  * at most once a minute, and not while another request has locked the row. The caller runs it
  * outside any transaction, so that the lock is short.

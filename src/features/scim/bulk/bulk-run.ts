@@ -1,5 +1,4 @@
 import type { DirectoryUser } from '#domain/directory/provisioning/directory-user.js';
-import type { ScimActor } from '#domain/directory/provisioning/scim-operation.js';
 import type { ScimRefusal } from '#domain/directory/scim-tokens/scim-refusals.repository.js';
 import { newUuid } from '#platform/clock/random.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -9,6 +8,7 @@ import { entityTag, type Tagged } from '../resources/resource-json.js';
 import { refusalOf } from '../resources/refused-writes.js';
 import type { ScimResource } from '../resources/scim-resource.js';
 import type { ScimResources } from '../resources/scim-resources.service.js';
+import type { ScimCaller } from '../resources/token-checks.js';
 import { storedUser } from '../resources/user-state.js';
 import { firstOfCircle, madeAs, withoutOwnId, type References } from './bulk-order.js';
 import {
@@ -41,7 +41,7 @@ import {
  */
 export async function runBulk(
   resources: ScimResources,
-  caller: ScimActor,
+  caller: ScimCaller,
   body: unknown,
 ): Promise<BulkOutcome[]> {
   const { operations, failOnErrors } = readBulkRequest(body);
@@ -82,7 +82,7 @@ class BulkRun {
 
   constructor(
     private readonly resources: ScimResources,
-    private readonly caller: ScimActor,
+    private readonly caller: ScimCaller,
     private readonly operations: readonly BulkOperation[],
     private readonly failOnErrors: number,
   ) {

@@ -1,6 +1,5 @@
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Response } from 'express';
-import type { ScimActor } from '#domain/directory/provisioning/scim-operation.js';
 import type { Provisioner } from '#domain/sessions/session-access-policy.service.js';
 import type { AdmittedRequest } from '#platform/http/access/caller.js';
 import type { PolicyChanges } from '#platform/http/routing/route-policy.js';
@@ -9,6 +8,7 @@ import { RESOURCE_SIZE, type Projection } from '../language/scim-language.js';
 import { readProjection, readQuery, type QueryFields } from '../query/scim-query.js';
 import { entityTag, type Tagged } from '../resources/resource-json.js';
 import type { JsonPieces, NextState, ScimResource } from '../resources/scim-resource.js';
+import type { ScimCaller } from '../resources/token-checks.js';
 import { isNotModified, listHead, listTail, sendJson, streamJson } from './scim-response.js';
 
 /** The rules that all routes of SCIM share. */
@@ -22,7 +22,7 @@ export const SCIM = {
 
 /** A SCIM request of an identity provider. The access guard has already checked its SCIM token. */
 export interface ScimCall {
-  readonly caller: ScimActor;
+  readonly caller: ScimCaller;
   /** The id in the path; empty for a route without an id. */
   readonly id: string;
   readonly query: QueryFields;
@@ -55,7 +55,7 @@ export function createResource<Stored extends Tagged>(
 /** Sends a page of the SCIM resources that a query finds (RFC 7644 §3.4.2). */
 export async function listResources<Stored extends Tagged, Listed>(
   resource: ScimResource<Stored, NextState, Listed>,
-  caller: ScimActor,
+  caller: ScimCaller,
   fields: QueryFields,
   response: Response,
 ): Promise<void> {
@@ -144,7 +144,7 @@ async function sendStored<Stored extends Tagged>(
 
 async function send<Stored extends Tagged>(
   resource: ScimResource<Stored>,
-  { orgId }: ScimActor,
+  { orgId }: ScimCaller,
   status: 200 | 201,
   stored: Stored,
   projection: Projection,

@@ -1,10 +1,10 @@
 import { Controller, Get, Post, Res } from '@nestjs/common';
 import type { Response } from 'express';
-import type { ScimActor } from '#domain/directory/provisioning/scim-operation.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Route } from '#platform/http/routing/route.js';
 import { readQuery, searchFields, type QueryFields } from '../query/scim-query.js';
 import { ScimResources } from '../resources/scim-resources.service.js';
+import type { ScimCaller } from '../resources/token-checks.js';
 import { GROUP_SCHEMA, USER_SCHEMA } from '../language/scim-language.js';
 import { Call, piecesOf, SCIM, type ScimCall } from './resource-endpoint.js';
 import { listHead, listTail, streamJson } from './scim-response.js';
@@ -45,7 +45,7 @@ export class ScimSearchController {
    * @throws DomainError invalid_filter for attributes that neither type has, invalid_value,
    *   invalid_cursor
    */
-  async #search(caller: ScimActor, fields: QueryFields, response: Response): Promise<void> {
+  async #search(caller: ScimCaller, fields: QueryFields, response: Response): Promise<void> {
     const ofUsers = readQuery(fields, USER_SCHEMA, [GROUP_SCHEMA]);
     const ofGroups = readQuery(fields, GROUP_SCHEMA, [USER_SCHEMA]);
     const { search, startIndex } = ofUsers;

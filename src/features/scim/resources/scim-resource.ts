@@ -7,6 +7,7 @@ import { namesVersion, type Projection, type ResourceSchema } from '../language/
 import type { ScimQuery } from '../query/scim-query.js';
 import type { ScimPage, ScimSearch } from '../query/search-table.repository.js';
 import { entityTag, type Tagged } from './resource-json.js';
+import type { ScimCaller, TokenChecks } from './token-checks.js';
 
 /**
  * Computes the state of a resource after a write from its present state. The function throws if the
@@ -84,7 +85,8 @@ export interface ResourceType<Stored extends Tagged, Next, Listed> {
 }
 
 /**
- * The operations on one type of SCIM resource (RFC 7644 §3). A change with `If-Match` compares
+ * The operations on one type of SCIM resource (RFC 7644 §3). Each fails with `unauthenticated` if
+ * the token of the request was revoked since the request began. A change with `If-Match` compares
  * versions while the resource is locked, in the transaction of the change, so that no other change
  * comes between.
  */
@@ -99,6 +101,7 @@ export class ScimResource<
     private readonly base: string,
     readonly type: ResourceType<Stored, Next, Listed>,
     private readonly onLeftOut: OnLeftOut,
+    private readonly tokenChecks: TokenChecks,
   ) {}
 
   /** Returns the URL of a resource. */
@@ -113,7 +116,8 @@ export class ScimResource<
    *   it
    * @throws DomainError invalid_request, invalid_value, uniqueness
    */
-  async create(actor: ScimActor, body: unknown, id?: string): Promise<Stored> {
+  async create(actor: ScimCaller, body: unknown, id?: string): Promise<Stored> {
+    await this.tokenChecks.check(actor);
     return this.type.provisioning.create(actor, this.type.readNew(body), id);
   }
 
@@ -121,11 +125,14 @@ export class ScimResource<
    * Returns a resource (RFC 7644 §3.4.1).
    * @throws DomainError not_found
    */
-  async find({ orgId }: ScimActor, id: string): Promise<Stored> {
-    return this.type.provisioning.find(orgId, this.#uuidOf(id));
+  async find(actor: ScimCaller, id: string): Promise<Stored> {
+    await this.tokenChecks.check(actor);
+    return this.type.provisioning.find(actor.orgId, this.#uuidOf(id));
   }
 
-  search({ orgId }: ScimActor, search: ScimSearch): Promise<ScimPage<Listed>> {
+  async search(actor: ScimCaller, search: ScimSearch): Promise<ScimPage<Listed>> {
+    await this.tokenChecks.check(actor);
+    const { orgId } = actor;
     const found = (tx: EntityManager) => this.type.search(tx, orgId, search);
     return this.type.isOfOne(search)
       ? this.tenantWork.bounded(orgId, found)
@@ -137,7 +144,7 @@ export class ScimResource<
    *
    * @throws DomainError not_found, precondition_failed, invalid_request, invalid_value, uniqueness
    */
-  async replace(actor: ScimActor, id: string, body: unknown, ifMatch?: string): Promise<Stored> {
+  async replace(actor: ScimCaller, id: string, body: unknown, ifMatch?: string): Promise<Stored> {
     return this.#change(actor, this.#uuidOf(id), this.type.readReplacement(body), ifMatch);
   }
 
@@ -146,12 +153,13 @@ export class ScimResource<
    *
    * @throws DomainError not_found, precondition_failed, uniqueness, or the error of an operation
    */
-  async patch(actor: ScimActor, id: string, body: unknown, ifMatch?: string): Promise<Stored> {
+  async patch(actor: ScimCaller, id: string, body: unknown, ifMatch?: string): Promise<Stored> {
     return this.#change(actor, this.#uuidOf(id), this.type.readPatch(body), ifMatch);
   }
 
   /** Deletes a resource (RFC 7644 §3.6). @throws DomainError not_found, precondition_failed */
-  async remove(actor: ScimActor, id: string, ifMatch?: string): Promise<void> {
+  async remove(actor: ScimCaller, id: string, ifMatch?: string): Promise<void> {
+    await this.tokenChecks.check(actor);
     const uuid = this.#uuidOf(id);
     await this.type.provisioning.remove(actor, uuid, (current) => checkIfMatch(ifMatch, current));
   }
@@ -161,11 +169,12 @@ export class ScimResource<
    * applied without the name, and any other write is refused.
    */
   async #change(
-    actor: ScimActor,
+    actor: ScimCaller,
     id: string,
     compute: Compute<Stored, Next>,
     ifMatch: string | undefined,
   ): Promise<Stored> {
+    await this.tokenChecks.check(actor);
     try {
       return await this.#attempt(actor, id, compute, ifMatch);
     } catch (error) {

@@ -7,10 +7,12 @@ import type {
   RefusedActor,
   ScimRefusal,
 } from '#domain/directory/scim-tokens/scim-refusals.repository.js';
+import { Clock } from '#platform/clock/clock.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { GroupResource } from './group-resource.js';
 import { ScimResource, type OnLeftOut } from './scim-resource.js';
+import { TokenChecks } from './token-checks.js';
 import { UserResource } from './user-resource.js';
 
 /** The resources of `/scim/v2` by their two types, users and groups. */
@@ -28,7 +30,9 @@ export class ScimResources {
     users: UserProvisioning,
     groups: GroupProvisioning,
     memberships: MembershipsRepository,
+    clock: Clock,
   ) {
+    const tokenChecks = new TokenChecks(tenantWork, clock);
     const report: OnLeftOut = (...leftOut) => this.#reportLeftOut(...leftOut);
     this.base = `${config.http.baseUrl}/scim/v2`;
     this.users = new ScimResource(
@@ -36,12 +40,14 @@ export class ScimResources {
       this.base,
       new UserResource(tenantWork, users, this.base),
       report,
+      tokenChecks,
     );
     this.groups = new ScimResource(
       tenantWork,
       this.base,
       new GroupResource(tenantWork, groups, memberships, this.base),
       report,
+      tokenChecks,
     );
   }
 
