@@ -196,12 +196,17 @@ describe('de-provisioning', () => {
     const bystander = await oauth.user();
     for (const whose of [bystander, person]) await oauth.token(whose, { clientId });
     const holder = await holding('oauth_grants WHERE user_id = $1', bystander.id);
+    const admin = await oauth.user({ admin: true });
+    await app.dataSource.query(
+      "UPDATE users SET org_id = $1, email = 'boss@' || split_part($2, '@', 2) WHERE id = $3",
+      [person.orgId, person.email, admin.id],
+    );
     const manager = {
-      userId: person.id,
+      userId: admin.id,
       orgId: person.orgId,
-      isAdmin: false,
-      isOrgAdmin: false,
-      sessionId: randomUUID(),
+      isAdmin: true,
+      isOrgAdmin: true,
+      sessionId: (await oauth.session(admin)).id,
     };
     const revoked = app.nest
       .get(Applications, { strict: false })

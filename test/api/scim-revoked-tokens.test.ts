@@ -1,11 +1,8 @@
-import { once } from 'node:events';
-import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.js';
-import { newAddress } from '../support/client.js';
 import { untilWaiting } from '../support/lock-waiters.js';
 import { MovableClock } from '../support/movable-clock.js';
-import { parseAnswer } from '../support/raw-http.js';
+import { withLateBody } from '../support/raw-http.js';
 import { count } from '../support/rows.js';
 import { addTenant, type ScimTenant } from '../support/scim.js';
 
@@ -55,31 +52,14 @@ describe('a SCIM token that is revoked while its request runs', () => {
     ['POST', '/Users/.search', {}],
   ])('%s %s: a body that comes after the revocation is 401', async (method, path, body) => {
     tenant = await addTenant(app);
-    const text = JSON.stringify(body);
-    const socket = connect({ host: 'localhost', port: Number(new URL(app.baseUrl).port) });
-    let received = '';
-    socket.setEncoding('latin1').on('data', (chunk: string) => (received += chunk));
-    socket.write(
-      [
-        `${method} /scim/v2${path} HTTP/1.1`,
-        `Host: ${new URL(app.baseUrl).host}`,
-        `X-Forwarded-For: ${newAddress()}`,
-        `Authorization: Bearer ${tenant.token}`,
-        'Content-Type: application/scim+json',
-        `Content-Length: ${text.length}`,
-        'Expect: 100-continue',
-        'Connection: close',
-        '',
-        '',
-      ].join('\r\n'),
-    );
-    await once(socket, 'data'); // 100 Continue: the service has accepted the token
-    received = '';
+    const headers = {
+      authorization: `Bearer ${tenant.token}`,
+      'content-type': 'application/scim+json',
+    };
+    const send = await withLateBody(app.baseUrl, `${method} /scim/v2${path}`, headers, body);
     await revoked();
     clock.advance(LONG);
-    socket.write(text);
-    await once(socket, 'close');
-    const answer = parseAnswer(received);
+    const answer = await send();
     expect(answer.status).toBe(401);
     expect(answer.header('www-authenticate')).toMatch(/^Bearer .*error="invalid_token"/);
     expect(await count(app.dataSource, 'users WHERE org_id = $1', [tenant.orgId])).toBe(0);

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { expect } from 'vitest';
 
 /** A response as it was sent, before any HTTP client changes it. */
 export interface RawAnswer {
@@ -51,5 +52,38 @@ export function parseAnswer(received: string): RawAnswer {
     headers,
     header: (name) => byName.get(name),
     body: received.slice(end + 4),
+  };
+}
+
+/**
+ * Sends the head of a request, and waits until the service has admitted the request and reads its
+ * body (`100 Continue`). The returned function sends the body, and returns the response.
+ */
+export async function withLateBody(
+  baseUrl: string,
+  line: string,
+  headers: Readonly<Record<string, string>>,
+  body: object,
+): Promise<() => Promise<RawAnswer>> {
+  const text = JSON.stringify(body);
+  const { host, port } = new URL(baseUrl);
+  const socket = connect({ host: 'localhost', port: Number(port) });
+  let received = '';
+  socket.setEncoding('latin1').on('data', (chunk: string) => (received += chunk));
+  const all = {
+    host,
+    ...headers,
+    'content-length': String(Buffer.byteLength(text)),
+    expect: '100-continue',
+  };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`);
+  socket.write(requestBytes(baseUrl, line, lines));
+  await once(socket, 'data');
+  expect(received).toBe('HTTP/1.1 100 Continue\r\n\r\n');
+  received = '';
+  return async () => {
+    socket.write(text);
+    await once(socket, 'close');
+    return parseAnswer(received);
   };
 }

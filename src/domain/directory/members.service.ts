@@ -185,6 +185,15 @@ export class Members {
   }
 
   /**
+   * Locks the user and the session of a request, so that neither ends until the transaction does.
+   * It is for acts that are open to users who are no admins. Returns false for a deactivated user,
+   * and for a session that has ended since the request came.
+   */
+  isSessionHeld(tx: EntityManager, holder: Pick<Admin, 'id' | 'sessionId'>): Promise<boolean> {
+    return this.users.lockSession(tx, holder);
+  }
+
+  /**
    * Does the same as `holdAdmin`, but returns false instead of throwing an error. It is for acts
    * that are also open to some users who are no admins, such as the owner of an application.
    */

@@ -242,6 +242,24 @@ export class UsersRepository {
       WHERE id = ${id} AND org_id = ${orgId} AND is_acting_admin(org_id, email, is_org_admin, active)
       FOR SHARE`;
     if (admins.length === 0) return false;
+    return this.#lockVerified(tx, id, sessionId);
+  }
+
+  /**
+   * Returns true for an active user whose session has not ended, if a security key verified the
+   * session, and keeps that true until the transaction ends. It locks the rows as `lockAdmin` does.
+   */
+  async lockSession(
+    tx: EntityManager,
+    { id, sessionId }: Pick<Admin, 'id' | 'sessionId'>,
+  ): Promise<boolean> {
+    const users = await sql<{ id: string }>(tx)`
+      SELECT id FROM users WHERE id = ${id} AND active FOR SHARE`;
+    if (users.length === 0) return false;
+    return this.#lockVerified(tx, id, sessionId);
+  }
+
+  async #lockVerified(tx: EntityManager, id: string, sessionId: string): Promise<boolean> {
     const sessions = await sql<{ id: string }>(tx)`
       SELECT id FROM sessions
       WHERE id = ${sessionId} AND user_id = ${id} AND level = 'verified' AND expires_at > now()

@@ -5,6 +5,7 @@ import { newAddress } from '../../support/client.js';
 import { databaseDigest } from '../../support/database-digest.js';
 import { touchedAgo } from '../../support/keys.js';
 import { CALLBACK, newCodeFields, newDpopKey, postForm } from '../../support/oauth-flow.js';
+import { withLateBody } from '../../support/raw-http.js';
 
 const ADMIN = 'ada@application-writes.example';
 
@@ -67,6 +68,34 @@ describe('the writes of /api/v1/applications', () => {
       body: { name: 'Other' },
     });
     expect(changed.status).toBe(200);
+  });
+
+  it('end with the session: a request whose body comes after its end changes nothing', async () => {
+    const { client: bob } = await app.enrolled('bob@application-writes.example');
+    const site = { name: 'Site', type: 'web', redirect_uris: [CALLBACK] };
+    const { client_id: id } = (await bob.post('/api/v1/applications', site)).json;
+    const headers = {
+      cookie: `svc_session=${bob.cookie('svc_session')}`,
+      origin: app.baseUrl,
+      'content-type': 'application/json',
+    };
+    const writes = [
+      ['POST /api/v1/applications', { ...site, name: 'Another' }],
+      [`PATCH /api/v1/applications/${id}`, { redirect_uris: ['https://evil.example/'] }],
+      [`POST /api/v1/applications/${id}/secrets`, {}],
+    ] as const;
+    const late = await Promise.all(
+      writes.map(([line, body]) => withLateBody(app.baseUrl, line, headers, body)),
+    );
+    await app.dataSource.query(
+      "DELETE FROM sessions s USING users u WHERE u.id = s.user_id AND u.email LIKE 'bob@%'",
+    );
+    const before = await databaseDigest(app.dataSource);
+    const answers = await Promise.all(late.map((send) => send()));
+    expect(answers.map(({ status, body }) => [status, JSON.parse(body).code])).toEqual(
+      writes.map(() => [401, 'unauthenticated']),
+    );
+    expect(await databaseDigest(app.dataSource)).toEqual(before);
   });
 
   /** Gets a code as svc-cli for `svc:applications`, and redeems it with the given headers. */

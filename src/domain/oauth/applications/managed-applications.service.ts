@@ -158,6 +158,14 @@ export class ManagedApplications {
   }
 
   /**
+   * Locks the session in which a user manages applications, so that it does not end until the
+   * transaction does. @throws DomainError unauthenticated
+   */
+  async holdSession(tx: EntityManager, manager: ApplicationManager): Promise<void> {
+    if (!(await this.#isSessionHeld(tx, manager))) throw sessionEnded();
+  }
+
+  /**
    * Runs a registration for the organization of an admin. The transaction first locks the role of
    * the admin, so that it cannot be taken away meanwhile. @throws DomainError admin_required
    */
@@ -181,9 +189,9 @@ export class ManagedApplications {
   /**
    * Changes an application under a lock on its row. The function `act` gets the manager with the
    * rights that the manager has under the lock. The role of admin may have been taken away since
-   * the request began.
+   * the request began. If the session has ended since then, nothing changes.
    *
-   * @throws DomainError not_found
+   * @throws DomainError not_found, unauthenticated
    */
   async change<Result>(
     manager: ApplicationManager,
@@ -195,11 +203,14 @@ export class ManagedApplications {
     ) => Promise<Result>,
   ): Promise<Result> {
     return withTransactionRetry(this.dataSource, async (tx) => {
+      const isHeld = await this.#isSessionHeld(tx, manager);
       const isOrgAdmin = await this.#holdAdmin(tx, manager);
       const current = { ...manager, isAdmin: manager.isAdmin && isOrgAdmin, isOrgAdmin };
       const isKnown = isClientId(id);
       const found = isKnown && (await lockApplication(tx, current, id));
-      return act(tx, orNotFound(found), current);
+      const application = orNotFound(found);
+      if (!isHeld) throw sessionEnded();
+      return act(tx, application, current);
     });
   }
 
@@ -259,6 +270,13 @@ export class ManagedApplications {
     });
   }
 
+  #isSessionHeld(
+    tx: EntityManager,
+    { userId: id, sessionId }: ApplicationManager,
+  ): Promise<boolean> {
+    return this.members.isSessionHeld(tx, { id, sessionId });
+  }
+
   /**
    * Checks that the manager is an admin of the organization, and locks the role, so that the
    * manager stays an admin until the transaction ends. Returns false for an owner who is no admin.
@@ -274,6 +292,10 @@ function withFacts(
   facts: ReadonlyMap<string, ApplicationFacts>,
 ): ListedApplication {
   return { application, ...(facts.get(application.id) ?? { ownerEmail: null, secretsEnd: null }) };
+}
+
+function sessionEnded(): DomainError {
+  return new DomainError('unauthenticated', 'This session has ended. Sign in again.');
 }
 
 function isClientId(id: string): boolean {

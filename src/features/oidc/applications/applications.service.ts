@@ -61,7 +61,8 @@ export class Applications {
   /**
    * Registers an application.
    * @throws DomainError invalid_request for a wrong setting; limit_reached if the user has too many
-   *   applications; account_inactive if the user is deactivated
+   *   applications; account_inactive if the user is deactivated; unauthenticated if the session ended
+   *   meanwhile
    */
   async register(
     manager: ApplicationManager,
@@ -73,6 +74,7 @@ export class Applications {
     const { name, type: kindOf, auth_method: method } = registration;
     return this.managedApplications.register(async (tx) => {
       const orgId = await this.#lockOwner(tx, manager);
+      await this.managedApplications.holdSession(tx, manager);
       const client = { id: newUuid(), ownerId: manager.userId, orgId };
       const metadata = await checkedMetadata(registration, client, this.oidcProvider);
       await this.clientsRepository.insert(tx, { ...client, kind: 'application', metadata });
