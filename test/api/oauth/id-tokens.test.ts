@@ -245,6 +245,14 @@ describe('ID tokens and userinfo', () => {
         headers: { authorization: `Bearer ${made.json.token as string}`, origin: '' },
       });
     const [user] = (await scim('GET', '')).json.Resources as { id: string }[];
+    // A record that names her address makes her its twin, who keeps the own user name.
+    const second = await scim('POST', '', { userName: 'second@id-tokens.example' });
+    const named = await scim('PATCH', `/${second.json.id as string}`, {
+      Operations: [{ op: 'add', path: 'emails', value: [{ value: ADA, type: 'work' }] }],
+    });
+    expect(named.status).toBe(200);
+    expect(await told('openid profile')).toEqual([upstream, upstream]);
+
     const changed = await scim('PATCH', `/${user?.id}`, {
       Operations: [
         { op: 'replace', path: 'userName', value: 'Ada.L' },

@@ -57,7 +57,7 @@ export const OWN_ATTRIBUTES = `CASE WHEN u.scim_managed THEN u.attributes ELSE j
     jsonb_build_object('value', u.email, 'type', 'work', 'primary', true)) END
 )) END`;
 /** The SQL of the name by which other resources, such as groups, show a user. */
-const NAME = `coalesce(m.name, m.user_name, m.email, m.id::text)`;
+const NAME = `coalesce(m.name, CASE WHEN m.scim_managed THEN m.user_name END, m.email, m.id::text)`;
 const MANAGER = `{${ENTERPRISE_URN},manager}`;
 const MANAGER_VALUE = `u.attributes #>> '{${ENTERPRISE_URN},manager,value}'`;
 /**

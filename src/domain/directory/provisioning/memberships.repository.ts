@@ -129,7 +129,7 @@ export class MembershipsRepository {
         SELECT user_id FROM group_members
         WHERE group_id = ${groupId} AND user_id > ${after ?? LOWEST_ID}::uuid ORDER BY user_id LIMIT ${count}
       )
-      SELECT m.user_id, coalesce(u.name, u.user_name, u.email, u.id::text) AS display
+      SELECT m.user_id, coalesce(u.name, CASE WHEN u.scim_managed THEN u.user_name END, u.email, u.id::text) AS display
       FROM batch m JOIN users u ON u.id = m.user_id ORDER BY m.user_id`;
     return rows.map((row) => ({ userId: row.user_id, display: row.display }));
   }

@@ -309,7 +309,8 @@ export async function profilesOf(
   userIds: readonly string[],
 ): Promise<(UserProfile | undefined)[]> {
   const rows = await sql<ProfileRow & { n: number }>(tx)`
-    SELECT k.n::int, u.updated_at, coalesce(u.user_name, u.email) AS user_name,
+    SELECT k.n::int, u.updated_at,
+           CASE WHEN u.scim_managed THEN coalesce(u.user_name, u.email) ELSE u.email END AS user_name,
            CASE WHEN u.scim_managed THEN u.attributes #>> '{name,givenName}' ELSE u.given_name END AS given_name,
            CASE WHEN u.scim_managed THEN u.attributes #>> '{name,familyName}' ELSE u.family_name END AS family_name
     FROM unnest((SELECT ${userIds}::uuid[])) WITH ORDINALITY AS k (id, n) JOIN users u ON u.id = k.id`;
