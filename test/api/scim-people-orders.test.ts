@@ -838,6 +838,33 @@ const TWINS: readonly Order[] = [
     },
   },
   {
+    title: 'a twin is DELETEd by its own id, POST with its address: the person is back',
+    modes: BOTH,
+    async acts(g) {
+      const { upn, mail } = await twoMembers(g);
+      await g.remove(mail.userId);
+      await g.post({ userName: mail.email });
+      mail.issued.length = 0; // from now on the person is another account
+      return [
+        [upn, upn.email],
+        [mail, rehired(mail.email)],
+      ];
+    },
+  },
+  {
+    title: 'a record has the id of a member as its userName, the member becomes a twin and ends',
+    async acts(g) {
+      const [upn, mail] = [await g.member('upn'), await g.member('mail')];
+      await g.post({ userName: mail.userId });
+      await g.post({ userName: ` ${upn.userId}` });
+      await g.post({ userName: upn.email, emails: emails(mail.email), active: false });
+      return [
+        [upn, null],
+        [mail, null],
+      ];
+    },
+  },
+  {
     title: 'two people as record and twin, an admin parts them, DELETE of the record',
     modes: BOTH,
     async acts(g) {

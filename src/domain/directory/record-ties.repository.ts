@@ -154,12 +154,14 @@ export async function addTwin(
 
 /**
  * Takes a member's e-mail address out of the unique index of userNames. A SCIM record may then have
- * the address as its userName.
+ * the address as its userName. The index gets the id of the member with a blank before it, because
+ * a SCIM client may give a record the id as userName, but no userName begins with a blank. Earlier
+ * versions stored the id without the blank.
  */
 export async function leaveUserNames(tx: EntityManager, userId: string): Promise<void> {
   await sql(tx)`
-    UPDATE users SET user_name = id::text
-    WHERE id = ${userId} AND NOT scim_managed AND user_name IS DISTINCT FROM id::text`;
+    UPDATE users SET user_name = ' ' || id::text
+    WHERE id = ${userId} AND NOT scim_managed AND ltrim(user_name) IS DISTINCT FROM id::text`;
 }
 
 /**
@@ -173,7 +175,7 @@ export async function rejoinUserNames(
 ): Promise<void> {
   await sql(tx)`
     UPDATE users u SET user_name = NULL
-    WHERE u.id = ${userId} AND u.org_id = ${orgId} AND NOT u.scim_managed AND u.user_name = u.id::text
+    WHERE u.id = ${userId} AND u.org_id = ${orgId} AND NOT u.scim_managed AND ltrim(u.user_name) = u.id::text
       AND NOT EXISTS (
         SELECT FROM users o
         WHERE o.id <> u.id AND (o.org_id::text || lower(coalesce(o.user_name, o.email, o.id::text) COLLATE "C"))

@@ -58,7 +58,7 @@ export async function setTombstones(
     INSERT INTO scim_removed_identities AS r
       (org_id, issuer, subject, by_admin, removed_user, user_name, external_id, addresses)
     SELECT ${orgId}::uuid, i.issuer, i.subject, ${byAdmin}::boolean, ${userId}::uuid,
-           coalesce(n.user_name, n.email), n.external_id, ARRAY(SELECT address FROM had)
+           CASE WHEN n.scim_managed THEN coalesce(n.user_name, n.email) ELSE n.email END, n.external_id, ARRAY(SELECT address FROM had)
     FROM identities i LEFT JOIN users n ON n.id = ${recordId}
     WHERE i.user_id = ${userId}
     ON CONFLICT (org_id, issuer, subject) DO UPDATE
