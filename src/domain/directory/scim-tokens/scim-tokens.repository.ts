@@ -275,8 +275,8 @@ export async function findScimToken(
 }
 
 /**
- * Returns true if a SCIM token, which a request presented a while ago, is still valid. A database
- * server that is not yet confirmed after a failover knows no valid token.
+ * Returns true if a SCIM token, which a request presented a while ago, is still valid. The
+ * statement fails on a database server that is not yet confirmed after a failover.
  */
 export async function isScimTokenValid(
   tx: EntityManager,
