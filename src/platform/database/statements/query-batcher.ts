@@ -32,6 +32,7 @@ interface Batch<Key, Answer> {
  * committed before its call.
  *
  *     load(a) -> end of this turn of the event loop -> statement(a)
+ *     load(a), load(b) in one turn -> end of the next turn -> statement(a, b)
  *     load(b), load(c) while statement(a) runs -> it ends or is overdue -> statement(b, c)
  */
 export class QueryBatcher<Key, Answer> {
@@ -102,8 +103,10 @@ export class QueryBatcher<Key, Answer> {
 
   /**
    * Begins the next statement after the current turn of the event loop, so that it takes the keys
-   * of all requests in this turn. While a statement runs, the next one waits until the running one
-   * has ended or is overdue.
+   * of all requests of this turn. If there are several, many requests may be coming, so it begins
+   * one turn later and takes those that arrived meanwhile. A request that comes alone does not wait
+   * for that. If a statement is running, the next one begins when the running one is overdue or has
+   * ended.
    */
   #beginSoon(): void {
     const { length: running, 0: oldest } = this.#underWay;
@@ -119,10 +122,15 @@ export class QueryBatcher<Key, Answer> {
       return;
     }
     this.#isDue = true;
-    setImmediate(() => {
+    const begin = () => {
       this.#isDue = false;
       this.#waiting.shift()?.begin();
       this.#beginSoon();
+    };
+    setImmediate(() => {
+      const isAlone = this.#waiting[0]?.keys.length === 1;
+      if (isAlone) begin();
+      else setImmediate(begin);
     });
   }
 }

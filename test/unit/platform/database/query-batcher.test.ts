@@ -39,6 +39,28 @@ describe('concurrent queries of requests', () => {
     expect(await answers).toEqual(['a!', 'b!', 'a!']);
   });
 
+  it('share one statement with those that arrive a turn later, if several have come', async () => {
+    const database = new SlowDatabase();
+    const gather = new QueryBatcher(database.statement);
+    const answers = ['a', 'b'].map((key) => gather.load(key));
+    await immediate();
+    answers.push(gather.load('c'));
+    await immediate();
+    expect(database.statements).toEqual([['a', 'b', 'c']]);
+    await database.end(0);
+    expect(await Promise.all(answers)).toEqual(['a!', 'b!', 'c!']);
+  });
+
+  it('wait for one turn only, if one comes alone', async () => {
+    const database = new SlowDatabase();
+    const gather = new QueryBatcher(database.statement);
+    const answer = gather.load('a');
+    await immediate();
+    expect(database.statements).toEqual([['a']]);
+    await database.end(0);
+    expect(await answer).toBe('a!');
+  });
+
   it('wait for a statement that is not overdue, and share the next one', async () => {
     const database = new SlowDatabase();
     const gather = new QueryBatcher(database.statement, new TestClock());
