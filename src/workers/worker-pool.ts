@@ -115,7 +115,9 @@ export class WorkerPool {
     this.#whenServing = undefined;
   }
 
+  /** Starts a worker, unless the service stops: the signal to stop is sent to the workers once. */
   #fork(place: Place): void {
+    if (this.#stop) return;
     let worker: ClusterWorker;
     try {
       worker = this.fork();
@@ -208,7 +210,7 @@ export class WorkerPool {
 
   async #forkLater(place: Place, delay: number): Promise<void> {
     await this.clock.sleep(delay);
-    if (!this.#stop) this.#fork(place);
+    this.#fork(place);
   }
 
   #endIfAllEnded(): void {

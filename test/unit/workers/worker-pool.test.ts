@@ -1,5 +1,6 @@
 import type { Worker as ClusterWorker } from 'node:cluster';
 import { EventEmitter } from 'node:events';
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { WorkerPool } from '../../../src/workers/worker-pool.js';
 import type { FromPrimary, WorkerTask } from '../../../src/workers/messages.js';
@@ -153,6 +154,19 @@ describe('the metrics of a worker that ends by itself', () => {
     await expect
       .poll(() => second?.sent.at(-1))
       .toEqual({ kind: 'gathered', id: 1, metrics: [counted(3), counted(4)] });
+  });
+});
+
+describe('SIGTERM during the start', () => {
+  it('starts no further worker, also if the first one serves a moment later', async () => {
+    const { pool, forks } = poolOf(2);
+    void pool.start();
+    pool.stop('SIGTERM');
+    forks[0]?.serve();
+    await setImmediate();
+    expect(forks.map(({ signals }) => signals)).toEqual([['SIGTERM']]);
+    forks[0]?.emit('exit', 0, null);
+    expect(await pool.ended).toBe(0);
   });
 });
 
