@@ -122,4 +122,19 @@ describe('a service whose log cannot be written', () => {
       expect(server.output()).not.toContain('log lines are lost');
     },
   );
+
+  it.each(['json', 'text'])(
+    'answers, and stops at SIGTERM, while its log stands still: %s',
+    async (format) => {
+      await using parts = new AsyncDisposableStack();
+      const { child, server } = await serve(parts, 'pipe', format);
+      child.stdout?.pause();
+      // More lines than the pipe and the stream of the test hold.
+      for (let turn = 0; turn < 200; turn += 1) {
+        const answers = await Promise.all(Array.from({ length: 20 }, () => statusOf('/health')));
+        expect(new Set(answers)).toEqual(new Set([200]));
+      }
+      expect(await statusAfterTerm(child, server)).toBe(0);
+    },
+  );
 });

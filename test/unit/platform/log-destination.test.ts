@@ -1,16 +1,21 @@
 import type fs from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { LogDestination } from '../../../src/platform/telemetry/output/log-destination.js';
 
 /**
  * A stand-in for the log file and its disk. The test sets how many bytes the disk can still take.
  */
 function fileWith(space: number, code = 'ENOSPC') {
-  const state = { space, log: '', notices: [] as string[] };
+  const state = { space, log: '', notices: [] as string[], refused: 0 };
   const take = (fd: number, data: Buffer | string): number => {
     if (fd === 2) return state.notices.push(String(data));
     const count = Math.min(state.space, data.length);
-    if (count === 0) throw Object.assign(new Error(code), { code });
+    if (count === 0) {
+      state.refused += 1;
+      // A caller that waits for the reader would wait for ever, and so would the test.
+      if (state.refused > 20) throw Object.assign(new Error('EIO'), { code: 'EIO' });
+      throw Object.assign(new Error(code), { code });
+    }
     state.space -= count;
     state.log += data.slice(0, count).toString();
     return count;
@@ -60,6 +65,66 @@ describe.each([true, false])('a log file without space, synchronous: %s', (isSyn
       state.space += line === 'second\n' ? 1000 : 0;
     }
     expect(state).toMatchObject({ log: 'first\n', notices: [] });
+  });
+});
+
+describe.each([true, false])('a reader that takes nothing, synchronous: %s', (isSynchronous) => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout'] }));
+  afterEach(() => void vi.useRealTimers());
+
+  /** Opens a pipe whose reader takes nothing yet, and a log that is written to it. */
+  function stalled() {
+    const { state, file } = fileWith(0, 'EAGAIN');
+    return { state, out: new LogDestination(1, isSynchronous, file) };
+  }
+
+  it('delays no caller, and gets every line in order when it goes on', async () => {
+    const { state, out } = stalled();
+    out.write('first\n');
+    out.write('second\n');
+    await settled();
+    state.space = 9;
+    for (const line of ['third\n', 'fourth\n']) {
+      vi.advanceTimersByTime(1000);
+      await settled();
+      out.write(line);
+    }
+    state.space = 1000;
+    vi.advanceTimersByTime(1000);
+    await settled();
+    out.write('fifth\n');
+    await settled();
+    expect(state).toMatchObject({ log: 'first\nsecond\nthird\nfourth\nfifth\n', notices: [] });
+  });
+
+  it('makes at most 16 MiB of lines wait, and one notice says that others are lost', async () => {
+    const { state, out } = stalled();
+    const line = `${'x'.repeat(1023)}\n`;
+    for (let kib = 0; kib < 17 * 1024; kib += 1) out.write(line);
+    await settled();
+    expect(state.notices).toEqual([
+      'svc-server: log lines are lost, because they cannot be written (EAGAIN)\n',
+    ]);
+    state.space = Number.POSITIVE_INFINITY;
+    vi.advanceTimersByTime(1000);
+    await expect.poll(() => state.log.length).toBeGreaterThan(15.9 * 1024 * 1024);
+    await settled();
+    expect(state.log.length).toBeLessThan(16.1 * 1024 * 1024);
+    out.write('last\n');
+    await settled();
+    expect(state.log.endsWith('x\nlast\n')).toBe(true);
+  });
+
+  it('gets what waits once, if it goes on before the process ends', async () => {
+    const { state, out } = stalled();
+    out.write('first\n');
+    await settled();
+    out.write('second\n');
+    state.space = 1000;
+    out.flushSync();
+    vi.advanceTimersByTime(1000);
+    await settled();
+    expect(state.log).toBe('first\nsecond\n');
   });
 });
 

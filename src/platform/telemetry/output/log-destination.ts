@@ -11,6 +11,12 @@ const RETRY_MS = 100;
 /** The milliseconds for which the end of the process waits for a reader that takes nothing yet. */
 const PATIENCE_MS = 2_000;
 
+/**
+ * The most characters that wait for a reader that takes nothing. The next lines are dropped, so
+ * that a reader that stands still does not use up the memory.
+ */
+const MOST_WAITING = 16 * 1024 * 1024;
+
 /** The milliseconds between two notices that log lines are lost. */
 const NOTICE_MS = 60_000;
 
@@ -18,14 +24,18 @@ const NEW_LINE = 0x0a;
 
 /**
  * Writes log lines to a file descriptor. Lines that arrive during a write follow together in the
- * next one. A line that cannot be written, for example because the disk is full, is dropped, and
- * the service goes on. At most once a minute, a line on standard error says that lines are lost. It
- * is our own code, because the destination of pino ends the process at such an error, or blocks it
- * without end.
+ * next one. If the reader of a pipe takes nothing, they wait for it, and the service goes on. A
+ * line that cannot be written, for example because the disk is full, is dropped. At most once a
+ * minute, a line on standard error says so. It is our own code, because the destination of pino
+ * ends the process at such an error, or blocks it without end.
  */
 export class LogDestination implements DestinationStream {
   readonly #blocks: string[] = [];
+  /** The number of characters in `#blocks`. */
+  #waiting = 0;
   #isWriting = false;
+  /** The bytes that the reader did not take, until the next attempt. */
+  #refused: Buffer | undefined;
   /** True if the reader has closed the pipe. Every later line is then dropped without a notice. */
   #isClosed = false;
   /** True if the last byte that was written is not the end of a line. */
@@ -33,8 +43,8 @@ export class LogDestination implements DestinationStream {
   #nextNotice = 0;
 
   /**
-   * @param isSynchronous true if each line must be written before the program continues; otherwise
-   *   the lines that wait are written when the process ends
+   * @param isSynchronous true if each line is written before the program continues, unless the
+   *   reader takes nothing. The lines that wait are written when the process ends
    * @param file the functions that write, which a test replaces
    */
   constructor(
@@ -42,23 +52,35 @@ export class LogDestination implements DestinationStream {
     private readonly isSynchronous: boolean,
     private readonly file: Pick<typeof fs, 'write' | 'writeSync'> = fs,
   ) {
-    if (!isSynchronous) process.on('exit', () => this.flushSync());
+    process.on('exit', () => this.flushSync());
   }
 
   write(lines: string): void {
     if (this.#isClosed) return;
+    if (this.#waiting + lines.length > MOST_WAITING) {
+      this.#tellLost('EAGAIN', (notice) => this.file.write(2, notice, () => undefined));
+      return;
+    }
     const last = this.#blocks.length - 1;
     const waiting = this.#blocks[last];
     if (waiting !== undefined && waiting.length + lines.length <= BLOCK)
       this.#blocks[last] = waiting + lines;
     else this.#blocks.push(lines);
-    if (this.isSynchronous) this.#writeAll(Number.POSITIVE_INFINITY);
-    else if (!this.#isWriting) this.#writeNext();
+    this.#waiting += lines.length;
+    if (this.#isWriting) return;
+    if (this.isSynchronous) this.#writeAtOnce();
+    else this.#writeNext();
   }
 
   /** Writes the lines that wait. Pino calls it after a line of the level `fatal`. */
   flushSync(): void {
-    this.#writeAll(systemClock.monotonic() + PATIENCE_MS);
+    const deadline = systemClock.monotonic() + PATIENCE_MS;
+    const refused = this.#refused;
+    if (refused) this.#isWriting = false; // nothing but the next attempt was under way
+    this.#refused = undefined;
+    for (let bytes = refused ?? this.#nextBlock(); bytes; bytes = this.#nextBlock()) {
+      this.#writeUntil(deadline, bytes);
+    }
   }
 
   #writeNext(): void {
@@ -70,7 +92,7 @@ export class LogDestination implements DestinationStream {
   #send(bytes: Buffer): void {
     this.file.write(this.fd, bytes, (error, count) => {
       if (error && isBusy(error)) {
-        setTimeout(() => this.#send(bytes), RETRY_MS);
+        this.#sendLater(bytes);
       } else if (error) {
         this.#drop(error, (notice) => this.file.write(2, notice, () => undefined));
         this.#writeNext();
@@ -82,27 +104,45 @@ export class LogDestination implements DestinationStream {
     });
   }
 
+  #sendLater(bytes: Buffer): void {
+    this.#refused = bytes;
+    const again = () => {
+      if (this.#refused !== bytes) return; // they were written meanwhile
+      this.#refused = undefined;
+      this.#send(bytes);
+    };
+    setTimeout(again, RETRY_MS).unref();
+  }
+
+  #writeAtOnce(): void {
+    const bytes = this.#nextBlock();
+    const rest = bytes && this.#writeNow(bytes);
+    if (!rest) return;
+    this.#isWriting = true;
+    this.#sendLater(rest);
+  }
+
   /** @param deadline the latest time of an attempt to write to a busy reader */
-  #writeAll(deadline: number): void {
-    for (let bytes = this.#nextBlock(); bytes; bytes = this.#nextBlock()) {
-      try {
-        this.#writeWhole(bytes, deadline);
-      } catch (error) {
-        this.#drop(error as NodeJS.ErrnoException, (notice) => this.file.writeSync(2, notice));
+  #writeUntil(deadline: number, bytes: Buffer): void {
+    for (let rest = this.#writeNow(bytes); rest; rest = this.#writeNow(rest)) {
+      if (systemClock.monotonic() >= deadline) {
+        this.#tellLost('EAGAIN', (notice) => this.file.writeSync(2, notice));
+        return;
       }
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
     }
   }
 
-  #writeWhole(bytes: Buffer, deadline: number): void {
-    for (let rest = bytes; rest.length > 0;) {
-      try {
-        rest = this.#restOf(rest, this.file.writeSync(this.fd, rest));
-      } catch (error) {
-        const mayRetry = isBusy(error as NodeJS.ErrnoException);
-        if (!mayRetry || systemClock.monotonic() >= deadline) throw error;
-        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
-      }
+  /** Writes bytes before the program continues. Returns the rest if the reader takes no more. */
+  #writeNow(bytes: Buffer): Buffer | undefined {
+    let rest = bytes;
+    try {
+      while (rest.length > 0) rest = this.#restOf(rest, this.file.writeSync(this.fd, rest));
+    } catch (error) {
+      if (isBusy(error as NodeJS.ErrnoException)) return rest;
+      this.#drop(error as NodeJS.ErrnoException, (notice) => this.file.writeSync(2, notice));
     }
+    return undefined;
   }
 
   /**
@@ -112,6 +152,7 @@ export class LogDestination implements DestinationStream {
   #nextBlock(): Buffer | undefined {
     const block = this.#blocks.shift();
     if (block === undefined) return undefined;
+    this.#waiting -= block.length;
     return Buffer.from(this.#isMidLine ? `\n${block}` : block);
   }
 
@@ -124,8 +165,13 @@ export class LogDestination implements DestinationStream {
     if (code === 'EPIPE') {
       this.#isClosed = true;
       this.#blocks.length = 0;
+      this.#waiting = 0;
       return;
     }
+    this.#tellLost(code, tell);
+  }
+
+  #tellLost(code: string | undefined, tell: (notice: string) => void): void {
     const now = systemClock.monotonic();
     if (now < this.#nextNotice) return;
     this.#nextNotice = now + NOTICE_MS;
