@@ -9,10 +9,12 @@ import { systemClock } from '#platform/clock/clock.js';
 import { CONFIG } from '#platform/config/config.js';
 import { TIMEOUTS, openPool } from '#platform/database/connection.js';
 import { DatabaseModule } from '#platform/database/database.module.js';
+import { ConfirmationGate } from '#platform/database/identity/confirmation-gate.js';
 import { isDatabaseAway, reasonOf } from '#platform/database/statements/faults.js';
 import { openDatabase } from '#platform/database/open-database.js';
 import { sql } from '#platform/database/statements/sql.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { startDatabaseProxy } from '../support/database-proxy.js';
 import { RecordingLog } from '../support/recording-log.js';
 import { TestClock } from '../support/test-clock.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
@@ -99,6 +101,18 @@ describe('the connection to the database', () => {
       await sql(tx)`INSERT INTO notes VALUES ('kept')`;
     });
     expect(await notes()).toEqual([{ note: 'kept' }]);
+  });
+
+  it('is refused at once although the server vanishes at that moment', async () => {
+    const proxy = await startDatabaseProxy(database.url);
+    const gate = new ConfirmationGate();
+    gate.check = () => {
+      proxy.freeze();
+      return Promise.reject(new Error('not confirmed'));
+    };
+    const opening = openPool({ connectionString: proxy.url }, log, 1, { gate });
+    await expect(opening).rejects.toThrow('not confirmed');
+    await proxy.close();
   });
 
   it('waits at the start until the database is reachable', async () => {

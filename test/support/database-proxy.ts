@@ -7,6 +7,8 @@ import { join } from 'node:path';
 export interface DatabaseProxy {
   /** The URL by which a client reaches the database through the proxy. */
   readonly url: string;
+  /** Passes nothing on and closes no connection, as if the machine of the server had vanished. */
+  freeze(): void;
   /** Closes every connection and accepts no more, as if the server had ended. */
   down(): Promise<void>;
   /** Accepts connections again. */
@@ -56,6 +58,9 @@ export async function startDatabaseProxy(url: string): Promise<DatabaseProxy> {
   await up();
   return {
     url: url.replace(/host=[^&]+/, `host=${encodeURIComponent(folder)}`),
+    freeze: () => {
+      for (const socket of open) socket.unpipe().pause();
+    },
     up,
     down,
     close: async () => {

@@ -40,7 +40,7 @@ type Timeouts = Readonly<Record<keyof typeof TIMEOUTS, number>>;
 
 /** Prepares a new connection before its first use; the pool waits for it. */
 type Prepare = (client: ClientBase) => Promise<unknown>;
-type PoolSettings = Omit<PoolConfig, 'onConnect'> & { readonly onConnect?: Prepare };
+type PoolSettings = Omit<PoolConfig, 'onConnect'> & { readonly onConnect: Prepare };
 
 /** Settings of one pool, beside those that all pools have. */
 export interface PoolOptions {
@@ -159,9 +159,25 @@ function connect(address: DatabaseAddress, log: Logger, pool: PoolSettings): Pro
       if (poolOf(dataSource)?.ending === false)
         log.warn(`Lost an idle connection: ${error.message}`);
     },
-    extra: { ...address, keepAlive: true, ...pool },
+    extra: { ...address, keepAlive: true, ...pool, onConnect: cuttingOff(pool.onConnect) },
   });
   return dataSource.initialize();
+}
+
+/**
+ * Makes the preparation of a connection cut the connection off if it fails. The pool then waits for
+ * the end of the connection without a time limit, and a server that has vanished would never send
+ * it. The caller, such as the loop of heartbeats, would wait for ever.
+ */
+function cuttingOff(prepare: Prepare): Prepare {
+  return async (client) => {
+    try {
+      await prepare(client);
+    } catch (error) {
+      if (client instanceof Client) client.connection.stream.destroy();
+      throw error;
+    }
+  };
 }
 
 /** Returns the driver's pool; undefined before it connects and after it is destroyed. */
