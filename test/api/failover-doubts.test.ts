@@ -82,6 +82,30 @@ describe('a loss that no process proves by a missing audit row', () => {
   }
 });
 
+describe('a database without its tables, as before a restore has ended', () => {
+  it('is answered with 503, with one line of the log in ten seconds, and is used once it has them', async () => {
+    await using parts = new AsyncDisposableStack();
+    const world = await FailoverWorld.open();
+    parts.defer(() => world.close());
+    const app = await world.start();
+    const list = () => app.client().get('/v1/credentials/ssh/krl');
+    await world.query('ALTER TABLE database_identity RENAME TO not_restored');
+    await world.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+       WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+    );
+    const lines = () => app.log.filter((line) => line.includes('is not confirmed yet'));
+    await vi.waitUntil(() => lines().length > 0);
+    for (let request = 0; request < 10; request += 1) {
+      const answer = await list();
+      expect([answer.status, answer.json.code]).toEqual([503, 'unavailable']);
+    }
+    expect(lines()).toHaveLength(1);
+    await world.query('ALTER TABLE not_restored RENAME TO database_identity');
+    await vi.waitFor(async () => expect((await list()).status).toBe(200));
+  });
+});
+
 describe('a confirmation during which the server changes', () => {
   let world: FailoverWorld;
 

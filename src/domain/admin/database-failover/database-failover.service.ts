@@ -31,7 +31,7 @@ export const LIMITS = Symbol('failover limits');
 const DAY = 86_400_000;
 const HOUR = 3_600_000;
 
-/** Milliseconds between two warnings that the database cannot be reached. */
+/** Milliseconds between two warnings of the same kind. */
 const WARN_EVERY = 10_000;
 
 /**
@@ -62,6 +62,7 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   /** The ids of the audit events of the operator's command that the last heartbeat read. */
   #byOperator: ReadonlySet<string> = new Set();
   #warnedAt = Number.NEGATIVE_INFINITY;
+  #warned: string | undefined;
   #loop: Promise<void> | undefined;
 
   constructor(
@@ -188,19 +189,19 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   }
 
   /**
-   * Logs why the loop has to try again. While the database cannot be reached, the loop tries four
-   * times a second, but the reason is logged only every 10 s.
+   * Logs why the loop has to try again. The loop tries four times a second, but an outage, or the
+   * same reason again, is logged only every 10 s.
    */
   #warn(error: unknown): void {
     if (this.#stop.signal.aborted) return;
-    if (!isOutage(error)) {
-      this.#log.warn(`PostgreSQL is not confirmed yet (${reasonOf(error)}): trying again`);
-      return;
-    }
+    const state = isOutage(error) ? 'cannot be used now' : 'is not confirmed yet';
+    const line = `PostgreSQL ${state} (${reasonOf(error)}): trying again`;
+    const isKnown = isOutage(error) || line === this.#warned;
     const now = this.clock.monotonic();
-    if (now - this.#warnedAt < WARN_EVERY) return;
+    if (isKnown && now - this.#warnedAt < WARN_EVERY) return;
     this.#warnedAt = now;
-    this.#log.warn(`PostgreSQL cannot be used now (${reasonOf(error)}): trying again`);
+    this.#warned = line;
+    this.#log.warn(line);
   }
 
   /**

@@ -1,5 +1,8 @@
 import type { ClientBase } from 'pg';
-import { UNCONFIRMED } from '#platform/database/statements/faults.js';
+import { sqlStateOf, UNCONFIRMED } from '#platform/database/statements/faults.js';
+
+/** The SQLSTATE of a statement about a table that the database does not have. */
+const NO_TABLE = '42P01';
 
 /**
  * Refuses new connections to a PostgreSQL that no service has checked for lost commits since
@@ -25,15 +28,28 @@ export class ConfirmationGate {
    *   error if the query fails
    */
   async check(client: ClientBase): Promise<void> {
+    if (await isConfirmed(client)) return;
+    this.#listeners.forEach((listener) => listener());
+    throw Object.assign(new Error('this start of PostgreSQL is not confirmed'), {
+      code: UNCONFIRMED,
+    });
+  }
+}
+
+/**
+ * Returns true if the server of a connection is confirmed. A database without the table of the
+ * confirmation is not: it was replaced by one whose restore has not ended.
+ */
+async function isConfirmed(client: ClientBase): Promise<boolean> {
+  try {
     const { rows } = await client.query<{ is_confirmed: boolean }>(
       `SELECT started_at = pg_postmaster_start_time() AND database_oid = (
          SELECT oid FROM pg_database WHERE datname = current_database()) AS is_confirmed
        FROM database_identity`,
     );
-    if (rows[0]?.is_confirmed === true) return;
-    this.#listeners.forEach((listener) => listener());
-    throw Object.assign(new Error('this start of PostgreSQL is not confirmed'), {
-      code: UNCONFIRMED,
-    });
+    return rows[0]?.is_confirmed === true;
+  } catch (error) {
+    if (sqlStateOf(error) === NO_TABLE) return false;
+    throw error;
   }
 }
