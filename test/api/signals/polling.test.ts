@@ -29,14 +29,14 @@ afterAll(() => app.close());
 let people = 0;
 
 /** Creates an admin who is signed in to an application. The receiver polls its stream. */
-async function ground() {
+async function ground(of = app) {
   people += 1;
   const email = `ada@polled-${people}.example`;
-  const { client, key } = await app.enrolled(email);
-  const program = await newProgram(app, client);
+  const { client, key } = await of.enrolled(email);
+  const program = await newProgram(of, client);
   const streamId = await createStream(program);
-  await signInTo(app, client, program.application);
-  return { client, key, program, streamId, userId: await idOf(app, email) };
+  await signInTo(of, client, program.application);
+  return { client, key, program, streamId, userId: await idOf(of, email) };
 }
 
 async function queue(streamId: string, n: number): Promise<void> {
@@ -177,6 +177,18 @@ describe('a poll', () => {
     await queue(streamId, 1);
     const answers = await Promise.all([first, second]);
     expect(answers.flatMap(({ json }) => Object.keys((json as PolledJson).sets))).toHaveLength(1);
+  });
+
+  it('that waits is answered when the replica stops, and does not delay the stop', async () => {
+    const stopping = await startTestApp();
+    const { program, streamId } = await ground(stopping);
+    const waiting = waitingPoll(program, streamId);
+    await poll(program, streamId);
+    const startedAt = performance.now();
+    await stopping.close();
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
+    const answer = await waiting;
+    expect([answer.status, answer.json]).toEqual([200, { sets: {} }]);
   });
 
   it('of a stream that is paused returns nothing, and after it is enabled everything', async () => {

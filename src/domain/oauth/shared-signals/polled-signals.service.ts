@@ -1,4 +1,4 @@
-import { Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
+import { Injectable, type OnModuleDestroy } from '@nestjs/common';
 import { Clock } from '#platform/clock/clock.js';
 import { DataSource } from '#platform/database/statements/typeorm.js';
 import { isUuid, toSingleLine } from '#platform/text/single-line.js';
@@ -48,7 +48,7 @@ type News = 'news' | 'replaced';
  * events keep their order.
  */
 @Injectable()
-export class PolledSignals implements BeforeApplicationShutdown {
+export class PolledSignals implements OnModuleDestroy {
   /**
    * The functions that report {@link News} to waiting polls, by the id of the stream. A second poll
    * of the same stream ends the first one.
@@ -62,8 +62,12 @@ export class PolledSignals implements BeforeApplicationShutdown {
     private readonly clock: Clock,
   ) {}
 
-  /** Answers all waiting polls, because the replica stops and must not wait for them. */
-  beforeApplicationShutdown(): void {
+  /**
+   * Answers all waiting polls, because the replica stops and must not wait for them. Nest calls
+   * this method before the listeners wait for the requests in flight, of which the polls are a
+   * part.
+   */
+  onModuleDestroy(): void {
     this.#isStopping = true;
     for (const end of this.#waiting.values()) end('replaced');
   }
