@@ -61,8 +61,8 @@ export class Applications {
   /**
    * Registers an application.
    * @throws DomainError invalid_request for a wrong setting; limit_reached if the user has too many
-   *   applications; account_inactive if the user is deactivated; unauthenticated if the session ended
-   *   meanwhile
+   *   applications; account_inactive if the user is deactivated; unauthenticated if the session
+   *   ended meanwhile
    */
   async register(
     manager: ApplicationManager,
