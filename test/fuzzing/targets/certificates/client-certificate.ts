@@ -42,8 +42,13 @@ export const target: FuzzTarget = {
   },
 };
 
-/** Returns true for an error of ASN.1.js. The caller of the parser treats it as a refusal. */
-const isAsnError = (error: unknown) => error instanceof Error && error.name === 'AsnError';
+/**
+ * Returns true for an error of ASN.1.js, which the caller of the parser treats as a refusal. For a
+ * malformed time the library throws an error without a name of its own.
+ */
+const isAsnError = (error: unknown) =>
+  error instanceof Error &&
+  (error.name === 'AsnError' || error.message === 'Wrong input string for conversion');
 
 /** Returns true if OpenSSL can read the public key, which it needs for the TLS handshake. */
 function hasReadableKey(certificate: X509Certificate): boolean {
