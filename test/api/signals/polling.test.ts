@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { everyRevocation } from '../../../src/domain/admin/revocation-kinds/every-revocation.js';
 import { CleanUp } from '../../../src/domain/admin/clean-up/clean-up.service.js';
+import { PolledSignals } from '../../../src/domain/oauth/shared-signals/polled-signals.service.js';
 import { SignalSender } from '../../../src/domain/oauth/shared-signals/signal-sender.service.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { newAddress } from '../../support/client.js';
@@ -39,9 +40,9 @@ async function ground(of = app) {
   return { client, key, program, streamId, userId: await idOf(of, email) };
 }
 
-async function queue(streamId: string, n: number): Promise<void> {
+async function queue(streamId: string, n: number, of = app): Promise<void> {
   await rows(
-    app.dataSource,
+    of.dataSource,
     `INSERT INTO signal_events (stream_id, subject_id, type, body)
      SELECT $1, gen_random_uuid(), 'session-revoked', jsonb_build_object('n', n) FROM generate_series(1, $2) n`,
     [streamId, n],
@@ -189,6 +190,17 @@ describe('a poll', () => {
     expect(performance.now() - startedAt).toBeLessThan(10_000);
     const answer = await waiting;
     expect([answer.status, answer.json]).toEqual([200, { sets: {} }]);
+  });
+
+  it('that comes during the stop waits for events, so that its receiver does not poll in a loop', async () => {
+    const stopping = await startTestApp();
+    const { program, streamId } = await ground(stopping);
+    stopping.nest.get(PolledSignals, { strict: false }).onModuleDestroy();
+    const waiting = waitingPoll(program, streamId);
+    await poll(program, streamId);
+    await queue(streamId, 1, stopping);
+    expect(numbersOf((await waiting).json as PolledJson)).toEqual([1]);
+    await stopping.close();
   });
 
   it('of a stream that is paused returns nothing, and after it is enabled everything', async () => {

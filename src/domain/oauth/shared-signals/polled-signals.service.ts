@@ -9,6 +9,13 @@ import type { SignalStream, StreamOwner } from './streams.repository.js';
 /** The longest time, in milliseconds, for which the response to a poll waits for events. */
 const LONGEST_WAIT = 20_000;
 
+/**
+ * The same while the replica stops. A receiver polls again as soon as it has a response. If the
+ * response did not wait, the receiver would poll in a loop, and the listeners would go on for ten
+ * seconds, because they close after one second without a new request.
+ */
+const LAST_WAIT = 2_000;
+
 /** The most events in the response to a poll. */
 const MOST_EVENTS = 50;
 
@@ -65,7 +72,7 @@ export class PolledSignals implements OnModuleDestroy {
   /**
    * Answers all waiting polls, because the replica stops and must not wait for them. Nest calls
    * this method before the listeners wait for the requests in flight, of which the polls are a
-   * part.
+   * part. A poll that comes afterwards waits for {@link LAST_WAIT} milliseconds at most.
    */
   onModuleDestroy(): void {
     this.#isStopping = true;
@@ -87,14 +94,15 @@ export class PolledSignals implements OnModuleDestroy {
     if (poll.most === 0) return NO_EVENTS;
     const most = Math.min(poll.most, MOST_EVENTS);
     if (poll.returnsImmediately) return this.#read(id, most);
-    const endsAt = this.clock.monotonic() + LONGEST_WAIT;
+    const beganAt = this.clock.monotonic();
     for (;;) {
       // The poll begins to listen before it reads the queue, so that it misses no event in between.
       const { news, stop } = this.#listen(id);
       try {
         const found = await this.#read(id, most);
-        const left = endsAt - this.clock.monotonic();
-        if (Object.keys(found.sets).length > 0 || left <= 0 || this.#isStopping) return found;
+        const longest = this.#isStopping ? LAST_WAIT : LONGEST_WAIT;
+        const left = beganAt + longest - this.clock.monotonic();
+        if (Object.keys(found.sets).length > 0 || left <= 0) return found;
         const isOver = AbortSignal.any([poll.signal, AbortSignal.timeout(Math.ceil(left))]);
         if ((await settledOrAborted(news, isOver)) !== 'news') return NO_EVENTS;
       } finally {
