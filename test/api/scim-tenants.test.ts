@@ -273,6 +273,31 @@ it('several users may have no e-mail at all', async () => {
 const LARGEST_PAGE = atScale({ small: 200, full: 1000 });
 const PAGE = atScale({ small: 150, full: 400 });
 
+describe('a member of a group who becomes a twin of a record', () => {
+  it('is found by the name that the group shows', async () => {
+    const email = address();
+    const [{ id } = { id: '' }] = await rows<{ id: string }>(
+      app.dataSource,
+      'INSERT INTO users (id, org_id, email) VALUES (gen_random_uuid(), $1, $2) RETURNING id',
+      [ours.orgId, email],
+    );
+    const group = await made(ours, 'Groups', { displayName: email, members: [{ value: id }] });
+    const record = await made(ours, 'Users', { userName: address() });
+    const value = [{ value: email, type: 'work' }];
+    const named = await ours.send(
+      'PATCH',
+      `/Users/${record.id}`,
+      patchOf({ op: 'add', path: 'emails', value }),
+    );
+    expect(named.status).toBe(200);
+    expect(await count(app.dataSource, 'record_ties WHERE user_id = $1', [id])).toBe(1);
+    const [member] = (await shown(ours, 'Groups', group.id)).members as { display: string }[];
+    expect(member?.display).toBe(email);
+    const withName = await found(ours, 'Groups', `members.display eq "${email}"`);
+    expect(withName.map((one) => one.id)).toEqual([group.id]);
+  });
+});
+
 describe('paging by cursor', () => {
   it.each([
     { sortBy: '', users: atScale({ small: 900, full: 100_000 }), most: LARGEST_PAGE },

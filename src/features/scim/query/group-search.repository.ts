@@ -18,10 +18,11 @@ interface FoundRow extends GroupRow {
 /** The SQL of the entity tag of a {@link DirectoryGroup}, for filters by `meta.version`. */
 const TAG = `(g.version || coalesce('-' || nullif(${MEMBER_VERSION}, 0), ''))`;
 /**
- * The SQL of the name that a group shows for a member `gm`: the user's name, userName, e-mail
- * address or id, whichever exists first.
+ * The SQL of the name that a group shows for a member `gm`: the user's name, userName (only of a
+ * SCIM record), e-mail address or id, whichever exists first.
  */
-const MEMBER_NAME = `(SELECT coalesce(gu.name, gu.user_name, gu.email, gu.id::text) FROM users gu WHERE gu.id = gm.user_id)`;
+const MEMBER_NAME = `(SELECT coalesce(gu.name, CASE WHEN gu.scim_managed THEN gu.user_name END, gu.email, gu.id::text)
+  FROM users gu WHERE gu.id = gm.user_id)`;
 
 /**
  * The columns and expressions in which the attributes of a group are stored. Filters and the order
