@@ -13,7 +13,7 @@ import {
   parameterOf,
   postForm,
 } from '../../support/oauth-flow.js';
-import { auditOf, count } from '../../support/rows.js';
+import { auditOf, count, rows } from '../../support/rows.js';
 import { startSecureApp, type SecureApp } from '../../support/secure-app.js';
 
 const ADA = 'ada@exchange.example';
@@ -144,6 +144,21 @@ describe('token exchange (RFC 8693)', () => {
       scope: 'orders:read',
       audience: ORDERS,
     });
+  });
+
+  it('leaves a grant that ends soon after the token, because a user may have a limited number', async () => {
+    const subject = await subjectToken('orders:read', ORDERS);
+    const answer = await exchange({ subject_token: subject });
+    expect(answer.status).toBe(200);
+    const { expires_in: seconds } = answer.json as { expires_in: number };
+    const [grant] = await rows<{ left: number }>(
+      app.dataSource,
+      `SELECT extract(epoch FROM expires_at - created_at)::float8 AS left FROM oauth_grants
+       WHERE client_id = $1 ORDER BY created_at DESC LIMIT 1`,
+      [backend.clientId],
+    );
+    expect(grant?.left).toBeGreaterThan(seconds);
+    expect(grant?.left).toBeLessThan(seconds + 90);
   });
 
   it('an opaque token gives, at a resource of its grant, only scopes that both have', async () => {

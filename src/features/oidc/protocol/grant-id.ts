@@ -17,12 +17,22 @@ export function sessionIdOfGrant(grantId: string): string {
   return grantId.slice(0, grantId.indexOf(SEPARATOR));
 }
 
-/** Makes an empty grant of a user to a client, for the user's session. The caller saves it. */
+/**
+ * Makes an empty grant of a user to a client, for the user's session. The caller saves it.
+ *
+ * @param expiresIn the seconds until the grant ends; undefined for the end of the session
+ */
 export function newGrant(
   provider: Provider,
   { userId, sessionId }: Pick<ResourceOwner, 'userId' | 'sessionId'>,
   clientId: string,
+  expiresIn?: number,
 ): Grant {
-  const properties = { jti: newGrantId(sessionId), accountId: userId, clientId };
+  const properties = {
+    jti: newGrantId(sessionId),
+    accountId: userId,
+    clientId,
+    ...(expiresIn === undefined ? {} : { expiresIn }),
+  };
   return new provider.Grant(properties);
 }

@@ -67,7 +67,14 @@ export async function verifyPossession(ctx: TokenEndpointGrantContext): Promise<
 }
 
 /**
- * Issues an access token under a new grant.
+ * The seconds by which the grant of an exchanged token outlives the token. The grant has no other
+ * use, and a user may have a limited number of grants.
+ */
+const GRANT_MARGIN = 60;
+
+/**
+ * Issues an access token under a new grant. The grant of an exchanged token ends soon after the
+ * token, and any other grant with the session.
  *
  * @throws InvalidGrant when the session or account has ended, or if a scope needs DPoP and the
  *   request has no proof
@@ -82,15 +89,17 @@ export async function issueToken(
   const { clientId } = client;
   const { resourceOwner, possession, server, endsBy } = order;
   const scope = order.scopes.join(' ');
-  const grant = newGrant(provider, resourceOwner, clientId);
-  if (server) grant.addResourceScope(server.identifier(), scope);
-  else grant.addOIDCScope(scope);
   const lifetime = accessTokenLifetime(
     ctx,
     { clientId, scope, resourceServer: server },
     clock.now(),
   );
   const left = endsBy === undefined ? Infinity : endsBy - clock.seconds();
+  const expiresIn = Math.max(1, Math.min(left, lifetime));
+  const rest = endsBy === undefined ? undefined : expiresIn + GRANT_MARGIN;
+  const grant = newGrant(provider, resourceOwner, clientId, rest);
+  if (server) grant.addResourceScope(server.identifier(), scope);
+  else grant.addOIDCScope(scope);
   const token = new provider.AccessToken({
     client,
     accountId: resourceOwner.userId,
@@ -100,7 +109,7 @@ export async function issueToken(
     resourceServer: server,
     jkt: possession.jkt,
     'x5t#S256': possession.x5t,
-    expiresIn: Math.max(1, Math.min(left, lifetime)),
+    expiresIn,
     // The expiry of the token is set explicitly. The OAuth library may write the token a second
     // later, and would then add the lifetime to that later time.
     ...(endsBy !== undefined && left < lifetime ? { exp: endsBy } : {}),
