@@ -53,6 +53,20 @@ describe('the consent of a user to a client', () => {
     expect(await isSilent(asked(client_id, { scope: 'openid email' }))).toBe(true);
   });
 
+  it('is not forgotten after many token exchanges, whose grants are no consent', async () => {
+    const { client_id } = await register();
+    await authorize(ada, asked(client_id));
+    await app.dataSource.query(
+      `INSERT INTO oauth_grants (id, parent_id, client_id, user_id, session_id, payload, expires_at, created_at)
+       SELECT decode(md5($1 || n), 'hex'), id, client_id, user_id, session_id,
+              jsonb_build_object('openid', jsonb_build_object('scope', 'openid email')), expires_at, created_at + n * interval '1 s'
+       FROM oauth_grants, generate_series(1, 100) n WHERE client_id = $1`,
+      [client_id],
+    );
+    expect(await isSilent(asked(client_id))).toBe(true);
+    expect(await isSilent(asked(client_id, { scope: 'openid email' }))).toBe(false);
+  });
+
   it('is requested again for another redirect URI, whose host the page did not name', async () => {
     const other = 'https://evil.example/callback';
     const { client_id } = await register({ redirect_uris: [CALLBACK, other] });

@@ -187,7 +187,7 @@ const MOST_EARLIER = 100;
 /**
  * Lists the payloads of the grants that a client has in a session, the newest first, at most
  * {@link MOST_EARLIER}. Grants from before the last change of the client's registration are left
- * out.
+ * out. So are those of token exchanges, which have a parent: the user consented to none of them.
  */
 export async function listGrantsOfSession(
   tx: EntityManager,
@@ -197,7 +197,7 @@ export async function listGrantsOfSession(
   const rows = await sql<{ payload: Record<string, unknown> }>(tx)`
     SELECT g.payload FROM oauth_grants g JOIN oauth_clients c ON c.id = g.client_id
     WHERE g.session_id = ${sessionId} AND g.client_id = ${clientId} AND g.expires_at > now()
-      AND g.created_at > c.updated_at
+      AND g.created_at > c.updated_at AND g.parent_id IS NULL
     ORDER BY g.created_at DESC LIMIT ${MOST_EARLIER}`;
   return rows.map(({ payload }) => payload);
 }
