@@ -984,6 +984,7 @@ const TWINS: readonly Order[] = [
         twin_of: [own],
         ...(person.json.ended as object),
       });
+      await g.post({ userName: person.json.id as string }); // a record may have the id as userName
       await (how === 'DELETE' ? g.remove(own) : off(g, own));
       expectEqual((await g.show(second)).active, true);
       ada.issued.length = 0; // from now on the person is another account

@@ -422,7 +422,7 @@ export class UsersRepository {
     await sql(tx)`
       INSERT INTO users (id, org_id, email, name, given_name, family_name, is_org_admin, active, created_at, user_name)
       SELECT ${newId}::uuid, org_id, ${moved?.email ?? null}::text, name, given_name, family_name,
-             ${moved?.is_org_admin === true}::boolean, active, created_at, ${newId}::text
+             ${moved?.is_org_admin === true}::boolean, active, created_at, ' ' || ${newId}::text
       FROM users WHERE id = ${recordId}`;
     await sql(tx)`UPDATE identities SET user_id = ${newId} WHERE user_id = ${recordId}`;
     await sql(tx)`
