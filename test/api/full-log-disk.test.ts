@@ -1,4 +1,5 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -135,6 +136,39 @@ describe('a service whose log cannot be written', () => {
         expect(new Set(answers)).toEqual(new Set([200]));
       }
       expect(await statusAfterTerm(child, server)).toBe(0);
+    },
+  );
+});
+
+const DESTINATION = new URL(
+  '../../dist/platform/telemetry/output/log-destination.js',
+  import.meta.url,
+);
+
+/** A program that writes a megabyte of log lines, and ends. */
+const LOGGING = `
+  const { LogDestination } = await import('${DESTINATION.href}');
+  const log = new LogDestination(1, process.argv[1] === 'true');
+  for (let n = 0; n < 1000; n += 1) log.write('x'.repeat(1023) + '\\n');
+  setTimeout(() => process.exit(0), 10);
+`;
+
+describe('a pipe of which each write waits for its reader, as a shell makes it', () => {
+  it.each([true, false])(
+    'does not stop a process although nobody reads, synchronous: %s',
+    async (isSynchronous) => {
+      await using parts = new AsyncDisposableStack();
+      const folder = await makeTemporaryDirectory();
+      parts.defer(() => removeDirectory(folder));
+      execFileSync('mkfifo', [join(folder, 'pipe')]);
+      const pipe = openSync(join(folder, 'pipe'), 'r+'); // both ends, and nobody reads
+      parts.defer(() => closeSync(pipe));
+      const child = spawn(process.execPath, ['-e', LOGGING, String(isSynchronous)], {
+        stdio: ['ignore', pipe, 'ignore'],
+        timeout: 15_000,
+        killSignal: 'SIGKILL',
+      });
+      expect(await once(child, 'exit')).toEqual([0, null]);
     },
   );
 });

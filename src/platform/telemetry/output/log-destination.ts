@@ -52,6 +52,7 @@ export class LogDestination implements DestinationStream {
     private readonly isSynchronous: boolean,
     private readonly file: Pick<typeof fs, 'write' | 'writeSync'> = fs,
   ) {
+    openPipes();
     process.on('exit', () => this.flushSync());
   }
 
@@ -186,4 +187,12 @@ export class LogDestination implements DestinationStream {
 /** Returns true if the reader of a pipe or terminal takes nothing yet. */
 function isBusy({ code }: NodeJS.ErrnoException): boolean {
   return code === 'EAGAIN' || code === 'EBUSY';
+}
+
+/**
+ * Makes Node open standard output and standard error. If they are pipes, a write to them then fails
+ * with EAGAIN while the reader takes nothing. Before that, the write itself waits for the reader.
+ */
+function openPipes(): void {
+  for (const name of ['stdout', 'stderr'] as const) Reflect.get(process, name);
 }
