@@ -47,7 +47,11 @@ export function refusePublicOrigin(environment: Environment): void {
   }
 }
 
-/** Refuses the start. @throws ConfigProblems with one line */
+/**
+ * Refuses the start.
+ *
+ * @throws ConfigProblems with one line
+ */
 function refuse(problem: string): never {
   throw new ConfigProblems([problem]);
 }

@@ -29,7 +29,11 @@ export interface RunningDemo {
   close(): Promise<void>;
 }
 
-/** Runs the scenario as a new user, and prints it. @returns true if every step succeeded */
+/**
+ * Runs the scenario as a new user, and prints it.
+ *
+ * @returns true if every step succeeded
+ */
 export async function runScenario(demo: RunningDemo, output: ConsoleOutput): Promise<boolean> {
   const context = newScenario({ ...demo, key: new SoftwareKey({ vendor: demo.vendor }) });
   let index = 0;

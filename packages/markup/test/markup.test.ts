@@ -18,7 +18,11 @@ const HOSTILE = [
   'a\u00a0\u{1f600}',
 ];
 
-/** Reads a document by a parser of XML. @throws Error for each warning or error of the parser */
+/**
+ * Reads a document by a parser of XML.
+ *
+ * @throws Error for each warning or error of the parser
+ */
 function parsed(document: Markup) {
   const refuse = (message: string) => {
     throw new Error(message);

@@ -58,8 +58,9 @@ export interface RegistrationRequest {
    */
   readonly trust: AttestationTrust;
   /**
-   * The decision about the key. The caller of `fido2-lib` adds an empty object, and the function of
-   * the format fills it.
+   * The result of the check of the attestation: the AAGUID (the UUID of the key's model) in the
+   * certificate, or null if the certificate has none. The caller of `fido2-lib` adds an empty
+   * object, and the function of the format fills it.
    */
   readonly decision: { aaguid?: string | null };
 }

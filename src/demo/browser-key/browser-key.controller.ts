@@ -55,8 +55,9 @@ export class BrowserKeyController {
 }
 
 /**
- * Runs a ceremony of the software key. @throws DomainError invalid_request with the reason if the
- * key refuses
+ * Runs a ceremony of the software key.
+ *
+ * @throws DomainError invalid_request with the reason if the key refuses
  */
 function answerOf<Answer>(ceremony: () => Answer): Answer {
   try {

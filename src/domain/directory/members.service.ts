@@ -62,15 +62,20 @@ export class Members {
   ) {}
 
   /**
-   * Finds a member of the admin's organization. @throws DomainError not_found, also for an id that
-   * is not a UUID
+   * Finds a member of the admin's organization.
+   *
+   * @throws DomainError not_found, also for an id that is not a UUID
    */
   async find(tx: EntityManager, { orgId }: Admin, id: string): Promise<Member> {
     if (!isUuid(id)) throw noMember();
     return this.#find(tx, orgId, id);
   }
 
-  /** Makes a member an admin. @throws DomainError admin_required, not_found, own_account */
+  /**
+   * Makes a member an admin.
+   *
+   * @throws DomainError admin_required, not_found, own_account
+   */
   promote(act: MemberAct): Promise<Member> {
     return this.#change(act, false, async (tx, { id, email }) => {
       const { orgId } = act.admin;
@@ -85,8 +90,9 @@ export class Members {
 
   /**
    * Takes the role of admin from a member. The API tokens that the member made lose the right to
-   * rotate SCIM tokens, and end within some days. @throws DomainError admin_required, not_found,
-   * own_account, last_admin
+   * rotate SCIM tokens, and end within some days.
+   *
+   * @throws DomainError admin_required, not_found, own_account, last_admin
    */
   demote(act: MemberAct): Promise<Member> {
     return this.#change(act, true, async (tx, { id, email }) => {

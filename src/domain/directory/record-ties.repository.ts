@@ -257,8 +257,9 @@ export async function endedWith(tx: EntityManager, recordId: string): Promise<st
 }
 
 /**
- * Ends the ties of a member to the SCIM records whose twin the member is. @returns the ids of the
- * records
+ * Ends the ties of a member to the SCIM records whose twin the member is.
+ *
+ * @returns the ids of the records
  */
 export async function untwin(tx: EntityManager, userId: string): Promise<string[]> {
   const rows = await sql<{ record_id: string }>(tx)`
@@ -266,7 +267,11 @@ export async function untwin(tx: EntityManager, userId: string): Promise<string[
   return rows.map((row) => row.record_id);
 }
 
-/** Ends the links of a SCIM record to other records. @returns the ids of the other records */
+/**
+ * Ends the links of a SCIM record to other records.
+ *
+ * @returns the ids of the other records
+ */
 export async function unlink(tx: EntityManager, id: string): Promise<string[]> {
   const rows = await sql<{ other: string }>(tx)`
     DELETE FROM record_ties WHERE (user_id = ${id} OR record_id = ${id}) AND kind = 'link'

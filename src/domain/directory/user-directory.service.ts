@@ -78,7 +78,11 @@ export class UserDirectory {
     this.#providers = config.upstream.providers;
   }
 
-  /** Locks the row of a user until the transaction ends. @throws DomainError not_found */
+  /**
+   * Locks the row of a user until the transaction ends.
+   *
+   * @throws DomainError not_found
+   */
   async lock(tx: EntityManager, userId: string): Promise<User> {
     const user = await this.users.lock(tx, userId);
     if (!user) throw new DomainError('not_found', 'There is no such user.');
@@ -86,8 +90,9 @@ export class UserDirectory {
   }
 
   /**
-   * Locks the row of an active user until the transaction ends. @throws DomainError
-   * account_inactive, also for a user who was removed
+   * Locks the row of an active user until the transaction ends.
+   *
+   * @throws DomainError account_inactive, also for a user who was removed
    */
   async lockActive(tx: EntityManager, userId: string): Promise<User> {
     const user = await this.users.lock(tx, userId);

@@ -400,7 +400,11 @@ export class UsersRepository {
       UPDATE users SET email = ${email}, version = version + 1, updated_at = now() WHERE id = ${id}`;
   }
 
-  /** Ends the bindings of a user to identities of identity providers. @returns their number */
+  /**
+   * Ends the bindings of a user to identities of identity providers.
+   *
+   * @returns their number
+   */
   async unbind(tx: EntityManager, id: string): Promise<number> {
     const unbound = await sql<{ subject: string }>(tx)`
       DELETE FROM identities WHERE user_id = ${id} RETURNING subject`;

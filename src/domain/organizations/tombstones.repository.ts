@@ -69,8 +69,9 @@ export async function setTombstones(
 
 /**
  * Lifts the tombstones of e-mail addresses for one user, who newly gets the addresses. For all
- * other users the tombstones stay. A tombstone that an admin caused is not lifted. @returns the
- * addresses with a tombstone that was lifted now
+ * other users the tombstones stay. A tombstone that an admin caused is not lifted.
+ *
+ * @returns the addresses with a tombstone that was lifted now
  */
 export async function liftTombstones(
   tx: EntityManager,

@@ -164,8 +164,9 @@ export class SamlUpstream implements UpstreamProvider {
   }
 
   /**
-   * Returns the identity that an earlier SAML response stored for this sign-in. @throws DomainError
-   * invalid_state if none is stored
+   * Returns the identity that an earlier SAML response stored for this sign-in.
+   *
+   * @throws DomainError invalid_state if none is stored
    */
   async arrive({ parameters, remembered }: Arrival): Promise<UpstreamIdentity> {
     const identity = await collectIdentity(this.parts.manager, {

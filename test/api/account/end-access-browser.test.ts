@@ -43,8 +43,9 @@ requires('chromium').describe('a user who ends the access of an application in C
   }
 
   /**
-   * Runs the authorization-code flow, in which the user consents. @returns the response of the
-   * token endpoint
+   * Runs the authorization-code flow, in which the user consents.
+   *
+   * @returns the response of the token endpoint
    */
   async function signInTo(application: Registered): Promise<Answer> {
     const fields = await newCodeFields(ada.client, application.client_id);

@@ -116,7 +116,11 @@ describe('every write of the service', () => {
     };
   }
 
-  /** Inserts a logout notice whose delivery to an application failed for good. @returns its id */
+  /**
+   * Inserts a logout notice whose delivery to an application failed for good.
+   *
+   * @returns its id
+   */
   async function deadLetterOf(clientId: string): Promise<string> {
     const [letter] = await rows<{ id: string }>(
       app.dataSource,
@@ -128,8 +132,9 @@ describe('every write of the service', () => {
   }
 
   /**
-   * Inserts a signal whose delivery to the stream of an application failed for good. @returns its
-   * id
+   * Inserts a signal whose delivery to the stream of an application failed for good.
+   *
+   * @returns its id
    */
   async function deadSignalOf(clientId: string): Promise<string> {
     await rows(

@@ -171,8 +171,9 @@ requires('chromium').describe('the page of GitHub in Chromium', () => {
   });
 
   /**
-   * Runs the checks of every page on {@link PAGE} for a user, in each screen width. @returns the
-   * errors of its scripts
+   * Runs the checks of every page on {@link PAGE} for a user, in each screen width.
+   *
+   * @returns the errors of its scripts
    */
   async function check(
     at: TestApp,

@@ -42,7 +42,11 @@ type Statement = readonly [sql: string, ...parameters: string[]];
  * (`launcher-browser`).
  */
 interface Name {
-  /** Sends a text to the route by which this name enters the service. @returns the status */
+  /**
+   * Sends a text to the route by which this name enters the service.
+   *
+   * @returns the status
+   */
   readonly enter?: (text: string) => Promise<number>;
   /**
    * The status for the hostile text and, if only its length is refused, the status for its first

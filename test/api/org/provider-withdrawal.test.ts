@@ -274,8 +274,8 @@ describe('the withdrawal of an identity provider', () => {
     const { ada, bob, bobId, address } = await twoProviders();
     const admin = await idOf(app, address('ada'));
     const { withdrawal } = await app.dataSource.transaction(async (tx) => {
-      // Both rows are locked first. If the withdrawal held the row of the admin, the two transactions
-      // would deadlock, and PostgreSQL could end this one.
+      // Both rows are locked first. If the withdrawal held the row of the admin, the two
+      // transactions would deadlock, and PostgreSQL could end this one.
       await lockUser(tx, admin);
       await lockUser(tx, bobId);
       const withdrawing = withdraw(ada, 'other');

@@ -232,7 +232,11 @@ function sendState({ response, browser }: Visit): void {
   response.end(JSON.stringify({ state: stateOf(browser), ended_at }));
 }
 
-/** Reads the body of a request. @throws Error if it is too large */
+/**
+ * Reads the body of a request.
+ *
+ * @throws Error if it is too large
+ */
 async function bodyOf(request: IncomingMessage): Promise<string> {
   let text = '';
   for await (const chunk of request.setEncoding('utf8')) {

@@ -89,8 +89,9 @@ export class RelyingParty {
   }
 
   /**
-   * Exchanges the code of the response, and verifies the ID token. @throws Error for a response
-   * that is not valid
+   * Exchanges the code of the response, and verifies the ID token.
+   *
+   * @throws Error for a response that is not valid
    */
   async complete(answer: URL, pending: PendingSignIn): Promise<UserClaims> {
     const tokens = await client.authorizationCodeGrant(this.configuration, answer, {
@@ -103,8 +104,9 @@ export class RelyingParty {
   }
 
   /**
-   * Verifies a logout token (OpenID Connect Back-Channel Logout §2.6). @throws Error for a token
-   * that is not valid, or that was received before
+   * Verifies a logout token (OpenID Connect Back-Channel Logout §2.6).
+   *
+   * @throws Error for a token that is not valid, or that was received before
    */
   async ended(logoutToken: string): Promise<EndedSession> {
     const { issuer } = this.configuration.serverMetadata();

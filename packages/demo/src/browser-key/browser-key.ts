@@ -37,16 +37,18 @@ export class BrowserKey {
   }
 
   /**
-   * Registers a credential. @throws SoftwareKeyRefusal if a browser's
-   * `navigator.credentials.create()` would reject
+   * Registers a credential.
+   *
+   * @throws SoftwareKeyRefusal if a browser's `navigator.credentials.create()` would reject
    */
   create(options: CreateOptions): KeyRegistration {
     return this.#use(() => this.key.create(options, this.origin));
   }
 
   /**
-   * Signs an assertion. @throws SoftwareKeyRefusal if a browser's `navigator.credentials.get()`
-   * would reject
+   * Signs an assertion.
+   *
+   * @throws SoftwareKeyRefusal if a browser's `navigator.credentials.get()` would reject
    */
   get(options: GetOptions): KeyAssertion {
     return this.#use(() => this.key.get(options, this.origin));

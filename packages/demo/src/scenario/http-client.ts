@@ -45,7 +45,11 @@ export class HttpClient {
     private readonly address?: string,
   ) {}
 
-  /** Requests a path of the service and follows its redirects. @throws Error after 15 redirects */
+  /**
+   * Requests a path of the service and follows its redirects.
+   *
+   * @throws Error after 15 redirects
+   */
   get(path: string): Promise<HttpResponse> {
     return this.#follow<never>(path, () => undefined);
   }

@@ -118,7 +118,11 @@ export class TourOrganization {
     if (created.status !== 201) throw unexpected(created);
   }
 
-  /** Deletes a person by SCIM. @returns false if the person does not exist any more */
+  /**
+   * Deletes a person by SCIM.
+   *
+   * @returns false if the person does not exist any more
+   */
   async remove({ email }: ReadyPerson): Promise<boolean> {
     const id = await this.#idOf(email);
     if (id === undefined) return false;

@@ -102,7 +102,11 @@ export function withoutBlock(text: string, name: string, sections?: SectionForma
   };
 }
 
-/** Returns true if a text has a block of this name. @throws BrokenMarkers like {@link withBlock} */
+/**
+ * Returns true if a text has a block of this name.
+ *
+ * @throws BrokenMarkers like {@link withBlock}
+ */
 export function hasBlock(text: string, name: string): boolean {
   return blocksOf(text).some((block) => block.name === name);
 }
@@ -129,7 +133,11 @@ function linesOfUser(
 
 const isNoMarker = (line: string) => !ANY_MARKER.test(line);
 
-/** Finds every block of a text. @throws BrokenMarkers if the marker lines do not form pairs */
+/**
+ * Finds every block of a text.
+ *
+ * @throws BrokenMarkers if the marker lines do not form pairs
+ */
 function blocksOf(text: string): FoundBlock[] {
   const found: FoundBlock[] = [];
   let open: (Omit<FoundBlock, 'end'> & { line: number }) | undefined;

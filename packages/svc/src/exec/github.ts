@@ -21,7 +21,11 @@ const READING = { contents: 'read', metadata: 'read' } as const;
 
 const OWNER = /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/;
 
-/** Reads `OWNER` or `OWNER/REPOSITORY`. @throws CliFailure with status 2 for any other text */
+/**
+ * Reads `OWNER` or `OWNER/REPOSITORY`.
+ *
+ * @throws CliFailure with status 2 for any other text
+ */
 export function gitHubTarget(text: string, usage: string): GitHubTarget {
   if (OWNER.test(text)) return { owner: text };
   const target = targetOf(text);

@@ -10,7 +10,11 @@ export class NewFile {
   readonly #descriptor: number;
   #isOpen = true;
 
-  /** Creates the draft beside the file. @throws the error of the system */
+  /**
+   * Creates the draft beside the file.
+   *
+   * @throws the error of the system
+   */
   constructor(
     private readonly path: string,
     private readonly mode: number,

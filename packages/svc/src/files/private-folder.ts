@@ -104,7 +104,11 @@ export function replaceFile(path: string, content: string | Uint8Array, mode: nu
   }
 }
 
-/** Parses the JSON object of a file. @throws CliFailure that names the file */
+/**
+ * Parses the JSON object of a file.
+ *
+ * @throws CliFailure that names the file
+ */
 export function parseJson(text: string, path: string): object {
   try {
     const value: unknown = JSON.parse(text);

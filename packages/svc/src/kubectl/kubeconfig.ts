@@ -162,7 +162,11 @@ function rewrite(path: string, edit: (config: RawKubeconfig) => object): void {
 
 const VIEW = ['config', 'view', '--raw'];
 
-/** Runs `kubectl` and returns its standard output. @throws CliFailure if it is missing or fails */
+/**
+ * Runs `kubectl` and returns its standard output.
+ *
+ * @throws CliFailure if it is missing or fails
+ */
 function kubectl(args: readonly string[], kubeconfig?: string): string {
   const env = { ...variables(), ...(kubeconfig === undefined ? {} : { KUBECONFIG: kubeconfig }) };
   const { status, stdout, stderr, error } = spawnSync('kubectl', args, { env, encoding: 'utf8' });

@@ -102,7 +102,11 @@ export function reachPage(server: string): string {
   return `${server}/account/reach`;
 }
 
-/** Parses the server's list of targets. @throws HostileList for an answer of another form */
+/**
+ * Parses the server's list of targets.
+ *
+ * @throws HostileList for an answer of another form
+ */
 function readReach(answer: unknown, server: string): ListedReach {
   const document = Object(answer) as Readonly<Record<string, unknown>>;
   const wrong = (what: string) => new HostileList(server, what);

@@ -69,7 +69,11 @@ function webSource(base: URL, name: string, terminal: Terminal): ReleaseSource {
   };
 }
 
-/** Reads an answer in parts. @throws CliFailure if the connection ends too early */
+/**
+ * Reads an answer in parts.
+ *
+ * @throws CliFailure if the connection ends too early
+ */
 async function* whole(parts: AsyncIterable<Uint8Array>, url: URL, file: string) {
   try {
     yield* parts;

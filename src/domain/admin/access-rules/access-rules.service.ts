@@ -131,7 +131,11 @@ export class AccessRules {
     private readonly audit: AuditLog,
   ) {}
 
-  /** Lists targets, sorted by kind and name. @throws DomainError admin_required */
+  /**
+   * Lists targets, sorted by kind and name.
+   *
+   * @throws DomainError admin_required
+   */
   list(reader: Reader, query: TargetQuery): Promise<TargetPage> {
     return this.#read(reader, async (tx) => {
       const rows = await listTargets(tx, reader.orgId, { ...query, limit: query.limit + 1 });
@@ -140,7 +144,11 @@ export class AccessRules {
     });
   }
 
-  /** Returns a target with its assignments. @throws DomainError admin_required, not_found */
+  /**
+   * Returns a target with its assignments.
+   *
+   * @throws DomainError admin_required, not_found
+   */
   show(reader: Reader, ref: TargetRef): Promise<TargetDetails> {
     return this.#read(reader, async (tx) => {
       const found = await this.#found(tx, reader, ref);
@@ -272,15 +280,18 @@ export class AccessRules {
   }
 
   /**
-   * Finds groups whose names begin with a text, as suggestions for a form. @throws DomainError
-   * admin_required
+   * Finds groups whose names begin with a text, as suggestions for a form.
+   *
+   * @throws DomainError admin_required
    */
   findGroups(admin: Admin, text: string): Promise<FoundGroup[]> {
     return this.#read(admin, (tx) => findGroups(tx, admin.orgId, text, MOST_GROUPS));
   }
 
   /**
-   * Finds the people and groups that an admin named in a form. @throws DomainError admin_required
+   * Finds the people and groups that an admin named in a form.
+   *
+   * @throws DomainError admin_required
    */
   findNamed(admin: Admin, addresses: readonly string[], names: readonly string[]): Promise<Named> {
     return this.#read(admin, (tx) => findNamed(tx, admin.orgId, addresses, names));

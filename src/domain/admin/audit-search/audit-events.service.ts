@@ -128,8 +128,9 @@ export class AuditEvents {
   ) {}
 
   /**
-   * Returns one page of the events that match a search, the newest first. @throws DomainError
-   * admin_required, too_many
+   * Returns one page of the events that match a search, the newest first.
+   *
+   * @throws DomainError admin_required, too_many
    */
   async page(
     reader: Reader,
@@ -342,8 +343,9 @@ export class AuditEvents {
 
   /**
    * Runs a read of the log, after a check that the caller may still read. The read counts toward
-   * the limit on the database connections and time of one organization. @throws DomainError
-   * admin_required, unauthenticated
+   * the limit on the database connections and time of one organization.
+   *
+   * @throws DomainError admin_required, unauthenticated
    */
   #read<Found>(
     reader: Reader,

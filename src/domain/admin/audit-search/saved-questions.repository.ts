@@ -50,7 +50,11 @@ export async function insertQuestion(
   return row;
 }
 
-/** Deletes a saved search. @returns its name; undefined if the organization has no such search */
+/**
+ * Deletes a saved search.
+ *
+ * @returns its name; undefined if the organization has no such search
+ */
 export async function deleteQuestion(
   tx: EntityManager,
   orgId: string,

@@ -29,13 +29,21 @@ export class SavedQuestions {
     private readonly audit: AuditLog,
   ) {}
 
-  /** Lists the saved searches, the oldest first. @throws DomainError admin_required */
+  /**
+   * Lists the saved searches, the oldest first.
+   *
+   * @throws DomainError admin_required
+   */
   async list(admin: Admin): Promise<SavedQuestion[]> {
     await this.members.checkAdmin(this.dataSource.manager, admin);
     return listQuestions(this.dataSource.manager, admin.orgId);
   }
 
-  /** Saves a search under a name. @throws DomainError admin_required, limit_reached */
+  /**
+   * Saves a search under a name.
+   *
+   * @throws DomainError admin_required, limit_reached
+   */
   async save(
     admin: Admin,
     { name, question }: NamedQuestion,

@@ -292,7 +292,9 @@ export async function deleteReports(tx: EntityManager): Promise<void> {
 
 /**
  * Takes the lock that lets one process at a time confirm a server, until the end of the
- * transaction. @returns false if another process has the lock
+ * transaction.
+ *
+ * @returns false if another process has the lock
  */
 export async function tryConfirmationLock(tx: EntityManager): Promise<boolean> {
   const [row] = await sql<{ taken: boolean }>(tx)`

@@ -229,7 +229,11 @@ export class MemberRecords {
     return this.work.costly(reader.orgId, read, patience);
   }
 
-  /** Returns everything that an admin sees about a member. @throws DomainError not_found */
+  /**
+   * Returns everything that an admin sees about a member.
+   *
+   * @throws DomainError not_found
+   */
   async show(admin: Admin, id: string): Promise<MemberRecord> {
     return this.work.costly(admin.orgId, async (tx) => {
       const member = await this.members.find(tx, admin, id);

@@ -77,7 +77,9 @@ export class OperatorDomains {
 
   /**
    * Returns the result that an act would have. The transaction of the act is rolled back, so that
-   * nothing changes. @throws DomainError as the act does
+   * nothing changes.
+   *
+   * @throws DomainError as the act does
    */
   rehearse(act: OperatorDomainAct): Promise<DomainOutcome> {
     return rehearsed(this.parts.dataSource, (tx) => this.#perform(tx, act));

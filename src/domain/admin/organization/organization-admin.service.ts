@@ -97,7 +97,11 @@ export class OrganizationAdmin {
     this.apiTokens = new ApiTokens({ dataSource, members, organizations, audit, clock });
   }
 
-  /** Returns the settings of the organization. @throws DomainError admin_required */
+  /**
+   * Returns the settings of the organization.
+   *
+   * @throws DomainError admin_required
+   */
   async show({ orgId }: Admin): Promise<OrganizationSettings> {
     const settings = await this.organizations.settings(this.dataSource.manager, orgId);
     if (!settings) throw adminRequired();

@@ -145,8 +145,9 @@ export class DemotedApiTokens implements Revocable {
 }
 
 /**
- * Ends the valid tokens that meet an SQL condition, with an audit event for each. @returns their
- * number
+ * Ends the valid tokens that meet an SQL condition, with an audit event for each.
+ *
+ * @returns their number
  */
 async function endTokens(
   tx: EntityManager,

@@ -159,8 +159,10 @@ export class GroupProvisioning {
   }
 
   /**
-   * Applies changes of members in their order. @returns the number of memberships that began or
-   * ended, and the parts of the write that were left out
+   * Applies changes of members in their order.
+   *
+   * @returns the number of memberships that began or ended, and the parts of the write that were
+   *   left out
    */
   async #apply(
     tx: EntityManager,
@@ -191,8 +193,9 @@ export class GroupProvisioning {
   }
 
   /**
-   * Removes all members of a group except some users, in batches. @returns the number of removed
-   * members
+   * Removes all members of a group except some users, in batches.
+   *
+   * @returns the number of removed members
    */
   async #removeAll(
     tx: EntityManager,

@@ -64,8 +64,9 @@ export class MembershipsRepository {
   }
 
   /**
-   * Removes users from a group, and ignores users who are no members. @returns the number of
-   * removed members
+   * Removes users from a group, and ignores users who are no members.
+   *
+   * @returns the number of removed members
    */
   async remove(tx: EntityManager, groupId: string, userIds: readonly string[]): Promise<number> {
     const [row] = await sql<{ n: string }>(tx)`

@@ -419,8 +419,9 @@ export class RecordWrites {
 
   /**
    * Ends or restores the access of a user and the user's twins, if the write changes `active`. A
-   * twin is a member who signed in with an e-mail address of this SCIM record. @returns false if
-   * nothing changed
+   * twin is a member who signed in with an e-mail address of this SCIM record.
+   *
+   * @returns false if nothing changed
    */
   async #applyActive(
     tx: EntityManager,

@@ -77,7 +77,11 @@ export class GitHubApp implements OnApplicationShutdown {
     return this.#settings;
   }
 
-  /** Returns the settings of the GitHub App. @throws DomainError github_not_configured */
+  /**
+   * Returns the settings of the GitHub App.
+   *
+   * @throws DomainError github_not_configured
+   */
   get settings(): GitHubSettings {
     if (this.#settings) return this.#settings;
     throw new DomainError('github_not_configured', 'This service has no GitHub App.');

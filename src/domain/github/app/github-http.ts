@@ -46,8 +46,10 @@ export async function sendToGitHub(
 }
 
 /**
- * Reads the JSON of a response and checks it against a schema. @throws Error if the JSON does not
- * fit. The error does not quote the response, which may contain a secret
+ * Reads the JSON of a response and checks it against a schema.
+ *
+ * @throws Error if the JSON does not fit. The error does not quote the response, which may contain
+ *   a secret
  */
 export async function readAnswer<T>(
   response: Response,

@@ -81,7 +81,9 @@ export class ApplicationNotices {
 
   /**
    * Puts a logout notice that could not be sent (a dead letter) back into the queue. The service
-   * then tries to send it for 24 hours more. @throws DomainError not_found, admin_required
+   * then tries to send it for 24 hours more.
+   *
+   * @throws DomainError not_found, admin_required
    */
   repeat(manager: ApplicationManager, id: string, noticeId: string, origin: AuditOrigin) {
     return this.#settle(manager, { id, noticeId, origin, act: 'repeated' }, (tx) =>
@@ -90,8 +92,9 @@ export class ApplicationNotices {
   }
 
   /**
-   * Deletes a logout notice that could not be sent (a dead letter). @throws DomainError not_found,
-   * admin_required
+   * Deletes a logout notice that could not be sent (a dead letter).
+   *
+   * @throws DomainError not_found, admin_required
    */
   drop(manager: ApplicationManager, id: string, noticeId: string, origin: AuditOrigin) {
     return this.#settle(manager, { id, noticeId, origin, act: 'dropped' }, (tx) =>
@@ -101,7 +104,9 @@ export class ApplicationNotices {
 
   /**
    * Shows the stream of security events (OpenID Shared Signals) of an application, with the events
-   * that could not be sent. @throws DomainError not_found, admin_required
+   * that could not be sent.
+   *
+   * @throws DomainError not_found, admin_required
    */
   async showSignals(manager: ApplicationManager, id: string): Promise<ApplicationSignalsState> {
     const application = await this.managedApplications.find(manager, id);
@@ -111,7 +116,9 @@ export class ApplicationNotices {
 
   /**
    * Allows an application of the organization to have a stream of security events (OpenID Shared
-   * Signals). @throws DomainError not_found, admin_required, invalid_request
+   * Signals).
+   *
+   * @throws DomainError not_found, admin_required, invalid_request
    */
   allowSignals(
     manager: ApplicationManager,
@@ -133,7 +140,9 @@ export class ApplicationNotices {
 
   /**
    * Ends the permission of an application to receive security events (OpenID Shared Signals), with
-   * its stream and its tokens for the stream. @throws DomainError not_found, admin_required
+   * its stream and its tokens for the stream.
+   *
+   * @throws DomainError not_found, admin_required
    */
   withdrawSignals(manager: ApplicationManager, id: string, origin: AuditOrigin) {
     const resource = this.#resource;
@@ -146,8 +155,9 @@ export class ApplicationNotices {
 
   /**
    * Puts a security event that could not be sent (a dead letter) back into the queue of the stream.
-   * The service then tries to send it for another day. @throws DomainError not_found,
-   * admin_required
+   * The service then tries to send it for another day.
+   *
+   * @throws DomainError not_found, admin_required
    */
   repeatSignal(manager: ApplicationManager, id: string, signalId: string, origin: AuditOrigin) {
     return this.#changeSignals(manager, id, origin, async (tx) => {
@@ -157,8 +167,9 @@ export class ApplicationNotices {
   }
 
   /**
-   * Deletes a security event that could not be sent to the stream. @throws DomainError not_found,
-   * admin_required
+   * Deletes a security event that could not be sent to the stream.
+   *
+   * @throws DomainError not_found, admin_required
    */
   dropSignal(manager: ApplicationManager, id: string, signalId: string, origin: AuditOrigin) {
     return this.#changeSignals(manager, id, origin, async (tx) => {

@@ -121,7 +121,9 @@ export class ManagedApplications {
 
   /**
    * Returns an application with its secrets, and the counts of the access that its deletion would
-   * end. @throws DomainError not_found
+   * end.
+   *
+   * @throws DomainError not_found
    */
   async details(manager: ApplicationManager, id: string): Promise<ApplicationDetails> {
     const application = await this.find(manager, id);
@@ -135,7 +137,11 @@ export class ManagedApplications {
     return { ...withFacts(application, facts), secrets, access, isProven };
   }
 
-  /** Finds an application by its id. @throws DomainError not_found if the user may not manage it */
+  /**
+   * Finds an application by its id.
+   *
+   * @throws DomainError not_found if the user may not manage it
+   */
   async find(
     manager: ApplicationManager,
     id: string,
@@ -159,7 +165,9 @@ export class ManagedApplications {
 
   /**
    * Locks the session in which a user manages applications, so that it does not end until the
-   * transaction does. @throws DomainError unauthenticated
+   * transaction does.
+   *
+   * @throws DomainError unauthenticated
    */
   async holdSession(tx: EntityManager, manager: ApplicationManager): Promise<void> {
     if (!(await this.#isSessionHeld(tx, manager))) throw sessionEnded();
@@ -167,7 +175,9 @@ export class ManagedApplications {
 
   /**
    * Runs a registration for the organization of an admin. The transaction first locks the role of
-   * the admin, so that it cannot be taken away meanwhile. @throws DomainError admin_required
+   * the admin, so that it cannot be taken away meanwhile.
+   *
+   * @throws DomainError admin_required
    */
   registerAsAdmin<Result>(
     manager: ApplicationManager,

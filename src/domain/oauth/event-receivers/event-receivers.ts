@@ -170,8 +170,9 @@ export class EventReceivers {
 
   /**
    * Creates a receiver, which gets the events after the position `wanted.after`. A webhook gets a
-   * new signing secret. @throws DomainError admin_required, invalid_request, limit_reached,
-   * feed_restarted
+   * new signing secret.
+   *
+   * @throws DomainError admin_required, invalid_request, limit_reached, feed_restarted
    */
   async create(admin: Admin, wanted: WantedReceiver, origin: AuditOrigin): Promise<MadeReceiver> {
     const url = await this.#allowedAddress(wanted.kind, wanted.url);
@@ -314,8 +315,9 @@ export class EventReceivers {
   }
 
   /**
-   * Deletes a dead letter (an event that was not accepted). @throws DomainError admin_required,
-   * not_found
+   * Deletes a dead letter (an event that was not accepted).
+   *
+   * @throws DomainError admin_required, not_found
    */
   drop(admin: Admin, id: string, letterId: string, origin: AuditOrigin): Promise<void> {
     return this.#settle(admin, { id, letterId, act: 'dropped' }, origin, dropUndelivered);
@@ -392,7 +394,11 @@ export class EventReceivers {
   }
 }
 
-/** Finds a receiver by its id. @throws DomainError not_found if the organization has no such one */
+/**
+ * Finds a receiver by its id.
+ *
+ * @throws DomainError not_found if the organization has no such one
+ */
 async function found(tx: EntityManager, orgId: string, id: string): Promise<EventReceiver> {
   const receiver = isUuid(id) ? await findReceiverOf(tx, orgId, id) : undefined;
   if (!receiver) throw noReceiver();
@@ -424,9 +430,10 @@ function assertHeaderStaysHome(
 }
 
 /**
- * Returns the position in the audit log after which a new receiver begins. @throws DomainError
- * feed_restarted for a cursor whose position this database never had, such as after the restore of
- * a backup
+ * Returns the position in the audit log after which a new receiver begins.
+ *
+ * @throws DomainError feed_restarted for a cursor whose position this database never had, such as
+ *   after the restore of a backup
  */
 async function placeOf(
   tx: EntityManager,

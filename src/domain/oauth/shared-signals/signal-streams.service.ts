@@ -79,8 +79,9 @@ export class SignalStreams {
   }
 
   /**
-   * Creates the stream of security events of an application. @throws DomainError uniqueness,
-   * invalid_request
+   * Creates the stream of security events of an application.
+   *
+   * @throws DomainError uniqueness, invalid_request
    */
   async create(
     owner: StreamOwner,
@@ -105,8 +106,9 @@ export class SignalStreams {
   }
 
   /**
-   * Finds a stream by its id. @throws DomainError not_found if it is not a stream of this
-   * application
+   * Finds a stream by its id.
+   *
+   * @throws DomainError not_found if it is not a stream of this application
    */
   async get(owner: StreamOwner, streamId: string): Promise<SignalStream> {
     return known(await this.find(owner), streamId);
@@ -140,7 +142,9 @@ export class SignalStreams {
   }
 
   /**
-   * Changes the state of a stream, such as from enabled to paused. @throws DomainError not_found
+   * Changes the state of a stream, such as from enabled to paused.
+   *
+   * @throws DomainError not_found
    */
   setStatus(
     { owner, streamId, origin }: StreamRequest,
@@ -154,7 +158,11 @@ export class SignalStreams {
     });
   }
 
-  /** Deletes a stream, with the events that are not sent yet. @throws DomainError not_found */
+  /**
+   * Deletes a stream, with the events that are not sent yet.
+   *
+   * @throws DomainError not_found
+   */
   remove({ owner, streamId, origin }: StreamRequest): Promise<void> {
     return withTransactionRetry(this.dataSource, async (tx) => {
       known(await lockStream(tx, owner), streamId);
@@ -164,8 +172,9 @@ export class SignalStreams {
   }
 
   /**
-   * Queues a verification event, by which a receiver tests its stream. @throws DomainError
-   * not_found, rate_limited
+   * Queues a verification event, by which a receiver tests its stream.
+   *
+   * @throws DomainError not_found, rate_limited
    */
   async verify(owner: StreamOwner, streamId: string, state: string | undefined): Promise<void> {
     await this.get(owner, streamId);
@@ -178,8 +187,9 @@ export class SignalStreams {
 
   /**
    * Adds a person to a stream, or removes a person from it. The call also succeeds for a person who
-   * does not exist, so that a receiver cannot find out which people exist. @throws DomainError
-   * not_found
+   * does not exist, so that a receiver cannot find out which people exist.
+   *
+   * @throws DomainError not_found
    */
   setSubject(
     { owner, streamId, origin }: StreamRequest,
@@ -202,8 +212,9 @@ export class SignalStreams {
   }
 
   /**
-   * Checks the settings, and encrypts the Authorization header. @throws DomainError invalid_request
-   * for a URL that may not be called
+   * Checks the settings, and encrypts the Authorization header.
+   *
+   * @throws DomainError invalid_request for a URL that may not be called
    */
   async #settingsOf({ delivery, eventsRequested, description }: WantedSettings) {
     const rest = { eventsRequested, description };
@@ -240,7 +251,11 @@ export class SignalStreams {
   }
 }
 
-/** Returns the stream if it has the id. @throws DomainError not_found otherwise */
+/**
+ * Returns the stream if it has the id.
+ *
+ * @throws DomainError not_found otherwise
+ */
 function known(stream: SignalStream | undefined, streamId: string): SignalStream {
   if (stream?.id !== streamId.toLowerCase()) {
     throw new DomainError('not_found', 'There is no such stream.');

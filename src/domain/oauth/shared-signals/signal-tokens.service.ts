@@ -52,8 +52,9 @@ export class SignalTokens implements OnApplicationBootstrap {
   }
 
   /**
-   * Decrypts the Authorization header of a receiver; undefined if there is none. @throws Error if
-   * no root secret decrypts it
+   * Decrypts the Authorization header of a receiver; undefined if there is none.
+   *
+   * @throws Error if no root secret decrypts it
    */
   async openHeader(sealed: string | null): Promise<string | undefined> {
     if (sealed === null) return undefined;

@@ -210,7 +210,11 @@ async function newKey(kind: KeyKind): Promise<string> {
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 }
 
-/** Returns the first key that signs by an algorithm. @throws Error if there is none */
+/**
+ * Returns the first key that signs by an algorithm.
+ *
+ * @throws Error if there is none
+ */
 function signerOf(keys: readonly TokenKey[], algorithm: string): KeyedSigner {
   const key = keys.find(({ jwk, signer }) => jwk.alg === algorithm && signer !== undefined);
   if (key?.signer === undefined) throw new Error(`there is no key that signs ${algorithm}`);

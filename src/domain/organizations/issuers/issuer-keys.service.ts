@@ -36,8 +36,9 @@ export class IssuerKeys {
   private constructor(private readonly documentKeys: DocumentKeys) {}
 
   /**
-   * Unwraps the document keys, which encrypt the private keys. @throws ConfigProblems see {@link
-   * DocumentKeys.open}
+   * Unwraps the document keys, which encrypt the private keys.
+   *
+   * @throws ConfigProblems see {@link DocumentKeys.open}
    */
   static async open(
     config: DocumentKeyConfig,
@@ -49,15 +50,18 @@ export class IssuerKeys {
 
   /**
    * Refuses a change of an issuer while no document key is configured, because its private key
-   * could not be stored. @throws DomainError issuers_not_configured
+   * could not be stored.
+   *
+   * @throws DomainError issuers_not_configured
    */
   assertConfigured(): void {
     this.documentKeys.current();
   }
 
   /**
-   * Generates an RSA-3072 key pair for an issuer, and encrypts its private key. @throws DomainError
-   * issuers_not_configured, unavailable
+   * Generates an RSA-3072 key pair for an issuer, and encrypts its private key.
+   *
+   * @throws DomainError issuers_not_configured, unavailable
    */
   async newKey(orgId: string, label: string): Promise<NewIssuerKey> {
     const { id: documentKeyId, dataKey } = this.documentKeys.current();

@@ -87,8 +87,9 @@ export function readAssertion(
 }
 
 /**
- * Returns the only child element of a name. @throws DomainError sign_in_failed if there is none, or
- * more than one
+ * Returns the only child element of a name.
+ *
+ * @throws DomainError sign_in_failed if there is none, or more than one
  */
 function one(parent: XmlElement, name: string): XmlElement {
   const [child, ...others] = childrenOf(parent, 'assertion', name);
@@ -112,8 +113,9 @@ function checkConditions(conditions: XmlElement, { audience, now }: AssertionExp
 }
 
 /**
- * Checks the times NotBefore and NotOnOrAfter of an element, if it has them. @throws DomainError
- * sign_in_failed
+ * Checks the times NotBefore and NotOnOrAfter of an element, if it has them.
+ *
+ * @throws DomainError sign_in_failed
  */
 function checkTimes(element: XmlElement, now: number): void {
   const [notBefore, notOnOrAfter] = ['NotBefore', 'NotOnOrAfter'].map((name) => {

@@ -89,8 +89,9 @@ function checkTags(body: string, { depth, elements, comments }: MarkupLimits): v
 }
 
 /**
- * Returns the tag at a position of the text, and sets `TAG` to search after it. @throws DomainError
- * sign_in_failed
+ * Returns the tag at a position of the text, and sets `TAG` to search after it.
+ *
+ * @throws DomainError sign_in_failed
  */
 function tagAt(body: string, at: number): [tag: string, groups: Record<string, string>] {
   TAG.lastIndex = at;

@@ -130,7 +130,9 @@ function onlyAssertion(response: XmlElement, elements: readonly XmlElement[]): X
 
 /**
  * Refuses a response that contains further elements or ids. An attacker could otherwise have one
- * element verified and another one read (signature wrapping). @throws DomainError sign_in_failed
+ * element verified and another one read (signature wrapping).
+ *
+ * @throws DomainError sign_in_failed
  */
 function assertOnePlace(
   response: XmlElement,

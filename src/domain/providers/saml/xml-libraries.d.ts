@@ -88,7 +88,11 @@ export class SignedXml {
   HashAlgorithms: Table<HashAlgorithm>;
   CanonicalizationAlgorithms: Table<unknown>;
   loadSignature(signature: Element | string): void;
-  /** Returns true if the signature of the document is right. @throws Error for a wrong value */
+  /**
+   * Returns true if the signature of the document is right.
+   *
+   * @throws Error for a wrong value
+   */
   checkSignature(document: string): boolean;
   /** Returns the canonical text of the elements that the signature covers. */
   getSignedReferences(): string[];

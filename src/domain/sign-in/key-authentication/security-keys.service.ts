@@ -86,7 +86,11 @@ export class SecurityKeys {
     });
   }
 
-  /** Renames a key. @throws DomainError not_found for an id that is not a key of the user */
+  /**
+   * Renames a key.
+   *
+   * @throws DomainError not_found for an id that is not a key of the user
+   */
   async rename(
     user: SessionUser,
     id: string,

@@ -25,7 +25,9 @@ export const OnTarget = createParamDecorator((_: unknown, context: ExecutionCont
 });
 
 /**
- * Returns the target that a path or query names. @throws DomainError not_found for an unknown kind
+ * Returns the target that a path or query names.
+ *
+ * @throws DomainError not_found for an unknown kind
  */
 export function namedTarget({
   kind,

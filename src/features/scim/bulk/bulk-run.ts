@@ -266,8 +266,9 @@ class BulkRun {
   }
 
   /**
-   * Runs an operation as a request of its own. @returns the resource after the operation; undefined
-   * for a removed resource
+   * Runs an operation as a request of its own.
+   *
+   * @returns the resource after the operation; undefined for a removed resource
    */
   async #runOne(
     resource: BulkTarget,

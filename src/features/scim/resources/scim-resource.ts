@@ -59,8 +59,9 @@ export interface ResourceType<Stored extends Tagged, Next, Listed> {
   readonly provisioning: Provisioning<Stored, Next>;
   notFound(): DomainError;
   /**
-   * Parses the body of a POST, which creates a resource. @throws DomainError for a body that cannot
-   * be applied
+   * Parses the body of a POST, which creates a resource.
+   *
+   * @throws DomainError for a body that cannot be applied
    */
   readNew(body: unknown): Next;
   /** Parses the body of a PUT. */
@@ -157,7 +158,11 @@ export class ScimResource<
     return this.#change(actor, this.#uuidOf(id), this.type.readPatch(body), ifMatch);
   }
 
-  /** Deletes a resource (RFC 7644 §3.6). @throws DomainError not_found, precondition_failed */
+  /**
+   * Deletes a resource (RFC 7644 §3.6).
+   *
+   * @throws DomainError not_found, precondition_failed
+   */
   async remove(actor: ScimCaller, id: string, ifMatch?: string): Promise<void> {
     await this.tokenChecks.check(actor);
     const uuid = this.#uuidOf(id);

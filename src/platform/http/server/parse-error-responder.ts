@@ -68,8 +68,9 @@ export class ParseErrorResponder {
   constructor(private readonly options: ParseErrorOptions) {}
 
   /**
-   * Remembers the response of each request of a connection until it is finished. If unreadable
-   * bytes arrive later, they may be the rest of the body of such a request.
+   * Remembers a response for its connection, and forgets earlier ones that are closed. The newest
+   * one is always kept, because unreadable bytes that arrive later may be the rest of the body of
+   * its request.
    *
    * @returns false for a request that must not be served, because an earlier response closes the
    *   connection (RFC 9112 §9.6). If too many responses wait already, this response will close it:

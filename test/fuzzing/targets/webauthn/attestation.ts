@@ -47,7 +47,11 @@ export const target: FuzzTarget = {
 
 const isRefusal = (error: unknown) => error instanceof Refusal;
 
-/** Returns the credential of an attestation object as text. @throws Refusal if it is malformed */
+/**
+ * Returns the credential of an attestation object as text.
+ *
+ * @throws Refusal if it is malformed
+ */
 function attestedBy(bytes: Buffer): string {
   const { format, authenticatorData } = readAttestationObject(bytes);
   checkAuthenticatorData(authenticatorData, 'registration');

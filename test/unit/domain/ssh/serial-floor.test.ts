@@ -138,8 +138,10 @@ class History {
   }
 
   /**
-   * Restarts the service on the same database. If the next serial is behind the clock, it moves to
-   * the clock.
+   * Restarts the service on the same database. The highest serial is raised to the time of the
+   * service's clock, unless it is higher already.
+   *
+   * @param clock how far the service's clock is ahead of the true time; negative if it is behind
    */
   restart(clock: bigint): void {
     const now = this.now + clock;

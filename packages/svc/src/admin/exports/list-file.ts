@@ -270,7 +270,11 @@ function headerFor({ header }: WholeLines, state: CopyState): string {
   return header;
 }
 
-/** Decodes the parts of an answer. @throws EarlyEnd if the connection ends early */
+/**
+ * Decodes the parts of an answer.
+ *
+ * @throws EarlyEnd if the connection ends early
+ */
 async function* textsOf(parts: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   const iterator = parts[Symbol.asyncIterator]();

@@ -79,8 +79,9 @@ export class DocumentKeys {
   }
 
   /**
-   * Returns the document key that encrypts new private keys. @throws DomainError
-   * issuers_not_configured
+   * Returns the document key that encrypts new private keys.
+   *
+   * @throws DomainError issuers_not_configured
    */
   current(): DocumentKey {
     if (this.#current === undefined) throw notConfigured();
@@ -88,7 +89,9 @@ export class DocumentKeys {
   }
 
   /**
-   * Returns a document key by its id. @throws DomainError issuers_not_configured, kms_unavailable
+   * Returns a document key by its id.
+   *
+   * @throws DomainError issuers_not_configured, kms_unavailable
    */
   async byId(id: string): Promise<Buffer> {
     const known = this.#opened.get(id);

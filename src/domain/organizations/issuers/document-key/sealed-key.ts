@@ -35,7 +35,11 @@ export function sealPrivateKey(dataKey: Buffer, place: KeyPlace, privateKey: Key
   return Buffer.concat([Buffer.of(VERSION), nonce, cipher.getAuthTag(), text]);
 }
 
-/** Decrypts a private key. @throws Error for another document key, another row, or changed bytes */
+/**
+ * Decrypts a private key.
+ *
+ * @throws Error for another document key, another row, or changed bytes
+ */
 export function openPrivateKey(dataKey: Buffer, place: KeyPlace, sealed: Buffer): KeyObject {
   if (sealed[0] !== VERSION) throw new Error('a sealed key has an unknown version');
   const nonce = sealed.subarray(1, 1 + NONCE);

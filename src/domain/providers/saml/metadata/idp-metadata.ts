@@ -91,8 +91,9 @@ function parse(text: string): XmlElement {
 }
 
 /**
- * Finds the one EntityDescriptor that has the role of an identity provider. @throws MetadataFault
- * if there is none, or more than one
+ * Finds the one EntityDescriptor that has the role of an identity provider.
+ *
+ * @throws MetadataFault if there is none, or more than one
  */
 function onlyProvider(root: XmlElement): { entity: XmlElement; provider: XmlElement } {
   const isMetadata = ['EntityDescriptor', 'EntitiesDescriptor'].some((name) =>
@@ -119,8 +120,9 @@ function onlyProvider(root: XmlElement): { entity: XmlElement; provider: XmlElem
 }
 
 /**
- * Reads the time at which an element expires (`validUntil`). @throws MetadataFault if the time is
- * malformed or past
+ * Reads the time at which an element expires (`validUntil`).
+ *
+ * @throws MetadataFault if the time is malformed or past
  */
 function endOf(element: XmlElement, now: number): number {
   const text = attributeOf(element, 'validUntil');

@@ -59,7 +59,11 @@ export class SamlMetadata {
     this.#fetchedAt = parts.clock.monotonic();
   }
 
-  /** Fetches the metadata for the first time. @throws MetadataFault */
+  /**
+   * Fetches the metadata for the first time.
+   *
+   * @throws MetadataFault
+   */
   static async open(settings: MetadataSettings, parts: MetadataParts): Promise<SamlMetadata> {
     return new SamlMetadata(settings, parts, await fetchMetadata(settings, parts));
   }
@@ -70,8 +74,9 @@ export class SamlMetadata {
   }
 
   /**
-   * Returns the metadata. If its cacheDuration is over, it is read again first. @throws DomainError
-   * upstream_unavailable if the metadata has expired
+   * Returns the metadata. If its cacheDuration is over, it is read again first.
+   *
+   * @throws DomainError upstream_unavailable if the metadata has expired
    */
   async fresh(): Promise<IdpMetadata> {
     // After a failed read, sign-ins do not wait for another read, because it may take as long to
@@ -81,8 +86,9 @@ export class SamlMetadata {
   }
 
   /**
-   * Returns the metadata without a fetch, unless it has expired. @throws DomainError
-   * upstream_unavailable if the metadata has expired and cannot be fetched
+   * Returns the metadata without a fetch, unless it has expired.
+   *
+   * @throws DomainError upstream_unavailable if the metadata has expired and cannot be fetched
    */
   async valid(): Promise<IdpMetadata> {
     if (this.#hasEnded()) await this.#ask();
@@ -171,7 +177,11 @@ export class SamlMetadata {
   }
 }
 
-/** Fetches the metadata document of a provider and reads it. @throws MetadataFault */
+/**
+ * Fetches the metadata document of a provider and reads it.
+ *
+ * @throws MetadataFault
+ */
 export async function fetchMetadata(
   { metadataUrl }: Pick<SamlProviderConfig, 'metadataUrl'>,
   { http, clock }: MetadataParts,

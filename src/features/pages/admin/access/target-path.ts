@@ -10,7 +10,11 @@ export const TARGET_PAGE = z.object({ kind: z.string(), id: z.string() });
 /** The parsed path parameters of the page of a target. They may name no target. */
 export type TargetPath = z.output<typeof TARGET_PAGE>;
 
-/** Returns the target that a path names. @throws DomainError not_found for an unknown kind */
+/**
+ * Returns the target that a path names.
+ *
+ * @throws DomainError not_found for an unknown kind
+ */
 export function pageTarget({ kind, id }: TargetPath): TargetRef {
   const known = targetKind(kind);
   if (known) return { kind: known, id };

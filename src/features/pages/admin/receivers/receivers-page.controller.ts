@@ -36,7 +36,11 @@ export class ReceiversPageController {
     private readonly views: Views,
   ) {}
 
-  /** Lists the receivers for an admin. @throws DomainError admin_required */
+  /**
+   * Lists the receivers for an admin.
+   *
+   * @throws DomainError admin_required
+   */
   @Get()
   @Route({ summary: 'Shows the event receivers of the organization' })
   async list(@Caller() caller: LiveSession | undefined, @Res() response: Response): Promise<void> {
@@ -46,7 +50,11 @@ export class ReceiversPageController {
     }));
   }
 
-  /** Shows a receiver to an admin. @throws DomainError admin_required, not_found */
+  /**
+   * Shows a receiver to an admin.
+   *
+   * @throws DomainError admin_required, not_found
+   */
   @Get(':id')
   @Route({ summary: 'Shows an event receiver' })
   async show(

@@ -44,7 +44,11 @@ export class ApiTokensPageController {
     this.#programsUrl = `${config.http.baseUrl}/api/v1/programs`;
   }
 
-  /** Lists the API tokens for an admin. @throws DomainError admin_required */
+  /**
+   * Lists the API tokens for an admin.
+   *
+   * @throws DomainError admin_required
+   */
   @Get()
   @Route({ summary: 'Shows the API tokens of the organization' })
   async list(@Caller() caller: LiveSession | undefined, @Res() response: Response): Promise<void> {
