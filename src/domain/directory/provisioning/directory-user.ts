@@ -56,8 +56,16 @@ export const OWN_ATTRIBUTES = `CASE WHEN u.scim_managed THEN u.attributes ELSE j
   'emails', CASE WHEN u.email IS NOT NULL THEN jsonb_build_array(
     jsonb_build_object('value', u.email, 'type', 'work', 'primary', true)) END
 )) END`;
-/** The SQL of the name by which other resources, such as groups, show a user. */
-const NAME = `coalesce(m.name, CASE WHEN m.scim_managed THEN m.user_name END, m.email, m.id::text)`;
+/**
+ * Returns the SQL of the name by which other resources, such as groups, show a user: the user's
+ * name, userName (only of a SCIM record), e-mail address or id, whichever exists first.
+ *
+ * @param user the alias of the table `users` in the statement
+ */
+export function shownName(user: string): string {
+  return `coalesce(${user}.name, CASE WHEN ${user}.scim_managed THEN ${user}.user_name END, ${user}.email, ${user}.id::text)`;
+}
+const NAME = shownName('m');
 const MANAGER = `{${ENTERPRISE_URN},manager}`;
 const MANAGER_VALUE = `u.attributes #>> '{${ENTERPRISE_URN},manager,value}'`;
 /**

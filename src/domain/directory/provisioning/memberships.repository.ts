@@ -1,6 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import { sql } from '#platform/database/statements/sql.js';
+import { sql, SqlFragment } from '#platform/database/statements/sql.js';
+import { shownName } from './directory-user.js';
+
+const SHOWN_NAME = new SqlFragment([shownName('u')], []);
 
 /** A member of a group, with the name under which SCIM shows the member. */
 export interface GroupMember {
@@ -130,7 +133,7 @@ export class MembershipsRepository {
         SELECT user_id FROM group_members
         WHERE group_id = ${groupId} AND user_id > ${after ?? LOWEST_ID}::uuid ORDER BY user_id LIMIT ${count}
       )
-      SELECT m.user_id, coalesce(u.name, CASE WHEN u.scim_managed THEN u.user_name END, u.email, u.id::text) AS display
+      SELECT m.user_id, ${SHOWN_NAME} AS display
       FROM batch m JOIN users u ON u.id = m.user_id ORDER BY m.user_id`;
     return rows.map((row) => ({ userId: row.user_id, display: row.display }));
   }

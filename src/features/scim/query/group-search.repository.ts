@@ -8,6 +8,7 @@ import {
   type GroupRow,
   type DirectoryGroup,
 } from '#domain/directory/provisioning/groups.repository.js';
+import { shownName } from '#domain/directory/provisioning/directory-user.js';
 import { searchTable, type ScimPage, type ScimSearch } from './search-table.repository.js';
 import { isOfOne, type UniqueKeys } from './unique-key.js';
 
@@ -17,11 +18,8 @@ interface FoundRow extends GroupRow {
 
 /** The SQL of the entity tag of a {@link DirectoryGroup}, for filters by `meta.version`. */
 const TAG = `(g.version || coalesce('-' || nullif(${MEMBER_VERSION}, 0), ''))`;
-/**
- * The SQL of the name that a group shows for a member `gm`: the user's name, userName (only of a
- * SCIM record), e-mail address or id, whichever exists first.
- */
-const MEMBER_NAME = `(SELECT coalesce(gu.name, CASE WHEN gu.scim_managed THEN gu.user_name END, gu.email, gu.id::text)
+/** The SQL of the name that a group shows for a member `gm`. */
+const MEMBER_NAME = `(SELECT ${shownName('gu')}
   FROM users gu WHERE gu.id = gm.user_id)`;
 
 /**
