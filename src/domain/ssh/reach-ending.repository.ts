@@ -50,11 +50,15 @@ export const CERTIFICATE_ENDING: ReachEnding = {
     );
     const reason = `access ended: ${ending.targetName}`;
     const revokedBy = ending.actorId ?? (ending.scimTokenId === null ? 'organization' : 'scim');
+    // `MATERIALIZED` makes PostgreSQL check each certificate once. A plan from a time at which the
+    // table was almost empty could otherwise check it again for each other certificate.
     const ended = await sql<{ userId: string; is_valid: boolean }>(tx)`
+      WITH refused AS MATERIALIZED (
+        SELECT c.serial FROM ssh_certificate_groups c
+        WHERE c.target_id = ${ending.targetId} AND c.serial = ANY (${found.map(({ serial }) => serial)}::bigint[]) AND ${refused}
+      )
       UPDATE ssh_certificates x SET revoked_at = now(), revoke_reason = ${reason}, revoked_by = ${revokedBy}
-      FROM ssh_certificate_groups c
-      WHERE c.target_id = ${ending.targetId} AND c.serial = ANY (${found.map(({ serial }) => serial)}::bigint[]) AND ${refused}
-        AND x.serial = c.serial AND x.revoked_at IS NULL
+      FROM refused c WHERE x.serial = c.serial AND x.revoked_at IS NULL
       RETURNING x.user_id AS "userId", x.valid_before > now() AS is_valid`;
     return {
       ended: byPerson(

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { UsersRepository } from '#domain/directory/users.repository.js';
+import { takeNextEnding } from '#domain/access-revocation/ended-reach/endings.repository.js';
 import { AccessEndings } from '#domain/access-revocation/ended-reach/access-endings.service.js';
 import { GitHubReachEnding } from '#domain/github/tokens/reach-ending.repository.js';
 import { GRANT_ENDING } from '#domain/oauth/grants/reach-ending.repository.js';
@@ -431,20 +432,24 @@ describe('the queue of ended reaches', () => {
     expect(others.filter(({ holds }) => holds.length === 0)).toEqual([]);
   });
 
-  it('settles what a person holds in more items than there are people', async () => {
-    await run(
+  /** Records further certificates of a person like those that the person has. */
+  const giveCertificates = (tx: Pick<EntityManager, 'query'>, personId: string, number: number) =>
+    tx.query(
       `WITH given AS (
          INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, key_id, principals, public_key, ca_fingerprint, valid_after, valid_before)
          SELECT nextval('ssh_certificate_serial'), c.user_id, c.org_id, c.session_id, c.key_id, c.principals, c.public_key, c.ca_fingerprint,
                 c.valid_after, c.valid_before
-         FROM ssh_certificates c CROSS JOIN generate_series(1, 1100) WHERE c.user_id = $1
+         FROM ssh_certificates c CROSS JOIN generate_series(1, $3) WHERE c.user_id = $1
          RETURNING serial, user_id, session_id, valid_before
        )
        INSERT INTO ssh_certificate_groups (target_id, serial, user_id, session_id, principals, valid_before)
        SELECT t.id, g.serial, g.user_id, g.session_id, t.principals, g.valid_before FROM given g CROSS JOIN access_targets t
        WHERE t.id = $2`,
-      [idOf(inGroup), world.targets.hosts],
+      [personId, world.targets.hosts, number],
     );
+
+  it('settles what a person holds in more items than there are people', async () => {
+    await giveCertificates(dataSource, idOf(inGroup), 1_100);
     const queued = await dataSource.transaction(async (tx) => {
       await unassign(tx, world.targets.hosts, { groupId: group });
       return endings.label(tx, {});
@@ -452,6 +457,28 @@ describe('the queue of ended reaches', () => {
     await endings.settle(queued ?? { ids: [] });
     expect(await queuedEndings(dataSource)).toEqual([]);
     expect(await world.held({ id: idOf(inGroup) })).toMatchObject({ certificates: 0 });
+  });
+
+  it('checks each certificate at most twice, by a plan from a time with few of them', async () => {
+    const certificates = 300;
+    const scans = `SELECT (coalesce(seq_scan, 0) + coalesce(idx_scan, 0))::int AS number
+                   FROM pg_stat_xact_user_tables WHERE relname = 'access_targets'`;
+    await dataSource.transaction(async (tx) => {
+      await tx.query('SET LOCAL plan_cache_mode = force_generic_plan');
+      await tx.query('DELETE FROM ssh_certificate_groups');
+      const endBatch = async () => {
+        const ending = await takeNextEnding(tx, '0');
+        if (!ending) throw new Error('nothing is queued');
+        return CERTIFICATE_ENDING.endBatch(tx, ending, 1_000);
+      };
+      await unassign(tx, world.targets.hosts, { groupId: group });
+      await endBatch();
+      await giveCertificates(tx, idOf(inGroup), certificates);
+      const [before] = await tx.query<{ number: number }[]>(scans);
+      expect(await endBatch()).toMatchObject({ ended: [{ counts: { certificates } }] });
+      const [after] = await tx.query<{ number: number }[]>(scans);
+      expect((after?.number ?? 0) - (before?.number ?? 0)).toBeLessThan(certificates * 3);
+    });
   });
 
   it('settles each person of a list, and the first 1,000 people of a row without one', async () => {
