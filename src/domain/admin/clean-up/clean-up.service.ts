@@ -8,7 +8,7 @@ import {
 import { warnOfExpiry } from '#domain/directory/api-tokens/expiry-warning.js';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { reasonOf, sqlStateOf } from '#platform/database/statements/faults.js';
+import { CANCELED, reasonOf, sqlStateOf } from '#platform/database/statements/faults.js';
 import { dropPastMonths, makeMonths } from './audit-months.repository.js';
 import {
   EXPIRED_KINDS,
@@ -21,9 +21,6 @@ import { directPoolOf } from '#platform/database/statements/pooled.js';
 
 /** The most rows that one statement deletes, so that it stays far below its time limit. */
 const BATCH = 1000;
-
-/** The SQLSTATE of a statement that exceeded its time limit. */
-const CANCELED = '57014';
 
 /**
  * The number of deleted rows of each kind. A kind of which nothing was deleted is missing.

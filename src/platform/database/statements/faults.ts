@@ -38,13 +38,19 @@ export function isReadOnly(error: unknown): boolean {
 export const UNCONFIRMED = 'SVC01';
 
 /**
+ * The SQLSTATE of a statement that PostgreSQL canceled, because the statement exceeded its time
+ * limit or another connection asked for it.
+ */
+export const CANCELED = '57014';
+
+/**
  * The SQLSTATEs after which the same request may succeed later. They are connection exceptions
  * (08), insufficient resources such as too many connections (53), operator intervention (shutdown,
  * crash, start-up) and the statement timeout (57), the lock timeout, the end of an idle
  * transaction, and {@link UNCONFIRMED}. A server that takes no writes is recognized by {@link
  * isReadOnly}.
  */
-const AWAY_STATES = /^(?:08...|53...|57P..|57014|55P03|25P03|SVC01)$/;
+const AWAY_STATES = new RegExp(`^(?:08...|53...|57P..|${CANCELED}|55P03|25P03|SVC01)$`);
 
 /** The codes of Node for a server that does not listen or does not respond. */
 const AWAY_SYSTEM_CODES: ReadonlySet<string> = new Set([
@@ -174,14 +180,14 @@ export function noteDuration(error: unknown, milliseconds: number): void {
 
 /**
  * Returns true if a time limit ended a statement. If an operator cancels a statement, PostgreSQL
- * reports the same SQLSTATE (57014), and only the message, which is translated, differs. So the
- * duration decides: a time limit never ends a statement before the limit has passed.
+ * reports the same SQLSTATE ({@link CANCELED}), and only the message, which is translated, differs.
+ * So the duration decides: a time limit never ends a statement before the limit has passed.
  *
  * @param limit the time limit, in milliseconds
  */
 export function isTimedOut(error: unknown, limit: number): boolean {
   const fault = reportedBy(error);
-  if (sqlStateOf(fault) !== '57014' || !(fault instanceof Error)) return false;
+  if (sqlStateOf(fault) !== CANCELED || !(fault instanceof Error)) return false;
   return (durations.get(fault) ?? 0) >= limit;
 }
 
