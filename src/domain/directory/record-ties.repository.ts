@@ -1,7 +1,8 @@
 import type { AuditEvent } from '#domain/audit/audit-event.js';
 import { recordAudit } from '#domain/audit/audit.repository.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import { sql } from '#platform/database/statements/sql.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
+import { nameOutOfUse } from './users.repository.js';
 import { RANK } from './record-addresses.js';
 
 // The e-mail addresses of SCIM records, and the ties of records to users who are, or may be, the
@@ -154,13 +155,12 @@ export async function addTwin(
 
 /**
  * Takes a member's e-mail address out of the unique index of userNames. A SCIM record may then have
- * the address as its userName. The index gets the id of the member with a blank before it, because
- * a SCIM client may give a record the id as userName, but no userName begins with a blank. Earlier
+ * the address as its userName. The index gets the {@link nameOutOfUse} of the member. Earlier
  * versions stored the id without the blank.
  */
 export async function leaveUserNames(tx: EntityManager, userId: string): Promise<void> {
   await sql(tx)`
-    UPDATE users SET user_name = ' ' || id::text
+    UPDATE users SET user_name = ${nameOutOfUse(fragment`id`)}
     WHERE id = ${userId} AND NOT scim_managed AND ltrim(user_name) IS DISTINCT FROM id::text`;
 }
 

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import { fragment, sql } from '#platform/database/statements/sql.js';
+import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 
 /** A user, with the facts that sign-ins and acts on the account need. */
 export interface User {
@@ -73,6 +73,15 @@ export interface TiesRow {
   taken_over_at: Date | null;
   withheld_address: string | null;
   shared_address: string | null;
+}
+
+/**
+ * Returns the SQL of the userName by which a user without a userName is in the unique index: the id
+ * with a blank before it. A SCIM client may give a record the id as userName, but no userName
+ * begins with a blank.
+ */
+export function nameOutOfUse(id: SqlFragment): SqlFragment {
+  return fragment`' ' || ${id}::text`;
 }
 
 /** Makes a {@link TiesOfMember} from a row with the columns of {@link TIES}. */
@@ -426,7 +435,7 @@ export class UsersRepository {
     await sql(tx)`
       INSERT INTO users (id, org_id, email, name, given_name, family_name, is_org_admin, active, created_at, user_name)
       SELECT ${newId}::uuid, org_id, ${moved?.email ?? null}::text, name, given_name, family_name,
-             ${moved?.is_org_admin === true}::boolean, active, created_at, ' ' || ${newId}::text
+             ${moved?.is_org_admin === true}::boolean, active, created_at, ${nameOutOfUse(fragment`${newId}`)}
       FROM users WHERE id = ${recordId}`;
     await sql(tx)`UPDATE identities SET user_id = ${newId} WHERE user_id = ${recordId}`;
     await sql(tx)`
