@@ -71,6 +71,8 @@ export class AccessRevocation {
       for (const revocable of ending) {
         counts.push(await revocable.revoke(tx, batch, cause));
       }
+      if (scope !== 'account-deleted') continue;
+      for (const revocable of this.#revocables) await revocable.detach?.(tx, batch);
     }
     return sumOf(counts);
   }

@@ -114,6 +114,12 @@ export interface Revocable {
    */
   countByRow?(tx: EntityManager, user: LockedUser): Promise<RevokedCounts>;
   /**
+   * Prepares the deletion of the rows of some users. It detaches the items that are too many for
+   * the one statement by which a foreign key would delete them. The access by these items ends in
+   * the same transaction.
+   */
+  detach?(tx: EntityManager, users: readonly LockedUser[]): Promise<void>;
+  /**
    * Revokes the items of users without an organization whose e-mail address is in a domain, because
    * an organization now owns the domain.
    */

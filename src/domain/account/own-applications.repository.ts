@@ -64,7 +64,7 @@ export function listOwnApplications(
                   ORDER BY g.created_at DESC LIMIT ${MOST_GRANTS}) n) AS grants, k.consented_at AS "consentedAt", least(k.first_at, k.consented_at) AS since,
            greatest(k.last_at, (SELECT max(a.created_at) FROM oauth_artifacts a
                                 WHERE a.user_id = ${userId} AND a.client_id = c.id)) AS "lastUsedAt"
-    FROM known k JOIN oauth_clients c ON c.id = k.client_id
+    FROM known k JOIN oauth_clients c ON c.id = k.client_id AND c.kind <> 'removed'
     ORDER BY c.metadata ->> 'client_name', c.id LIMIT ${MOST_SHOWN}`;
 }
 

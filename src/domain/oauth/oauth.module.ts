@@ -22,6 +22,7 @@ import { ApplicationNotices } from './applications/application-notices.service.j
 import { ManagedApplications } from './applications/managed-applications.service.js';
 import { RegisteredResources } from './applications/registered-resources.js';
 import { ClientsRepository } from './clients/clients.repository.js';
+import { EndedClients } from './clients/ended-clients.service.js';
 import { EventReceiverRevocation } from './event-receivers/ended-receivers.repository.js';
 import { EventReceivers } from './event-receivers/event-receivers.js';
 import { ReceiverSender } from './event-receivers/receiver-sender.js';
@@ -65,6 +66,11 @@ import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js'
     SignalSender,
     SignalStreams,
     SignalTokens,
+    {
+      provide: EndedClients,
+      inject: [DataSource, Clock],
+      useFactory: (dataSource: DataSource, clock: Clock) => new EndedClients(dataSource, clock),
+    },
     {
       provide: TokenSigningKeys,
       inject: [CONFIG, DataSource, KmsKeys],

@@ -106,6 +106,7 @@ export async function clientsInSession(
   return sql<{ id: string; name: string | null }>(tx)`
     SELECT c.id, c.metadata ->> 'client_name' AS name FROM oauth_clients c
     WHERE c.id IN (SELECT client_id FROM oauth_grants WHERE session_id = ${sessionId} AND expires_at > now())
+      AND c.kind <> 'removed'
     ORDER BY name, c.id`;
 }
 

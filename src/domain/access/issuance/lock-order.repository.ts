@@ -1,6 +1,7 @@
 import { fragment, joined, sql, SqlFragment } from '#platform/database/statements/sql.js';
 import type { LockedRow, Reach } from '../reach/reach.repository.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { grantStands } from './standing-rows.repository.js';
 
 /**
  * The treatment of a row that another transaction has locked. `wait`: the statement waits for the
@@ -130,9 +131,10 @@ const CLIENT: RowBehind = {
     kind: fragment`c.kind`,
     org_id: fragment`c.org_id`,
     name: fragment`c.metadata ->> 'client_name'`,
+    ended_before: fragment`c.ended_before`,
   },
   from: fragment`oauth_clients c`,
-  where: fragment`c.id = k.client_id`,
+  where: fragment`c.id = k.client_id AND c.kind <> 'removed'`,
   lock: fragment`FOR KEY SHARE OF c`,
   columns: fragment`c.name AS client_name, c.org_id AS client_org_id`,
   isGone: fragment`c.id IS NULL`,
@@ -222,6 +224,12 @@ function sessionBehind(
 }
 
 /**
+ * The SQL condition that a grant ended with all grants of its client. It reads the locked row of
+ * the client, so that it also sees an end that committed while the statement waited for the lock.
+ */
+const ENDED_WITH_CLIENT = fragment`(g.created_at <= c.ended_before) IS TRUE`;
+
+/**
  * Returns the SQL that finds and locks the grant that a request depends on.
  *
  * @param isParent true if the request writes a new grant by token exchange (RFC 8693), and this is
@@ -229,14 +237,23 @@ function sessionBehind(
  *   blocks the deletion of the parent and also a change of its expiry.
  */
 function grantBehind(isParent: boolean): RowBehind {
+  const isOver = fragment`g.id IS NULL OR NOT ${grantStands(fragment`g`)}`;
   return {
     alias: fragment`g`,
-    selected: { id: fragment`g.id`, expires_at: fragment`g.expires_at` },
+    selected: {
+      id: fragment`g.id`,
+      expires_at: fragment`g.expires_at`,
+      client_id: fragment`g.client_id`,
+      created_at: fragment`g.created_at`,
+      parent_id: fragment`g.parent_id`,
+    },
     from: fragment`oauth_grants g`,
     where: fragment`g.id = k.grant_id AND (g.user_id = a.id AND g.session_id = s.id) IS TRUE ${isParent ? fragment`AND g.expires_at > now()` : NOTHING}`,
     lock: isParent ? fragment`FOR SHARE OF g` : fragment`FOR KEY SHARE OF g`,
     columns: fragment`g.expires_at AS grant_ends`,
-    isGone: isParent ? fragment`(k.grant_id IS NOT NULL AND g.id IS NULL)` : fragment`g.id IS NULL`,
+    isGone: isParent
+      ? fragment`(k.grant_id IS NOT NULL AND (${isOver}))`
+      : fragment`(${isOver} OR ${ENDED_WITH_CLIENT})`,
   };
 }
 

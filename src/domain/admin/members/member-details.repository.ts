@@ -96,7 +96,7 @@ export async function readDetails(tx: EntityManager, userId: string): Promise<Me
          WHERE NOT ${isInRevokedRange(fragment`newest.serial`)} ORDER BY newest.serial DESC) c) AS certificates,
       (SELECT coalesce(jsonb_agg(a), '[]') FROM (
          SELECT g.client_id, c.metadata ->> 'client_name' AS name, max(g.created_at) AS last_granted_at
-         FROM oauth_grants g JOIN oauth_clients c ON c.id = g.client_id
+         FROM oauth_grants g JOIN oauth_clients c ON c.id = g.client_id AND c.kind <> 'removed'
          WHERE g.user_id = ${userId} AND g.expires_at > now()
          GROUP BY g.client_id, c.id ORDER BY max(g.created_at) DESC LIMIT ${MOST_LISTED}) a) AS applications,
       (SELECT coalesce(jsonb_agg(o), '[]') FROM (

@@ -12,6 +12,7 @@ import {
 import { REVOCATION_ORDER } from '#domain/access-revocation/revocation-order.js';
 import { newUuid } from '#platform/clock/random.js';
 import { fragment, inOrder, sql, type SqlFragment } from '#platform/database/statements/sql.js';
+import { endIssuedBefore, hasRowsBeyond, retireClient } from './ended-clients.repository.js';
 
 /**
  * The origin of a client: it is a part of this product, a user registered it, or it registered
@@ -67,6 +68,12 @@ export interface ClientAccess {
   readonly tokens: number;
   readonly users: number;
 }
+
+/**
+ * The most rows, such as grants, that one statement deletes with their client. It takes about a
+ * second for this number, and its time limit is 10 s.
+ */
+const MOST_AT_ONCE = 20_000;
 
 /** The days after which a client that registered itself expires if it is not used. */
 export const DYNAMIC_CLIENT_DAYS = 30;
@@ -124,7 +131,7 @@ export class ClientsRepository implements Revocable {
                    ORDER BY s.created_at DESC) AS secret_hashes
       FROM unnest((SELECT ${ids}::text[])) WITH ORDINALITY AS k (id, n)
       JOIN oauth_clients c ON c.id = k.id LEFT JOIN users u ON u.id = c.owner_id
-      WHERE c.kind <> 'kubernetes' AND (c.owner_id IS NULL OR u.active)
+      WHERE c.kind NOT IN ('kubernetes', 'removed') AND (c.owner_id IS NULL OR u.active)
         AND (c.kind <> 'dynamic' OR c.last_used_at > now() - make_interval(days => ${DYNAMIC_CLIENT_DAYS}))`;
     return inOrder(ids.length, rows, liveClient);
   }
@@ -156,17 +163,28 @@ export class ClientsRepository implements Revocable {
   async update(tx: EntityManager, id: string, metadata: object): Promise<boolean> {
     const updated = await sql<{ id: string }>(tx)`
       UPDATE oauth_clients SET metadata = ${JSON.stringify(metadata)}, updated_at = now()
-      WHERE id = ${id} RETURNING id`;
+      WHERE id = ${id} AND kind <> 'removed' RETURNING id`;
     return updated.length === 1;
   }
 
   /**
-   * Deletes a client with its grants, codes and tokens. Returns false if there is no such client.
+   * Removes a client with its grants, codes and tokens. Those of a client with more than {@link
+   * MOST_AT_ONCE} rows stop to count, and a background worker deletes the rows. Returns false if
+   * there is no such client.
    */
   async remove(tx: EntityManager, id: string): Promise<boolean> {
+    if (await this.isLarge(tx, id)) return retireClient(tx, id);
     const removed = await sql<{ id: string }>(tx)`
-      DELETE FROM oauth_clients WHERE id = ${id} RETURNING id`;
+      DELETE FROM oauth_clients WHERE id = ${id} AND kind <> 'removed' RETURNING id`;
     return removed.length === 1;
+  }
+
+  /**
+   * Returns true if more than {@link MOST_AT_ONCE} rows depend on a client, so that one statement
+   * that deletes all of them could exceed its time limit.
+   */
+  isLarge(tx: EntityManager, id: string): Promise<boolean> {
+    return hasRowsBeyond(tx, id, MOST_AT_ONCE);
   }
 
   /**
@@ -271,7 +289,8 @@ export class ClientsRepository implements Revocable {
    * Ends every grant, code and token of a client, and every token for a cluster. The grants end
    * first, in the same order of locks as in a transaction that ends the access of a user. So the
    * two transactions do not deadlock. A user with grants in several sessions may still cause a
-   * deadlock; the caller then retries its transaction.
+   * deadlock; the caller then retries its transaction. The grants and tokens of a client with more
+   * than {@link MOST_AT_ONCE} rows stop to count, and a background worker deletes the rows.
    *
    * @returns the number of tokens that were valid
    */
@@ -280,6 +299,10 @@ export class ClientsRepository implements Revocable {
       SELECT count(*)::int AS n FROM oauth_artifacts
       WHERE (client_id = ${clientId} OR application_id = ${clientId})
         AND model IN ('AccessToken', 'ClientCredentials') AND expires_at > now()`;
+    if (await this.isLarge(tx, clientId)) {
+      await endIssuedBefore(tx, clientId);
+      return good?.n ?? 0;
+    }
     await sql(tx)`DELETE FROM oauth_grants WHERE client_id = ${clientId}`;
     await sql(tx)`
       DELETE FROM oauth_artifacts WHERE client_id = ${clientId} OR application_id = ${clientId}`;
@@ -309,6 +332,18 @@ export class ClientsRepository implements Revocable {
       DELETE FROM oauth_artifacts a USING oauth_clients c
       WHERE c.owner_id = ANY (${idsOf(users)}::uuid[]) AND ${OF_ITSELF} RETURNING ${IS_VALID_TOKEN} AS is_valid`;
     return withoutZeros({ tokens: ended.filter((token) => token.is_valid).length });
+  }
+
+  /**
+   * Removes the large applications of some users before the rows of the users are deleted. A
+   * foreign key then deletes the other applications in one statement.
+   */
+  async detach(tx: EntityManager, users: readonly LockedUser[]): Promise<void> {
+    const owned = await sql<{ id: string }>(tx)`
+      SELECT id FROM oauth_clients WHERE owner_id = ANY (${idsOf(users)}::uuid[]) ORDER BY id`;
+    for (const { id } of owned) {
+      if (await this.isLarge(tx, id)) await retireClient(tx, id);
+    }
   }
 
   /** Counts the tokens that the applications of a user got for themselves, not for a user. */

@@ -7,6 +7,7 @@ import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { recordAudit } from '#domain/audit/audit.repository.js';
 import type { RowLocks } from '#domain/access/issuance/lock-order.repository.js';
+import { artifactStands } from '#domain/access/issuance/standing-rows.repository.js';
 import {
   byteaText,
   constantText,
@@ -50,7 +51,7 @@ export async function findArtifacts(
       WITH ORDINALITY AS k (model, id, n)
     JOIN oauth_artifacts a ON a.model = k.model AND a.id = k.id
     LEFT JOIN (oauth_grants g JOIN oauth_holders h ON h.session_id = g.session_id) ON g.id = a.grant_id
-    WHERE ${CONFIRMED}`;
+    WHERE ${CONFIRMED} AND ${artifactStands(fragment`a`)}`;
   return inOrder(keys.length, rows, stored);
 }
 

@@ -1,5 +1,6 @@
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import { sql } from '#platform/database/statements/sql.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
+import { artifactStands } from '#domain/access/issuance/standing-rows.repository.js';
 
 /**
  * The seconds by which the interval between two polls of a device grows after each poll that came
@@ -99,6 +100,7 @@ export async function tryUserCode(
                AS is_decided
       FROM oauth_artifacts
       WHERE model = 'DeviceCode' AND user_code = ${userCode} AND expires_at > now()
+        AND ${artifactStands(fragment`oauth_artifacts`)}
       ORDER BY created_at DESC LIMIT 1
     ), tried AS (
       INSERT INTO oauth_user_code_tries AS t (user_id, wrong_tries, last_at)

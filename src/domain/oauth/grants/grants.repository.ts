@@ -6,6 +6,7 @@
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { ISSUED } from '#domain/access/issuance/issuance-statement.repository.js';
 import { IssuanceKind, type Outcome } from '#domain/access/issuance/issuance.repository.js';
+import { grantStands } from '#domain/access/issuance/standing-rows.repository.js';
 import {
   byteaText,
   fragment,
@@ -173,7 +174,8 @@ export async function findGrants(
     SELECT k.n::int, g.payload, g.expires_at <= now() AS is_over, h.user_id, h.org_id, h.email, h.name, h.is_org_admin,
            h.session_id, h.level, h.authenticator_id, h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at, h.sid
     FROM unnest((SELECT ${ids}::bytea[])) WITH ORDINALITY AS k (id, n)
-    JOIN oauth_grants g ON g.id = k.id JOIN oauth_holders h ON h.session_id = g.session_id`;
+    JOIN oauth_grants g ON g.id = k.id JOIN oauth_holders h ON h.session_id = g.session_id
+    WHERE ${grantStands(fragment`g`)}`;
   return inOrder(ids.length, rows, liveGrant);
 }
 
@@ -197,7 +199,7 @@ export async function listGrantsOfSession(
   const rows = await sql<{ payload: Record<string, unknown> }>(tx)`
     SELECT g.payload FROM oauth_grants g JOIN oauth_clients c ON c.id = g.client_id
     WHERE g.session_id = ${sessionId} AND g.client_id = ${clientId} AND g.expires_at > now()
-      AND g.created_at > c.updated_at AND g.parent_id IS NULL
+      AND g.created_at > c.updated_at AND g.parent_id IS NULL AND ${grantStands(fragment`g`)}
     ORDER BY g.created_at DESC LIMIT ${MOST_EARLIER}`;
   return rows.map(({ payload }) => payload);
 }

@@ -1,5 +1,6 @@
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
+import { artifactStands } from '#domain/access/issuance/standing-rows.repository.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
@@ -110,6 +111,6 @@ export async function findReceiverToken(
     JOIN signal_receivers r ON r.client_id = c.id
     LEFT JOIN users u ON u.id = c.owner_id
     WHERE a.model = 'ClientCredentials' AND a.id = ${tokenHash} AND ${IS_LIVE}
-      AND (c.owner_id IS NULL OR u.active) AND ${CONFIRMED}`;
+      AND (c.owner_id IS NULL OR u.active) AND ${artifactStands(fragment`a`)} AND ${CONFIRMED}`;
   return row;
 }

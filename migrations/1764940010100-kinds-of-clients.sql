@@ -1,0 +1,2 @@
+-- background
+ALTER TABLE oauth_clients VALIDATE CONSTRAINT oauth_clients_kind_check;
