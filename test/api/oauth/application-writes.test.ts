@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { Members } from '../../../src/domain/directory/members.service.js';
 import { RoutePolicies } from '../../../src/platform/http/routing/route-policies.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { newAddress } from '../../support/client.js';
@@ -23,6 +24,18 @@ describe('the writes of /api/v1/applications', () => {
     );
   });
   afterAll(() => app.close());
+
+  it('lock the session of an admin once, together with the role', async () => {
+    const site = { name: 'Locked', type: 'web', redirect_uris: [CALLBACK] };
+    const { json } = await ada.client.post('/api/v1/applications', site);
+    const members = app.nest.get(Members, { strict: false });
+    const [role, session] = [vi.spyOn(members, 'isAdminHeld'), vi.spyOn(members, 'isSessionHeld')];
+    const path = `/api/v1/applications/${String(json.client_id)}`;
+    const answer = await ada.client.send('PATCH', path, { body: { name: 'Once' } });
+    const calls = [role.mock.calls.length, session.mock.calls.length];
+    vi.restoreAllMocks();
+    expect([answer.status, ...calls]).toEqual([200, 1, 0]);
+  });
 
   it('10.10 each states a touch of 5 minutes, and refuses an older session without a change', async () => {
     const site = { name: 'Site', type: 'web', redirect_uris: [CALLBACK] };

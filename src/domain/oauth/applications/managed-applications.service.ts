@@ -213,8 +213,9 @@ export class ManagedApplications {
     ) => Promise<Result>,
   ): Promise<Result> {
     return withTransactionRetry(this.dataSource, async (tx) => {
-      const isHeld = await this.#isSessionHeld(tx, manager);
+      // The role of an admin is locked together with the session, and counts only with it.
       const isOrgAdmin = await this.#holdAdmin(tx, manager);
+      const isHeld = isOrgAdmin || (await this.#isSessionHeld(tx, manager));
       const current = { ...manager, isAdmin: manager.isAdmin && isOrgAdmin, isOrgAdmin };
       const isKnown = isClientId(id);
       const found = isKnown && (await lockApplication(tx, current, id));
