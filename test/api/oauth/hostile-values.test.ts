@@ -144,6 +144,37 @@ describe('values that the database cannot store and parsers do not expect', () =
     expect(answer.json).toMatchObject({ error: 'invalid_target' });
   });
 
+  it.each(['/oauth/token', '/oauth/par'])(
+    'a resource of more than 2,048 characters is refused at %s, before it is stored',
+    async (path) => {
+      const ask = async (length: number) => {
+        const start = 'https://a.example/';
+        const { clientId, clientSecret } = path === '/oauth/token' ? service : web;
+        const isForm = path === '/oauth/par';
+        const fields = {
+          ...(isForm && { client_id: clientId, client_secret: clientSecret }),
+          grant_type: 'client_credentials',
+          response_type: 'code',
+          redirect_uri: CALLBACK,
+          scope: 'openid',
+          code_challenge: newPkce().challenge,
+          code_challenge_method: 'S256',
+          resource: start + 'a'.repeat(length - start.length),
+        };
+        return postForm(app, path, fields, isForm ? {} : basic(clientId, clientSecret));
+      };
+      expect((await ask(2_048)).status).toBeLessThan(300);
+      const refused = await ask(2_049);
+      expect([refused.status, refused.json]).toEqual([
+        400,
+        {
+          error: 'invalid_target',
+          error_description: 'a resource may have at most 2048 characters',
+        },
+      ]);
+    },
+  );
+
   it('a request object with thousands of resources is refused before any is looked up', async () => {
     const keys = await newClientKeys();
     const registered = await app.client().post(

@@ -35,7 +35,7 @@ import {
   signalServer,
 } from '../protocol/clients/signal-scopes.js';
 import {
-  assertFewResources,
+  assertResourcesWithinLimits,
   ownAudiences,
   resourceServerInfo,
 } from '../protocol/resource-servers.js';
@@ -271,7 +271,7 @@ export class ProviderOptions {
     return {
       enabled: true,
       getResourceServerInfo: async (ctx, resource, client) => {
-        assertFewResources(ctx);
+        assertResourcesWithinLimits(ctx);
         if (isForClientItself(ctx)) {
           if (resource === signals) return signalServer(ctx, client, resource);
           assertRegisteredGrant(client);

@@ -17,13 +17,25 @@ export const JWT_LIFETIME = 300;
 const MOST_RESOURCES = 20;
 
 /**
- * Refuses a request that names too many resources (RFC 8707 §2), before the first is looked up.
+ * The most characters of one resource. The resource is stored with each grant, and is the audience
+ * of each token.
+ */
+const LONGEST_RESOURCE = 2_048;
+
+/**
+ * Refuses a request that names too many resources (RFC 8707 §2), or one that is too long, before
+ * the first is looked up.
  *
  * @throws InvalidTarget
  */
-export function assertFewResources({ oidc: { params } }: KoaContextWithOIDC): void {
-  if ([params?.['resource'] ?? []].flat().length <= MOST_RESOURCES) return;
-  throw new errors.InvalidTarget(`a request may name at most ${MOST_RESOURCES} resources`);
+export function assertResourcesWithinLimits({ oidc: { params } }: KoaContextWithOIDC): void {
+  const named: unknown[] = [params?.['resource'] ?? []].flat();
+  if (named.length > MOST_RESOURCES) {
+    throw new errors.InvalidTarget(`a request may name at most ${MOST_RESOURCES} resources`);
+  }
+  if (named.some((resource) => String(resource).length > LONGEST_RESOURCE)) {
+    throw new errors.InvalidTarget(`a resource may have at most ${LONGEST_RESOURCE} characters`);
+  }
 }
 
 /**
