@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { BatchedQueries } from '../../../src/domain/oauth/grants/batched-queries.service.js';
 import { OidcProvider } from '../../../src/features/oidc/engine/oidc-provider.service.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
@@ -200,7 +201,7 @@ describe('the authorization code of svc-cli', () => {
   });
 
   describe('opens a session of its own', () => {
-    const people = ['eve', 'dan', 'fay', 'gil', 'hal', 'ian', 'joe', 'kim', 'lea', 'mia'];
+    const people = ['eve', 'dan', 'fay', 'gil', 'hal', 'ian', 'joe', 'kim', 'lea', 'mia', 'ned'];
     const newUser = () => app.enrolled(`${people.shift()}@cli-code.example`);
 
     /** Logs in and redeems the code. Returns functions that send requests with the token. */
@@ -316,6 +317,19 @@ describe('the authorization code of svc-cli', () => {
       const user = await newUser();
       const { redeem } = await login(user);
       expect((await redeem(await newDpopKey())).json.error).toBe('invalid_grant');
+      expect(await ownOf(user)).toEqual([]);
+      expect((await user.client.get('/v1/keys')).status).toBe(200); // the browser's session stays
+    });
+
+    it('and leaves none behind if a fault of the service gives no token', async () => {
+      const user = await newUser();
+      const { redeem } = await login(user);
+      const queries = app.nest.get(BatchedQueries, { strict: false });
+      const fault = Object.assign(new Error('canceled'), { code: '57014' });
+      const issue = vi.spyOn(queries, 'issueToUser').mockRejectedValueOnce(fault);
+      const answer = await redeem();
+      issue.mockRestore();
+      expect(answer.status).toBeGreaterThanOrEqual(500);
       expect(await ownOf(user)).toEqual([]);
       expect((await user.client.get('/v1/keys')).status).toBe(200); // the browser's session stays
     });

@@ -144,12 +144,16 @@ export class Adapters {
   }
 
   /**
-   * Undoes what a token request did before it failed. If it was refused, the session that its code
-   * opened is ended. If the key service did not sign, its tokens are revoked.
+   * Undoes what a token request did before it failed. If the key service did not sign, its tokens
+   * are revoked, and its code can be redeemed again. After any other fault, and after a refusal,
+   * the session that its code opened is ended.
    */
   async undoFailed(ctx: KoaContextWithOIDC): Promise<void> {
-    await this.grantAdapter.endRefusedSession(ctx);
-    await this.#withdrawUnsigned(ctx);
+    const { authorizationError: error } = requestContextOf(ctx);
+    const isUnsigned = error instanceof DomainError && error.code === 'kms_unavailable';
+    await (isUnsigned
+      ? this.#withdrawUnsigned(ctx, error)
+      : this.grantAdapter.endFailedSession(ctx));
   }
 
   /**
@@ -157,9 +161,8 @@ export class Adapters {
    * request are revoked, and its code can be redeemed again, because the client has received no
    * token.
    */
-  async #withdrawUnsigned(ctx: KoaContextWithOIDC): Promise<void> {
-    const { authorizationError: error, consumed, issued = [] } = requestContextOf(ctx);
-    if (!(error instanceof DomainError) || error.code !== 'kms_unavailable') return;
+  async #withdrawUnsigned(ctx: KoaContextWithOIDC, error: DomainError): Promise<void> {
+    const { consumed, issued = [] } = requestContextOf(ctx);
     const details = { client_id: ctx.oidc.client?.clientId, reason: error.code };
     const origin = originOf(requestOf(ctx));
     await withTransactionRetry(this.manager, async (tx) => {

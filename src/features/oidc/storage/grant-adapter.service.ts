@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { DEVICE_GRANT } from '#domain/oauth/applications/grant-types.js';
 import type { Denied } from '#domain/access/issuance/issuance.repository.js';
@@ -30,6 +30,7 @@ import {
 import { requestContextOf, requestOf, type CurrentContext } from '../request/request-context.js';
 import { ResourceOwners } from '../request/resource-owners.service.js';
 import { GONE, orIfGone, withoutId } from './stored-payload.js';
+import { reasonOf } from '#platform/database/statements/faults.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
@@ -37,6 +38,8 @@ import { withTransactionRetry } from '#platform/database/statements/transaction-
  */
 @Injectable()
 export class GrantAdapter {
+  readonly #log = new Logger('oidc');
+
   constructor(
     private readonly manager: EntityManager,
     private readonly batchedQueries: BatchedQueries,
@@ -100,14 +103,17 @@ export class GrantAdapter {
 
   /**
    * Ends the session that a token request opened for `svc-cli`, if the request was then refused,
-   * for example because it proved another DPoP key. Otherwise the user would see a session that no
-   * program has.
+   * for example because it proved another DPoP key, or ended by a fault. Otherwise the user would
+   * see a session that no program has. If the database cannot be reached, the session stays open
+   * without any token.
    */
-  async endRefusedSession(ctx: KoaContextWithOIDC): Promise<void> {
+  async endFailedSession(ctx: KoaContextWithOIDC): Promise<void> {
     const { openedSession } = requestContextOf(ctx);
-    const isRefused = ctx.status >= 400 && ctx.status < 500;
-    if (openedSession !== undefined && isRefused) {
+    if (openedSession === undefined || ctx.status < 400) return;
+    try {
       await this.sessions.end(this.manager, openedSession);
+    } catch (error) {
+      this.#log.warn(`The session of a failed token request stays open: ${reasonOf(error)}`);
     }
   }
 
