@@ -7,13 +7,10 @@ import { ignoreCurrentFolder, isReadOnly, READ_ONLY } from './program/environmen
 import { CliFailure, errorCode, STATUS, usageFailure } from './program/failure.js';
 import { withNearestWord } from './program/suggestion.js';
 import { messageWithoutCode } from './program/system-errors.js';
-import { version } from './program/version.js';
+import { OLDEST_NODE, version } from './program/version.js';
 import { OutputFailure, Terminal } from './terminal/terminal.js';
 
 const USAGE = 'svc COMMAND [--server URL] [--json] [--help]';
-
-/** The oldest version of Node on which the command runs. */
-const OLDEST_NODE = 20;
 
 /** Runs the command of an argument list and returns the exit status. */
 async function run(args: readonly string[]): Promise<number> {

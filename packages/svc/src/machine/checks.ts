@@ -4,6 +4,7 @@ import type { CommandContext } from '../command/command-context.js';
 import { isOneExecutable } from '../files/own-program.js';
 import { variable } from '../program/environment.js';
 import { CliFailure } from '../program/failure.js';
+import { OLDEST_NODE } from '../program/version.js';
 import {
   clockDifference,
   differenceInWords,
@@ -26,9 +27,6 @@ export interface Finding {
   /** The next step; undefined if none is needed. */
   readonly what_to_do?: string;
 }
-
-/** The oldest version of Node on which the command runs. */
-const OLDEST_NODE = 20;
 
 const ok = (name: string, text: string): Finding => ({ name, state: 'ok', text });
 const problem = (name: string, text: string, whatToDo: string): Finding => ({

@@ -37,3 +37,6 @@ export function isFarAhead(ahead: string, own: string): boolean {
   if (!left || !right) return false;
   return left[0] > right[0] || (left[0] === right[0] && left[1] - right[1] >= 2);
 }
+
+/** The oldest version of Node on which the command runs. */
+export const OLDEST_NODE = 20;
