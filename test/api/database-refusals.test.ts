@@ -33,7 +33,7 @@ const REFUSALS: readonly [code: string, message: string, advice: RegExp][] = [
 
 let refusal: readonly [code: string, message: string] = ['', ''];
 let port: number;
-/** The certificate of the server, from an authority that nobody trusts; undefined without TLS. */
+/** The certificate of the server, of an authority that no client trusts; undefined without TLS. */
 let certificate: TlsAuthority | undefined;
 const server = createServer((socket) => {
   socket.on('error', () => undefined);

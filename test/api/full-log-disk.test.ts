@@ -155,13 +155,13 @@ const LOGGING = `
 
 describe('a pipe of which each write waits for its reader, as a shell makes it', () => {
   it.each([true, false])(
-    'does not stop a process although nobody reads, synchronous: %s',
+    'does not stop a process although no program reads, synchronous: %s',
     async (isSynchronous) => {
       await using parts = new AsyncDisposableStack();
       const folder = await makeTemporaryDirectory();
       parts.defer(() => removeDirectory(folder));
       execFileSync('mkfifo', [join(folder, 'pipe')]);
-      const pipe = openSync(join(folder, 'pipe'), 'r+'); // both ends, and nobody reads
+      const pipe = openSync(join(folder, 'pipe'), 'r+'); // both ends, and no program reads
       parts.defer(() => closeSync(pipe));
       const child = spawn(process.execPath, ['-e', LOGGING, String(isSynchronous)], {
         stdio: ['ignore', pipe, 'ignore'],
