@@ -46,6 +46,18 @@ describe('migrations', () => {
     expect(log.lines).toHaveLength(first.length);
   });
 
+  it('leave no two indexes that are the same, because each one costs every write', async () => {
+    const dataSource = await open();
+    await migrate(dataSource, log);
+    const same = `SELECT array_agg(indexrelid::regclass::text ORDER BY indexrelid) AS same FROM pg_index
+      WHERE indrelid::regclass::text NOT LIKE 'pg_%'
+      GROUP BY indrelid, indkey, indclass, indcollation, indoption, pg_get_expr(indexprs, indrelid), pg_get_expr(indpred, indrelid)
+      HAVING count(*) > 1`;
+    expect(await dataSource.query(same)).toEqual([]);
+    await dataSource.query('CREATE INDEX planted ON users (id)');
+    expect(await dataSource.query(same)).toEqual([{ same: ['users_pkey', 'planted'] }]);
+  });
+
   it('run in the order of their names, several statements a file', async () => {
     await write(
       '2-fill.sql',
