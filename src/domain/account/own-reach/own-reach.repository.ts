@@ -83,6 +83,7 @@ export async function timeOfOwnReach(
   const [changed] = await sql<{ changedAt: Date }>(tx)`
     INSERT INTO own_reach_lists AS l (user_id, digest, changed_at)
     SELECT u.id, ${digest}, date_trunc('milliseconds', clock_timestamp()) FROM users u WHERE u.id = ${userId}
+    FOR KEY SHARE OF u
     ON CONFLICT (user_id) DO UPDATE SET digest = EXCLUDED.digest,
       changed_at = CASE WHEN l.digest = EXCLUDED.digest THEN l.changed_at
                         ELSE greatest(EXCLUDED.changed_at, l.changed_at + interval '1 millisecond') END

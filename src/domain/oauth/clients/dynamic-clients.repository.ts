@@ -88,8 +88,9 @@ export async function trimDynamicClients(tx: EntityManager, limit: number): Prom
 
 /**
  * Records that a user consents to a client that registered itself, or to an application of the own
- * organization. For any other client nothing is recorded. The row of the user is locked before that
- * of the client, as in all other transactions, so that no two deadlock.
+ * organization. For any other client nothing is recorded, and neither if the user or the client was
+ * just removed. The row of the user is locked before that of the client, as in all other
+ * transactions, so that no two deadlock.
  *
  * @param consent the accepted scopes and claims, with the redirect URI and the time of the consent
  *   page
@@ -103,7 +104,7 @@ export async function recordConsent(
   // If the redirect URIs are the same as at an earlier consent, its scopes and claims stay valid
   // together with the new ones. If the registration was changed after the page was shown, the
   // consent does not cover the new URIs.
-  await sql(tx)`
+  const recorded = await sql<{ client_id: string }>(tx)`
     INSERT INTO oauth_consents AS o (user_id, client_id, scopes, claims, redirect_uris)
     SELECT u.id, c.id, ${scopes}::text[], ${claims}::text[],
            CASE WHEN c.updated_at > to_timestamp(${shownAt}) THEN ARRAY[${redirectUri}::text]
@@ -111,10 +112,13 @@ export async function recordConsent(
     FROM users u CROSS JOIN oauth_clients c
     WHERE u.id = ${userId} AND c.id = ${clientId}
       AND (c.kind = 'dynamic' OR (c.kind = 'application' AND c.org_id = u.org_id))
+    FOR KEY SHARE OF u, c
     ON CONFLICT (user_id, client_id) DO UPDATE
     SET consented_at = now(), redirect_uris = EXCLUDED.redirect_uris,
         scopes = ARRAY(SELECT unnest(EXCLUDED.scopes) UNION SELECT unnest(o.scopes) WHERE o.redirect_uris = EXCLUDED.redirect_uris),
-        claims = ARRAY(SELECT unnest(EXCLUDED.claims) UNION SELECT unnest(o.claims) WHERE o.redirect_uris = EXCLUDED.redirect_uris)`;
+        claims = ARRAY(SELECT unnest(EXCLUDED.claims) UNION SELECT unnest(o.claims) WHERE o.redirect_uris = EXCLUDED.redirect_uris)
+    RETURNING client_id`;
+  if (recorded.length === 0) return;
   await sql(tx)`
     UPDATE oauth_clients SET consented_at = now()
     WHERE id = ${clientId} AND kind = 'dynamic' AND consented_at IS NULL`;

@@ -31,11 +31,13 @@ export interface DeviceRequestRow {
 
 /**
  * The result of a try to find a device request by its user code, the short code that a device shows
- * and a user types. A user who is locked out may try again after `retryAfter` seconds.
+ * and a user types. A user who is locked out may try again after `retryAfter` seconds. `gone` means
+ * that the user does not exist any more.
  */
 export type UserCodeTry =
   | { readonly kind: 'found'; readonly request: DeviceRequestRow }
   | { readonly kind: 'wrong' }
+  | { readonly kind: 'gone' }
   | { readonly kind: 'locked'; readonly retryAfter: number };
 
 /** The approval of a device code by a user. */
@@ -83,7 +85,8 @@ export async function pollDeviceCode(
  * Finds a valid device code by its user code, and counts the try (RFC 8628 §5.1), by one statement.
  * Tries of one user at the same time run one after another, so that they cannot exceed the limit. A
  * right code does not reset the count. Otherwise an attacker could type the right code of the
- * attacker's own device between guesses at the codes of others.
+ * attacker's own device between guesses at the codes of others. The row of the user is locked, so
+ * that a user who is removed at the same time makes no foreign key fail.
  *
  * @param most the number of wrong tries that locks the user out
  */
@@ -94,7 +97,9 @@ export async function tryUserCode(
   most: number,
 ): Promise<UserCodeTry> {
   const [tried] = await sql<FoundRow>(tx)`
-    WITH found AS MATERIALIZED (
+    WITH person AS MATERIALIZED (
+      SELECT id FROM users WHERE id = ${userId} FOR KEY SHARE
+    ), found AS MATERIALIZED (
       SELECT id, client_id, payload,
              consumed_at IS NOT NULL OR payload ->> 'accountId' IS NOT NULL OR payload ->> 'error' IS NOT NULL
                AS is_decided
@@ -104,7 +109,7 @@ export async function tryUserCode(
       ORDER BY created_at DESC LIMIT 1
     ), tried AS (
       INSERT INTO oauth_user_code_tries AS t (user_id, wrong_tries, last_at)
-      VALUES (${userId}, (SELECT CASE WHEN EXISTS (SELECT 1 FROM found) THEN 0 ELSE 1 END), now())
+      SELECT p.id, CASE WHEN EXISTS (SELECT 1 FROM found) THEN 0 ELSE 1 END, now() FROM person p
       ON CONFLICT (user_id) DO UPDATE SET
         wrong_tries = CASE WHEN t.last_at < now() - make_interval(mins => ${LOCK_MINUTES})
                       THEN EXCLUDED.wrong_tries ELSE t.wrong_tries + EXCLUDED.wrong_tries END,
@@ -113,8 +118,10 @@ export async function tryUserCode(
       WHERE t.wrong_tries < ${most} OR t.last_at < now() - make_interval(mins => ${LOCK_MINUTES})
       RETURNING user_id
     )
-    SELECT f.id, f.client_id, f.payload, f.is_decided FROM tried LEFT JOIN found f ON true`;
-  if (!tried) return { kind: 'locked', retryAfter: await secondsLocked(tx, userId) };
+    SELECT t.user_id IS NOT NULL AS is_counted, f.id, f.client_id, f.payload, f.is_decided
+    FROM person LEFT JOIN tried t ON true LEFT JOIN found f ON true`;
+  if (!tried) return { kind: 'gone' };
+  if (!tried.is_counted) return { kind: 'locked', retryAfter: await secondsLocked(tx, userId) };
   const { id, client_id: clientId, payload, is_decided: isDecided } = tried;
   return id === null
     ? { kind: 'wrong' }
@@ -197,10 +204,11 @@ export async function endDevicesOfOrganization(tx: EntityManager, orgId: string)
 }
 
 /**
- * A row of the result of {@link tryUserCode}. All columns are null if no valid request has the user
- * code.
+ * A row of the result of {@link tryUserCode}. `is_counted` is false for a user who is locked out.
+ * All other columns are null if no valid request has the user code.
  */
 interface FoundRow extends Pick<DeviceRequestRow, 'payload'> {
+  readonly is_counted: boolean;
   readonly id: Buffer | null;
   readonly client_id: string;
   readonly is_decided: boolean;

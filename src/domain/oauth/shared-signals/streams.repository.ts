@@ -70,6 +70,7 @@ export async function insertStream(
            ${settings.authorizationSealed}::text, ${settings.eventsRequested}::text[], ${events}::text[],
            ${settings.description}::text
     FROM signal_receivers r WHERE r.client_id = ${clientId}
+    FOR KEY SHARE OF r
     ON CONFLICT (client_id) DO NOTHING RETURNING *`;
   return row && stream(row);
 }

@@ -86,9 +86,10 @@ export class Devices {
    * Finds the device of a user code.
    *
    * @returns undefined for a wrong code, which counts toward the user's limit of wrong codes
-   * @throws DomainError rate_limited after too many wrong codes; invalid_state for a code that was
-   *   approved or refused; issuance_refused for a client that may not use devices, or an
-   *   organization that has switched the device grant off
+   * @throws DomainError rate_limited after too many wrong codes; unauthenticated if the user was
+   *   removed meanwhile; invalid_state for a code that was approved or refused; issuance_refused
+   *   for a client that may not use devices, or an organization that has switched the device grant
+   *   off
    */
   async find(resourceOwner: ResourceOwner, typed: string): Promise<DeviceRequest | undefined> {
     const { manager } = this.dataSource;
@@ -97,6 +98,7 @@ export class Devices {
     const userCode = normalizeUserCode(typed);
     const tried = await tryUserCode(manager, userId, userCode, most);
     if (tried.kind === 'wrong') return undefined;
+    if (tried.kind === 'gone') throw loginNeeded();
     if (tried.kind === 'locked') throw tooManyWrongCodes(tried.retryAfter);
     const { id, clientId, payload, isDecided } = tried.request;
     if (isDecided) throw alreadyDecided();
