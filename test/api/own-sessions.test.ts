@@ -213,3 +213,48 @@ describe('DELETE /v1/sessions/{id}', () => {
     expect([answer.status, answer.json.code]).toEqual([403, 'invalid_origin']);
   });
 });
+
+describe('the sessions that sign-ins at the identity provider open', () => {
+  it('are at most 100 for a user, so that one statement can end all of them', async () => {
+    const { client: ada } = await app.enrolled('ada@many-sign-ins.example');
+    const userId = await idOf(app, 'ada@many-sign-ins.example');
+    await rows(
+      app.dataSource,
+      `INSERT INTO sessions (id, token_hash, level, user_id, created_at, expires_at)
+       SELECT gen_random_uuid(), sha256(n::text::bytea), 'bootstrap', $1, now() - make_interval(secs => n),
+              now() + interval '1 hour' FROM generate_series(1, 300) n`,
+      [userId],
+    );
+    const other = app.client();
+    await other.signIn('ada@many-sign-ins.example');
+    expect(other.cookie('svc_session')).toEqual(expect.any(String));
+    const kept = await rows<{ level: string; n: number; oldest: number }>(
+      app.dataSource,
+      `SELECT level, count(*)::int AS n, round(extract(epoch FROM now() - min(created_at)))::int AS oldest
+       FROM sessions WHERE user_id = $1 GROUP BY level ORDER BY level`,
+      [userId],
+    );
+    expect(kept).toMatchObject([
+      { level: 'bootstrap', n: 100 },
+      { level: 'verified', n: 1 },
+    ]);
+    expect(kept[0]?.oldest).toBeLessThan(150);
+    expect(await isIn(ada)).toBe(true);
+    expect((await other.get('/v1/keys')).json.code).toBe('hardware_required');
+  });
+
+  it('are trimmed a thousand at a time, so that a sign-in stays fast', async () => {
+    await app.enrolled('bob@many-sign-ins.example');
+    const userId = await idOf(app, 'bob@many-sign-ins.example');
+    await rows(
+      app.dataSource,
+      `INSERT INTO sessions (id, token_hash, level, user_id, created_at, expires_at)
+       SELECT gen_random_uuid(), sha256('b'::bytea || n::text::bytea), 'bootstrap', $1,
+              now() - make_interval(secs => n), now() + interval '1 hour' FROM generate_series(1, 1500) n`,
+      [userId],
+    );
+    await app.client().signIn('bob@many-sign-ins.example');
+    const left = "sessions WHERE user_id = $1 AND level = 'bootstrap'";
+    expect(await count(app.dataSource, left, [userId])).toBe(501);
+  });
+});

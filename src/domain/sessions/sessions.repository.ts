@@ -35,6 +35,20 @@ const NEWEST_NOTICE = newestNotice(fragment`s.user_id`);
 /** The most sessions that the list of a user shows, the newest first. */
 const MOST_SHOWN = 500;
 
+/**
+ * The most bootstrap sessions that a user keeps. Each sign-in at the identity provider opens one,
+ * without any touch of a key, so that a program could open 100,000 in a day. One statement ends all
+ * sessions of a user whose access ends. With so many it would exceed its time limit, and the user
+ * could not be removed.
+ */
+const MOST_BOOTSTRAP = 100;
+
+/**
+ * The most older bootstrap sessions that a new one ends, so that a user with very many from an
+ * earlier version of this service can still sign in.
+ */
+const MOST_TRIMMED = 1_000;
+
 /** The values of a new session, except its id and token. */
 export type NewSession =
   | { readonly level: 'bootstrap'; readonly userId: string }
@@ -149,7 +163,8 @@ export class SessionsRepository implements Revocable {
 
   /**
    * Adds a session and returns the time at which it ends. `hours` is the setting
-   * SVC_SESSION_HOURS, for the computation of the length by {@link sessionLifetime}.
+   * SVC_SESSION_HOURS, for the computation of the length by {@link sessionLifetime}. A bootstrap
+   * session ends the oldest ones of its user beyond {@link MOST_BOOTSTRAP}.
    */
   async insert(
     tx: EntityManager,
@@ -183,7 +198,24 @@ export class SessionsRepository implements Revocable {
               CASE WHEN ${CONFIRMED} THEN now() + make_interval(hours => ${lasts}) END)
       RETURNING expires_at`;
     if (!row) throw new Error('INSERT returned no row');
+    if (session.level === 'bootstrap' && 'userId' in session) {
+      await this.#trimBootstrap(tx, session.userId);
+    }
     return row.expires_at;
+  }
+
+  /**
+   * Ends the oldest bootstrap sessions of a user beyond {@link MOST_BOOTSTRAP}. A session that
+   * another transaction has locked is left out, because the two could deadlock.
+   */
+  async #trimBootstrap(tx: EntityManager, userId: string): Promise<void> {
+    await sql(tx)`
+      DELETE FROM sessions WHERE id IN (
+        SELECT id FROM sessions WHERE id IN (
+          SELECT id FROM sessions WHERE user_id = ${userId} AND level = 'bootstrap'
+          ORDER BY created_at DESC, id DESC OFFSET ${MOST_BOOTSTRAP} LIMIT ${MOST_TRIMMED}
+        ) FOR UPDATE SKIP LOCKED
+      )`;
   }
 
   /**
