@@ -4,6 +4,7 @@ import {
   READ_SCOPE,
   signalsResource,
 } from '#domain/oauth/shared-signals/receivers.repository.js';
+import type { StreamCaller } from '#domain/oauth/shared-signals/streams.repository.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -15,10 +16,7 @@ import { spendDpopProof, type ProofParts } from './dpop/spend-dpop-proof.js';
  * An application that authenticated with a token of its own, which is not for any user. It uses the
  * endpoints of Shared Signals, by which it manages its stream of security events.
  */
-export interface ClientItself {
-  readonly clientId: string;
-  readonly orgId: string;
-}
+export type ClientItself = StreamCaller;
 
 /**
  * Finds the application by its own token (of the client credentials grant) in a request. The token
@@ -35,10 +33,9 @@ export async function clientItself(
   scope: string,
 ): Promise<ClientItself> {
   if (presented === undefined) throw new DomainError('unauthenticated', 'Present an access token.');
+  const tokenHash = hashOpaqueToken(presented.token);
   const found =
-    presented.scheme === 'cookie'
-      ? undefined
-      : await findReceiverToken(manager, hashOpaqueToken(presented.token));
+    presented.scheme === 'cookie' ? undefined : await findReceiverToken(manager, tokenHash);
   const audience = signalsResource(parts.config.http.baseUrl);
   if (found?.payload['aud'] !== audience) {
     throw refusedToken('Bearer', 'The access token is not valid for signals, or has expired.');
@@ -47,10 +44,12 @@ export async function clientItself(
   const token = accessToken(clientId, payload);
   assertPresented(presented, token);
   const isReading = scope === READ_SCOPE && token.scope.has(MANAGE_SCOPE);
+  const challenge = challengeOf(token.jkt === null ? 'Bearer' : 'DPoP');
   if (!token.scope.has(scope) && !isReading) {
-    const challenge = { ...challengeOf(token.jkt === null ? 'Bearer' : 'DPoP'), scope };
-    throw new DomainError('insufficient_scope', `This needs the scope ${scope}.`, { challenge });
+    throw new DomainError('insufficient_scope', `This needs the scope ${scope}.`, {
+      challenge: { ...challenge, scope },
+    });
   }
   if (token.jkt !== null) await spendDpopProof(parts, presented, token.jkt);
-  return { clientId, orgId };
+  return { clientId, orgId, tokenHash, challenge };
 }

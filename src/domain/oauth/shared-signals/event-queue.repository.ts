@@ -7,6 +7,7 @@ import { countedNotice, tookNotice } from '../notice-figures/notice-counts.repos
 import type { NoticeQueue } from '../notice-figures/notice-figures.repository.js';
 import type { DueClient } from '../notice-sending/fair-turns.js';
 import { LEASE, type Failure, type TakenRow } from '../notice-sending/notice-sender.js';
+import { IS_LIVE } from './receivers.repository.js';
 import type { QueuedSignal, SignalType } from './security-event.js';
 
 /** The name of security events in statistics and logs. */
@@ -191,18 +192,20 @@ export async function buryTaken(
 
 /**
  * Reads the oldest waiting events of an enabled stream whose receiver fetches the events itself
- * (polls).
+ * (polls). If the token of the poll has ended while the poll waited, it reads nothing.
  */
 export async function readWaiting(
   tx: EntityManager,
-  streamId: string,
+  { streamId, tokenHash }: { readonly streamId: string; readonly tokenHash: Buffer },
   most: number,
 ): Promise<QueuedSignal[]> {
   const rows = await sql<Row>(tx)`
     SELECT e.id, e.stream_id, s.client_id, e.subject_id, e.subject_email, e.type, e.body, e.jti, e.txn, e.created_at
     FROM signal_streams s JOIN signal_events e ON e.stream_id = s.id
     WHERE s.id = ${streamId} AND s.method = 'poll' AND s.status = 'enabled' AND e.dead_at IS NULL AND ${CONFIRMED}
-      AND ${HAS_ACTIVE_OWNER}
+      AND ${HAS_ACTIVE_OWNER} AND EXISTS (
+        SELECT FROM oauth_artifacts a
+        WHERE a.model = 'ClientCredentials' AND a.id = ${tokenHash} AND a.client_id = s.client_id AND ${IS_LIVE})
     ORDER BY e.id LIMIT ${most}`;
   return rows.map(queued);
 }

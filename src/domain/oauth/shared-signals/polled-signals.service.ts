@@ -1,10 +1,12 @@
 import { Injectable, type OnModuleDestroy } from '@nestjs/common';
 import { Clock } from '#platform/clock/clock.js';
-import { DataSource } from '#platform/database/statements/typeorm.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
+import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import { isUuid, toSingleLine } from '#platform/text/single-line.js';
 import { acknowledge, buryTaken, findWaiting, readWaiting } from './event-queue.repository.js';
+import { assertTokenHeld } from './signal-streams.service.js';
 import { SignalTokens } from './signal-tokens.service.js';
-import type { SignalStream, StreamOwner } from './streams.repository.js';
+import type { SignalStream, StreamCaller } from './streams.repository.js';
 
 /** The longest time, in milliseconds, for which the response to a poll waits for events. */
 const LONGEST_WAIT = 20_000;
@@ -87,19 +89,26 @@ export class PolledSignals implements OnModuleDestroy {
   /**
    * Deletes the events that the receiver acknowledges, makes dead letters of those that it could
    * not process, and returns the next events. If there are none, the response may wait up to
-   * {@link LONGEST_WAIT} milliseconds for events.
+   * {@link LONGEST_WAIT} milliseconds for events. If the token ends meanwhile, there are none.
+   *
+   * @throws DomainError unauthenticated if the token has ended since the request came
    */
-  async poll({ id }: SignalStream, owner: StreamOwner, poll: Poll): Promise<PolledEvents> {
-    await this.#settle(id, owner, poll);
+  async poll({ id }: SignalStream, caller: StreamCaller, poll: Poll): Promise<PolledEvents> {
+    await withTransactionRetry(this.dataSource, async (tx) => {
+      await assertTokenHeld(tx, caller);
+      await this.#settle(tx, id, caller, poll);
+    });
     if (poll.most === 0) return NO_EVENTS;
     const most = Math.min(poll.most, MOST_EVENTS);
-    if (poll.returnsImmediately) return this.#read(id, most);
+    const { tokenHash } = caller;
+    const wanted = { streamId: id, tokenHash };
+    if (poll.returnsImmediately) return this.#read(wanted, most);
     const beganAt = this.clock.monotonic();
     for (;;) {
       // The poll begins to listen before it reads the queue, so that it misses no event in between.
       const { news, stop } = this.#listen(id);
       try {
-        const found = await this.#read(id, most);
+        const found = await this.#read(wanted, most);
         const longest = this.#isStopping ? LAST_WAIT : LONGEST_WAIT;
         const left = beganAt + longest - this.clock.monotonic();
         if (Object.keys(found.sets).length > 0 || left <= 0) return found;
@@ -111,20 +120,27 @@ export class PolledSignals implements OnModuleDestroy {
     }
   }
 
-  async #settle(streamId: string, owner: StreamOwner, poll: Poll): Promise<void> {
-    const { manager } = this.dataSource;
+  async #settle(
+    tx: EntityManager,
+    streamId: string,
+    { clientId, orgId }: StreamCaller,
+    poll: Poll,
+  ): Promise<void> {
     const acknowledged = poll.acknowledged.filter(isUuid);
-    if (acknowledged.length > 0) await acknowledge(manager, streamId, acknowledged);
+    if (acknowledged.length > 0) await acknowledge(tx, streamId, acknowledged);
     for (const [jti, words] of Object.entries(poll.faults)) {
-      const event = isUuid(jti) ? await findWaiting(manager, streamId, jti) : undefined;
+      const event = isUuid(jti) ? await findWaiting(tx, streamId, jti) : undefined;
       if (!event) continue;
       const result = toSingleLine(`refused: ${words}`, MOST_OF_FAULT) ?? 'refused';
-      await buryTaken(manager, { ...event, ...owner }, { result, refusals: 1 });
+      await buryTaken(tx, { ...event, clientId, orgId }, { result, refusals: 1 });
     }
   }
 
-  async #read(streamId: string, most: number): Promise<PolledEvents> {
-    const found = await readWaiting(this.dataSource.manager, streamId, most + 1);
+  async #read(
+    wanted: { readonly streamId: string; readonly tokenHash: Buffer },
+    most: number,
+  ): Promise<PolledEvents> {
+    const found = await readWaiting(this.dataSource.manager, wanted, most + 1);
     const signals = found.slice(0, most);
     const sets = await Promise.all(
       signals.map(async (signal) => [signal.jti, await this.signalTokens.mint(signal)] as const),

@@ -93,7 +93,8 @@ export interface ReceiverToken {
   readonly payload: Readonly<Record<string, unknown>>;
 }
 
-const IS_LIVE = fragment`a.expires_at > now() AND a.consumed_at IS NULL`;
+/** The SQL condition that a token `a` has neither expired nor ended. */
+export const IS_LIVE = fragment`a.expires_at > now() AND a.consumed_at IS NULL`;
 
 /**
  * Finds an access token by its hash; undefined for any token that is not accepted. The token must
@@ -113,4 +114,24 @@ export async function findReceiverToken(
     WHERE a.model = 'ClientCredentials' AND a.id = ${tokenHash} AND ${IS_LIVE}
       AND (c.owner_id IS NULL OR u.active) AND ${artifactStands(fragment`a`)} AND ${CONFIRMED}`;
   return row;
+}
+
+/**
+ * Locks the client and the token of a request, so that the token does not end until the transaction
+ * does. Returns false if it has ended since the request came. The client is locked first, as in a
+ * transaction that removes it with its tokens.
+ */
+export async function holdReceiverToken(
+  tx: EntityManager,
+  { clientId, tokenHash }: { readonly clientId: string; readonly tokenHash: Buffer },
+): Promise<boolean> {
+  const held = await sql<{ id: Buffer }>(tx)`
+    WITH client AS MATERIALIZED (
+      SELECT id FROM oauth_clients WHERE id = ${clientId} FOR KEY SHARE
+    )
+    SELECT a.id FROM oauth_artifacts a
+    WHERE a.model = 'ClientCredentials' AND a.id = ${tokenHash} AND ${IS_LIVE} AND ${CONFIRMED}
+      AND a.client_id IN (SELECT id FROM client)
+    FOR SHARE OF a`;
+  return held.length === 1;
 }

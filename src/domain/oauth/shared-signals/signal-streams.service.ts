@@ -5,6 +5,7 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
+import { holdReceiverToken } from './receivers.repository.js';
 import { deliveredEvents } from './security-event.js';
 import { SignalTokens } from './signal-tokens.service.js';
 import { addSubject, removeSubject, type NamedPerson } from './stream-subjects.repository.js';
@@ -17,7 +18,7 @@ import {
   setStreamStatus,
   updateStream,
   type SignalStream,
-  type StreamOwner,
+  type StreamCaller,
   type StreamStatus,
 } from './streams.repository.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
@@ -55,7 +56,7 @@ export interface ChangedSettings extends WantedSettings {
  * A request of a receiver about its stream, with the application and the origin for the audit log.
  */
 export interface StreamRequest {
-  readonly owner: StreamOwner;
+  readonly owner: StreamCaller;
   readonly streamId: string;
   readonly origin: AuditOrigin;
 }
@@ -81,16 +82,16 @@ export class SignalStreams {
   /**
    * Creates the stream of security events of an application.
    *
-   * @throws DomainError uniqueness, invalid_request
+   * @throws DomainError uniqueness, invalid_request, unauthenticated
    */
   async create(
-    owner: StreamOwner,
+    owner: StreamCaller,
     wanted: WantedSettings,
     origin: AuditOrigin,
   ): Promise<SignalStream> {
     const settings = await this.#settingsOf(wanted);
     const events = deliveredEvents(wanted.eventsRequested);
-    return withTransactionRetry(this.dataSource, async (tx) => {
+    return this.#change(owner, async (tx) => {
       const stream = await insertStream(tx, owner, settings, events);
       if (!stream) {
         throw new DomainError('uniqueness', 'The application has a stream. Delete it first.');
@@ -101,7 +102,7 @@ export class SignalStreams {
   }
 
   /** Finds the stream of an application; undefined if it has none. */
-  find(owner: StreamOwner): Promise<SignalStream | undefined> {
+  find(owner: StreamCaller): Promise<SignalStream | undefined> {
     return findStream(this.dataSource.manager, owner);
   }
 
@@ -110,7 +111,7 @@ export class SignalStreams {
    *
    * @throws DomainError not_found if it is not a stream of this application
    */
-  async get(owner: StreamOwner, streamId: string): Promise<SignalStream> {
+  async get(owner: StreamCaller, streamId: string): Promise<SignalStream> {
     return known(await this.find(owner), streamId);
   }
 
@@ -121,14 +122,14 @@ export class SignalStreams {
    *
    * @param change a function from the present stream to its new settings; it is called again under
    *   the lock, because the stream may have changed
-   * @throws DomainError not_found, invalid_request
+   * @throws DomainError not_found, invalid_request, unauthenticated
    */
   async update(
     { owner, streamId, origin }: StreamRequest,
     change: (current: SignalStream) => ChangedSettings,
   ): Promise<SignalStream> {
     const settings = await this.#settingsOf(change(await this.get(owner, streamId)));
-    return withTransactionRetry(this.dataSource, async (tx) => {
+    return this.#change(owner, async (tx) => {
       const current = known(await lockStream(tx, owner), streamId);
       const { keepsDelivery, eventsRequested, description } = change(current);
       const { method, endpointUrl, authorizationSealed } = keepsDelivery ? current : settings;
@@ -151,7 +152,7 @@ export class SignalStreams {
     status: StreamStatus,
     reason: string | null,
   ): Promise<void> {
-    return withTransactionRetry(this.dataSource, async (tx) => {
+    return this.#change(owner, async (tx) => {
       known(await lockStream(tx, owner), streamId);
       await setStreamStatus(tx, streamId, status, reason);
       await this.#record(tx, owner, origin, `signal stream ${status}`, {});
@@ -164,7 +165,7 @@ export class SignalStreams {
    * @throws DomainError not_found
    */
   remove({ owner, streamId, origin }: StreamRequest): Promise<void> {
-    return withTransactionRetry(this.dataSource, async (tx) => {
+    return this.#change(owner, async (tx) => {
       known(await lockStream(tx, owner), streamId);
       await deleteStream(tx, streamId);
       await this.#record(tx, owner, origin, 'signal stream deleted', {});
@@ -174,12 +175,14 @@ export class SignalStreams {
   /**
    * Queues a verification event, by which a receiver tests its stream.
    *
-   * @throws DomainError not_found, rate_limited
+   * @throws DomainError not_found, rate_limited, unauthenticated
    */
-  async verify(owner: StreamOwner, streamId: string, state: string | undefined): Promise<void> {
-    await this.get(owner, streamId);
-    const { manager } = this.dataSource;
-    if (await queueVerification(manager, streamId, state, VERIFICATION_INTERVAL)) return;
+  async verify(owner: StreamCaller, streamId: string, state: string | undefined): Promise<void> {
+    const isQueued = await this.#change(owner, async (tx) => {
+      known(await findStream(tx, owner), streamId);
+      return queueVerification(tx, streamId, state, VERIFICATION_INTERVAL);
+    });
+    if (isQueued) return;
     throw new DomainError('rate_limited', 'A stream can be verified once a minute.', {
       retryAfter: VERIFICATION_INTERVAL,
     });
@@ -196,7 +199,7 @@ export class SignalStreams {
     person: NamedPerson,
     isAdded: boolean,
   ): Promise<void> {
-    return withTransactionRetry(this.dataSource, async (tx) => {
+    return this.#change(owner, async (tx) => {
       known(await lockStream(tx, owner), streamId);
       const act = isAdded ? addSubject : removeSubject;
       const userId = await act(tx, streamId, owner.orgId, person);
@@ -209,6 +212,21 @@ export class SignalStreams {
   /** The issuer (`iss`) of the security event tokens: the URL of this service. */
   get issuer(): string {
     return this.#issuer;
+  }
+
+  /**
+   * Runs a change in a transaction, until the end of which the token of the request cannot end.
+   *
+   * @throws DomainError unauthenticated if the token has ended since the request came
+   */
+  #change<Result>(
+    caller: StreamCaller,
+    act: (tx: EntityManager) => Promise<Result>,
+  ): Promise<Result> {
+    return withTransactionRetry(this.dataSource, async (tx) => {
+      await assertTokenHeld(tx, caller);
+      return act(tx);
+    });
   }
 
   /**
@@ -235,7 +253,7 @@ export class SignalStreams {
 
   async #record(
     tx: EntityManager,
-    { clientId, orgId }: StreamOwner,
+    { clientId, orgId }: StreamCaller,
     origin: AuditOrigin,
     act: string,
     details: object,
@@ -249,6 +267,18 @@ export class SignalStreams {
       details: { client_id: clientId, changed: [act], ...details },
     });
   }
+}
+
+/**
+ * Locks the token of a request about a stream, so that it does not end until the transaction does.
+ * The token was found before the body of the request was read, and may have ended since then.
+ *
+ * @throws DomainError unauthenticated if the token has ended
+ */
+export async function assertTokenHeld(tx: EntityManager, caller: StreamCaller): Promise<void> {
+  if (await holdReceiverToken(tx, caller)) return;
+  const { challenge } = caller;
+  throw new DomainError('unauthenticated', 'The access token has ended.', { challenge });
 }
 
 /**

@@ -1,5 +1,6 @@
 import { newUuid } from '#platform/clock/random.js';
 import { sql } from '#platform/database/statements/sql.js';
+import type { Challenge } from '#platform/errors/domain-error.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { PeopleEvent } from './security-event.js';
 
@@ -28,6 +29,16 @@ export interface StreamSettings {
 export interface StreamOwner {
   readonly clientId: string;
   readonly orgId: string;
+}
+
+/**
+ * The application that has the stream, with the token of its request. The service finds the token
+ * again when the request takes effect, because it may have ended meanwhile.
+ */
+export interface StreamCaller extends StreamOwner {
+  readonly tokenHash: Buffer;
+  /** The challenge of the error if the token has ended. */
+  readonly challenge: Challenge;
 }
 
 /** The stream of security events for an application, which has at most one. */
