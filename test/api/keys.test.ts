@@ -8,6 +8,7 @@ import { addKey, keysOf, touchedAgo } from '../support/keys.js';
 import { untilWaiting } from '../support/lock-waiters.js';
 import { OauthRows, type UserRow } from '../support/oauth-rows.js';
 import { idOf } from '../support/org-api.js';
+import { withLateBody } from '../support/raw-http.js';
 import { auditOf, count, rows } from '../support/rows.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 
@@ -614,6 +615,20 @@ describe('PATCH /v1/keys/{id}', () => {
     expect((await events(email, 'key_renamed')).map(({ details }) => details)).toEqual([
       { key_id: spareId, name: 'Drawer', earlier_name: 'Spare' },
     ]);
+  });
+
+  it('changes nothing if its body comes after the end of the session', async () => {
+    const { email, client, spareId } = await withTwoKeys();
+    const headers = {
+      cookie: `svc_session=${client.cookie('svc_session')}`,
+      origin: app.baseUrl,
+      'content-type': 'application/json',
+    };
+    const line = `PATCH /v1/keys/${spareId}`;
+    const send = await withLateBody(app.baseUrl, line, headers, { name: 'Drawer' });
+    expect((await client.post('/logout')).status).toBe(303);
+    expect((await send()).status).toBe(401);
+    expect(await events(email, 'key_renamed')).toEqual([]);
   });
 
   it.each([

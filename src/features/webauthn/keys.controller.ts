@@ -52,7 +52,7 @@ export class KeysController {
     operation: 'renameKey',
     summary: 'Renames a security key',
     answers: { 200: KEY_JSON },
-    refusals: ['not_found'],
+    refusals: ['not_found', 'account_inactive'],
   })
   async rename(
     @Caller() session: VerifiedSession,
@@ -60,7 +60,7 @@ export class KeysController {
     @Body({ schema: RENAME }) { name }: Rename,
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<KeyJson> {
-    const key = await this.keys.rename(session.user, id, name, origin);
+    const key = await this.keys.rename(session, id, name, origin);
     return keyJson(key, session.authenticatorId);
   }
 

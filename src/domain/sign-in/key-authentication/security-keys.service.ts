@@ -11,7 +11,7 @@ import {
   type Credential,
 } from '#domain/keys/authenticators/authenticators.repository.js';
 import { UserDirectory } from '#domain/directory/user-directory.service.js';
-import type { SessionUser, VerifiedSession } from '#domain/sessions/session.js';
+import type { VerifiedSession } from '#domain/sessions/session.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
@@ -87,17 +87,20 @@ export class SecurityKeys {
   }
 
   /**
-   * Renames a key.
+   * Renames a key, unless the session has ended since the request came.
    *
-   * @throws DomainError not_found for an id that is not a key of the user
+   * @throws DomainError not_found for an id that is not a key of the user; account_inactive,
+   *   unauthenticated
    */
   async rename(
-    user: SessionUser,
+    session: VerifiedSession,
     id: string,
     name: string,
     origin: AuditOrigin,
   ): Promise<Authenticator> {
     return withTransactionRetry(this.dataSource, async (tx) => {
+      const user = await this.directory.lockActive(tx, session.user.id);
+      await this.sessions.assertHeld(tx, session.id);
       const renamed = isUuid(id) ? await this.keys.rename(tx, user.id, id, name) : undefined;
       if (!renamed) throw noSuchKey();
       const { key, earlierName } = renamed;
