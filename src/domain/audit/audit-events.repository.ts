@@ -127,12 +127,14 @@ export async function countTimeline(
 
 /**
  * Lists the latest events of the keys of a user, the newest first. An event from before the account
- * existed, such as a refused key, is found by the user's e-mail address. The identity provider
- * vouches that the address belongs to the user.
+ * existed, such as a refused key, is found by the user's e-mail address. SCIM may give a user any
+ * address, so such an event must be of the user's organization. An event without an organization
+ * must have an address in a domain that the user's organization owns. A user without an
+ * organization has the address that the identity provider states.
  */
 export function listKeyEvents(
   tx: EntityManager,
-  user: { readonly id: string; readonly email: string | null },
+  user: { readonly id: string; readonly orgId: string | null; readonly email: string | null },
   limit: number,
 ): Promise<KeyEvent[]> {
   return sql<KeyEvent>(tx)`
@@ -146,6 +148,7 @@ export function listKeyEvents(
       UNION ALL
       (SELECT * FROM audit_events
        WHERE class = 'auth' AND type = 'enrollment_refused' AND subject_id IS NULL AND details ->> 'email' = ${user.email}
+         AND (org_id IS NOT DISTINCT FROM ${user.orgId}::uuid OR org_id IS NULL AND is_own_address(${user.orgId}::uuid, ${user.email}::text))
        ORDER BY created_at DESC, id DESC LIMIT ${limit})
     ) events
     ORDER BY created_at DESC, id DESC LIMIT ${limit}`;
