@@ -164,7 +164,7 @@ export class MemberTies {
       if (holder && holder.id !== id) {
         await this.users.clearEmail(tx, holder.id);
         ended = await this.accessRevocation.end(tx, [holder], 'provider-withdrawn', cause);
-        await this.users.unbind(tx, holder.id);
+        await this.#unbind(tx, act, holder.id);
         await this.users.copyDemandForPass(tx, holder.id, id);
       }
       await releaseAddresses(tx, id);
@@ -226,9 +226,17 @@ export class MemberTies {
     return { member: await this.members.find(tx, act.admin, personId), ended, partedFrom };
   }
 
+  /** Ends the bindings of a user to identities, with an audit event for each of them. */
+  async #unbind(tx: EntityManager, act: MemberAct, userId: string): Promise<void> {
+    for (const { issuer, tenant } of await this.users.unbind(tx, userId)) {
+      const details = { issuer, tenant, access_ended: true };
+      await this.#record(tx, 'identity_unbound', act, userId, details);
+    }
+  }
+
   #record(
     tx: EntityManager,
-    type: 'member_readmitted' | 'member_parted' | 'member_address_given',
+    type: 'member_readmitted' | 'member_parted' | 'member_address_given' | 'identity_unbound',
     { admin, origin }: Pick<MemberAct, 'admin' | 'origin'>,
     subjectId: string | null,
     details: Readonly<Record<string, unknown>>,

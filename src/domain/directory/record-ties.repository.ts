@@ -176,7 +176,7 @@ export async function rejoinUserNames(
   await sql(tx)`
     UPDATE users u SET user_name = NULL
     WHERE u.id = ${userId} AND u.org_id = ${orgId} AND NOT u.scim_managed AND ltrim(u.user_name) = u.id::text
-      AND NOT EXISTS (
+      AND u.email IS NOT NULL AND NOT EXISTS (
         SELECT FROM users o
         WHERE o.id <> u.id AND (o.org_id::text || lower(coalesce(o.user_name, o.email, o.id::text) COLLATE "C"))
               = u.org_id::text || u.email)`;

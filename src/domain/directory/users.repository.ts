@@ -392,12 +392,15 @@ export class UsersRepository {
   }
 
   /**
-   * Removes the e-mail address with which a user signs in. The caller has locked the row of the
-   * user.
+   * Removes the e-mail address with which a user signs in. In the unique index of userNames, a
+   * member whom SCIM does not manage gets the id with a blank before it, as a twin does, because a
+   * SCIM record may have the id as its userName. The caller has locked the row of the user.
    */
   async clearEmail(tx: EntityManager, id: string): Promise<void> {
     await sql(tx)`
-      UPDATE users SET email = NULL, version = version + 1, updated_at = now() WHERE id = ${id}`;
+      UPDATE users SET email = NULL, version = version + 1, updated_at = now(),
+             user_name = CASE WHEN scim_managed THEN user_name ELSE ' ' || id::text END
+      WHERE id = ${id}`;
   }
 
   /**
@@ -412,19 +415,19 @@ export class UsersRepository {
   /**
    * Ends the bindings of a user to identities of identity providers.
    *
-   * @returns their number
+   * @returns the providers of these identities
    */
-  async unbind(tx: EntityManager, id: string): Promise<number> {
-    const unbound = await sql<{ subject: string }>(tx)`
-      DELETE FROM identities WHERE user_id = ${id} RETURNING subject`;
-    return unbound.length;
+  unbind(tx: EntityManager, id: string): Promise<Pick<BoundIdentity, 'issuer' | 'tenant'>[]> {
+    return sql<Pick<BoundIdentity, 'issuer' | 'tenant'>>(tx)`
+      DELETE FROM identities WHERE user_id = ${id} RETURNING issuer, tenant`;
   }
 
   /**
    * Moves everything that belongs to the person, and not to the SCIM record, from the id of the
    * record to a new user id. That is the e-mail address, the bound identities, keys, applications,
-   * consents, the role of admin and the assignments to targets. The record keeps its id, its groups
-   * and the attributes of the directory. The caller has locked the row of the record.
+   * consents, unread notices, the role of admin and the assignments to targets. The record keeps
+   * its id, its groups and the attributes of the directory. The caller has locked the row of the
+   * record.
    */
   async movePerson(tx: EntityManager, recordId: string, newId: string): Promise<void> {
     const [moved] = await sql<{ email: string | null; is_org_admin: boolean }>(tx)`
@@ -451,6 +454,7 @@ export class UsersRepository {
     await sql(tx)`UPDATE oauth_clients SET owner_id = ${newId} WHERE owner_id = ${recordId}`;
     await sql(tx)`UPDATE oauth_consents SET user_id = ${newId} WHERE user_id = ${recordId}`;
     await sql(tx)`UPDATE access_assignments SET user_id = ${newId} WHERE user_id = ${recordId}`;
+    await sql(tx)`UPDATE account_notices SET user_id = ${newId} WHERE user_id = ${recordId}`;
   }
 
   /**

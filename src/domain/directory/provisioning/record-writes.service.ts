@@ -211,12 +211,15 @@ export class RecordWrites {
    */
   async #takeAddress(
     tx: EntityManager,
-    { orgId }: ScimActor,
+    actor: ScimActor,
     { id, email }: AddressHolder,
   ): Promise<void> {
+    const { orgId } = actor;
     const cause = { reason: 'the address moved to another record', revokedBy: 'scim' };
     await this.users.clearEmail(tx, id);
     await this.accessRevocation.end(tx, [{ id }], 'email-changed', cause);
+    const lost = { email: null, previous_email: email };
+    await this.audit.record(tx, { ...auditOf(actor, 'update', id, lost), subjectId: id, orgId });
     this.#security.warn({ userId: id, orgId, email }, 'an address moved to another record');
   }
 
