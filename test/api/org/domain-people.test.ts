@@ -141,6 +141,19 @@ async function expectNothing(held: Held): Promise<void> {
   expect(await count(app.dataSource, 'authenticators WHERE user_id = $1', [user.id])).toBe(1);
 }
 
+/** Makes a user without an organization, who has a key, with an e-mail address in a domain. */
+async function outsiderOf(domain: string) {
+  const { app } = running;
+  const email = `solo@${domain}`;
+  const { key } = await app.enrolled(email);
+  const id = await idOf(app, email);
+  await rows(app.dataSource, 'UPDATE users SET org_id = NULL, is_org_admin = false WHERE id = $1', [
+    id,
+  ]);
+  await rows(app.dataSource, 'DELETE FROM organizations WHERE name = $1', [domain]);
+  return { email, id, key };
+}
+
 describe('a user in a domain that is not proven', () => {
   it('is provisioned by SCIM, and enrolls as soon as the domain is verified, with no other act', async () => {
     const { scim } = running.organization;
@@ -212,6 +225,48 @@ describe('a user in a domain that is not proven', () => {
     const browser = app.client();
     await browser.signIn('solo@claimed.example');
     expect((await certificate(browser)).status).toBe(403);
+  });
+});
+
+describe('a user without an organization, once an organization owns the domain', () => {
+  it('joins the organization at the next sign-in if it accepts the provider, and keeps no rights', async () => {
+    const { app } = running;
+    const { client: ada } = await app.enrolled('ada@adopts.example');
+    const outsider = await outsiderOf('adopted.example');
+    await proven(ada, dns, 'adopted.example');
+    const browser = app.client();
+    await browser.signIn(outsider.email);
+    expect((await browser.enroll(app.newKey())).status).toBe(200);
+    expect((await certificate(browser)).status).toBe(200);
+    const joined = await rows<{ id: string }>(
+      app.dataSource,
+      `SELECT u.id FROM users u JOIN users a ON a.org_id = u.org_id
+       WHERE a.email = 'ada@adopts.example' AND u.email = $1 AND NOT u.is_org_admin`,
+      [outsider.email],
+    );
+    expect(joined).toHaveLength(1);
+    expect(joined[0]?.id).not.toBe(outsider.id);
+    const unbound = await rows(
+      app.dataSource,
+      `SELECT org_id, details ->> 'domain' AS domain FROM audit_events WHERE type = 'identity_unbound' AND subject_id = $1`,
+      [outsider.id],
+    );
+    expect(unbound).toEqual([{ org_id: null, domain: 'adopted.example' }]);
+  });
+
+  it('stays as before, with nothing, if the organization refuses the sign-in', async () => {
+    const { app } = running;
+    const outsider = await outsiderOf('unadopted.example');
+    await proven(admin, dns, 'unadopted.example'); // its members come from SCIM alone
+    const browser = app.client();
+    await browser.signIn(outsider.email);
+    expect((await browser.logIn(outsider.key)).status).toBe(200);
+    expect(outcome(await certificate(browser))).toEqual([403, 'issuance_refused']);
+    expect(await count(app.dataSource, 'identities WHERE user_id = $1', [outsider.id])).toBe(1);
+    const made = await running.organization.scim('POST', '/Users', { userName: outsider.email });
+    await app.client().signIn(outsider.email);
+    const bound = await count(app.dataSource, 'identities WHERE user_id = $1', [made.json.id]);
+    expect(bound).toBe(1);
   });
 });
 

@@ -4,6 +4,7 @@ import { findRecordOfSignIn } from '#domain/directory/sign-in-record.js';
 import { UserDirectory } from '#domain/directory/user-directory.service.js';
 import { UsersRepository, type User } from '#domain/directory/users.repository.js';
 import type { UpstreamIdentity } from '#domain/providers/upstream-identity.js';
+import { unbindUsersOfDomain } from '#domain/organizations/domains/domain-owners.repository.js';
 import { domainOfEmail } from '#domain/organizations/email-address.js';
 import {
   DEACTIVATED,
@@ -14,6 +15,7 @@ import {
   SUBDOMAIN_OF_PROVEN,
 } from '#domain/organizations/membership.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
@@ -44,6 +46,12 @@ const NOT_VOUCHED =
   'This identity provider does not sign in users of the e-mail domain of your account. Ask the operator of the service.';
 const BOUND_TO_ANOTHER =
   'This account is bound to another sign-in. To add this one, log in with your security key, then sign in here within 5 minutes.';
+
+/**
+ * An error that rolls back the move of a user to an organization, because the organization refuses
+ * the sign-in.
+ */
+class RefusedMove extends Error {}
 
 /**
  * Finds the user of an identity (account at an identity provider), or binds the identity to a user.
@@ -81,6 +89,8 @@ export class IdentityLinks {
     const bound = await this.#findBound(tx, identity);
     if (!bound) return this.#linkUnbound(tx, identity, origin, proven);
     const { orgId } = bound;
+    const moved = orgId === null ? await this.#moveToOwner(tx, bound, identity, origin) : undefined;
+    if (moved) return moved;
     // The provider is locked before the user, because a transaction that withdraws the provider
     // locks in this order. The opposite order could deadlock.
     if (orgId !== null && !(await this.organizations.holdProvider(tx, orgId, identity))) {
@@ -105,6 +115,40 @@ export class IdentityLinks {
     await this.users.updateName(tx, user.id, identity);
     if (isNewAddress) await this.directory.followEmail(tx, user, identity.email, origin);
     return { kind: 'known', user };
+  }
+
+  /**
+   * Lets a user without an organization sign in to the organization that has come to own the domain
+   * of the user's e-mail address. Nothing is issued to the old account any more, and no admin can
+   * remove it. So its bindings to identities end, and the identity is handled like a new one.
+   *
+   * @returns undefined if no organization owns the domain, or if the organization refuses the
+   *   sign-in. The bindings then stay
+   */
+  async #moveToOwner(
+    tx: EntityManager,
+    { id, orgId, email }: User,
+    identity: UpstreamIdentity,
+    origin: AuditOrigin,
+  ): Promise<LinkedIdentity | undefined> {
+    const domain = domainOfEmail(identity.email);
+    if (email === null || domainOfEmail(email) !== domain) return undefined;
+    const owner = await this.organizations.findByDomain(tx, domain, identity);
+    if (!owner?.acceptsProvider) return undefined;
+    // The directory of the organization is locked before the user, as in every sign-in.
+    await this.organizations.lockDirectory(tx, owner.id);
+    await this.users.lock(tx, id);
+    try {
+      return await withTransactionRetry(tx, async (inner) => {
+        await unbindUsersOfDomain(inner, [{ id, orgId, inDomain: true }], { domain }, origin);
+        const linked = await this.#linkUnbound(inner, identity, origin, undefined);
+        if (linked.kind === 'refused') throw new RefusedMove();
+        return linked;
+      });
+    } catch (error) {
+      if (error instanceof RefusedMove) return undefined;
+      throw error;
+    }
   }
 
   async #linkUnbound(
