@@ -186,6 +186,21 @@ const IS_NAMED = fragment`(
 /** The most principals of a certificate, because OpenSSH refuses a certificate with more. */
 const MOST = fragment`256`;
 
+/**
+ * The most certificates of a user that are on record and not revoked, expired ones included. The
+ * transaction that ends the access of the user revokes all of them. It takes up to 13 s for this
+ * number, and more could exceed the time limit of a request. The user could then not be removed.
+ */
+const MOST_ON_RECORD = fragment`200000`;
+
+/**
+ * The denial of a further certificate. `OFFSET` ends the count at the limit. The order makes
+ * PostgreSQL read the index of the user's certificates, and not the whole table.
+ */
+const TOO_MANY_ON_RECORD = fragment`
+    WHEN EXISTS (SELECT FROM ssh_certificates m WHERE m.user_id = k.user_id AND m.revoked_at IS NULL
+                 ORDER BY m.serial LIMIT 1 OFFSET ${MOST_ON_RECORD} - 1) THEN 'too_many'`;
+
 /** The parts of the statement that are about groups of hosts. */
 interface HostsSql {
   readonly requires: { readonly reach?: 'hosts' };
@@ -278,7 +293,7 @@ const certificateKind = (key: KeySql, hosts: HostsSql) =>
       },
       columns: { ...COLUMNS, ...key.columns, ...hosts.columns },
       goneIf: fragment`a.email IS DISTINCT FROM k.email`,
-      denials: hosts.denials,
+      denials: fragment`${hosts.denials} ${TOO_MANY_ON_RECORD}`,
       computed: list([
         fragment`${key.given} AS given, ${VALID_AFTER} AS valid_after, ${validBefore(hosts.ends)} AS valid_before`,
         key.attestation,

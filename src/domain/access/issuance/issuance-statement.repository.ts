@@ -22,8 +22,9 @@ import {
 /**
  * The reasons why no credential is issued. `gone`: a row that the credential depends on, such as
  * the session, is missing, has expired, or belongs to another user. `changed`: an access rule
- * changed while the statement ran, so a second statement must decide. `withheld`: a condition that
- * only this kind of credential has (`issuedIf`) does not hold.
+ * changed while the statement ran, so a second statement must decide. `too_many`: the user has so
+ * many credentials of this kind on record that one transaction could not end more. `withheld`: a
+ * condition that only this kind of credential has (`issuedIf`) does not hold.
  */
 export type Denial =
   | 'gone'
@@ -34,6 +35,7 @@ export type Denial =
   | 'role_required'
   | 'changed'
   | 'too_many_principals'
+  | 'too_many'
   | 'withheld';
 
 /**

@@ -45,6 +45,10 @@ const REFUSALS: Readonly<Record<Exclude<Denial, 'withheld' | 'condition_unmet'>,
     'too_many_principals',
     'A certificate carries at most 256 principals, and yours would carry more. Name the host in `host`.',
   ],
+  too_many: [
+    'issuance_refused',
+    'You have too many certificates on record. Old ones are forgotten with time: make fewer.',
+  ],
   changed: ['unavailable', 'The rules of your organization are changing. Try again.'],
 };
 
