@@ -109,6 +109,7 @@ describe('issuing an SSH certificate during a de-provisioning', () => {
         groupPrincipals: undefined,
         host: undefined,
         ttlSeconds: undefined,
+        mostOnRecord: undefined,
         auditId: randomUUID(),
         origin: ORIGIN,
       };

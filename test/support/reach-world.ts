@@ -258,6 +258,7 @@ export async function certificateRequest(
     groupPrincipals: hosts?.principals ?? [],
     host: undefined,
     ttlSeconds: undefined,
+    mostOnRecord: undefined,
     auditId: randomUUID(),
     origin: { requestId: 'request-1', ip: undefined, userAgent: undefined },
   };

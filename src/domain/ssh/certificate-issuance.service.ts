@@ -15,6 +15,7 @@ import {
   CertificateAuthority,
   type UnsignedCertificate,
 } from './authority/certificate-authority.service.js';
+import { CertificateCounts } from './certificate-counts.js';
 import { LONGEST_TTL } from './certificate-validity.repository.js';
 import { principalsOf } from './principals.js';
 import {
@@ -121,6 +122,8 @@ const OF_GROUP = /^[a-z_][a-z0-9_-]{0,31}@([a-z][a-z0-9-]{0,31}):[0-9a-f-]{36}$/
 @Injectable()
 export class CertificateIssuance implements OnApplicationBootstrap {
   readonly #peopleWithGroups = new Set<string>();
+  /** A test replaces it to lower the limit. */
+  counts = new CertificateCounts();
 
   constructor(
     @Inject(CONFIG) private readonly config: Pick<Config, 'ssh' | 'relyingParty'>,
@@ -184,10 +187,12 @@ export class CertificateIssuance implements OnApplicationBootstrap {
       principalsDomain: this.config.ssh.principalsDomain,
       host: request.host,
       ttlSeconds: ttlSeconds === undefined ? undefined : Math.min(ttlSeconds, LONGEST_TTL),
+      mostOnRecord: this.counts.limitOf(userId),
       auditId: newUuid(),
       origin,
     });
     if ('denial' in outcome) {
+      if (outcome.denial === 'too_many') this.counts.noteTooMany(userId);
       const refused = await this.#recordRefusal(outcome, session, request, origin);
       throw refusedIssuance(refused, request.principals ? NOT_HELD : WITHHELD, denied);
     }

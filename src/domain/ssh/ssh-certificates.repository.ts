@@ -69,6 +69,11 @@ export interface SshCertificateRequest extends RequestOfUser {
    * expires with the session at the latest.
    */
   readonly ttlSeconds: number | undefined;
+  /**
+   * The number of certificates of the user on record and not revoked at which a further one is
+   * denied; undefined for a request that does not count them.
+   */
+  readonly mostOnRecord: number | undefined;
 }
 
 /** A group of hosts that admits the user. */
@@ -187,19 +192,14 @@ const IS_NAMED = fragment`(
 const MOST = fragment`256`;
 
 /**
- * The most certificates of a user that are on record and not revoked, expired ones included. The
- * transaction that ends the access of the user revokes all of them. It takes up to 13 s for this
- * number, and more could exceed the time limit of a request. The user could then not be removed.
- */
-const MOST_ON_RECORD = fragment`200000`;
-
-/**
- * The denial of a further certificate. `OFFSET` ends the count at the limit. The order makes
- * PostgreSQL read the index of the user's certificates, and not the whole table.
+ * The denial of a further certificate if the user has too many on record (`most_on_record`).
+ * `OFFSET` ends the count at the limit. The order makes PostgreSQL read the index of the user's
+ * certificates, and not the whole table.
  */
 const TOO_MANY_ON_RECORD = fragment`
-    WHEN EXISTS (SELECT FROM ssh_certificates m WHERE m.user_id = k.user_id AND m.revoked_at IS NULL
-                 ORDER BY m.serial LIMIT 1 OFFSET ${MOST_ON_RECORD} - 1) THEN 'too_many'`;
+    WHEN k.most_on_record IS NOT NULL AND EXISTS (
+      SELECT FROM ssh_certificates m WHERE m.user_id = k.user_id AND m.revoked_at IS NULL
+      ORDER BY m.serial LIMIT 1 OFFSET k.most_on_record - 1) THEN 'too_many'`;
 
 /** The parts of the statement that are about groups of hosts. */
 interface HostsSql {
@@ -274,6 +274,7 @@ const COLUMNS = {
   attestation_required: 'boolean',
   principals: 'text[]',
   ttl: 'int',
+  most_on_record: 'int',
   ...AUDIT_COLUMNS,
 } as const;
 
@@ -381,6 +382,7 @@ function askedOf(request: SshCertificateRequest): object {
     names: request.groupPrincipals,
     host: request.host,
     ttl: request.ttlSeconds,
+    most_on_record: request.mostOnRecord,
     ...auditValues(request),
   };
 }

@@ -318,6 +318,7 @@ describe('the decision as SQL', () => {
         groupPrincipals: [`deploy@${hostsOf(each.rule)}:${own}`],
         host: undefined,
         ttlSeconds: undefined,
+        mostOnRecord: undefined,
         auditId: randomUUID(),
         origin: { requestId: randomUUID(), ip: undefined, userAgent: undefined },
       }));

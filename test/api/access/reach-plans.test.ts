@@ -314,6 +314,7 @@ describe('the plans of statements that decide a reach', () => {
       groupPrincipals: undefined,
       host: undefined,
       ttlSeconds: undefined,
+      mostOnRecord: undefined,
       auditId: randomUUID(),
       origin: ORIGIN,
     };

@@ -18,6 +18,7 @@ const PLAIN = {
   groupPrincipals: undefined,
   host: undefined,
   ttlSeconds: undefined,
+  mostOnRecord: undefined,
   auditId: 'a',
   origin: { requestId: 'r', ip: undefined, userAgent: undefined },
 };
