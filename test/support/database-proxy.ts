@@ -7,8 +7,16 @@ import { join } from 'node:path';
 export interface DatabaseProxy {
   /** The URL by which a client reaches the database through the proxy. */
   readonly url: string;
-  /** Passes nothing on and closes no connection, as if the machine of the server had vanished. */
+  /**
+   * Passes nothing on and closes no connection, as if the machine of the server had vanished. New
+   * connections are accepted, and get no answer.
+   */
   freeze(): void;
+  /**
+   * Lets no client close its connection, as if the server froze after the last statement. It passes
+   * on everything else.
+   */
+  keepOpen(): void;
   /** Closes every connection and accepts no more, as if the server had ended. */
   down(): Promise<void>;
   /** Accepts connections again. */
@@ -24,20 +32,27 @@ export async function startDatabaseProxy(url: string): Promise<DatabaseProxy> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-proxy-'));
   const open = new Set<Socket>();
   let server: Server | undefined;
+  let isFrozen = false;
+  let keepsOpen = false;
 
   const up = async () => {
-    const listening = createServer((socket) => {
+    const listening = createServer({ allowHalfOpen: true }, (socket) => {
+      if (isFrozen) {
+        open.add(socket.on('error', () => undefined));
+        return;
+      }
       const onward = createConnection(target);
       for (const [one, other] of [
         [socket, onward],
         [onward, socket],
       ] as const) {
         open.add(one);
-        one.pipe(other);
+        one.pipe(other, { end: false });
+        one.on('end', () => keepsOpen || other.end());
         one.on('error', () => other.destroy());
         one.on('close', () => {
           open.delete(one);
-          other.destroy();
+          if (!keepsOpen) other.destroy();
         });
       }
     });
@@ -59,7 +74,11 @@ export async function startDatabaseProxy(url: string): Promise<DatabaseProxy> {
   return {
     url: url.replace(/host=[^&]+/, `host=${encodeURIComponent(folder)}`),
     freeze: () => {
+      isFrozen = true;
       for (const socket of open) socket.unpipe().pause();
+    },
+    keepOpen: () => {
+      keepsOpen = true;
     },
     up,
     down,

@@ -1,5 +1,6 @@
 import type { Logger } from '@nestjs/common';
 import { systemClock } from '#platform/clock/clock.js';
+import { endsWithin } from '#platform/clock/ends-within.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
 import { openMigrationConnection, type DatabaseAddress } from './connection.js';
 import { migrateInBackground } from './migrations.js';
@@ -10,6 +11,12 @@ import { migrateInBackground } from './migrations.js';
  */
 const FIRST_PAUSE = 60_000;
 const LONGEST_PAUSE = 3_600_000;
+
+/**
+ * The milliseconds for which a stop waits for the migration that it has ended. Only a server that
+ * does not answer a new connection makes it wait for longer.
+ */
+const STOP_WITHIN = 2_000;
 
 /**
  * Runs the background migrations of this version (indexes, and moves of rows) while the process
@@ -27,7 +34,7 @@ export function startBackgroundMigration(
   const ended = repeat(address, log, stopping.signal);
   return async () => {
     stopping.abort();
-    await ended;
+    await endsWithin(ended, STOP_WITHIN);
   };
 }
 

@@ -1,8 +1,9 @@
 import { EventEmitter } from 'node:events';
 import type { Logger } from '@nestjs/common';
 import { Client, Pool, type ClientBase, type PoolClient, type PoolConfig } from 'pg';
-import { DataSource } from '#platform/database/statements/typeorm.js';
+import type { DataSource } from '#platform/database/statements/typeorm.js';
 import { isReadOnly } from '#platform/database/statements/faults.js';
+import { BoundedDataSource } from './bounded-data-source.js';
 import { NO_COMPILATION } from './session-settings/compilation.js';
 import type { UrlAddress } from '#platform/database/hosts/host-client.js';
 import { DURABLE_COMMITS } from './durability.js';
@@ -149,7 +150,8 @@ const ungated: Prepare = (client) =>
   client.query(`${NO_LIMITS}; ${NO_COMPILATION}; ${READ_COMMITTED}; ${UNCONFIRMED_WRITES}`);
 
 function connect(address: DatabaseAddress, log: Logger, pool: PoolSettings): Promise<DataSource> {
-  const dataSource: DataSource = new DataSource({
+  const stream = () => dataSource.makeSocket();
+  const dataSource: BoundedDataSource = new BoundedDataSource({
     type: 'postgres',
     synchronize: false,
     installExtensions: false,
@@ -159,7 +161,7 @@ function connect(address: DatabaseAddress, log: Logger, pool: PoolSettings): Pro
       if (poolOf(dataSource)?.ending === false)
         log.warn(`Lost an idle connection: ${error.message}`);
     },
-    extra: { ...address, keepAlive: true, ...pool, onConnect: cuttingOff(pool.onConnect) },
+    extra: { ...address, keepAlive: true, ...pool, stream, onConnect: cuttingOff(pool.onConnect) },
   });
   return dataSource.initialize();
 }

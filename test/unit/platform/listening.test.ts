@@ -25,3 +25,24 @@ it('a listener stops while its connection waits for a server that does not answe
   socket.destroy();
   await once(silent.close(), 'close');
 });
+
+it('a listener that has stopped leaves no socket open to a server that does not answer', async () => {
+  const silent = createServer({ allowHalfOpen: true });
+  silent.listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const { port } = silent.address() as AddressInfo;
+  const pool = new Pool({ host: '127.0.0.1', port, user: 'svc' });
+  const dataSource = { driver: { master: pool } } as unknown as DataSource;
+  const listening = listenTo(dataSource, 'a_channel', () => undefined);
+  const [socket] = (await once(silent, 'connection')) as [Socket];
+  const refused = once(socket, 'error');
+  socket.resume();
+  await listening.stop();
+  // A socket that only ended its own side would take the bytes. A destroyed one refuses them.
+  const writing = setInterval(() => socket.write('.'), 20);
+  await expect(refused).resolves.toMatchObject([
+    { code: expect.stringMatching(/EPIPE|ECONNRESET/) },
+  ]);
+  clearInterval(writing);
+  await once(silent.close(), 'close');
+});

@@ -5,6 +5,7 @@ import {
   type DatabaseUrl,
   type TargetSession,
 } from '#platform/database/url/database-url.js';
+import { endClient } from '#platform/database/statements/direct-client.js';
 import { isReadOnly } from '#platform/database/statements/faults.js';
 import { HostSearch, NoFittingHost } from './host-search.js';
 
@@ -12,7 +13,7 @@ import { HostSearch, NoFittingHost } from './host-search.js';
  * The longest wait for one host of the URL, in milliseconds. It is less than half of the 5 s that
  * the pool waits for a connection, so that a second host can still be tried.
  */
-const ANSWER_WITHIN = 2_000;
+export const ANSWER_WITHIN = 2_000;
 
 /** The address of a database that is given as a URL. */
 export interface UrlAddress {
@@ -99,6 +100,6 @@ async function assertFit(url: string, target: TargetSession = 'any'): Promise<vo
     if (rows[0]?.standby !== false) throw new NoFittingHost('is a standby');
     if (target === 'read-write' && rows[0].read_only) throw new NoFittingHost('is read-only');
   } finally {
-    void client.end();
+    endClient(client);
   }
 }

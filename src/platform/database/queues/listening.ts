@@ -1,6 +1,6 @@
-import { Client, Pool } from 'pg';
+import type { Client } from 'pg';
 import { systemClock, type Clock } from '#platform/clock/clock.js';
-import { directPoolOf } from '#platform/database/statements/pooled.js';
+import { endClient, newDirectClient, poolOf } from '#platform/database/statements/direct-client.js';
 import type { DataSource } from '#platform/database/statements/typeorm.js';
 
 /** The milliseconds before a lost connection is opened again. */
@@ -96,7 +96,8 @@ class ListeningConnection {
     const { signal } = this.#stopping;
     const lost = Promise.withResolvers<void>();
     const lose = () => lost.resolve();
-    const client = newClient(this.dataSource);
+    // A LISTEN belongs to a session, which a pooler in transaction mode does not keep.
+    const client = newDirectClient(this.dataSource);
     this.#client = client;
     client.on('error', lose);
     client.on('end', lose);
@@ -108,7 +109,7 @@ class ListeningConnection {
       await lost.promise;
     } finally {
       signal.removeEventListener('abort', lose);
-      void client.end().catch(() => undefined);
+      endClient(client);
     }
   }
 
@@ -122,22 +123,4 @@ class ListeningConnection {
     await this.#client?.query(`LISTEN ${channel}`);
     act();
   }
-}
-
-function poolOf({ driver }: DataSource): Pool {
-  const pool = 'master' in driver ? driver.master : undefined;
-  if (pool instanceof Pool) return pool;
-  throw new TypeError('The driver has no pool of the pg that this project locks');
-}
-
-/**
- * Makes a client that connects as the connections of the pool do, also if the URL of the database
- * names several hosts. It bypasses a pooler in transaction mode, because a LISTEN belongs to a
- * session, which such a pooler does not keep.
- */
-function newClient(dataSource: DataSource): Client {
-  const { options } = poolOf(directPoolOf(dataSource));
-  // The pool makes its connections with the same class of clients.
-  const Driver = (options.Client ?? Client) as typeof Client;
-  return new Driver(options);
 }
