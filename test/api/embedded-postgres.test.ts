@@ -20,6 +20,7 @@ import {
 import { isDatabaseAway } from '#platform/database/statements/faults.js';
 import { runScript, type ChildScript } from '../support/child-script.js';
 import type { EmbeddedServerAnswer } from '../support/embedded-server.js';
+import { isAlive, withDescendants } from '../support/processes.js';
 import { requires } from '../support/programs.js';
 import { RecordingLog } from '../support/recording-log.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
@@ -143,6 +144,19 @@ describe('the embedded PostgreSQL', () => {
     expect(isRunning(orphan)).toBe(false);
     expect(existsSync(server.socketDir)).toBe(false);
     expect(await administer(successor, 'SELECT id FROM kept')).toEqual([]);
+  });
+
+  it('does not keep its parent from ending while it is frozen, and ends afterwards', async () => {
+    const [server, parent] = await startInChild();
+    await administer(server, 'CREATE TABLE kept (id integer)');
+    const frozen = withDescendants(postmasterPid());
+    expect(frozen.length).toBeGreaterThan(5);
+    for (const pid of frozen) process.kill(pid, 'SIGSTOP');
+    const begun = performance.now();
+    await parent.finish();
+    expect(performance.now() - begun).toBeLessThan(5_000);
+    expect(await administer(await start(), 'SELECT id FROM kept')).toEqual([]);
+    expect(frozen.filter(isAlive)).toEqual([]);
   });
 
   it('refuses a second process, and continues to serve the first', async () => {

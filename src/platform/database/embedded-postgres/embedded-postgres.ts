@@ -19,7 +19,8 @@ export interface EmbeddedPostgres {
   readonly user: string;
   readonly database: string;
   /**
-   * Stops the server (fast shutdown) and resolves when it has ended. May be called more than once.
+   * Stops the server (fast shutdown) and resolves when it has ended. It does not wait for a server
+   * that does not answer. May be called more than once.
    */
   stop(): Promise<void>;
 }
@@ -72,8 +73,9 @@ export async function startEmbeddedPostgres(
     user: CLUSTER_USER,
     database: CLUSTER_DATABASE,
     stop: async () => {
-      await supervisor.stop();
-      await removeSocketDir();
+      const hasEnded = await supervisor.stop();
+      // The next start removes the directory of a server that ended later.
+      if (hasEnded) await removeSocketDir();
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { Logger } from '@nestjs/common';
 import type { Client } from 'pg';
 import { systemClock } from '#platform/clock/clock.js';
+import { endsWithin } from '#platform/clock/ends-within.js';
 import { isDatabaseAway, reasonOf } from '#platform/database/statements/faults.js';
 import { commandOf } from './account.js';
 import { restrictConnections } from './authentication.js';
@@ -47,6 +48,18 @@ const ASK = { first: 20, longest: 1_000 } as const;
 const LAUNCH = { first: 100, longest: 5_000 } as const;
 
 /**
+ * The milliseconds within which a server that stops ends the session of its supervisor. Longer
+ * silence means that the server is frozen.
+ */
+const SILENT_AFTER = 3_000;
+
+/**
+ * The longest wait in milliseconds for the end of a server that answers. Its fast shutdown may take
+ * 10 seconds, and the immediate shutdown that follows kills its processes after 5 seconds.
+ */
+const LONGEST_STOP = 16_000;
+
+/**
  * Keeps one server running on a cluster. It starts the server again when it ends by itself or stops
  * responding, behind the same socket, so that pools reconnect.
  */
@@ -69,11 +82,27 @@ export class Supervisor {
     this.#watching = this.#keepRunning(this.#server);
   }
 
-  /** Stops the server (fast shutdown) and resolves when it has ended. */
-  async stop(): Promise<void> {
+  /**
+   * Stops the server (fast shutdown) and resolves when it has ended. A server that does not answer
+   * may never end, so that the wait has a time limit. The watchdog then ends the server alone.
+   *
+   * @returns true if the server has ended
+   */
+  async stop(): Promise<boolean> {
     this.#stopping.abort();
-    this.#server?.stop();
-    await this.#watching;
+    const server = this.#server;
+    const session = this.#session;
+    const answered = session && new Promise((resolve) => void session.once('end', resolve));
+    server?.stop();
+    const isSilent =
+      answered && !(await endsWithin(Promise.race([answered, this.#watching]), SILENT_AFTER));
+    if (!isSilent && (await endsWithin(this.#watching, LONGEST_STOP))) return true;
+    this.options.log.warn(
+      'The embedded PostgreSQL has not ended yet: the stop does not wait for it',
+    );
+    session?.connection.stream.destroy();
+    server?.abandon();
+    return false;
   }
 
   async #keepRunning(server: WatchedServer): Promise<void> {
@@ -159,8 +188,11 @@ export class Supervisor {
       try {
         const session = await takeSupervisorLock(this.options.address);
         if (!session) throw new Error('Another process took over the embedded PostgreSQL');
-        session.once('end', () => void this.#regainLock(server));
         this.#session = session;
+        session.once('end', () => {
+          this.#session = undefined;
+          void this.#regainLock(server);
+        });
         return;
       } catch (error) {
         if (!isDatabaseAway(error) || systemClock.monotonic() >= deadline) throw error;

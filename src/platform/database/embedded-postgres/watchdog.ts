@@ -5,10 +5,11 @@ import { CHILD_ENVIRONMENT, type Account } from './account.js';
 /**
  * A shell script that runs the given command, and stops it if this process ends, also by `kill -9`.
  * The end of this process closes the standard input of the script. A background process of the
- * script waits for that, and sends the command SIGINT (a fast shutdown). If the command does not
- * end within `grace` seconds, it gets SIGQUIT (an immediate shutdown, after which the write-ahead
- * log recovers the data). If the background process ends with status 0, the stop was requested, and
- * the directory of the socket is removed. The exit status is that of the command.
+ * script waits for that, and sends the command SIGINT (a fast shutdown). SIGCONT follows, because a
+ * command that was frozen by SIGSTOP handles no other signal. If the command does not end within
+ * `grace` seconds, it gets SIGQUIT (an immediate shutdown, after which the write-ahead log recovers
+ * the data). If the background process ends with status 0, the stop was requested, and the
+ * directory of the socket is removed. The exit status is that of the command.
  */
 const WATCHDOG = `
 trap '' INT TERM HUP
@@ -16,7 +17,7 @@ sockets=$1; grace=$2; shift 2
 exec 3<&0
 "$@" </dev/null 3<&- &
 server=$!
-(read _ <&3; exec 3<&-; trap 'kill $!; exit 0' USR1; kill -INT $server; sleep "$grace" & wait; kill -QUIT $server) 2>/dev/null &
+(read _ <&3; exec 3<&-; trap 'kill $!; exit 0' USR1; kill -INT $server; kill -CONT $server; sleep "$grace" & wait; kill -QUIT $server) 2>/dev/null &
 watcher=$!
 exec 3<&-
 wait $server
@@ -47,6 +48,11 @@ export interface WatchedServer {
    * when the server has ended.
    */
   stop(): void;
+  /**
+   * Makes this process neither wait for the server nor read its output any longer, so that the
+   * process can end. The watchdog goes on to stop the server.
+   */
+  abandon(): void;
 }
 
 /** The account and directories of a server, and the receiver of its log lines. */
@@ -93,5 +99,13 @@ export function startWatched(command: readonly string[], options: WatchOptions):
       setTimeout(tell, WAIT_FOR_LINES);
     });
   });
-  return { ended, isRunning: () => running, stop: () => void child.stdin.end() };
+  return {
+    ended,
+    isRunning: () => running,
+    stop: () => void child.stdin.end(),
+    abandon: () => {
+      child.stderr.destroy();
+      child.unref();
+    },
+  };
 }
