@@ -138,3 +138,38 @@ describe('the lines that wait at the end of the process', () => {
     expect(state.notices).toHaveLength(1);
   });
 });
+
+it('all destinations share one listener of the end of the process, which writes their lines', async () => {
+  const { state, file } = fileWith(Infinity);
+  const taken = { ...file, write: () => undefined } as unknown as typeof fs;
+  const first = new LogDestination(1, false, taken);
+  const before = process.listeners('exit');
+  const others = Array.from({ length: 12 }, () => new LogDestination(1, false, taken));
+  expect(process.listeners('exit')).toEqual(before);
+  for (const out of [first, ...others]) {
+    out.write('is being written\n');
+    out.write('waits\n');
+  }
+  for (const listener of before) if (String(listener).includes('flushSync')) listener(0);
+  expect(state.log).toBe('waits\n'.repeat(13));
+});
+
+it('a write has whole lines, and no more bytes than the kernel puts into a pipe at once', async () => {
+  const { state, file } = fileWith(Infinity);
+  const writes: string[] = [];
+  const noted = {
+    ...file,
+    write: (fd: number, data: Buffer, done: (error: Error | null, count: number) => void) => {
+      writes.push(data.toString());
+      file.write(fd, data, done);
+    },
+  } as unknown as typeof fs;
+  const out = new LogDestination(1, false, noted);
+  const lines = Array.from({ length: 100 }, (_, n) => `${'é'.repeat(40 + n)}\n`);
+  const error = Array.from({ length: 60 }, () => `    ${'x'.repeat(96)}\n`).join('');
+  for (const line of [...lines, error]) out.write(line);
+  await expect.poll(() => state.log).toBe(lines.join('') + error);
+  for (const text of writes) expect(text.endsWith('\n')).toBe(true);
+  expect(Math.max(...writes.map((text) => Buffer.byteLength(text)))).toBeLessThanOrEqual(4096);
+  expect(writes.length).toBeLessThan(20);
+});

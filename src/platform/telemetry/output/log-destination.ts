@@ -2,8 +2,12 @@ import fs from 'node:fs';
 import type { DestinationStream } from 'pino';
 import { systemClock } from '#platform/clock/clock.js';
 
-/** The most characters of one write. Container engines read the log in blocks of 16 KiB. */
-const BLOCK = 16 * 1024;
+/**
+ * The most bytes of one write, unless a single line is longer. The kernel writes up to 4,096 bytes
+ * (PIPE_BUF) to a pipe as a whole or not at all. So the lines of workers, which share a pipe, do
+ * not mix. One byte is left for a line break.
+ */
+const BLOCK = 4_095;
 
 /** The milliseconds between two attempts to write to a reader that takes nothing yet. */
 const RETRY_MS = 100;
@@ -22,6 +26,21 @@ const NOTICE_MS = 60_000;
 
 const NEW_LINE = 0x0a;
 
+/** The destinations that have lines which are not written yet. */
+const writing = new Set<LogDestination>();
+
+let isFlushedAtExit = false;
+
+/**
+ * Makes the end of the process write the lines that wait. All destinations share one listener,
+ * because Node warns of a leak from the eleventh listener on.
+ */
+function flushAtExit(): void {
+  if (isFlushedAtExit) return;
+  isFlushedAtExit = true;
+  process.on('exit', () => writing.forEach((destination) => destination.flushSync()));
+}
+
 /**
  * Writes log lines to a file descriptor. Lines that arrive during a write follow together in the
  * next one. If the reader of a pipe takes nothing, they wait for it, and the service goes on. A
@@ -31,6 +50,8 @@ const NEW_LINE = 0x0a;
  */
 export class LogDestination implements DestinationStream {
   readonly #blocks: string[] = [];
+  /** The number of bytes in the last of `#blocks`. */
+  #bytesOfLast = 0;
   /** The number of characters in `#blocks`. */
   #waiting = 0;
   #isWriting = false;
@@ -53,7 +74,7 @@ export class LogDestination implements DestinationStream {
     private readonly file: Pick<typeof fs, 'write' | 'writeSync'> = fs,
   ) {
     openPipes();
-    process.on('exit', () => this.flushSync());
+    flushAtExit();
   }
 
   write(lines: string): void {
@@ -62,12 +83,9 @@ export class LogDestination implements DestinationStream {
       this.#tellLost('EAGAIN', (notice) => this.file.write(2, notice, () => undefined));
       return;
     }
-    const last = this.#blocks.length - 1;
-    const waiting = this.#blocks[last];
-    if (waiting !== undefined && waiting.length + lines.length <= BLOCK)
-      this.#blocks[last] = waiting + lines;
-    else this.#blocks.push(lines);
     this.#waiting += lines.length;
+    if (Buffer.byteLength(lines) <= BLOCK) this.#append(lines);
+    else for (const line of lines.split(/(?<=\n)/)) this.#append(line);
     if (this.#isWriting) return;
     if (this.isSynchronous) this.#writeAtOnce();
     else this.#writeNext();
@@ -77,16 +95,36 @@ export class LogDestination implements DestinationStream {
   flushSync(): void {
     const deadline = systemClock.monotonic() + PATIENCE_MS;
     const refused = this.#refused;
-    if (refused) this.#isWriting = false; // nothing but the next attempt was under way
+    if (refused) this.#setWriting(false); // nothing but the next attempt was under way
     this.#refused = undefined;
     for (let bytes = refused ?? this.#nextBlock(); bytes; bytes = this.#nextBlock()) {
       this.#writeUntil(deadline, bytes);
     }
   }
 
+  /** Adds a line, or a few short ones, to the last block if it has room, or else to a new block. */
+  #append(lines: string): void {
+    const bytes = Buffer.byteLength(lines);
+    const last = this.#blocks.length - 1;
+    const waiting = this.#blocks[last];
+    if (waiting !== undefined && this.#bytesOfLast + bytes <= BLOCK) {
+      this.#blocks[last] = waiting + lines;
+      this.#bytesOfLast += bytes;
+      return;
+    }
+    this.#blocks.push(lines);
+    this.#bytesOfLast = bytes;
+  }
+
+  #setWriting(isWriting: boolean): void {
+    this.#isWriting = isWriting;
+    if (isWriting) writing.add(this);
+    else writing.delete(this);
+  }
+
   #writeNext(): void {
     const bytes = this.#nextBlock();
-    this.#isWriting = bytes !== undefined;
+    this.#setWriting(bytes !== undefined);
     if (bytes) this.#send(bytes);
   }
 
@@ -119,7 +157,7 @@ export class LogDestination implements DestinationStream {
     const bytes = this.#nextBlock();
     const rest = bytes && this.#writeNow(bytes);
     if (!rest) return;
-    this.#isWriting = true;
+    this.#setWriting(true);
     this.#sendLater(rest);
   }
 
