@@ -10,6 +10,8 @@ import {
   type BeforeApplicationShutdown,
   type OnApplicationShutdown,
 } from '@nestjs/common';
+import { ModulesContainer } from '@nestjs/core';
+import { stopBackgroundWork } from '#platform/background/background-work.js';
 import { Clock } from '#platform/clock/clock.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { edgeServer, type EdgeServerOptions } from '#platform/http/server/edge-server.js';
@@ -84,10 +86,19 @@ const TLS = {
 
 /**
  * Milliseconds after the signal to stop. At `CUT_OFF_MS` the requests in flight are cut off, and at
- * `EXIT_MS` the process ends. Between the two, the pool of the database closes.
+ * `EXIT_MS` the process ends. Between the two, the background work ends and the pool of the
+ * database closes.
  */
 const CUT_OFF_MS = 24_000;
 const EXIT_MS = 29_000;
+
+/**
+ * The milliseconds after the signal for which the stop waits for the background work, such as a
+ * request to GitHub, which takes 10 seconds at most. If the requests in flight took longer, the
+ * stop still waits for the shorter time.
+ */
+const BACKGROUND_MS = 14_000;
+const SHORT_BACKGROUND_MS = 2_000;
 
 /**
  * The HTTP servers of this process. The servers open when the application is ready, and close
@@ -110,6 +121,7 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
     @Inject(CONFIG) private readonly config: Pick<Config, 'relyingParty'> & StartUpFacts,
     @Inject(LISTENER_PLAN) private readonly plan: ListenerPlan,
     private readonly inFlight: RequestsInFlight,
+    private readonly modules: ModulesContainer,
     private readonly clock: Clock,
   ) {
     this.#tls = config.http.tls;
@@ -148,11 +160,19 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
     this.#tellCertificate(material);
   }
 
+  /**
+   * Stops the listeners, and then the background work. Nest calls this hook of the application's
+   * own module before those of the other modules.
+   */
   async beforeApplicationShutdown(signal?: string): Promise<void> {
+    const begun = this.clock.monotonic();
     if (signal !== undefined) setTimeout(() => this.#giveUp(), EXIT_MS).unref();
     const drain = signal === 'SIGTERM'; // after SIGINT a user at a terminal waits for the end
     const lost = await stopServers(this.#servers, this.inFlight, { drain, limit: CUT_OFF_MS });
     if (lost > 0) this.#logger.warn(`${lost} requests took too long to end, and were cut off`);
+    const left = begun + BACKGROUND_MS - this.clock.monotonic();
+    const limit = Math.max(left, SHORT_BACKGROUND_MS);
+    await stopBackgroundWork(this.modules, limit, this.#logger);
   }
 
   onApplicationShutdown(): void {

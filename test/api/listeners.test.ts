@@ -11,6 +11,7 @@ import { connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls';
+import { ModulesContainer } from '@nestjs/core';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
@@ -274,7 +275,9 @@ describe('the listeners alone', () => {
       upstream: { providers: [], extraCaCerts: [] },
     };
     const plan = { ports, hosts: [], timeouts: EDGE_TIMEOUTS };
-    const listeners = new Listeners(config, plan, new RequestsInFlight(), systemClock);
+    const inFlight = new RequestsInFlight();
+    const modules = new ModulesContainer();
+    const listeners = new Listeners(config, plan, inFlight, modules, systemClock);
     const routes = new RoutePolicies([], new RouteTable([]));
     const views = new Views({ relyingParty }, []);
     const parseErrorResponder = new ParseErrorResponder({

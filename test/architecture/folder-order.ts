@@ -8,6 +8,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
   'src/platform': [
     'text',
     'clock',
+    'background',
     'errors',
     'gcra',
     'tls',

@@ -1,9 +1,5 @@
-import {
-  Inject,
-  Module,
-  type BeforeApplicationShutdown,
-  type OnApplicationBootstrap,
-} from '@nestjs/common';
+import { Inject, Module, type OnApplicationBootstrap } from '@nestjs/common';
+import type { BackgroundProvider } from '#platform/background/background-work.js';
 import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
 import { AuditModule } from '#domain/audit/audit.module.js';
 import { FeedWatch } from '#domain/audit/feed/feed-watch.js';
@@ -74,7 +70,7 @@ import { OrganizationProviders } from './organization/organization-providers.ser
     SavedQuestions,
   ],
 })
-export class AdminModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
+export class AdminModule implements OnApplicationBootstrap, BackgroundProvider {
   readonly #feedWatch: FeedWatch;
   #sealer: AuditSealer | undefined;
 
@@ -96,7 +92,7 @@ export class AdminModule implements OnApplicationBootstrap, BeforeApplicationShu
     this.#sealer.start();
   }
 
-  async beforeApplicationShutdown(): Promise<void> {
+  async stopWork(): Promise<void> {
     await Promise.all([this.#feedWatch.stop(), this.#sealer?.stop()]);
   }
 }

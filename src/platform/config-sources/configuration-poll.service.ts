@@ -1,10 +1,5 @@
-import {
-  Inject,
-  Injectable,
-  Logger,
-  type BeforeApplicationShutdown,
-  type OnApplicationBootstrap,
-} from '@nestjs/common';
+import { Inject, Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import type { BackgroundProvider } from '#platform/background/background-work.js';
 import { Clock } from '#platform/clock/clock.js';
 import { Random } from '#platform/clock/random.js';
 import type { TlsSource } from '#platform/tls/tls-material.js';
@@ -42,7 +37,7 @@ const JITTER = 0.2;
  * until the process stops. A read begins only after the previous one has ended.
  */
 @Injectable()
-export class ConfigurationPoll implements OnApplicationBootstrap, BeforeApplicationShutdown {
+export class ConfigurationPoll implements OnApplicationBootstrap, BackgroundProvider {
   readonly #log = new Logger('object-store');
   readonly #stopping = new AbortController();
   #polling: Promise<void> | undefined;
@@ -59,7 +54,7 @@ export class ConfigurationPoll implements OnApplicationBootstrap, BeforeApplicat
   }
 
   /** Ends the wait or the read that is under way, and resolves when it has ended. */
-  async beforeApplicationShutdown(): Promise<void> {
+  async stopWork(): Promise<void> {
     this.#stopping.abort();
     await this.#polling;
   }

@@ -1,4 +1,10 @@
-import { Logger, Module, type DynamicModule, type OnApplicationShutdown } from '@nestjs/common';
+import {
+  Logger,
+  Module,
+  type DynamicModule,
+  type OnApplicationShutdown,
+  type OnModuleDestroy,
+} from '@nestjs/common';
 import { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import type { Composition } from './composition.js';
@@ -19,7 +25,7 @@ import { TenantWork } from '#platform/database/tenants/tenant-work.js';
  * It registers no entities of TypeORM, because repositories read and write rows by SQL.
  */
 @Module({})
-export class DatabaseModule implements OnApplicationShutdown {
+export class DatabaseModule implements OnModuleDestroy, OnApplicationShutdown {
   constructor(private readonly database: Database) {}
 
   /**
@@ -64,6 +70,14 @@ export class DatabaseModule implements OnApplicationShutdown {
       ],
       exports: [Database, DataSource, EntityManager, TenantWork],
     };
+  }
+
+  /**
+   * Begins to watch if the server answers. Nest calls this method when the stop begins, before the
+   * listeners wait for the requests in flight.
+   */
+  onModuleDestroy(): void {
+    void this.database.cutIfSilent();
   }
 
   onApplicationShutdown(): Promise<void> {

@@ -3,6 +3,7 @@ import type { DataSource, EntityManager } from '#platform/database/statements/ty
 import { systemClock } from '#platform/clock/clock.js';
 import type { Config } from '#platform/config/config.js';
 import { completeMigrations, startBackgroundMigration } from './background-migration.js';
+import { BoundedDataSource } from './bounded-data-source.js';
 import { compilesStatements, warnOfCompilation } from './session-settings/compilation.js';
 import { claimDatabase, refuseForeignDatabase, type Composition } from './composition.js';
 import {
@@ -20,6 +21,7 @@ import { warnOfLoss } from './durability.js';
 import { warnOfIsolation } from './session-settings/isolation.js';
 import { preparePooledRole, warnOfPooledRole } from './pooler.js';
 import { setPooled } from '#platform/database/statements/pooled.js';
+import { becomesSilent } from '#platform/database/hosts/silence-watch.js';
 import { databaseProblem, passingFault, startProblem } from '#platform/database/hosts/refusals.js';
 import { onRecorded } from '#platform/database/statements/recorded-ids.js';
 import { migrate } from './migrations.js';
@@ -81,6 +83,8 @@ interface Pools {
  * (production, demo or test) of the process.
  */
 export class Database {
+  readonly #closing = new AbortController();
+
   constructor(
     private readonly pools: Pools,
     /**
@@ -90,6 +94,7 @@ export class Database {
     readonly gate: ConfirmationGate,
     readonly unchecked: UncheckedDatabase,
     private readonly stopServer: () => Promise<void>,
+    private readonly log: Logger,
   ) {}
 
   get dataSource(): DataSource {
@@ -112,8 +117,22 @@ export class Database {
     for (const pool of this.#all()) onRecorded(pool, listener);
   }
 
-  /** Closes the pools, then stops the embedded server if this process runs one. */
+  /**
+   * Cuts off the connections as soon as the server does not answer, until {@link close} has closed
+   * them. It is called when the stop of the service begins, so that neither requests nor background
+   * work make the stop wait for a server that has frozen or vanished: their statements fail then.
+   */
+  async cutIfSilent(): Promise<void> {
+    if (!(await becomesSilent(this.dataSource, this.#closing.signal, this.log))) return;
+    for (const pool of this.#all()) if (pool instanceof BoundedDataSource) pool.cut();
+  }
+
+  /**
+   * Closes the pools, then stops the embedded server if this process runs one. Each wait has a time
+   * limit.
+   */
   async close(): Promise<void> {
+    this.#closing.abort();
     try {
       await Promise.all(this.#all().map((pool) => closed(pool)));
     } finally {
@@ -209,7 +228,7 @@ export async function openDatabase(
     const maxConnections = from?.connections ?? config.maxConnections;
     const pools = await openPools({ ...config, maxConnections }, server, log, confirm && gate);
     if (lacksMigrations) stopBackground = startBackgroundMigration(server.address, log);
-    return new Database(pools, gate, unchecked, stop);
+    return new Database(pools, gate, unchecked, stop, log);
   } catch (error) {
     await stop();
     throw startProblem(error, config.url);

@@ -1,7 +1,10 @@
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
+import { endsWithin } from '#platform/clock/ends-within.js';
 import { Agent, request } from './undici.js';
 
 const MAX_RESPONSE_BYTES = 1024 * 1024;
+/** The milliseconds for which the close waits for the requests that are under way. */
+const CLOSE_WITHIN = 2_000;
 const WITHOUT_BODY = new Set([204, 205, 304]);
 
 /** The methods other than GET that can be sent. Any other method is sent as GET. */
@@ -68,9 +71,9 @@ export class UpstreamHttp {
     });
   };
 
-  /** Closes the connections, after the requests that are under way have ended. */
-  close(): Promise<void> {
-    return this.#agent.close();
+  /** Closes the connections, after the requests that are under way have ended, or two seconds. */
+  async close(): Promise<void> {
+    if (!(await endsWithin(this.#agent.close(), CLOSE_WITHIN))) await this.#agent.destroy();
   }
 }
 

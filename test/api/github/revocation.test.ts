@@ -284,6 +284,6 @@ describe('the queue of revocations', () => {
         return sealed();
       })
       .not.toBe(before);
-    await worker.beforeApplicationShutdown();
+    await worker.stopWork();
   });
 });

@@ -192,7 +192,7 @@ describe('the answer to a change that takes a small group from a target with man
     expect(principals.join()).toContain('deploy@crowded:');
 
     // Stops the worker, so that only the request itself can revoke the certificate.
-    await app.nest.get(AccessEndings, { strict: false }).beforeApplicationShutdown();
+    await app.nest.get(AccessEndings, { strict: false }).stopWork();
     expect((await putRule(admin, path, { assignments: [big] })).status).toBe(200);
     expect(await isRevoked(serial)).toBe(true);
   });

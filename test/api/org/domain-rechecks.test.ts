@@ -239,7 +239,7 @@ describe('a stop of the service', () => {
     );
     const running = app.nest.get(DomainRechecks, { strict: false }).run();
     await expect.poll(() => dns.questions.length).toBeGreaterThan(0);
-    await app.nest.get(DomainRechecks, { strict: false }).beforeApplicationShutdown();
+    await app.nest.get(DomainRechecks, { strict: false }).stopWork();
     await running;
     expect(await listed(client, 'stopped-extra.example')).toMatchObject({ failures: 2 });
     await app.close();

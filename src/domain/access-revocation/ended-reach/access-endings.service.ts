@@ -1,9 +1,5 @@
-import {
-  Injectable,
-  Logger,
-  type BeforeApplicationShutdown,
-  type OnApplicationBootstrap,
-} from '@nestjs/common';
+import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import type { BackgroundProvider } from '#platform/background/background-work.js';
 import { sumOf, type RevokedCounts } from '../revocable.js';
 import { Clock } from '#platform/clock/clock.js';
 import { QueueWorker } from '#platform/database/queues/queue-worker.js';
@@ -73,7 +69,7 @@ export interface QueuedEndings {
  * change may close to users.
  */
 @Injectable()
-export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationShutdown {
+export class AccessEndings implements OnApplicationBootstrap, BackgroundProvider {
   readonly #log = new Logger('access');
   #kinds: readonly ReachEnding[] = [];
   readonly #worker: QueueWorker;
@@ -108,7 +104,7 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
    * Waits until the running batch has ended. The remaining rows stay in the queue until another
    * process or the next start of this one works on them.
    */
-  async beforeApplicationShutdown(): Promise<void> {
+  async stopWork(): Promise<void> {
     await this.#worker.stop();
   }
 

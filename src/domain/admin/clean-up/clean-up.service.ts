@@ -1,10 +1,5 @@
-import {
-  Inject,
-  Injectable,
-  Logger,
-  type BeforeApplicationShutdown,
-  type OnApplicationBootstrap,
-} from '@nestjs/common';
+import { Inject, Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import type { BackgroundProvider } from '#platform/background/background-work.js';
 import { warnOfExpiry } from '#domain/directory/api-tokens/expiry-warning.js';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
@@ -34,7 +29,7 @@ export type CleanedUp = Partial<Record<ExpiredKind | 'auditMonths', number>>;
  * the clean-up the tables would grow for ever.
  */
 @Injectable()
-export class CleanUp implements OnApplicationBootstrap, BeforeApplicationShutdown {
+export class CleanUp implements OnApplicationBootstrap, BackgroundProvider {
   readonly #log = new Logger('clean-up');
   readonly #settings: Config['cleanUp'];
   #timer: NodeJS.Timeout | undefined;
@@ -55,7 +50,7 @@ export class CleanUp implements OnApplicationBootstrap, BeforeApplicationShutdow
   }
 
   /** Stops the timer, and waits for the batch that is being deleted now. */
-  async beforeApplicationShutdown(): Promise<void> {
+  async stopWork(): Promise<void> {
     clearInterval(this.#timer);
     this.#isStopping = true;
     await this.#running;

@@ -1,10 +1,5 @@
-import {
-  Inject,
-  Injectable,
-  Logger,
-  type BeforeApplicationShutdown,
-  type OnApplicationBootstrap,
-} from '@nestjs/common';
+import { Inject, Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import type { BackgroundProvider } from '#platform/background/background-work.js';
 import { CertificateAuthority } from '#domain/ssh/authority/certificate-authority.service.js';
 import { Clock } from '#platform/clock/clock.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
@@ -41,7 +36,7 @@ const WARN_EVERY = 10_000;
  * so that at most one confirmation runs at a time.
  */
 @Injectable()
-export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicationShutdown {
+export class DatabaseFailover implements OnApplicationBootstrap, BackgroundProvider {
   readonly #log = new Logger('database');
   readonly #memory: ReplicaMemory;
   readonly #confirmation: Confirmation;
@@ -108,7 +103,7 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
     this.#loop = this.#run(isFine);
   }
 
-  async beforeApplicationShutdown(): Promise<void> {
+  async stopWork(): Promise<void> {
     this.#stop.abort();
     await this.#loop;
     await forgetReplica(this.database.dataSource.manager, this.#memory.id).catch(

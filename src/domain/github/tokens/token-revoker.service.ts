@@ -1,10 +1,5 @@
-import {
-  Inject,
-  Injectable,
-  Logger,
-  type BeforeApplicationShutdown,
-  type OnApplicationBootstrap,
-} from '@nestjs/common';
+import { Inject, Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import type { BackgroundProvider } from '#platform/background/background-work.js';
 import { GitHubFailure } from '../app/github-failure.js';
 import { GitHubApp } from '../app/github-app.service.js';
 import { Clock } from '#platform/clock/clock.js';
@@ -52,7 +47,7 @@ const LOWEST_ID = '00000000-0000-0000-0000-000000000000';
  * until it has expired, or until no root secret of the service decrypts it.
  */
 @Injectable()
-export class TokenRevoker implements OnApplicationBootstrap, BeforeApplicationShutdown {
+export class TokenRevoker implements OnApplicationBootstrap, BackgroundProvider {
   readonly #log = new Logger('github');
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
@@ -71,7 +66,7 @@ export class TokenRevoker implements OnApplicationBootstrap, BeforeApplicationSh
   }
 
   /** Waits for the requests to GitHub that are running. */
-  async beforeApplicationShutdown(): Promise<void> {
+  async stopWork(): Promise<void> {
     this.#stopping.abort();
     this.wake();
     await this.#running;

@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { restartOfFeed } from '#domain/audit/feed/audit-feed.repository.js';
 import { findPlacedEvent, passEvents } from '#domain/audit/feed/wanted-events.repository.js';
+import type { BackgroundProvider } from '#platform/background/background-work.js';
 import type { Config } from '#platform/config/config.js';
 import { SpacedCalls } from '#platform/database/queues/spaced-calls.js';
 import { OutboundRefused } from '#platform/outbound/outbound-http.service.js';
@@ -69,7 +70,7 @@ export interface ReceiverSenderParts extends SenderParts {
  * Sends the audit log to receivers. A replica reads the log from the stored position of a receiver,
  * sends the next events, and moves the position. One replica at a time sends to a receiver.
  */
-export class ReceiverSender {
+export class ReceiverSender implements BackgroundProvider {
   readonly #log = new Logger('receivers');
   readonly #security = new Logger('security');
   readonly #sender: NoticeSender<TakenEvents>;
@@ -113,7 +114,7 @@ export class ReceiverSender {
   }
 
   /** Stops the sender, and waits for the requests that are already sent. */
-  async beforeApplicationShutdown(): Promise<void> {
+  async stopWork(): Promise<void> {
     this.#news.stop();
     await this.#sender.stop();
   }

@@ -1,10 +1,5 @@
-import {
-  Inject,
-  Injectable,
-  Logger,
-  type BeforeApplicationShutdown,
-  type OnApplicationBootstrap,
-} from '@nestjs/common';
+import { Inject, Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import type { BackgroundProvider } from '#platform/background/background-work.js';
 import { Clock } from '#platform/clock/clock.js';
 import { newUuid, Random } from '#platform/clock/random.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
@@ -48,7 +43,7 @@ const SELF_LIMITS: LaneLimits = {
 
 /** Sends logout tokens to clients, from a queue in the database. */
 @Injectable()
-export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationShutdown {
+export class LogoutSender implements OnApplicationBootstrap, BackgroundProvider {
   readonly #log = new Logger('notices');
   readonly #security = new Logger('security');
   readonly #sender: NoticeSender<TakenNotice>;
@@ -82,7 +77,7 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
   }
 
   /** Stops the sender, and waits for the requests that are already sent. */
-  async beforeApplicationShutdown(): Promise<void> {
+  async stopWork(): Promise<void> {
     await this.#sender.stop();
   }
 

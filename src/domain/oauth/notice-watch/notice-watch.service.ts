@@ -1,9 +1,5 @@
-import {
-  Injectable,
-  Logger,
-  type BeforeApplicationShutdown,
-  type OnApplicationBootstrap,
-} from '@nestjs/common';
+import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import type { BackgroundProvider } from '#platform/background/background-work.js';
 import { Clock } from '#platform/clock/clock.js';
 import { QueueWorker } from '#platform/database/queues/queue-worker.js';
 import { DataSource } from '#platform/database/statements/typeorm.js';
@@ -33,7 +29,7 @@ const GAUGES = {
  * under `security`.
  */
 @Injectable()
-export class NoticeWatch implements OnApplicationBootstrap, BeforeApplicationShutdown {
+export class NoticeWatch implements OnApplicationBootstrap, BackgroundProvider {
   readonly #log = new Logger('notices');
   readonly #security = new Logger('security');
   readonly #warnedAt = new Map<string, number>();
@@ -54,7 +50,7 @@ export class NoticeWatch implements OnApplicationBootstrap, BeforeApplicationShu
     this.#worker.start();
   }
 
-  async beforeApplicationShutdown(): Promise<void> {
+  async stopWork(): Promise<void> {
     await this.#worker.stop();
   }
 

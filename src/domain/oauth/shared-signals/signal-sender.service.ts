@@ -1,9 +1,5 @@
-import {
-  Injectable,
-  Logger,
-  type BeforeApplicationShutdown,
-  type OnApplicationBootstrap,
-} from '@nestjs/common';
+import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import type { BackgroundProvider } from '#platform/background/background-work.js';
 import { Clock } from '#platform/clock/clock.js';
 import { Random } from '#platform/clock/random.js';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
@@ -31,7 +27,7 @@ const BATCH = 1_000;
 
 /** Pushes security event tokens to receivers (RFC 8935), from a queue in the database. */
 @Injectable()
-export class SignalSender implements OnApplicationBootstrap, BeforeApplicationShutdown {
+export class SignalSender implements OnApplicationBootstrap, BackgroundProvider {
   readonly #security = new Logger('security');
   readonly #sender: NoticeSender<TakenSignal>;
   #trimmedAt = Number.NEGATIVE_INFINITY;
@@ -68,7 +64,7 @@ export class SignalSender implements OnApplicationBootstrap, BeforeApplicationSh
   }
 
   /** Stops the sender, and waits for the requests that are already sent. */
-  async beforeApplicationShutdown(): Promise<void> {
+  async stopWork(): Promise<void> {
     await this.#sender.stop();
   }
 

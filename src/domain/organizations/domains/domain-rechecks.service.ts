@@ -1,9 +1,5 @@
-import {
-  Injectable,
-  Logger,
-  type BeforeApplicationShutdown,
-  type OnApplicationBootstrap,
-} from '@nestjs/common';
+import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import type { BackgroundProvider } from '#platform/background/background-work.js';
 import { NIL } from 'uuid';
 import { OrganizationsRepository } from '../organizations.repository.js';
 import { Clock } from '#platform/clock/clock.js';
@@ -36,7 +32,7 @@ const AT_ONCE = 32;
  * nor misses a check.
  */
 @Injectable()
-export class DomainRechecks implements OnApplicationBootstrap, BeforeApplicationShutdown {
+export class DomainRechecks implements OnApplicationBootstrap, BackgroundProvider {
   readonly #security = new Logger('security');
   readonly #log = new Logger('domains');
   readonly #stopping = new AbortController();
@@ -59,7 +55,7 @@ export class DomainRechecks implements OnApplicationBootstrap, BeforeApplication
    * Ends the DNS look-ups that are running, without a result, and waits for the changes that are
    * being written.
    */
-  async beforeApplicationShutdown(): Promise<void> {
+  async stopWork(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
   }

@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { BoundedDataSource } from '#platform/database/bounded-data-source.js';
+import { openPool } from '#platform/database/connection.js';
+import { RequestsInFlight } from '#platform/http/server/requests-in-flight.service.js';
+import { startTestApp, type TestApp } from '../support/app.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { startDatabaseProxy, type DatabaseProxy } from '../support/database-proxy.js';
+import { RecordingLog } from '../support/recording-log.js';
+
+describe('while the database does not answer', () => {
+  let database: TestDatabase;
+  let proxy: DatabaseProxy;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    proxy = await startDatabaseProxy(database.url);
+  });
+  afterAll(async () => {
+    await proxy.close();
+    await database.drop();
+  });
+
+  it('the stop of the service takes at most 8 seconds, and answers the open request by 503', async () => {
+    const app: TestApp = await startTestApp({ database: { ...database, url: proxy.url } });
+    const { client } = await app.enrolled('ada@acme.example');
+    proxy.freeze();
+    const open = client.get('/v1/keys');
+    await expect.poll(() => app.nest.get(RequestsInFlight).count).toBe(1);
+    const begun = performance.now();
+    await app.close();
+    expect(performance.now() - begun).toBeLessThan(8_000);
+    expect((await open).status).toBe(503);
+    expect(app.log.join('')).not.toContain('does not wait any longer');
+  });
+});
+
+describe('a server that freezes after the last statement', () => {
+  let database: TestDatabase;
+  let proxy: DatabaseProxy;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    proxy = await startDatabaseProxy(database.url);
+    proxy.keepOpen();
+  });
+  afterAll(async () => {
+    await proxy.close();
+    await database.drop();
+  });
+
+  it('keeps a pool open only until the time limit', async () => {
+    const pool = await openPool({ connectionString: proxy.url }, new RecordingLog(), 2);
+    if (!(pool instanceof BoundedDataSource)) throw new TypeError('the pool has no time limit');
+    const sockets = () => process.getActiveResourcesInfo().filter((name) => name === 'PipeWrap');
+    const before = sockets().length;
+    await pool.destroy(100);
+    await expect.poll(() => sockets().length).toBe(before - 1);
+  });
+});
