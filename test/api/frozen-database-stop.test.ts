@@ -17,8 +17,11 @@ import { startServerProcess, type ServerProcess } from '../support/server-proces
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 import '../support/full-scale-only.js';
 
-/** The longest stop while the database is frozen, in milliseconds. */
-const LONGEST = 8_000;
+/**
+ * The longest stop while the database is frozen, in milliseconds. It takes 4 to 7 seconds; a busy
+ * machine needs more. Without the limits of the stop it took 28 seconds, or did not end.
+ */
+const LONGEST = 12_000;
 
 describe('SIGTERM while the database is frozen', () => {
   let folder: string;
@@ -89,7 +92,7 @@ describe('SIGTERM while the database is frozen', () => {
     for (const pid of frozen) signal(pid, 'SIGSTOP');
   }
 
-  it('ends within 8 seconds with status 0, and answers the open requests', async () => {
+  it('ends soon with status 0, and answers the open requests', async () => {
     await start({ SVC_DATABASE_URL: proxy.url });
     proxy.freeze();
     const ready = fetch(`${origin}/health/ready`);
@@ -100,7 +103,7 @@ describe('SIGTERM while the database is frozen', () => {
     expect(took).toBeLessThan(LONGEST);
   });
 
-  it('ends with several workers within 8 seconds with status 0', async () => {
+  it('ends with several workers soon with status 0', async () => {
     await start({ SVC_DATABASE_URL: proxy.url, SVC_WORKERS: '2' });
     proxy.freeze();
     const { status, took } = await stop();

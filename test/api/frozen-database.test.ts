@@ -20,7 +20,7 @@ describe('while the database does not answer', () => {
     await database.drop();
   });
 
-  it('the stop of the service takes at most 8 seconds, and answers the open request by 503', async () => {
+  it('the stop of the service does not wait for it, and answers the open request by 503', async () => {
     const app: TestApp = await startTestApp({ database: { ...database, url: proxy.url } });
     const { client } = await app.enrolled('ada@acme.example');
     proxy.freeze();
@@ -28,7 +28,8 @@ describe('while the database does not answer', () => {
     await expect.poll(() => app.nest.get(RequestsInFlight).count).toBe(1);
     const begun = performance.now();
     await app.close();
-    expect(performance.now() - begun).toBeLessThan(8_000);
+    // It takes 4 seconds; a busy machine needs more. Without the watch it takes 12 and more.
+    expect(performance.now() - begun).toBeLessThan(10_000);
     expect((await open).status).toBe(503);
     expect(app.log.join('')).not.toContain('does not wait any longer');
   });

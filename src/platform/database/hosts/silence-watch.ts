@@ -14,7 +14,7 @@ const ASK_EVERY = 500;
  * The milliseconds that the server has to answer a new connection. It is shorter than the 5 s for
  * which a request waits for a connection, because the stop of the service waits for it.
  */
-const SILENT_AFTER = 3_500;
+const SILENT_AFTER = 3_000;
 
 /**
  * Opens a connection twice a second, and resolves with true as soon as the server does not answer.
