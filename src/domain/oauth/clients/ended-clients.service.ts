@@ -1,8 +1,5 @@
-import {
-  Logger,
-  type BeforeApplicationShutdown,
-  type OnApplicationBootstrap,
-} from '@nestjs/common';
+import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import type { BackgroundProvider } from '#platform/background/background-work.js';
 import { Clock } from '#platform/clock/clock.js';
 import { QueueWorker } from '#platform/database/queues/queue-worker.js';
 import { CANCELED, sqlStateOf } from '#platform/database/statements/faults.js';
@@ -29,7 +26,7 @@ const BATCH = 1_000;
  * when it is deleted. The list of the clients is in the database: another process, or the next
  * start of this one, goes on with the rest.
  */
-export class EndedClients implements OnApplicationBootstrap, BeforeApplicationShutdown {
+export class EndedClients implements OnApplicationBootstrap, BackgroundProvider {
   readonly #worker: QueueWorker;
 
   constructor(
@@ -47,7 +44,7 @@ export class EndedClients implements OnApplicationBootstrap, BeforeApplicationSh
   }
 
   /** Waits until the running batch has ended. */
-  async beforeApplicationShutdown(): Promise<void> {
+  async stopWork(): Promise<void> {
     await this.#worker.stop();
   }
 
