@@ -95,11 +95,15 @@ export class TestSeal {
     return { org, ids };
   }
 
-  /** Returns the lines of the sealed export of one Merkle tree of the audit log. */
-  async export(tree: string): Promise<string[]> {
+  /**
+   * Returns the lines of the sealed export of one Merkle tree of the audit log.
+   *
+   * @param from the leaf with which the export begins
+   */
+  async export(tree: string, from: SealedPlace = { epoch: '0', index: 0 }): Promise<string[]> {
     const facts = { at: new Date().toISOString(), retention: RETENTION };
     const lines: string[] = [];
-    for (let place: SealedPlace | undefined = { epoch: '0', index: 0 }; place !== undefined;) {
+    for (let place: SealedPlace | undefined = from; place !== undefined;) {
       const part = await readSealed(this.dataSource.manager, tree, place, lines.length > 0, facts);
       lines.push(...part.lines);
       place = part.next;

@@ -223,6 +223,35 @@ describe('a change of the audit log by SQL is found, with the name of the row', 
     expect(seal.check(whole.slice(at), witness, { from }).findings).toEqual([]);
   });
 
+  it('leaves that are hidden at the beginning of a later epoch', async () => {
+    const { org, witness, whole } = await overTwoEpochs();
+    const epoch = witness.at(-1)?.epoch ?? '';
+    const at = whole.findIndex((line) => line.includes(`"epoch":"${epoch}"`));
+    const rest = await seal.export(org, { epoch, index: 1 });
+    expect(rest.join()).toContain('"row":');
+    expect(seal.check([...whole.slice(0, at), ...rest], witness).findings).toMatchObject([
+      { fault: 'missing', epoch, index: 0, detail: expect.stringContaining('leaves 0 to 0') },
+    ]);
+  });
+
+  it('leaves that are missing at the beginning of a part that was asked for', async () => {
+    const { org, witness, ended = '' } = await overTwoEpochs();
+    const part = await seal.export(org, { epoch: ended, index: THIRD });
+    const check = (index: number) => seal.check(part, witness, { from: { epoch: ended, index } });
+    expect(check(THIRD).findings).toEqual([]);
+    expect(check(THIRD - 1).findings).toMatchObject([
+      { fault: 'missing', epoch: ended, index: THIRD - 1 },
+    ]);
+  });
+
+  it('nothing of an epoch after whose last leaf the export was asked to begin', async () => {
+    const { org, witness, ended = '' } = await overTwoEpochs();
+    const part = await seal.export(org, { epoch: ended, index: EVENTS });
+    const check = (index: number) => seal.check(part, witness, { from: { epoch: ended, index } });
+    expect(check(EVENTS).findings).toEqual([]);
+    expect(check(EVENTS - 1).findings).toMatchObject([{ fault: 'missing', epoch: ended }]);
+  });
+
   it('a history that was made again in a new epoch, without a trace of the earlier one', async () => {
     const { org, ids, witness } = await overTwoEpochs();
     await run(`UPDATE audit_events SET details = '{"forged": true}' WHERE id = $1`, ids[THIRD]);

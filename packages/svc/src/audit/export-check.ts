@@ -193,7 +193,7 @@ export class ExportCheck {
     for (const checkpoint of [...this.#allCheckpoints(), ...this.#named]) {
       const { tree, epoch, size } = checkpoint;
       const read = this.#read.get(tree);
-      if (read === undefined || read.has(epoch) || this.#isBefore(epoch)) continue;
+      if (read === undefined || read.has(epoch) || this.#isBefore(epoch, size)) continue;
       if (size > (sizes.get(`${tree}/${epoch}`)?.size ?? -1)) {
         sizes.set(`${tree}/${epoch}`, checkpoint);
       }
@@ -209,9 +209,14 @@ export class ExportCheck {
     return [...this.#checkpoints.values()].flatMap((bySize) => [...bySize.values()]);
   }
 
-  /** Returns true if the export was asked to begin after an epoch. */
-  #isBefore(epoch: string): boolean {
-    return this.from !== undefined && BigInt(epoch) < BigInt(this.from.epoch);
+  /**
+   * Returns true if the export was asked to begin after an epoch, or after the first `size` leaves
+   * of the epoch.
+   */
+  #isBefore(epoch: string, size = Number.POSITIVE_INFINITY): boolean {
+    if (this.from === undefined) return false;
+    const [own, first] = [BigInt(epoch), BigInt(this.from.epoch)];
+    return own < first || (own === first && size <= this.from.index);
   }
 
   #begin({ tree, epoch, from, range, retention, at }: Partial<Record<string, unknown>>): void {
@@ -222,6 +227,7 @@ export class ExportCheck {
     if (this.#state?.tree === id && this.#state.epoch === epoch && this.#state.next === start)
       return;
     this.#close();
+    this.#checkStart(id, { epoch: String(epoch), index: start });
     this.begins ??= { epoch: String(epoch), index: start };
     this.#read.set(id, (this.#read.get(id) ?? new Set()).add(String(epoch)));
     const hashes = Array.isArray(range)
@@ -243,6 +249,21 @@ export class ExportCheck {
       after: [],
       missing: new Set(),
     };
+  }
+
+  /**
+   * Reports the leaves that the export lacks at the beginning of an epoch. Only the first epoch of
+   * an export may begin later, because the export can be a part of the log. If the lines of an
+   * epoch are interrupted, {@link #close} has reported what is missing between them.
+   */
+  #checkStart(tree: string, { epoch, index }: Beginning): void {
+    if (this.#isBefore(epoch) || this.#read.get(tree)?.has(epoch) === true) return;
+    const isAsked = this.from !== undefined && BigInt(epoch) === BigInt(this.from.epoch);
+    const isPart = this.from === undefined && this.begins === undefined;
+    const first = isAsked ? this.from.index : isPart ? index : 0;
+    if (index <= first) return;
+    const detail = `the export has no line for leaves ${first} to ${index - 1} of this epoch`;
+    this.#report('missing', { epoch, index: first, detail });
   }
 
   #leaf({ index, entry, row, line }: LeafLine): void {

@@ -46,8 +46,9 @@ export async function verify(
 
 /**
  * Reads the value of `--from`, which is a position as the server takes it in `after`: the epoch,
- * and the number of the first leaf.
+ * and the number of the leaf before the export.
  *
+ * @returns the leaf with which such an export begins
  * @throws CliFailure with status 2 for another text
  */
 function beginningOf(text: string | undefined, usage: string): Beginning | undefined {
@@ -56,7 +57,7 @@ function beginningOf(text: string | undefined, usage: string): Beginning | undef
   if (epoch === undefined) {
     throw usageFailure('--from needs an epoch and a number of a leaf, such as 0.100.', usage);
   }
-  return { epoch, index: Number(index) };
+  return { epoch, index: Number(index) + 1 };
 }
 
 /**
