@@ -70,6 +70,11 @@ describe('a change of the PostgreSQL behind running processes', () => {
     expect(await world.query('SELECT FROM ssh_revoked_ranges WHERE first_serial = 1')).toHaveLength(
       1,
     );
+    // A certificate of before may be valid for 12 hours, if SVC_SESSION_HOURS was greater then.
+    const [range] = await world.query<{ hours: number }>(
+      `SELECT round(extract(epoch FROM carried_until - recorded_at) / 3600)::int AS hours FROM ssh_revoked_ranges`,
+    );
+    expect(range).toEqual({ hours: 13 });
     const log = app.log.join('');
     expect(log).toMatch(/\d+ audit rows/);
     expect(log).toContain('the database lost commits: all sessions');

@@ -268,7 +268,6 @@ describe('a confirmation during which the server changes', () => {
       {
         database: { isEmbedded: false, open },
         setting: undefined,
-        sessionHours: 12,
         limits: { ...FAILOVER_LIMITS, poll: 10, retry: 10, patience },
         clock,
         security: new RecordingLog(),

@@ -117,7 +117,7 @@ export class FailoverWorld {
   async confirmAtStart(setting: FailoverSetting, isEmbedded = false): Promise<void> {
     const address = { connectionString: this.database.url };
     const confirm = confirmAtStart(
-      { database: { ...this.database.config, failover: setting }, session: { hours: 12 } },
+      { database: { ...this.database.config, failover: setting } },
       { ...FAILOVER_LIMITS, ...FAST },
     );
     await confirm({ isEmbedded, open: () => openMigrationConnection(address, new RecordingLog()) });

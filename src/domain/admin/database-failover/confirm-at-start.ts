@@ -25,7 +25,7 @@ const PATIENCE = 150_000;
  * waits for the reports of the processes that are already running.
  */
 export function confirmAtStart(
-  config: Pick<Config, 'database' | 'session'>,
+  config: Pick<Config, 'database'>,
   limits: FailoverLimits = FAILOVER_LIMITS,
   clock: Clock = systemClock,
 ): ConfirmAtStart {
@@ -36,7 +36,6 @@ export function confirmAtStart(
       {
         database,
         setting: config.database.failover,
-        sessionHours: config.session.hours,
         limits,
         clock,
         security,

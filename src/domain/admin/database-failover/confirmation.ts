@@ -40,11 +40,16 @@ import { withTransactionRetry } from '#platform/database/statements/transaction-
 /** The start time that the database holds for a server whose confirmation was withdrawn. */
 const WITHDRAWN = '0';
 
+/**
+ * The greatest value of SVC_SESSION_HOURS, and so the longest validity of a certificate. The
+ * configured value is not used, because certificates of an earlier, greater value may be valid.
+ */
+const LONGEST_SESSION_HOURS = 12;
+
 /** The database, the settings and the functions that a confirmation needs. */
 export interface ConfirmationParts {
   readonly database: UncheckedDatabase;
   readonly setting: FailoverSetting;
-  readonly sessionHours: number;
   readonly limits: FailoverLimits;
   readonly clock: Clock;
   readonly security: Logger;
@@ -250,7 +255,7 @@ export class Confirmation {
   }
 
   async #moveSerials(tx: EntityManager, decision: FailoverDecision | undefined): Promise<void> {
-    const { sessionHours } = this.parts;
+    const sessionHours = LONGEST_SESSION_HOURS;
     const clock = this.parts.clock.milliseconds();
     const highestSeen = decision?.highestSerial;
     if (decision === undefined || decision.serials === 'same') {

@@ -61,7 +61,7 @@ export class DatabaseFailover implements OnApplicationBootstrap, BackgroundProvi
   #loop: Promise<void> | undefined;
 
   constructor(
-    @Inject(CONFIG) config: Pick<Config, 'database' | 'session' | 'cleanUp'>,
+    @Inject(CONFIG) config: Pick<Config, 'database' | 'cleanUp'>,
     @Inject(LIMITS) private readonly limits: FailoverLimits,
     private readonly database: Database,
     private readonly clock: Clock,
@@ -73,7 +73,6 @@ export class DatabaseFailover implements OnApplicationBootstrap, BackgroundProvi
       {
         database: database.unchecked,
         setting: config.database.failover,
-        sessionHours: config.session.hours,
         limits,
         clock,
         security: new Logger('security'),

@@ -48,8 +48,8 @@ export type SerialMove =
        */
       readonly highestSeen: bigint | undefined;
       /**
-       * SVC_SESSION_HOURS, the longest validity of a certificate. The revocation list contains the
-       * ranges for one hour longer.
+       * The longest validity of a certificate, in hours. The revocation list contains the ranges
+       * for one hour longer.
        */
       readonly sessionHours: number;
     };

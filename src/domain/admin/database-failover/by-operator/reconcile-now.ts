@@ -14,12 +14,6 @@ import { recordReport, withdrawConfirmation } from '../replicas.repository.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
- * The greatest value of SVC_SESSION_HOURS. The command uses the greatest value because it reads
- * only the settings for the database, and so does not know the configured one.
- */
-const LONGEST_SESSION_HOURS = 12;
-
-/**
  * Ends all access on the order of the operator, as the service does by itself after a proven loss
  * of commits. All certificates so far are revoked, and the next login of each user needs both the
  * identity provider and the security key.
@@ -41,7 +35,6 @@ export async function reconcileNow(
   const parts = {
     database,
     setting: undefined,
-    sessionHours: LONGEST_SESSION_HOURS,
     limits: FAILOVER_LIMITS,
     clock: systemClock,
     security: new Logger('security'),
