@@ -8,6 +8,7 @@ export type ObjectStoreFault =
   | 'too-large'
   | 'slow'
   | 'unreachable'
+  | 'conflict'
   | 'failed';
 
 /**

@@ -117,7 +117,7 @@ export async function openLockedFolder(
         const { cause } = error as { readonly cause?: { readonly name?: unknown } };
         if (cause?.name !== 'PreconditionFailed') throw error;
         if ((await read(name, signal)).equals(body)) return;
-        throw new ObjectStoreError('failed', `has another object with the name ${name}`);
+        throw new ObjectStoreError('conflict', `has another object with the name ${name}`);
       }
     },
     namesAfter: (prefix, after, signal) =>

@@ -1,4 +1,9 @@
-import { CreateBucketCommand, HeadObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import {
+  CreateBucketCommand,
+  HeadObjectCommand,
+  PutObjectCommand,
+  S3Client,
+} from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { DataSource } from 'typeorm';
 import { CheckpointStore } from '#domain/audit/seal/checkpoint-store.js';
@@ -89,6 +94,25 @@ requires('moto').describe('the bucket of checkpoints', () => {
     await expect(store?.put(again, Date.now())).resolves.toBeUndefined();
     const other = { ...again, note: note.replace('time 2', 'time 3') };
     await expect(store?.put(other, Date.now())).rejects.toThrow('another object');
+  });
+
+  it('gets the checkpoints of the others if another object has the name of one', async () => {
+    const [taken, other] = [await seal.organization(0), await seal.organization(0)];
+    await writeEvent(dataSource, taken.org);
+    await sealInto(dataSource);
+    const [first] = await seal.checkpoints(taken.org);
+    const folder = `audit-checkpoints/${taken.org}/${first?.epoch}`;
+    const object = { Bucket: BUCKET, Key: `${folder}/${'2'.padStart(15, '0')}`, Body: 'planted' };
+    await client.send(new PutObjectCommand(object));
+    await writeEvent(dataSource, taken.org);
+    await writeEvent(dataSource, other.org);
+    await expect(sealInto(dataSource)).rejects.toThrow(
+      `tree ${taken.org} has an unpublished checkpoint: the store has another object`,
+    );
+    const unpublished = 'SELECT tree FROM audit_checkpoints WHERE published_at IS NULL';
+    expect(await rows(dataSource, unpublished)).toEqual([{ tree: taken.org }]);
+    expect(await store?.newest(other.org)).toBe((await seal.checkpoints(other.org))[0]?.note);
+    await dataSource.query('UPDATE audit_checkpoints SET published_at = now()');
   });
 
   it('has the checkpoint that a restored database lost, which the new tree names', async () => {

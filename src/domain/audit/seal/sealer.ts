@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { Clock } from '#platform/clock/clock.js';
 import { QueueWorker } from '#platform/database/queues/queue-worker.js';
+import { ObjectStoreError } from '#platform/object-store/object-store-error.js';
 import {
   isLostRace,
   isOutage,
@@ -106,9 +107,10 @@ export class AuditSealer {
     await this.#sign('organizations', round);
     await this.#addMissing(round);
     await this.#sign('deployment', round);
-    await this.#publish();
+    await this.#publish(round);
     for (const [tree, error] of round.damaged) {
-      throw new Error(`tree ${tree} is damaged: ${reasonOf(error)}`, { cause: error });
+      const fault = isConflict(error) ? 'has an unpublished checkpoint: the store' : 'is damaged:';
+      throw new Error(`tree ${tree} ${fault} ${reasonOf(error)}`, { cause: error });
     }
     for (const [tree, error] of round.late) {
       throw new Error(`tree ${tree} is sealed later: ${reasonOf(error)}`, { cause: error });
@@ -215,9 +217,10 @@ export class AuditSealer {
 
   /**
    * Publishes the checkpoints in the log and in the object store, also those that a killed process
-   * has left.
+   * has left. If the store has another object with the name of a checkpoint, which it keeps for
+   * years, the other checkpoints are published all the same.
    */
-  async #publish(): Promise<void> {
+  async #publish(round: Round): Promise<void> {
     const { manager } = this.dataSource;
     for (const checkpoint of await listUnpublished(manager, LIMITS.published)) {
       const { tree, epoch, size, note } = checkpoint;
@@ -227,7 +230,13 @@ export class AuditSealer {
         this.#log.log({ tree, epoch, size, note: note.split('\n') }, 'audit_checkpoint');
       }
       this.#logged.add(note);
-      await this.store?.put(checkpoint, this.clock.milliseconds());
+      try {
+        await this.store?.put(checkpoint, this.clock.milliseconds());
+      } catch (error) {
+        if (!isConflict(error)) throw error;
+        round.damaged.set(tree, error);
+        continue;
+      }
       await recordPublished(manager, checkpoint);
       this.#logged.delete(note);
     }
@@ -243,7 +252,10 @@ interface SignedTree {
 
 /** The state of one round of sealing. */
 interface Round {
-  /** The faults of the damaged trees, by the ids of the trees. */
+  /**
+   * The faults of the trees that are damaged, or have a checkpoint that the object store does not
+   * take, by the ids of the trees.
+   */
   readonly damaged: Map<string, unknown>;
   /**
    * The faults of the trees whose transactions lost a race, by the ids of the trees. The next round
@@ -261,6 +273,11 @@ interface Round {
 function isOfTree(error: unknown): boolean {
   if (error instanceof DamagedTree || isLostRace(error)) return true;
   return sqlStateOf(error) !== undefined && !isOutage(error);
+}
+
+/** Returns true if the object store has another object with the name of a checkpoint. */
+function isConflict(error: unknown): boolean {
+  return error instanceof ObjectStoreError && error.fault === 'conflict';
 }
 
 /** Does some work. Returns the fault if it concerns one tree; undefined if the work was done. */
