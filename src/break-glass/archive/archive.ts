@@ -36,8 +36,8 @@ interface ArchiveSurroundings {
  * and compares it with the log. A copy that exists already is only compared. After an interruption,
  * the next call continues the same copy.
  *
- * @throws Error if the month is not over, if the clean-up of old events runs, or if the copy
- *   differs from the log
+ * @throws Error if the month ended less than 2 minutes ago or is not over, if the clean-up of old
+ *   events runs, or if the copy differs from the log
  * @throws ObjectStoreError if the object store refuses a request
  */
 export async function archive(
@@ -51,7 +51,9 @@ export async function archive(
       ? [await fileCopy(to), to]
       : [await objectCopy({ ...server, ...to }), `s3://${to.bucket}/${to.key}`];
   const summary = await withTransactionRetry(dataSource, async (tx) => {
-    if (!(await isOver(tx, command))) throw new Error(`The month ${month} is not over yet.`);
+    if (!(await isOver(tx, command))) {
+      throw new Error(`The month ${month} is not over yet, or ended less than 2 minutes ago.`);
+    }
     if (!(await keepEvents(tx))) throw new Error('A clean-up runs: try again in a minute.');
     return writeAndCompare(tx, command, copy);
   });

@@ -3,7 +3,7 @@ import { access, readFile, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readMonth } from '#domain/audit/archive/archived-events.repository.js';
+import { isOver, readMonth } from '#domain/audit/archive/archived-events.repository.js';
 import { FIRST_PLACE } from '#domain/audit/feed/audit-feed.repository.js';
 import { openPool, TIMEOUTS } from '#platform/database/connection.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
@@ -159,6 +159,22 @@ describe('node dist/admin.js archive', () => {
     const before = await count(app.dataSource, 'audit_events');
     expect((await archive(newFile(), 'admin')).status).toBe(0);
     expect(await count(app.dataSource, 'audit_events')).toBe(before);
+  });
+
+  it('waits 2 minutes for the last transactions of a month', async () => {
+    const isOverAt = (time: string) =>
+      app.dataSource.transaction(async (tx) => {
+        await tx.query('CREATE SCHEMA clock');
+        await tx.query(
+          `CREATE FUNCTION clock.clock_timestamp() RETURNS timestamptz RETURN '${time}'::timestamptz`,
+        );
+        await tx.query('SET LOCAL search_path = clock, pg_catalog');
+        const found = await isOver(tx, { class: 'oauth', month: '2026-01' });
+        await tx.query('DROP SCHEMA clock CASCADE');
+        return found;
+      });
+    expect(await isOverAt('2026-02-01 00:01:59+00')).toBe(false);
+    expect(await isOverAt('2026-02-01 00:02:00+00')).toBe(true);
   });
 
   it('refuses a month that is not over, wrong usage, and a copy during a clean-up', async () => {

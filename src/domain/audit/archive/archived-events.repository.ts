@@ -22,10 +22,20 @@ const EVENT = `json_build_object('id', e.id, 'type', e.type, 'class', e.class, '
   'created_at', to_char(e.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), 'actor_email', e.actor_email,
   'subject_email', e.subject_email, 'client_name', e.client_name, 'epoch', e.epoch::text, 'xid', e.xid::text)::text`;
 
-/** Returns true if a month has ended in UTC, by the clock of the database. */
+/**
+ * The time after the end of a month in which transactions that began in the month may still commit
+ * events of it. The time limits of the service end such a transaction after at most a minute.
+ */
+const LONGEST_WRITE = '2 minutes';
+
+/**
+ * Returns true if a month has ended in UTC, by the clock of the database, and no event of it can
+ * appear any more.
+ */
 export async function isOver(tx: EntityManager, { month }: ClassMonth): Promise<boolean> {
   const [row] = await sql<{ is_over: boolean }>(tx)`
-    SELECT ((${`${month}-01`}::date + interval '1 month') AT TIME ZONE 'UTC') <= clock_timestamp() AS is_over`;
+    SELECT ((${`${month}-01`}::date + interval '1 month') AT TIME ZONE 'UTC')
+      <= clock_timestamp() - ${LONGEST_WRITE}::interval AS is_over`;
   return row?.is_over === true;
 }
 
