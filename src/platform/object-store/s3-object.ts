@@ -116,7 +116,7 @@ export async function openLockedFolder(
       } catch (error) {
         const { cause } = error as { readonly cause?: { readonly name?: unknown } };
         if (cause?.name !== 'PreconditionFailed') throw error;
-        if ((await read(name, signal)).equals(body)) return;
+        if (await hasBytes(read(name, signal), body)) return;
         throw new ObjectStoreError('conflict', `has another object with the name ${name}`);
       }
     },
@@ -131,6 +131,16 @@ export async function openLockedFolder(
         return found.map(({ Key = '' }) => Key.slice(folder.length + 1));
       }),
   };
+}
+
+/** Returns true if an object that is read has some bytes; false also if it is too large. */
+async function hasBytes(reading: Promise<Buffer>, bytes: Buffer): Promise<boolean> {
+  try {
+    return (await reading).equals(bytes);
+  } catch (error) {
+    if (error instanceof ObjectStoreError && error.fault === 'too-large') return false;
+    throw error;
+  }
 }
 
 async function readAll(body: Readable, signal: AbortSignal): Promise<Buffer> {

@@ -102,7 +102,11 @@ requires('moto').describe('the bucket of checkpoints', () => {
     await sealInto(dataSource);
     const [first] = await seal.checkpoints(taken.org);
     const folder = `audit-checkpoints/${taken.org}/${first?.epoch}`;
-    const object = { Bucket: BUCKET, Key: `${folder}/${'2'.padStart(15, '0')}`, Body: 'planted' };
+    const object = {
+      Bucket: BUCKET,
+      Key: `${folder}/${'2'.padStart(15, '0')}`,
+      Body: 'planted'.repeat(200_000),
+    };
     await client.send(new PutObjectCommand(object));
     await writeEvent(dataSource, taken.org);
     await writeEvent(dataSource, other.org);
@@ -111,8 +115,32 @@ requires('moto').describe('the bucket of checkpoints', () => {
     );
     const unpublished = 'SELECT tree FROM audit_checkpoints WHERE published_at IS NULL';
     expect(await rows(dataSource, unpublished)).toEqual([{ tree: taken.org }]);
-    expect(await store?.newest(other.org)).toBe((await seal.checkpoints(other.org))[0]?.note);
+    const newest = await store?.newest(other.org, [seal.verifier]);
+    expect(newest).toBe((await seal.checkpoints(other.org))[0]?.note);
     await dataSource.query('UPDATE audit_checkpoints SET published_at = now()');
+  });
+
+  it.each([
+    ['no checkpoint', () => 'planted'],
+    ['larger than any checkpoint', () => 'planted'.repeat(200_000)],
+    [
+      'a checkpoint without a signature of the seal',
+      (note: string) => note.replace(/\n\d+\n/, '\n999\n'),
+    ],
+  ])('has an object that is %s, which the new tree does not name', async (_, planted) => {
+    const { org } = await seal.organization(0);
+    await writeEvent(dataSource, org);
+    await sealInto(dataSource);
+    const [last] = await seal.checkpoints(org);
+    const Key = `audit-checkpoints/${org}/${last?.epoch}/${'999'.padStart(15, '0')}`;
+    await client.send(
+      new PutObjectCommand({ Bucket: BUCKET, Key, Body: planted(last?.note ?? '') }),
+    );
+    await endEpoch(dataSource);
+    await writeEvent(dataSource, org);
+    await sealInto(dataSource);
+    const { findings } = seal.check(await seal.export(org), await seal.checkpoints(org));
+    expect(findings).toEqual([]);
   });
 
   it('has the checkpoint that a restored database lost, which the new tree names', async () => {

@@ -1,10 +1,18 @@
 import type { Config } from '#platform/config/config.js';
+import { ObjectStoreError } from '#platform/object-store/object-store-error.js';
 import type { S3Server } from '#platform/object-store/s3-client.js';
 import { openLockedFolder, type LockedFolder } from '#platform/object-store/s3-object.js';
+import { isCheckpointOf } from './checkpoint.js';
 import type { Checkpoint } from './checkpoints.repository.js';
 
 const FOLDER = 'audit-checkpoints';
 const DAY = 86_400_000;
+
+/**
+ * The most objects, and the most epochs, that are looked at to find a checkpoint. Another program
+ * may have written objects with the names of larger checkpoints, which do not count.
+ */
+const MOST_READ = 100;
 
 /**
  * Keeps copies of signed checkpoints in an object store. For `retentionDays` days the store lets no
@@ -40,36 +48,70 @@ export class CheckpointStore {
 
   /**
    * Returns the signed text of the largest checkpoint of the same tree and epoch as `last`, if it
-   * is larger than `last`. Otherwise returns undefined.
+   * is larger than `last`. Otherwise returns undefined. Other objects than checkpoints, and those
+   * that none of the keys has signed, do not count.
+   *
+   * @param verifiers the public keys of the seal
    */
-  async after(last: Omit<Checkpoint, 'note'>): Promise<string | undefined> {
-    const prefix = `${last.tree}/${last.epoch}/`;
-    let [newest, names] = [nameOf(last), await this.folder.namesAfter(prefix, nameOf(last))];
-    while (names.length > 0) {
-      newest = names.at(-1) ?? newest;
-      names = await this.folder.namesAfter(prefix, newest);
+  async after(
+    last: Omit<Checkpoint, 'note'>,
+    verifiers: readonly string[],
+  ): Promise<string | undefined> {
+    const { tree, epoch } = last;
+    const prefix = `${tree}/${epoch}/`;
+    let found: string[] = [];
+    for (let after = nameOf(last); ;) {
+      const names = await this.folder.namesAfter(prefix, after);
+      if (names.length === 0) break;
+      found = [...found, ...names].slice(-MOST_READ);
+      after = names.at(-1) ?? after;
     }
-    return newest === nameOf(last) ? undefined : (await this.folder.read(newest)).toString();
+    for (const name of found.toReversed()) {
+      const note = await this.#read(name);
+      const size = Number(name.slice(prefix.length));
+      if (isCheckpointOf(note, { tree, epoch, size }, verifiers)) return note;
+    }
+    return undefined;
   }
 
   /**
-   * Returns the signed text of the checkpoint with the most leaves in the last epoch of a tree.
-   * Returns undefined if the store has none of the tree.
+   * Returns the signed text of the checkpoint with the most leaves in the last epoch of a tree of
+   * which the store has any, by the rules of {@link after}. Returns undefined if it has none.
    */
-  async newest(tree: string): Promise<string | undefined> {
+  async newest(tree: string, verifiers: readonly string[]): Promise<string | undefined> {
+    const epochs = (await this.#epochs(tree)).toSorted((a, b) => (a < b ? 1 : -1));
+    for (const epoch of epochs.slice(0, MOST_READ)) {
+      const found = await this.after({ tree, epoch: epoch.toString(), size: 0 }, verifiers);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  /** Reads an object as text; an empty text for one that is larger than any checkpoint. */
+  async #read(name: string): Promise<string> {
+    try {
+      return (await this.folder.read(name)).toString();
+    } catch (error) {
+      if (error instanceof ObjectStoreError && error.fault === 'too-large') return '';
+      throw error;
+    }
+  }
+
+  /** Lists the epochs of a tree that the names of objects have. */
+  async #epochs(tree: string): Promise<bigint[]> {
     const prefix = `${tree}/`;
-    let epoch: bigint | undefined;
+    const epochs: bigint[] = [];
     for (let after = prefix; ;) {
       const [name] = await this.folder.namesAfter(prefix, after);
       const [, found] = /^[^/]+\/(\d{1,18})\/\d{15}$/.exec(name ?? '') ?? [];
       if (name === undefined) break;
-      if (found !== undefined && BigInt(found) > (epoch ?? -1n)) epoch = BigInt(found);
+      if (found !== undefined) epochs.push(BigInt(found));
       // Only one name of each epoch is read. The next read begins at a tilde, which sorts after
       // every size of this epoch.
       const next = `${prefix}${found ?? ''}/~`;
       after = found !== undefined && next > after ? next : name;
     }
-    return epoch === undefined ? undefined : this.after({ tree, epoch: epoch.toString(), size: 0 });
+    return epochs;
   }
 }
 

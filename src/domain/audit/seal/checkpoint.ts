@@ -1,4 +1,4 @@
-import { createHash, type KeyObject } from 'node:crypto';
+import { createHash, createPublicKey, verify, type KeyObject } from 'node:crypto';
 import type { Signer } from '#platform/crypto/signer.js';
 
 /**
@@ -64,6 +64,37 @@ export function headOf(
     /^\S+\/([0-9a-f-]{36})\/(\d{1,18})\n(\d{1,15})\n([A-Za-z0-9+/]{43}=)\n/.exec(note) ?? [];
   if (tree === undefined || epoch === undefined || root === undefined) return undefined;
   return { tree, epoch, size: Number(size), root };
+}
+
+/**
+ * Returns true if a text is the checkpoint of a tree, an epoch and a size, and one of the keys has
+ * signed it.
+ *
+ * @param verifiers the public keys, as {@link verifierOf} writes them
+ */
+export function isCheckpointOf(
+  note: string,
+  { tree, epoch, size }: Pick<TreeHead, 'tree' | 'epoch' | 'size'>,
+  verifiers: readonly string[],
+): boolean {
+  const head = headOf(note);
+  if (head?.tree !== tree || head.epoch !== epoch || head.size !== size) return false;
+  const [text = '', signatures = ''] = note.split('\n\n');
+  return signatures.split('\n').some((line) => {
+    const [, name = '', base64 = ''] = /^— (\S+) (\S+)$/.exec(line) ?? [];
+    const bytes = Buffer.from(base64, 'base64');
+    const begin = `${name}+${bytes.toString('hex', 0, 4)}+`;
+    const verifier = verifiers.find((one) => one.startsWith(begin));
+    if (verifier === undefined) return false;
+    const key = Buffer.from(verifier.slice(begin.length), 'base64').subarray(ED25519.length);
+    return verify(null, Buffer.from(`${text}\n`), publicKeyOf(key), bytes.subarray(4));
+  });
+}
+
+/** Returns the public key that has 32 raw bytes. */
+function publicKeyOf(raw: Buffer): KeyObject {
+  const jwk = { kty: 'OKP', crv: 'Ed25519', x: raw.toString('base64url') };
+  return createPublicKey({ key: jwk, format: 'jwk' });
 }
 
 function keyId(name: string, publicKey: KeyObject): Buffer {

@@ -9,7 +9,7 @@ import {
   sqlStateOf,
 } from '#platform/database/statements/faults.js';
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
-import { DEPLOYMENT, signCheckpoint, type SealKey } from './checkpoint.js';
+import { DEPLOYMENT, signCheckpoint, verifierOf, type SealKey } from './checkpoint.js';
 import type { CheckpointStore } from './checkpoint-store.js';
 import {
   endedTree,
@@ -24,6 +24,7 @@ import {
   type GrownTree,
 } from './checkpoints.repository.js';
 import { checkpointEntry, ENTRY_BYTES } from './leaf-entry.js';
+import { listVerifiers } from './seal-keys.repository.js';
 import { listUnsealed, readEntries } from './sealed-rows.repository.js';
 import { append, checkSize, DamagedTree, holdEpoch, openTree } from './trees.repository.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
@@ -142,10 +143,11 @@ export class AuditSealer {
     const last = this.store && (await endedTree(this.dataSource.manager, tree));
     if (!last) return undefined;
     const { epoch, size } = last;
+    const verifiers = [verifierOf(this.key), ...(await listVerifiers(this.dataSource.manager))];
     const published =
       epoch === undefined
-        ? await this.store?.newest(tree)
-        : await this.store?.after({ tree, epoch, size });
+        ? await this.store?.newest(tree, verifiers)
+        : await this.store?.after({ tree, epoch, size }, verifiers);
     if (published === undefined) return undefined;
     const lines = published.split('\n');
     const about = { tree, epoch: epoch ?? null, kept: size, published: lines };
