@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ClientsRepository } from '../../../src/domain/oauth/clients/clients.repository.js';
+import { countRows } from '../../../src/domain/oauth/clients/ended-clients.repository.js';
 import { EndedClients } from '../../../src/domain/oauth/clients/ended-clients.service.js';
 import { BatchedQueries } from '../../../src/domain/oauth/grants/batched-queries.service.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
@@ -20,6 +21,9 @@ const ORIGIN = { requestId: 'request-1', ip: '192.0.2.7', userAgent: 'test' };
 const GRANTS = atScale({ small: 1_500, full: 300_000 });
 const SOME = atScale({ small: 1_500, full: 30_000 });
 const FEW = 10;
+
+/** More rows than one statement deletes. */
+const MORE = 20_001;
 
 /** The most grants that one statement of this test inserts. */
 const PART = 10_000;
@@ -100,7 +104,7 @@ describe('the end of an application with more grants than one statement deletes'
   async function fill(grants: number): Promise<void> {
     if (grants <= PART) {
       const clients = app.nest.get(ClientsRepository, { strict: false });
-      vi.spyOn(clients, 'isLarge').mockResolvedValue(true);
+      vi.spyOn(clients, 'countRows').mockResolvedValue(MORE);
     }
     const people = await Promise.all(Array.from({ length: 10 }, () => oauth.user()));
     const sessions = await Promise.all(people.map((person) => oauth.session(person)));
@@ -196,6 +200,22 @@ describe('the end of an application with more grants than one statement deletes'
     expect(await count(app.dataSource, 'oauth_grants WHERE client_id = $1', [id])).toBe(0);
   });
 
+  it('is large if the grants below its own are many', async () => {
+    const [person, id] = [await oauth.user(), web.client_id];
+    const reader = await oauth.application(person);
+    await rows(
+      app.dataSource,
+      `INSERT INTO oauth_grants (id, parent_id, client_id, user_id, session_id, payload, expires_at)
+       SELECT sha256(convert_to($1 || n, 'UTF8')), g.id, $1, g.user_id, g.session_id, '{}', g.expires_at
+       FROM oauth_grants g, generate_series(1, 20) n WHERE g.client_id = $2`,
+      [reader, id],
+    );
+    const { manager } = app.dataSource;
+    expect(await countRows(manager, reader, 1_000)).toBe(20);
+    expect(await countRows(manager, id, 1_000)).toBeGreaterThan(20);
+    expect(await countRows(manager, id, 10)).toBeGreaterThan(10);
+  });
+
   it('that registered itself is removed at once by its own request', async () => {
     await fill(FEW);
     const body = { redirect_uris: [CALLBACK], token_endpoint_auth_method: 'none' };
@@ -247,6 +267,20 @@ describe('the end of an application with more grants than one statement deletes'
     await worker().drain();
     expect(await left(id)).toEqual([1, expect.any(Number), 1, 0]);
     expect([await userinfo(), await userinfo(later)]).toEqual([401, 200]);
+  });
+
+  it('is removed with its owner, together with others that are too large together', async () => {
+    const owner = await oauth.user();
+    const ids = await Promise.all(Array.from({ length: 3 }, () => oauth.application(owner)));
+    const clients = app.nest.get(ClientsRepository, { strict: false });
+    vi.spyOn(clients, 'countRows').mockResolvedValue(9_000);
+    const kindsAfter = await app.dataSource.transaction(async (tx) => {
+      await clients.detach(tx, [{ id: owner.id }]);
+      const sql = 'SELECT kind FROM oauth_clients WHERE id = ANY ($1) ORDER BY id';
+      return tx.query<{ kind: string }[]>(sql, [ids]);
+    });
+    expect(kindsAfter.map(({ kind }) => kind)).toEqual(['application', 'application', 'removed']);
+    await worker().drain();
   });
 
   it('gives no token to a request that waits for the end of all tokens', async () => {

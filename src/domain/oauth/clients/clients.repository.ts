@@ -12,7 +12,7 @@ import {
 import { REVOCATION_ORDER } from '#domain/access-revocation/revocation-order.js';
 import { newUuid } from '#platform/clock/random.js';
 import { fragment, inOrder, sql, type SqlFragment } from '#platform/database/statements/sql.js';
-import { endIssuedBefore, hasRowsBeyond, retireClient } from './ended-clients.repository.js';
+import { countRows, endIssuedBefore, retireClient } from './ended-clients.repository.js';
 
 /**
  * The origin of a client: it is a part of this product, a user registered it, or it registered
@@ -183,8 +183,13 @@ export class ClientsRepository implements Revocable {
    * Returns true if more than {@link MOST_AT_ONCE} rows depend on a client, so that one statement
    * that deletes all of them could exceed its time limit.
    */
-  isLarge(tx: EntityManager, id: string): Promise<boolean> {
-    return hasRowsBeyond(tx, id, MOST_AT_ONCE);
+  async isLarge(tx: EntityManager, id: string): Promise<boolean> {
+    return (await this.countRows(tx, id)) > MOST_AT_ONCE;
+  }
+
+  /** Counts the rows that depend on a client, up to a little more than {@link MOST_AT_ONCE}. */
+  countRows(tx: EntityManager, id: string): Promise<number> {
+    return countRows(tx, id, MOST_AT_ONCE);
   }
 
   /**
@@ -335,14 +340,18 @@ export class ClientsRepository implements Revocable {
   }
 
   /**
-   * Removes the large applications of some users before the rows of the users are deleted. A
-   * foreign key then deletes the other applications in one statement.
+   * Removes applications of some users before the rows of the users are deleted, so that the other
+   * applications have at most {@link MOST_AT_ONCE} rows together. A foreign key then deletes these
+   * in one statement.
    */
   async detach(tx: EntityManager, users: readonly LockedUser[]): Promise<void> {
     const owned = await sql<{ id: string }>(tx)`
       SELECT id FROM oauth_clients WHERE owner_id = ANY (${idsOf(users)}::uuid[]) ORDER BY id`;
+    let kept = 0;
     for (const { id } of owned) {
-      if (await this.isLarge(tx, id)) await retireClient(tx, id);
+      const rows = await this.countRows(tx, id);
+      if (kept + rows > MOST_AT_ONCE) await retireClient(tx, id);
+      else kept += rows;
     }
   }
 
