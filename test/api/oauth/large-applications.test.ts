@@ -269,6 +269,26 @@ describe('the end of an application with more grants than one statement deletes'
     expect([await userinfo(), await userinfo(later)]).toEqual([401, 200]);
   });
 
+  it('loses a token from before the clock of the database went back', async () => {
+    await fill(FEW);
+    await rows(
+      app.dataSource,
+      `UPDATE oauth_artifacts SET created_at = now() + interval '1 minute' WHERE client_id = $1`,
+      [web.client_id],
+    );
+    const clients = app.nest.get(ClientsRepository, { strict: false });
+    const endedBefore = async () => {
+      await clients.endTokens(app.dataSource.manager, web.client_id);
+      const sql = 'SELECT ended_before::text AS at FROM oauth_clients WHERE id = $1';
+      return (await rows<{ at: string }>(app.dataSource, sql, [web.client_id]))[0]?.at;
+    };
+    const first = await endedBefore();
+    expect(await userinfo()).toBe(401);
+    await rows(app.dataSource, 'DELETE FROM oauth_artifacts WHERE client_id = $1', [web.client_id]);
+    expect(await endedBefore()).toBe(first);
+    await worker().drain();
+  });
+
   it('is removed with its owner, together with others that are too large together', async () => {
     const owner = await oauth.user();
     const ids = await Promise.all(Array.from({ length: 3 }, () => oauth.application(owner)));

@@ -120,12 +120,19 @@ export async function retireClient(tx: EntityManager, clientId: string): Promise
 
 /**
  * Ends everything that was issued to a client until now; the client stays. The time is read after
- * the lock, so that it is later than every grant that the end must include.
+ * the lock, so that it is later than every grant that the end must include. It is never earlier
+ * than the newest row or than an earlier end, because the clock of the database may go back, such
+ * as at a failover to another server.
  */
 export async function endIssuedBefore(tx: EntityManager, clientId: string): Promise<void> {
   await sql(tx)`SELECT id FROM oauth_clients WHERE id = ${clientId} FOR UPDATE`;
   await sql(tx)`
-    UPDATE oauth_clients SET ended_before = clock_timestamp() WHERE id = ${clientId} AND kind <> 'removed'`;
+    UPDATE oauth_clients
+    SET ended_before = greatest(
+      clock_timestamp(), ended_before, (SELECT max(created_at) FROM oauth_grants WHERE client_id = ${clientId}),
+      (SELECT max(created_at) FROM oauth_artifacts WHERE client_id = ${clientId}),
+      (SELECT max(created_at) FROM oauth_artifacts WHERE application_id = ${clientId}))
+    WHERE id = ${clientId} AND kind <> 'removed'`;
   await noteEnding(tx, clientId);
 }
 
