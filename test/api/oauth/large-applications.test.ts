@@ -303,6 +303,33 @@ describe('the end of an application with more grants than one statement deletes'
     await worker().drain();
   });
 
+  it('does not wait for another application whose rows cannot be deleted', async () => {
+    await fill(FEW);
+    const owner = await oauth.user();
+    const stuck = `0-${await oauth.application(owner)}`;
+    await rows(
+      app.dataSource,
+      `INSERT INTO oauth_clients (id, kind, metadata) VALUES ($1, 'dynamic', '{}')`,
+      [stuck],
+    );
+    await oauth.token(owner, { clientId: stuck });
+    const clients = app.nest.get(ClientsRepository, { strict: false });
+    await clients.remove(app.dataSource.manager, stuck);
+    await remove(web.client_id);
+    await app.dataSource.query(
+      `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'stuck'; END $$`,
+    );
+    await app.dataSource.query(
+      `CREATE TRIGGER refuse BEFORE DELETE ON oauth_grants FOR EACH ROW
+       WHEN (OLD.client_id = '${stuck}') EXECUTE FUNCTION refuse()`,
+    );
+    await expect(worker().drain()).rejects.toThrow('stuck');
+    expect(await left(web.client_id)).toEqual([0, 0, 0, 1]);
+    await app.dataSource.query('DROP TRIGGER refuse ON oauth_grants');
+    await worker().drain();
+    expect(await left(stuck)).toEqual([0, 0, 0, 0]);
+  });
+
   it('gives no token to a request that waits for the end of all tokens', async () => {
     await fill(FEW);
     const person = await oauth.user();

@@ -48,13 +48,24 @@ export class EndedClients implements OnApplicationBootstrap, BackgroundProvider 
     await this.#worker.stop();
   }
 
-  /** Deletes the rows of every ended client, except rows that other transactions have locked. */
+  /**
+   * Deletes the rows of every ended client, except rows that other transactions have locked. A
+   * client whose rows cannot be deleted now does not keep those of the other clients.
+   *
+   * @throws the first fault, after the rows of the other clients are deleted
+   */
   async drain(): Promise<void> {
+    const faults: unknown[] = [];
     for (const client of await listEnded(this.dataSource.manager)) {
-      for (const table of tablesOfEnded(client)) await this.#deleteRows(client, table);
-      if (this.#worker.isStopping) return;
-      await withTransactionRetry(this.dataSource, (tx) => settleEnded(tx, client));
+      await this.#finish(client).catch((error: unknown) => faults.push(error));
     }
+    if (faults.length > 0) throw faults[0];
+  }
+
+  async #finish(client: EndedClient): Promise<void> {
+    for (const table of tablesOfEnded(client)) await this.#deleteRows(client, table);
+    if (this.#worker.isStopping) return;
+    await withTransactionRetry(this.dataSource, (tx) => settleEnded(tx, client));
   }
 
   /**
