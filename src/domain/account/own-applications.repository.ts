@@ -1,5 +1,6 @@
 import type { ClientKind } from '#domain/oauth/clients/clients.repository.js';
-import { sql } from '#platform/database/statements/sql.js';
+import { isAfterEnd } from '#domain/access/issuance/standing-rows.repository.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /** The most applications that the list of a user shows. */
@@ -38,6 +39,11 @@ export interface EndedAccess {
   readonly tokens: number;
 }
 
+/** The FROM clause of the live grants `g` that did not end with all grants of their client `c`. */
+const LIVE_GRANTS = fragment`
+  FROM oauth_grants g JOIN oauth_clients c ON c.id = g.client_id AND c.kind <> 'removed'
+  WHERE g.expires_at > now() AND ${isAfterEnd(fragment`g`, fragment`c`)}`;
+
 /**
  * Lists, sorted by name, the clients to which a user consented or which have a live grant of the
  * user.
@@ -48,8 +54,8 @@ export function listOwnApplications(
 ): Promise<OwnApplicationRow[]> {
   return sql<OwnApplicationRow>(tx)`
     WITH granted AS (
-      SELECT client_id, min(created_at) AS first_at, max(created_at) AS last_at
-      FROM oauth_grants WHERE user_id = ${userId} AND expires_at > now() GROUP BY client_id
+      SELECT g.client_id, min(g.created_at) AS first_at, max(g.created_at) AS last_at
+      ${LIVE_GRANTS} AND g.user_id = ${userId} GROUP BY g.client_id
     ), known AS (
       SELECT coalesce(g.client_id, o.client_id) AS client_id, g.first_at, g.last_at, o.consented_at
       FROM granted g
@@ -61,9 +67,11 @@ export function listOwnApplications(
                      'resources', jsonb_path_query_array(n.payload, '$.resources.*')))
             FROM (SELECT g.payload FROM oauth_grants g
                   WHERE g.user_id = ${userId} AND g.client_id = c.id AND g.expires_at > now()
+                    AND ${isAfterEnd(fragment`g`, fragment`c`)}
                   ORDER BY g.created_at DESC LIMIT ${MOST_GRANTS}) n) AS grants, k.consented_at AS "consentedAt", least(k.first_at, k.consented_at) AS since,
            greatest(k.last_at, (SELECT max(a.created_at) FROM oauth_artifacts a
-                                WHERE a.user_id = ${userId} AND a.client_id = c.id)) AS "lastUsedAt"
+                                WHERE a.user_id = ${userId} AND a.client_id = c.id
+                                  AND ${isAfterEnd(fragment`a`, fragment`c`)})) AS "lastUsedAt"
     FROM known k JOIN oauth_clients c ON c.id = k.client_id AND c.kind <> 'removed'
     ORDER BY c.metadata ->> 'client_name', c.id LIMIT ${MOST_SHOWN}`;
 }
@@ -75,8 +83,10 @@ export function listOwnApplications(
 export async function countOwnApplications(tx: EntityManager, userId: string): Promise<number> {
   const [row] = await sql<{ n: number }>(tx)`
     SELECT count(*)::int AS n FROM (
-      SELECT client_id FROM oauth_grants WHERE user_id = ${userId} AND expires_at > now()
-      UNION SELECT client_id FROM oauth_consents WHERE user_id = ${userId} LIMIT ${MOST_SHOWN}
+      SELECT g.client_id ${LIVE_GRANTS} AND g.user_id = ${userId}
+      UNION
+      SELECT o.client_id FROM oauth_consents o JOIN oauth_clients c ON c.id = o.client_id
+      WHERE o.user_id = ${userId} AND c.kind <> 'removed' LIMIT ${MOST_SHOWN}
     ) known`;
   return row?.n ?? 0;
 }

@@ -409,7 +409,7 @@ export class SessionsRepository implements Revocable {
       SELECT s.id, s.level <> 'bootstrap' AS verified, s.client_id, c.metadata ->> 'client_name' AS client_name,
              host(s.ip) AS ip, s.user_agent, s.created_at, s.expires_at
       FROM sessions s LEFT JOIN oauth_clients c ON c.id = s.client_id
-      WHERE s.user_id = ${userId} AND s.expires_at > now()
+      WHERE s.user_id = ${userId} AND s.expires_at > now() AND c.kind IS DISTINCT FROM 'removed'
       ORDER BY s.created_at DESC, s.id DESC LIMIT ${MOST_SHOWN}`;
     return rows.map(ownSession);
   }

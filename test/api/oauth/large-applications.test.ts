@@ -1,9 +1,15 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import {
+  countOwnApplications,
+  listOwnApplications,
+} from '../../../src/domain/account/own-applications.repository.js';
+import { readDetails } from '../../../src/domain/admin/members/member-details.repository.js';
 import { ClientsRepository } from '../../../src/domain/oauth/clients/clients.repository.js';
 import { countRows } from '../../../src/domain/oauth/clients/ended-clients.repository.js';
 import { EndedClients } from '../../../src/domain/oauth/clients/ended-clients.service.js';
 import { BatchedQueries } from '../../../src/domain/oauth/grants/batched-queries.service.js';
+import { SessionsRepository } from '../../../src/domain/sessions/sessions.repository.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { newAddress, type Client } from '../../support/client.js';
 import { clockWithoutPolls } from '../../support/clock-without-polls.js';
@@ -286,6 +292,44 @@ describe('the end of an application with more grants than one statement deletes'
     expect(await userinfo()).toBe(401);
     await rows(app.dataSource, 'DELETE FROM oauth_artifacts WHERE client_id = $1', [web.client_id]);
     expect(await endedBefore()).toBe(first);
+    await worker().drain();
+  });
+
+  it('is neither listed nor counted after the end of its tokens', async () => {
+    const person = await oauth.user();
+    const session = await oauth.session(person);
+    await oauth.token(person, { clientId: web.client_id, session });
+    await fill(FEW);
+    const clients = app.nest.get(ClientsRepository, { strict: false });
+    const { manager } = app.dataSource;
+    const seen = async () => [
+      (await listOwnApplications(manager, person.id)).map(({ id }) => id),
+      await countOwnApplications(manager, person.id),
+      (await readDetails(manager, person.id)).applications.length,
+      (await clients.countAccess(manager, web.client_id)).tokens > 0,
+    ];
+    expect(await seen()).toEqual([[web.client_id], 1, 1, true]);
+    await clients.endTokens(manager, web.client_id);
+    expect(await seen()).toEqual([[], 0, 0, false]);
+    expect(await clients.endTokens(manager, web.client_id)).toBe(0);
+    await worker().drain();
+  });
+
+  it('is not counted after its removal, nor is a session that it opened listed', async () => {
+    await fill(FEW);
+    const person = await oauth.user();
+    await oauth.token(person, { clientId: web.client_id });
+    await oauth.session(person);
+    const { manager } = app.dataSource;
+    const sessions = app.nest.get(SessionsRepository, { strict: false });
+    const seen = async () => [
+      await countOwnApplications(manager, person.id),
+      (await sessions.listOwn(manager, person.id)).length,
+      (await readDetails(manager, person.id)).sessions.length,
+    ];
+    expect(await seen()).toEqual([1, 2, 2]);
+    await remove(web.client_id);
+    expect(await seen()).toEqual([0, 1, 1]);
     await worker().drain();
   });
 

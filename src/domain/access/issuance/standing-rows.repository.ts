@@ -19,3 +19,12 @@ export function grantStands(g: SqlFragment): SqlFragment {
 export function artifactStands(a: SqlFragment): SqlFragment {
   return fragment`(${NONE_IS_ENDING} OR NOT has_ended(${a}.client_id, ${a}.application_id, ${a}.created_at, ${a}.grant_id))`;
 }
+
+/**
+ * Returns the SQL condition that a row `row` of a client `c` was made after the last end of
+ * everything that was issued to the client. For statements that read many rows: it calls no
+ * function for each row, and so it does not look at the grants above a grant.
+ */
+export function isAfterEnd(row: SqlFragment, c: SqlFragment): SqlFragment {
+  return fragment`(${c}.ended_before IS NULL OR ${row}.created_at > ${c}.ended_before)`;
+}

@@ -1,3 +1,4 @@
+import { isAfterEnd } from '#domain/access/issuance/standing-rows.repository.js';
 import { OTHER } from '#domain/audit/search-keys.js';
 import { isInRevokedRange } from '#domain/ssh/serials/revoked-ranges.repository.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
@@ -87,7 +88,7 @@ export async function readDetails(tx: EntityManager, userId: string): Promise<Me
                 c.metadata ->> 'client_name' AS client_name, s.level <> 'bootstrap' AS hardware_verified,
                 s.created_at, s.expires_at
          FROM sessions s LEFT JOIN oauth_clients c ON c.id = s.client_id
-         WHERE s.user_id = ${userId} AND s.expires_at > now()
+         WHERE s.user_id = ${userId} AND s.expires_at > now() AND c.kind IS DISTINCT FROM 'removed'
          ORDER BY s.created_at DESC, s.id DESC LIMIT ${MOST_LISTED}) s) AS sessions,
       (SELECT coalesce(jsonb_agg(c), '[]') FROM (
          SELECT serial::text AS serial, principals, issued_at, valid_before
@@ -97,7 +98,7 @@ export async function readDetails(tx: EntityManager, userId: string): Promise<Me
       (SELECT coalesce(jsonb_agg(a), '[]') FROM (
          SELECT g.client_id, c.metadata ->> 'client_name' AS name, max(g.created_at) AS last_granted_at
          FROM oauth_grants g JOIN oauth_clients c ON c.id = g.client_id AND c.kind <> 'removed'
-         WHERE g.user_id = ${userId} AND g.expires_at > now()
+         WHERE g.user_id = ${userId} AND g.expires_at > now() AND ${isAfterEnd(fragment`g`, fragment`c`)}
          GROUP BY g.client_id, c.id ORDER BY max(g.created_at) DESC LIMIT ${MOST_LISTED}) a) AS applications,
       (SELECT coalesce(jsonb_agg(o), '[]') FROM (
          SELECT id AS client_id, coalesce(metadata ->> 'client_name', metadata ->> 'name') AS name

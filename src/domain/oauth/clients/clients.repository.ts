@@ -96,6 +96,11 @@ const OF_ITSELF = fragment`a.client_id = c.id AND a.model = 'ClientCredentials'`
 
 const IS_VALID_TOKEN = fragment`a.expires_at > now()`;
 
+/** Returns the SQL condition that a row of a client was made after the last end of its tokens. */
+function isNewer(clientId: string): SqlFragment {
+  return fragment`created_at > coalesce((SELECT ended_before FROM oauth_clients WHERE id = ${clientId}), '-infinity')`;
+}
+
 /** Stores OAuth clients and their secrets, and ends the tokens of clients. */
 @Injectable()
 export class ClientsRepository implements Revocable {
@@ -303,7 +308,7 @@ export class ClientsRepository implements Revocable {
     const [good] = await sql<{ n: number }>(tx)`
       SELECT count(*)::int AS n FROM oauth_artifacts
       WHERE (client_id = ${clientId} OR application_id = ${clientId})
-        AND model IN ('AccessToken', 'ClientCredentials') AND expires_at > now()`;
+        AND model IN ('AccessToken', 'ClientCredentials') AND expires_at > now() AND ${isNewer(clientId)}`;
     if (await this.isLarge(tx, clientId)) {
       await endIssuedBefore(tx, clientId);
       return good?.n ?? 0;
@@ -322,9 +327,10 @@ export class ClientsRepository implements Revocable {
     const [row] = await sql<ClientAccess>(tx)`
       SELECT (SELECT count(*)::int FROM oauth_artifacts
               WHERE (client_id = ${clientId} OR application_id = ${clientId})
-                AND model IN ('AccessToken', 'ClientCredentials') AND expires_at > now()) AS tokens,
+                AND model IN ('AccessToken', 'ClientCredentials') AND expires_at > now()
+                AND ${isNewer(clientId)}) AS tokens,
              (SELECT count(DISTINCT user_id)::int FROM oauth_grants
-              WHERE client_id = ${clientId} AND expires_at > now()) AS users`;
+              WHERE client_id = ${clientId} AND expires_at > now() AND ${isNewer(clientId)}) AS users`;
     return row ?? { tokens: 0, users: 0 };
   }
 

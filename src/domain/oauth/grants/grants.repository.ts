@@ -6,7 +6,7 @@
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { ISSUED } from '#domain/access/issuance/issuance-statement.repository.js';
 import { IssuanceKind, type Outcome } from '#domain/access/issuance/issuance.repository.js';
-import { grantStands } from '#domain/access/issuance/standing-rows.repository.js';
+import { grantStands, isAfterEnd } from '#domain/access/issuance/standing-rows.repository.js';
 import {
   byteaText,
   fragment,
@@ -199,7 +199,7 @@ export async function listGrantsOfSession(
   const rows = await sql<{ payload: Record<string, unknown> }>(tx)`
     SELECT g.payload FROM oauth_grants g JOIN oauth_clients c ON c.id = g.client_id
     WHERE g.session_id = ${sessionId} AND g.client_id = ${clientId} AND g.expires_at > now()
-      AND g.created_at > c.updated_at AND g.parent_id IS NULL AND ${grantStands(fragment`g`)}
+      AND g.created_at > c.updated_at AND g.parent_id IS NULL AND ${isAfterEnd(fragment`g`, fragment`c`)}
     ORDER BY g.created_at DESC LIMIT ${MOST_EARLIER}`;
   return rows.map(({ payload }) => payload);
 }
