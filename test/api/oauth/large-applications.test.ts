@@ -10,6 +10,7 @@ import { countRows } from '../../../src/domain/oauth/clients/ended-clients.repos
 import { EndedClients } from '../../../src/domain/oauth/clients/ended-clients.service.js';
 import { BatchedQueries } from '../../../src/domain/oauth/grants/batched-queries.service.js';
 import { SessionsRepository } from '../../../src/domain/sessions/sessions.repository.js';
+import { SelfRegistrations } from '../../../src/features/oidc/storage/self-registrations.service.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { newAddress, type Client } from '../../support/client.js';
 import { clockWithoutPolls } from '../../support/clock-without-polls.js';
@@ -238,6 +239,23 @@ describe('the end of an application with more grants than one statement deletes'
     await worker().drain();
     expect(await left(id ?? '')).toEqual([0, 0, 0, 0]);
     expect(await count(app.dataSource, 'sessions WHERE client_id = $1', [id])).toBe(0);
+  });
+
+  it('that registered itself gets no new secret after its removal', async () => {
+    await fill(FEW);
+    const body = { redirect_uris: [CALLBACK] };
+    const { json } = await app.client().post('/oauth/register', body, { address: newAddress() });
+    const { client_id: id = '', registration_access_token: own = '' } = json as Record<
+      string,
+      string
+    >;
+    const registrations = app.nest.get(SelfRegistrations, { strict: false });
+    await registrations.remove(id, ORIGIN);
+    const changed = { id, metadata: body, secret: 'a'.repeat(43), origin: ORIGIN };
+    await expect(registrations.update(changed, own)).rejects.toThrow('invalid_token');
+    expect(await count(app.dataSource, 'oauth_client_secrets WHERE client_id = $1', [id])).toBe(0);
+    await worker().drain();
+    expect(await left(id)).toEqual([0, 0, 0, 0]);
   });
 
   it('is removed with its owner', { timeout: LIMIT }, async () => {

@@ -99,13 +99,16 @@ export class SelfRegistrations {
    * request ends in the same transaction, so that of several updates with one token only one takes
    * effect. The OAuth library then gives the client a new token.
    *
-   * @throws InvalidToken if another update has used the token
+   * @throws InvalidToken if another update has used the token, or if the client was removed
+   *   meanwhile
    */
   async update(registration: SelfRegistration, accessToken: string): Promise<void> {
     const { id, metadata, origin } = registration;
     const token = { model: 'RegistrationAccessToken', id: artifactId(accessToken) };
     await withTransactionRetry(this.dataSource, async (tx) => {
-      await this.clientsRepository.update(tx, id, metadata);
+      if (!(await this.clientsRepository.update(tx, id, metadata))) {
+        throw new errors.InvalidToken('the client was removed');
+      }
       if (!(await destroyArtifact(tx, token))) {
         throw new errors.InvalidToken('another update has used the registration access token');
       }
