@@ -101,12 +101,14 @@ export class UserDirectory {
   }
 
   /**
-   * Refuses a member who is bound to no account at an identity provider, because the organization
-   * has withdrawn the provider or lost the domain. The caller has locked the row of the user.
+   * Refuses a user who is bound to no account at an identity provider, because the organization has
+   * withdrawn the provider or lost the domain, or because the identity has moved to the
+   * organization that owns the domain. The caller has locked the row of the user.
+   *
    * @throws DomainError sign_in_refused
    */
-  async assertBound(tx: EntityManager, { id, orgId }: Pick<User, 'id' | 'orgId'>): Promise<void> {
-    if (orgId === null || (await this.users.isBound(tx, id))) return;
+  async assertBound(tx: EntityManager, { id }: Pick<User, 'id'>): Promise<void> {
+    if (await this.users.isBound(tx, id)) return;
     throw new DomainError(
       'sign_in_refused',
       'Your account is bound to no identity provider any more: yours was withdrawn, or another organization owns the domain of your e-mail. Sign in through your identity provider first.',
@@ -168,6 +170,16 @@ export class UserDirectory {
   ): Promise<RevokedCounts | undefined> {
     if (!(await this.users.setAdmin(tx, member, false))) return undefined;
     return this.accessRevocation.end(tx, [member], 'admin-demoted', cause);
+  }
+
+  /**
+   * Ends the access of a user without an organization, whose identity has moved to the organization
+   * that owns the domain of the e-mail address. The account stays with its keys, which log in to
+   * nothing while it is bound to no identity.
+   */
+  async endOutsider(tx: EntityManager, user: LockedAccount): Promise<void> {
+    const cause = { reason: 'domain claimed', revokedBy: 'organization' };
+    await this.accessRevocation.end(tx, [user], 'domain-lost', cause);
   }
 
   /**

@@ -469,6 +469,16 @@ export class UsersRepository {
       ON CONFLICT (user_id) DO NOTHING`;
   }
 
+  /**
+   * Returns true if the next enrollment of a security key by the user needs a re-enrollment pass.
+   * The caller has locked the row of the user.
+   */
+  async needsPass(tx: EntityManager, userId: string): Promise<boolean> {
+    const found = await sql<{ user_id: string }>(tx)`
+      SELECT user_id FROM enrollment_passes WHERE user_id = ${userId}`;
+    return found.length === 1;
+  }
+
   /** Activates or deactivates a user, and raises the version of the row. */
   async setActive(tx: EntityManager, id: string, active: boolean): Promise<void> {
     await sql(tx)`

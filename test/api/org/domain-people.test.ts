@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import type { Answer, Client } from '../../support/client.js';
 import { newAddress } from '../../support/client.js';
 import type { EnrolledUser } from '../../support/app.js';
@@ -18,6 +19,7 @@ import { askToken, startGitHubApplication, type GitHubApplication } from '../../
 import { untilWaiting } from '../../support/lock-waiters.js';
 import { CALLBACK, newCodeFields, postForm } from '../../support/oauth-flow.js';
 import { idOf, orgApi } from '../../support/org-api.js';
+import { enrollWith } from '../../support/passes.js';
 import { count, rows } from '../../support/rows.js';
 import { newPublicKeyLine } from '../../support/ssh-public-keys.js';
 
@@ -267,6 +269,75 @@ describe('a user without an organization, once an organization owns the domain',
     await app.client().signIn(outsider.email);
     const bound = await count(app.dataSource, 'identities WHERE user_id = $1', [made.json.id]);
     expect(bound).toBe(1);
+  });
+});
+
+describe('the old account of a user who may join an organization', () => {
+  const signsIn = async (email: string) => {
+    const browser = running.app.client();
+    const page = await browser.signIn(email);
+    return { browser, page };
+  };
+  const identitiesOf = (id: string) =>
+    count(running.app.dataSource, 'identities WHERE user_id = $1', [id]);
+
+  it('keeps its demand for a pass: without the pass the user neither joins nor enrolls', async () => {
+    const { app } = running;
+    const { client: ada } = await app.enrolled('ada@demands.example');
+    const outsider = await outsiderOf('demanded.example');
+    await proven(ada, dns, 'demanded.example');
+    await rows(
+      app.dataSource,
+      `INSERT INTO enrollment_passes (user_id, hash, expires_at) VALUES ($1, $2, now() + interval '1 day')`,
+      [outsider.id, hashOpaqueToken('secret')],
+    );
+    await rows(app.dataSource, 'DELETE FROM authenticators WHERE user_id = $1', [outsider.id]);
+    const thief = await signsIn(outsider.email);
+    const refusal = await enrollWith(app, thief.browser, app.newKey());
+    expect(outcome(refusal)).toEqual([403, 'enrollment_pass_required']);
+    expect(await identitiesOf(outsider.id)).toBe(1);
+    await rows(app.dataSource, 'DELETE FROM enrollment_passes WHERE user_id = $1', [outsider.id]);
+    await signsIn(outsider.email);
+    expect(await identitiesOf(outsider.id)).toBe(0);
+  });
+
+  it('stays deactivated: the user does not sign in', async () => {
+    const { app } = running;
+    const { client: ada } = await app.enrolled('ada@inactive-adopts.example');
+    const outsider = await outsiderOf('inactive-adopted.example');
+    await proven(ada, dns, 'inactive-adopted.example');
+    await rows(app.dataSource, 'UPDATE users SET active = false WHERE id = $1', [outsider.id]);
+    expect((await signsIn(outsider.email)).page.status).toBe(403);
+    expect(await identitiesOf(outsider.id)).toBe(1);
+  });
+
+  it('stays bound if the enrollment would refuse the identity, as for a private account', async () => {
+    const { app } = running;
+    await app.enrolled('ada@mail-service.example');
+    const { key } = await app.enrolled('solo@posteo.de');
+    const id = await idOf(app, 'solo@posteo.de');
+    await rows(
+      app.dataSource,
+      `INSERT INTO organization_domains (org_id, domain, is_primary, verified_at, token, assigned_at)
+       SELECT org_id, 'posteo.de', false, now(), 'token', now() FROM users WHERE email = 'ada@mail-service.example'`,
+    );
+    const { browser } = await signsIn('solo@posteo.de');
+    expect((await browser.logIn(key)).status).toBe(200);
+    expect(await identitiesOf(id)).toBe(1);
+  });
+
+  it('ends with the move: its sessions end, and its key logs in to nothing', async () => {
+    const { app } = running;
+    const { client: ada } = await app.enrolled('ada@ends-old.example');
+    const outsider = await outsiderOf('ended-old.example');
+    await proven(ada, dns, 'ended-old.example');
+    const other = app.client();
+    expect((await other.logIn(outsider.key)).status).toBe(200);
+    expect((await other.get('/v1/keys')).status).toBe(200);
+    await signsIn(outsider.email);
+    expect((await other.get('/v1/keys')).status).toBe(401);
+    const late = await app.client().logIn(outsider.key);
+    expect([late.status, late.json.code]).toEqual([403, 'sign_in_refused']);
   });
 });
 

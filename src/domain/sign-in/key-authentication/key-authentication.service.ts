@@ -77,7 +77,7 @@ export class KeyAuthentication {
     const userVerified = assertion.userVerified && key.userVerification;
     const loggedIn = withTransactionRetry(this.dataSource, async (tx) => {
       const { id, orgId, email } = await this.directory.lockActive(tx, key.userId);
-      await this.directory.assertBound(tx, { id, orgId });
+      await this.directory.assertBound(tx, { id });
       await assertProviderSinceReconciliation(tx, id, presented.session?.id);
       const about = { actorId: id, subjectId: id, orgId, origin };
       const counter = await this.keys.advanceCounter(tx, key.id, assertion.signCount);

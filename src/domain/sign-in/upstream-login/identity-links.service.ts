@@ -120,7 +120,11 @@ export class IdentityLinks {
   /**
    * Lets a user without an organization sign in to the organization that has come to own the domain
    * of the user's e-mail address. Nothing is issued to the old account any more, and no admin can
-   * remove it. So its bindings to identities end, and the identity is handled like a new one.
+   * remove it. So its sessions and its bindings to identities end, and the identity is handled like
+   * a new one.
+   *
+   * A deactivated account does not move, and neither does one that needs a re-enrollment pass.
+   * Otherwise a thief of the account at the identity provider could enroll a key without the pass.
    *
    * @returns undefined if no organization owns the domain, or if the organization refuses the
    *   sign-in. The bindings then stay
@@ -133,16 +137,20 @@ export class IdentityLinks {
   ): Promise<LinkedIdentity | undefined> {
     const domain = domainOfEmail(identity.email);
     if (email === null || domainOfEmail(email) !== domain) return undefined;
+    // An enrollment refuses a private account with an address in the domain of an organization.
+    if (identity.organizationDomain === null) return undefined;
     const owner = await this.organizations.findByDomain(tx, domain, identity);
     if (!owner?.acceptsProvider) return undefined;
     // The directory of the organization is locked before the user, as in every sign-in.
     await this.organizations.lockDirectory(tx, owner.id);
-    await this.users.lock(tx, id);
+    const user = await this.users.lock(tx, id);
+    if (!user?.active || (await this.users.needsPass(tx, id))) return undefined;
     try {
       return await withTransactionRetry(tx, async (inner) => {
         await unbindUsersOfDomain(inner, [{ id, orgId, inDomain: true }], { domain }, origin);
         const linked = await this.#linkUnbound(inner, identity, origin, undefined);
         if (linked.kind === 'refused') throw new RefusedMove();
+        await this.directory.endOutsider(inner, user);
         return linked;
       });
     } catch (error) {
