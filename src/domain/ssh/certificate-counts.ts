@@ -7,12 +7,12 @@
 const MOST_ON_RECORD = 200_000;
 
 /**
- * The number of requests of a user of which one counts the certificates of the user. To count them
- * costs more the more there are, and the limit need not be exact.
+ * The number of issued certificates of a user after which a request counts the certificates of the
+ * user again. To count them costs more the more there are, and the limit need not be exact.
  */
 const EVERY = 500;
 
-/** The most users whose requests a process counts. If there are more, it forgets all of them. */
+/** The most users whose issues a process counts. If there are more, it forgets all of them. */
 const MOST_USERS = 10_000;
 
 /**
@@ -20,7 +20,7 @@ const MOST_USERS = 10_000;
  * limit for those.
  */
 export class CertificateCounts {
-  readonly #requests = new Map<string, number>();
+  readonly #issues = new Map<string, number>();
 
   constructor(
     private readonly mostOnRecord = MOST_ON_RECORD,
@@ -29,17 +29,22 @@ export class CertificateCounts {
 
   /**
    * Returns the limit if this request of a user counts the certificates; otherwise undefined. The
-   * first request of a user in this process counts them, and then every 500th.
+   * first request of a user in this process counts them, and then one after every 500 certificates.
    */
   limitOf(userId: string): number | undefined {
-    const earlier = this.#requests.get(userId) ?? 0;
-    if (earlier === 0 && this.#requests.size >= MOST_USERS) this.#requests.clear();
-    this.#requests.set(userId, (earlier + 1) % this.every);
-    return earlier === 0 ? this.mostOnRecord : undefined;
+    return this.#issues.has(userId) ? undefined : this.mostOnRecord;
   }
 
-  /** Makes the next request of a user count the certificates, because this one had too many. */
-  noteTooMany(userId: string): void {
-    this.#requests.delete(userId);
+  /**
+   * Notes that a user got a certificate. A request that got none is not noted, so that the next one
+   * counts too. Otherwise a user could have each counting request refused for another reason, and
+   * exceed the limit.
+   */
+  noteIssued(userId: string): void {
+    const issued = (this.#issues.get(userId) ?? 0) + 1;
+    this.#issues.delete(userId);
+    if (issued >= this.every) return;
+    if (this.#issues.size >= MOST_USERS) this.#issues.clear();
+    this.#issues.set(userId, issued);
   }
 }

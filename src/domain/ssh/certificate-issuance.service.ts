@@ -192,12 +192,11 @@ export class CertificateIssuance implements OnApplicationBootstrap {
       origin,
     });
     if ('denial' in outcome) {
-      if (outcome.denial === 'too_many') this.counts.noteTooMany(userId);
       const refused = await this.#recordRefusal(outcome, session, request, origin);
       throw refusedIssuance(refused, request.principals ? NOT_HELD : WITHHELD, denied);
     }
     const { issued } = outcome;
-
+    this.counts.noteIssued(userId);
     const verifyRequired = issued.attestation?.verifyRequired === true;
     const certificate = await this.#sign({ ...issued, subject, keyId, verifyRequired }, origin);
     return { certificate, keyId, ...issued, caPublicKey: authority.publicKeyLine() };
