@@ -257,4 +257,21 @@ describe('the sessions that sign-ins at the identity provider open', () => {
     const left = "sessions WHERE user_id = $1 AND level = 'bootstrap'";
     expect(await count(app.dataSource, left, [userId])).toBe(501);
   });
+
+  it('end no new session, even if all others seem newer because the clock went back', async () => {
+    await app.enrolled('cyd@many-sign-ins.example');
+    const userId = await idOf(app, 'cyd@many-sign-ins.example');
+    await rows(
+      app.dataSource,
+      `INSERT INTO sessions (id, token_hash, level, user_id, created_at, expires_at)
+       SELECT gen_random_uuid(), sha256('c'::bytea || n::text::bytea), 'bootstrap', $1,
+              now() + make_interval(secs => n), now() + interval '1 hour' FROM generate_series(101, 300) n`,
+      [userId],
+    );
+    const browser = app.client();
+    await browser.signIn('cyd@many-sign-ins.example');
+    expect((await browser.get('/v1/keys')).json.code).toBe('hardware_required');
+    const left = "sessions WHERE user_id = $1 AND level = 'bootstrap'";
+    expect(await count(app.dataSource, left, [userId])).toBe(100);
+  });
 });

@@ -199,21 +199,22 @@ export class SessionsRepository implements Revocable {
       RETURNING expires_at`;
     if (!row) throw new Error('INSERT returned no row');
     if (session.level === 'bootstrap' && 'userId' in session) {
-      await this.#trimBootstrap(tx, session.userId);
+      await this.#trimBootstrap(tx, session.userId, id);
     }
     return row.expires_at;
   }
 
   /**
    * Ends the oldest bootstrap sessions of a user beyond {@link MOST_BOOTSTRAP}. A session that
-   * another transaction has locked is left out, because the two could deadlock.
+   * another transaction has locked is left out, because the two could deadlock. The new session
+   * stays, even if the clock of the database went back, so that it seems older than the others.
    */
-  async #trimBootstrap(tx: EntityManager, userId: string): Promise<void> {
+  async #trimBootstrap(tx: EntityManager, userId: string, newId: string): Promise<void> {
     await sql(tx)`
       DELETE FROM sessions WHERE id IN (
         SELECT id FROM sessions WHERE id IN (
-          SELECT id FROM sessions WHERE user_id = ${userId} AND level = 'bootstrap'
-          ORDER BY created_at DESC, id DESC OFFSET ${MOST_BOOTSTRAP} LIMIT ${MOST_TRIMMED}
+          SELECT id FROM sessions WHERE user_id = ${userId} AND level = 'bootstrap' AND id <> ${newId}
+          ORDER BY created_at DESC, id DESC OFFSET ${MOST_BOOTSTRAP - 1} LIMIT ${MOST_TRIMMED}
         ) FOR UPDATE SKIP LOCKED
       )`;
   }
