@@ -326,6 +326,21 @@ describe('the old account of a user who may join an organization', () => {
     expect(await identitiesOf(id)).toBe(1);
   });
 
+  it('moves once if the user signs in 10 times at once, to the record that SCIM made', async () => {
+    const { app } = running;
+    const outsider = await outsiderOf('at-once.example');
+    await proven(admin, dns, 'at-once.example');
+    const made = await running.organization.scim('POST', '/Users', { userName: outsider.email });
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => app.client().signIn(outsider.email)),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    expect(await identitiesOf(outsider.id)).toBe(0);
+    expect(await identitiesOf(made.json.id as string)).toBe(1);
+    const unbound = "audit_events WHERE type = 'identity_unbound' AND subject_id = $1";
+    expect(await count(app.dataSource, unbound, [outsider.id])).toBe(1);
+  });
+
   it('ends with the move: its sessions end, and its key logs in to nothing', async () => {
     const { app } = running;
     const { client: ada } = await app.enrolled('ada@ends-old.example');
