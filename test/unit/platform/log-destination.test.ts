@@ -173,3 +173,15 @@ it('a write has whole lines, and no more bytes than the kernel puts into a pipe 
   expect(Math.max(...writes.map((text) => Buffer.byteLength(text)))).toBeLessThanOrEqual(4096);
   expect(writes.length).toBeLessThan(20);
 });
+
+it('a synchronous log writes a text of several blocks whole, before the program continues', async () => {
+  const { state, file } = fileWith(6000, 'EAGAIN');
+  const out = new LogDestination(1, true, file);
+  const text = Array.from({ length: 60 }, (_, n) => `${'x'.repeat(50 + n)}\n`).join('');
+  out.write(text);
+  expect(state.log).toBe(text);
+  out.write(text); // the reader takes only the begin of it at first
+  expect(state.log.length).toBe(6000);
+  state.space = Number.POSITIVE_INFINITY;
+  await expect.poll(() => state.log).toBe(text + text);
+});

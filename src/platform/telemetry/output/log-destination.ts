@@ -154,11 +154,13 @@ export class LogDestination implements DestinationStream {
   }
 
   #writeAtOnce(): void {
-    const bytes = this.#nextBlock();
-    const rest = bytes && this.#writeNow(bytes);
-    if (!rest) return;
-    this.#setWriting(true);
-    this.#sendLater(rest);
+    for (let bytes = this.#nextBlock(); bytes; bytes = this.#nextBlock()) {
+      const rest = this.#writeNow(bytes);
+      if (!rest) continue;
+      this.#setWriting(true);
+      this.#sendLater(rest);
+      return;
+    }
   }
 
   /** @param deadline the latest time of an attempt to write to a busy reader */
