@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { BoundedDataSource } from '#platform/database/bounded-data-source.js';
 import { openPool } from '#platform/database/connection.js';
+import { addressOf } from '#platform/database/hosts/host-client.js';
 import { RequestsInFlight } from '#platform/http/server/requests-in-flight.service.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -56,5 +57,44 @@ describe('a server that freezes after the last statement', () => {
     const before = sockets().length;
     await pool.destroy(100);
     await expect.poll(() => sockets().length).toBe(before - 1);
+  });
+});
+
+describe('a pool of several hosts that were away for some time', () => {
+  let database: TestDatabase;
+  let proxy: DatabaseProxy;
+  let pool: BoundedDataSource;
+
+  beforeEach(async () => {
+    database = await createTestDatabase();
+    proxy = await startDatabaseProxy(database.url);
+    const twice = (_parameter: string, name: string, value: string) => `${name}=${value},${value}`;
+    const url = proxy.url.replaceAll(/(host|port)=([^&]+)/g, twice);
+    const opened = await openPool(addressOf(url), new RecordingLog(), 2);
+    if (!(opened instanceof BoundedDataSource)) throw new TypeError('the pool has no time limit');
+    pool = opened;
+    await proxy.down();
+    for (let attempt = 0; attempt < 3; attempt += 1)
+      await expect(pool.query('SELECT 1')).rejects.toThrow();
+  });
+  afterEach(async () => {
+    await proxy.close();
+    await database.drop();
+  });
+
+  it('closes at once, because it waits for no connection that was never made', async () => {
+    await proxy.up();
+    await pool.query('SELECT 1');
+    const begun = performance.now();
+    await pool.destroy();
+    expect(performance.now() - begun).toBeLessThan(4_000);
+  });
+
+  it('makes no connection to the host that it finds only after it was cut off', async () => {
+    await proxy.up();
+    const late = pool.query('SELECT 1');
+    pool.cut();
+    await expect(late).rejects.toThrow('Connection terminated unexpectedly');
+    await pool.destroy();
   });
 });

@@ -18,13 +18,7 @@ export class BoundedDataSource extends DataSource {
   #isCut = false;
 
   /** Makes the socket of a new connection. It is the option `stream` of pg. */
-  readonly makeSocket = (): Socket => {
-    if (this.#isCut) return new RefusedSocket();
-    const socket = new Socket();
-    this.#open.add(socket);
-    socket.once('close', () => this.#open.delete(socket));
-    return socket;
-  };
+  readonly makeSocket = (): Socket => new TrackedSocket(this.#open, () => this.#isCut);
 
   /**
    * Cuts off every connection, without waiting for the server. Statements that wait for an answer
@@ -55,11 +49,28 @@ export class BoundedDataSource extends DataSource {
   }
 }
 
-/** A socket that never connects: its connection fails at once. */
-class RefusedSocket extends Socket {
-  override connect(): this {
-    setImmediate(() => this.destroy());
-    return this;
+/**
+ * A socket that is in the set of open sockets from its attempt to connect until it is closed. A
+ * client that finds no host for its connection never connects its socket, which then never closes.
+ */
+class TrackedSocket extends Socket {
+  /** @param isRefused returns true if the connection must fail at once */
+  constructor(
+    private readonly open: Set<Socket>,
+    private readonly isRefused: () => boolean,
+  ) {
+    super();
+  }
+
+  override connect(...where: unknown[]): this {
+    if (this.isRefused()) {
+      // A socket that was destroyed before it connected does not close again by itself.
+      setImmediate(() => (this.destroyed ? this.emit('close', false) : this.destroy()));
+      return this;
+    }
+    this.open.add(this);
+    this.once('close', () => this.open.delete(this));
+    return super.connect(...(where as [string]));
   }
 }
 
