@@ -13,6 +13,11 @@ export interface DatabaseProxy {
    */
   freeze(): void;
   /**
+   * Gives new connections no answer, as a server that is too busy to begin a session. The others go
+   * on.
+   */
+  holdNew(): void;
+  /**
    * Lets no client close its connection, as if the server froze after the last statement. It passes
    * on everything else.
    */
@@ -32,12 +37,12 @@ export async function startDatabaseProxy(url: string): Promise<DatabaseProxy> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-proxy-'));
   const open = new Set<Socket>();
   let server: Server | undefined;
-  let isFrozen = false;
+  let holdsNew = false;
   let keepsOpen = false;
 
   const up = async () => {
     const listening = createServer({ allowHalfOpen: true }, (socket) => {
-      if (isFrozen) {
+      if (holdsNew) {
         open.add(socket.on('error', () => undefined));
         return;
       }
@@ -74,8 +79,11 @@ export async function startDatabaseProxy(url: string): Promise<DatabaseProxy> {
   return {
     url: url.replace(/host=[^&]+/, `host=${encodeURIComponent(folder)}`),
     freeze: () => {
-      isFrozen = true;
+      holdsNew = true;
       for (const socket of open) socket.unpipe().pause();
+    },
+    holdNew: () => {
+      holdsNew = true;
     },
     keepOpen: () => {
       keepsOpen = true;

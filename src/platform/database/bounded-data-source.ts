@@ -21,6 +21,15 @@ export class BoundedDataSource extends DataSource {
   readonly makeSocket = (): Socket => new TrackedSocket(this.#open, () => this.#isCut);
 
   /**
+   * Begins to watch the connections that are open now. Returns a function that returns true if one
+   * of them has received anything since.
+   */
+  watchReceipts(): () => boolean {
+    const before = [...this.#open].map((socket) => ({ socket, bytes: socket.bytesRead }));
+    return () => before.some(({ socket, bytes }) => socket.bytesRead > bytes);
+  }
+
+  /**
    * Cuts off every connection, without waiting for the server. Statements that wait for an answer
    * fail, and so do later connections.
    */

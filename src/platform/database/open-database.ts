@@ -123,8 +123,14 @@ export class Database {
    * work make the stop wait for a server that has frozen or vanished: their statements fail then.
    */
   async cutIfSilent(): Promise<void> {
-    if (!(await becomesSilent(this.dataSource, this.#closing.signal, this.log))) return;
-    for (const pool of this.#all()) if (pool instanceof BoundedDataSource) pool.cut();
+    const bounded = this.#all().filter((pool) => pool instanceof BoundedDataSource);
+    const watchReceipts = () => {
+      const begun = bounded.map((pool) => pool.watchReceipts());
+      return () => begun.some((hasReceived) => hasReceived());
+    };
+    const watched = { pool: this.dataSource, watchReceipts };
+    if (!(await becomesSilent(watched, this.#closing.signal, this.log))) return;
+    for (const pool of bounded) pool.cut();
   }
 
   /**
