@@ -185,3 +185,28 @@ it('a synchronous log writes a text of several blocks whole, before the program 
   state.space = Number.POSITIVE_INFINITY;
   await expect.poll(() => state.log).toBe(text + text);
 });
+
+it('a quick reader of a pipe gets megabytes that wait at the end of the process', () => {
+  const { state, file } = fileWith(0, 'EAGAIN');
+  const pipe = {
+    ...file,
+    // The reader takes what is in the pipe while the process waits after a refused write.
+    writeSync: (fd: number, data: Buffer) => {
+      try {
+        return file.writeSync(fd, data);
+      } catch (error) {
+        state.refused = 0;
+        state.space = 65_536;
+        throw error;
+      }
+    },
+  } as unknown as typeof fs;
+  const out = new LogDestination(1, true, pipe);
+  const line = `${'x'.repeat(1023)}\n`;
+  for (let kib = 0; kib < 4 * 1024; kib += 1) {
+    state.space = 0;
+    out.write(line);
+  }
+  out.flushSync();
+  expect(state).toMatchObject({ log: line.repeat(4 * 1024), notices: [] });
+});

@@ -16,6 +16,12 @@ const RETRY_MS = 100;
 const PATIENCE_MS = 2_000;
 
 /**
+ * The milliseconds between two attempts at the end of the process. A pipe has room for 64 KiB, so
+ * that this pause limits how much a quick reader gets in time.
+ */
+const RETRY_AT_END_MS = 5;
+
+/**
  * The most characters that wait for a reader that takes nothing. The next lines are dropped, so
  * that a reader that stands still does not use up the memory.
  */
@@ -170,7 +176,7 @@ export class LogDestination implements DestinationStream {
         this.#tellLost('EAGAIN', (notice) => this.file.writeSync(2, notice));
         return;
       }
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_AT_END_MS);
     }
   }
 
