@@ -566,8 +566,9 @@ describe('a removal by SCIM of a person with sign-ins at 50 applications', () =>
     const beside = await removed(bad);
     // oxlint-disable-next-line no-console -- the delay of the last notice
     console.log('told after ms', alone.last.toFixed(), 'beside others', beside.last.toFixed());
-    // A request that hangs times out after 5 s: no other notice waited for that.
-    for (const { last } of [alone, beside]) expect(last).toBeLessThan(4_900);
+    // A request that hangs times out after 5 s: no other notice waited for that. The bound is
+    // relative, because a busy machine needs seconds for the notices alone.
+    expect(beside.last).toBeLessThan(alone.last + 4_900);
     for (const { id, tokens } of [alone, beside]) {
       expect(new Set(tokens.map(({ aud, sid }) => `${String(aud)} ${String(sid)}`)).size).toBe(100);
       expect(tokens.filter(({ sid }) => sid === undefined)).toHaveLength(50);
