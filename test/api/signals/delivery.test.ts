@@ -420,7 +420,10 @@ describe('a receiver', () => {
     wake();
     await expect.poll(() => hanging.receiver.received.length).toBeGreaterThan(0);
     await queue(quick.streamId, 40);
-    await expect.poll(() => quick.receiver.received.length, { timeout: 4_900 }).toBe(40);
+    await expect.poll(() => quick.receiver.received.length).toBe(40);
+    // Each request that hangs takes 5 s. If the quick events waited for them, all 40 would have
+    // been sent by now; a busy machine sends only some meanwhile.
+    expect(hanging.receiver.received.length).toBeLessThan(20);
     expect(hanging.receiver.most()).toBe(1);
   });
 });
