@@ -393,13 +393,13 @@ export class UsersRepository {
 
   /**
    * Removes the e-mail address with which a user signs in. In the unique index of userNames, a
-   * member whom SCIM does not manage gets the id with a blank before it, as a twin does, because a
-   * SCIM record may have the id as its userName. The caller has locked the row of the user.
+   * member whom SCIM does not manage gets the {@link nameOutOfUse}, as a twin does. The caller has
+   * locked the row of the user.
    */
   async clearEmail(tx: EntityManager, id: string): Promise<void> {
     await sql(tx)`
       UPDATE users SET email = NULL, version = version + 1, updated_at = now(),
-             user_name = CASE WHEN scim_managed THEN user_name ELSE ' ' || id::text END
+             user_name = CASE WHEN scim_managed THEN user_name ELSE ${nameOutOfUse(fragment`id`)} END
       WHERE id = ${id}`;
   }
 
