@@ -17,6 +17,10 @@ export interface EndedClient {
   readonly endedBefore: string;
 }
 
+const ofClient = ({ id }: EndedClient) => fragment`t.client_id = ${id}`;
+const madeBefore = (client: EndedClient) =>
+  fragment`${ofClient(client)} AND t.created_at <= ${client.endedBefore}::timestamptz`;
+
 /**
  * The tables with rows that end with a client, in the order in which the worker deletes the rows.
  * `staysWithClient` marks the rows that stay if the client stays and only its tokens have ended.
@@ -24,14 +28,12 @@ export interface EndedClient {
 const TABLES = {
   grants: {
     table: fragment`oauth_grants`,
-    of: ({ id, endedBefore }: EndedClient) =>
-      fragment`t.client_id = ${id} AND t.created_at <= ${endedBefore}::timestamptz`,
+    of: madeBefore,
     staysWithClient: false,
   },
   artifacts: {
     table: fragment`oauth_artifacts`,
-    of: ({ id, endedBefore }: EndedClient) =>
-      fragment`t.client_id = ${id} AND t.created_at <= ${endedBefore}::timestamptz`,
+    of: madeBefore,
     staysWithClient: false,
   },
   clusterTokens: {
@@ -42,17 +44,17 @@ const TABLES = {
   },
   consents: {
     table: fragment`oauth_consents`,
-    of: ({ id }: EndedClient) => fragment`t.client_id = ${id}`,
+    of: ofClient,
     staysWithClient: true,
   },
   notices: {
     table: fragment`logout_notices`,
-    of: ({ id }: EndedClient) => fragment`t.client_id = ${id}`,
+    of: ofClient,
     staysWithClient: true,
   },
   sessions: {
     table: fragment`sessions`,
-    of: ({ id }: EndedClient) => fragment`t.client_id = ${id}`,
+    of: ofClient,
     staysWithClient: true,
   },
 } as const;
