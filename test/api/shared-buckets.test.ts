@@ -364,41 +364,50 @@ describe('10.20 bookings in PostgreSQL', () => {
     expect((await other.take('steady', 'patient')).allowed).toBe(true);
   });
 
-  it('the statement decides as the function does', async () => {
+  it('the statement decides as the function does, for buckets of two tiers at once', async () => {
     const [{ dataSource, repository }] = replicas;
-    const rate = TIERS.authentication;
     const runner = dataSource.createQueryRunner();
     await runner.startTransaction(); // in a transaction, now() is constant
-    let bucket: Bucket = { tat: 0, bookings: [] };
-    let state = 1;
-    const random = () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
+    const compared = [TIERS.authentication, TIERS.general].map((rate) => {
+      const state: Bucket = { tat: 0, bookings: [] };
+      return { bucket: `compared ${rate.burst}`, rate, state };
+    });
+    let seed = 1;
+    const random = () => (seed = (seed * 48_271) % 2_147_483_647) / 2_147_483_647;
     for (let step = 0; step < 400; step += 1) {
-      const mark = random() < 0.2 ? '!' : '';
-      const holder = `${mark}holder${Math.floor(random() * 5)}.${Math.floor(random() * 4)}`;
-      const {
-        tat: debt,
-        bookings,
-        ...taken
-      } = takeOrBook({ ...bucket, rate, holder, places: burst }, 0);
-      const row = await repository.take(runner.manager, 'compared', holder, rate);
-      expect({ ...row, debt: Math.round(row.debt) }).toEqual({
-        admitted: taken.allowed,
-        debt,
-        bookings: expect.toSatisfy(
-          (found: readonly Booking[]) =>
-            JSON.stringify(inOrder(found)) === JSON.stringify(inOrder(bookings)),
-        ),
+      const asked = compared.map(({ bucket, rate }) => {
+        const mark = random() < 0.2 ? '!' : '';
+        const holder = `${mark}holder${Math.floor(random() * 5)}.${Math.floor(random() * 4)}`;
+        return { bucket, rate, holder };
       });
+      const found = await repository.take(runner.manager, asked);
       const passed = Math.floor(random() ** 4 * 3 * interval);
-      bucket = {
-        tat: debt - passed,
-        bookings: bookings.map(({ slot, ...one }) => ({ ...one, slot: slot - passed })),
-      };
+      for (const [n, one] of compared.entries()) {
+        const { rate, holder } = asked[n]!;
+        const places = rate.burst;
+        const {
+          tat: debt,
+          bookings,
+          allowed: admitted,
+        } = takeOrBook({ ...one.state, rate, holder, places }, 0);
+        expect({ ...found[n]!, debt: Math.round(found[n]!.debt) }).toEqual({
+          admitted,
+          debt,
+          bookings: expect.toSatisfy(
+            (booked: readonly Booking[]) =>
+              JSON.stringify(inOrder(booked)) === JSON.stringify(inOrder(bookings)),
+          ),
+        });
+        one.state = {
+          tat: debt - passed,
+          bookings: bookings.map(({ slot, ...booking }) => ({ ...booking, slot: slot - passed })),
+        };
+      }
       await runner.query(
         `UPDATE rate_limits SET tat = tat - make_interval(secs => $1),
            slots = ARRAY(SELECT slot - make_interval(secs => $1)
                          FROM unnest(slots) WITH ORDINALITY AS s (slot, place) ORDER BY place)
-         WHERE bucket = 'compared'`,
+         WHERE bucket LIKE 'compared %'`,
         [passed / 1000],
       );
     }

@@ -2,11 +2,12 @@ import type { Logger } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { systemClock, type Clock } from '#platform/clock/clock.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
+import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
 import { decisionAfter, type Bucket } from '#platform/gcra/bookings.js';
 import { Buckets, type Hit } from './buckets.js';
 import type { Decision } from '#platform/gcra/gcra.js';
 import { LocalBuckets } from './local-buckets.js';
-import type { RateLimitsRepository } from './rate-limits.repository.js';
+import type { BucketRequest, DecidedRow, RateLimitsRepository } from './rate-limits.repository.js';
 import { DenialCache } from './denial-cache.js';
 import { KeyedSemaphore } from './keyed-semaphore.js';
 
@@ -37,6 +38,7 @@ export class DatabaseBuckets extends Buckets {
   readonly #local: LocalBuckets;
   readonly #denialCache = new DenialCache();
   readonly #turns = new KeyedSemaphore();
+  readonly #decisions: QueryBatcher<BucketRequest, PromiseSettledResult<DecidedRow>>;
   #awayUntil: number | undefined;
   #clearAt = 0;
 
@@ -48,6 +50,7 @@ export class DatabaseBuckets extends Buckets {
   ) {
     super();
     this.#local = new LocalBuckets(undefined, clock);
+    this.#decisions = new QueryBatcher((requests) => this.#decideAll(requests));
   }
 
   override async take(hit: Hit): Promise<Decision> {
@@ -82,16 +85,18 @@ export class DatabaseBuckets extends Buckets {
   }
 
   /**
-   * Asks the database for a decision about a request.
+   * Asks the database for a decision about a request, in one statement with other requests.
    * @returns undefined if the database could not decide, so that the process decides alone
    */
   async #decide(hit: Hit, holder: string): Promise<Decision | undefined> {
     const { bucket, rate } = hit;
     const asked = this.clock.monotonic();
-    const decided = await this.#ask(() => {
-      const answer = this.repository.take(this.manager, bucket, holder, rate);
+    const decided = await this.#ask(async () => {
+      const answer = this.#decisions.load({ bucket, holder, rate });
       hit.whileAsked?.();
-      return answer;
+      const outcome = await answer;
+      if (outcome.status === 'rejected') throw outcome.reason;
+      return outcome.value;
     });
     if (!decided) return undefined;
     const { admitted, debt, bookings } = decided;
@@ -99,6 +104,27 @@ export class DatabaseBuckets extends Buckets {
     this.#local.learn(hit, fromNow({ tat: debt, bookings }, answered));
     if (!admitted) this.#denialCache.remember(bucket, { debt, bookings }, asked, answered);
     return decisionAfter(admitted, { tat: debt, bookings }, { holder, rate }, 0);
+  }
+
+  /**
+   * Decides about requests that arrived at the same time. Those of different buckets share a
+   * statement. The second request of a bucket belongs to a second statement, and so on, because a
+   * statement can change a row only once. A statement that fails changes nothing for the requests
+   * of another one.
+   */
+  #decideAll(requests: readonly BucketRequest[]): Promise<PromiseSettledResult<DecidedRow>[]> {
+    const statements: BucketRequest[][] = [];
+    const counts = new Map<string, number>();
+    const places = requests.map((request) => {
+      const statement = counts.get(request.bucket) ?? 0;
+      counts.set(request.bucket, statement + 1);
+      const shared = (statements[statement] ??= []);
+      return { statement, index: shared.push(request) - 1 };
+    });
+    const decided = statements.map((shared) => this.repository.take(this.manager, shared));
+    return Promise.allSettled(
+      places.map(async ({ statement, index }) => (await decided[statement])?.[index] as DecidedRow),
+    );
   }
 
   /**

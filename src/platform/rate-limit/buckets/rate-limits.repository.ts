@@ -1,5 +1,5 @@
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import { sql } from '#platform/database/statements/sql.js';
+import { constantText, fixedSql, fragment, sql } from '#platform/database/statements/sql.js';
 import { goesFirst, LAPSE_INTERVALS, type Booking } from '#platform/gcra/bookings.js';
 import { GRACE, longestDebt, type Rate } from '#platform/gcra/gcra.js';
 import { TIERS } from './tiers.js';
@@ -23,70 +23,94 @@ export interface DecidedRow {
   readonly bookings: readonly Booking[];
 }
 
+/** A request that a bucket decides about. */
+export interface BucketRequest {
+  readonly bucket: string;
+  /** The request as the holder of a booking (`holderText`). */
+  readonly holder: string;
+  readonly rate: Rate;
+}
+
+/**
+ * The statement of {@link RateLimitsRepository.take}. `$1` has the requests by their bucket, as
+ * jsonb, because `excluded` has only the columns of the table. Each statement reads the keys of
+ * jsonb in the same order, so that no two of them lock the rows of two buckets in opposite orders.
+ */
+const DECIDE = constantText(fragment`
+  INSERT INTO rate_limits AS known (bucket, tat, admitted)
+  SELECT bucket, now() + make_interval(secs => (request->>'interval')::double precision), true
+  FROM jsonb_each($1::jsonb) AS asked (bucket, request)
+  ON CONFLICT (bucket) DO UPDATE SET (admitted, tat, holders, slots) = (
+    SELECT decided.admitted,
+           CASE WHEN decided.admitted THEN start + every ELSE start END,
+           CASE WHEN kept IS NULL THEN others ELSE others || asked.holder END,
+           CASE WHEN kept IS NULL THEN other_slots ELSE other_slots || kept END
+    FROM jsonb_to_record($1::jsonb -> excluded.bucket) AS asked (
+      holder text, first boolean, burst integer, interval double precision, most double precision,
+      lapse double precision, grace double precision)
+    CROSS JOIN LATERAL (
+      SELECT make_interval(secs => asked.interval) AS every, now() + make_interval(secs => asked.most) AS latest,
+             now() + make_interval(secs => asked.grace) AS soon
+    ) AS times
+    CROSS JOIN LATERAL (SELECT greatest(now(), least(known.tat, latest)) AS start) AS debt
+    CROSS JOIN LATERAL (
+      SELECT count(*) FILTER (WHERE is_other)::integer AS n,
+             coalesce(array_agg(holder ORDER BY place) FILTER (WHERE is_other), '{}') AS others,
+             coalesce(array_agg(slot ORDER BY place) FILTER (WHERE is_other), '{}') AS other_slots,
+             min(slot) FILTER (WHERE NOT is_other) AS own, max(slot) FILTER (WHERE is_other) AS last,
+             coalesce(max(rank) FILTER (WHERE is_tight), 0)::integer AS tight, max(slot) FILTER (WHERE is_tight) AS tight_slot,
+             (count(*) FILTER (WHERE is_other AND split_part(holder, '.', 1) = split_part(asked.holder, '.', 1)) / 2)::integer AS room
+      FROM (
+        SELECT ranked.*, is_other AND start + (rank + 1) * every > greatest(slot, now()) + burst * every AS is_tight
+        FROM (
+          SELECT booking.holder, slot, place, booking.holder <> asked.holder AS is_other,
+                 count(*) FILTER (WHERE booking.holder <> asked.holder) OVER (ORDER BY slot, place) AS rank
+          FROM unnest(known.holders, known.slots) WITH ORDINALITY AS booking (holder, slot, place)
+          WHERE slot > now() - make_interval(secs => asked.lapse) AND slot <= latest
+        ) AS ranked
+      ) AS live
+    ) AS queue
+    CROSS JOIN LATERAL (
+      SELECT start + (n + 1 - burst) * every AS last_place,
+             CASE WHEN first THEN greatest(start + (tight + 1 - burst) * every, tight_slot)
+                  ELSE greatest(start + (n + 1 + room - burst) * every, last) END AS slot
+    ) AS placed
+    CROSS JOIN LATERAL (
+      SELECT start + every <= latest
+             AND (coalesce(own <= soon, false)
+                  OR CASE WHEN first THEN slot ELSE last_place END <= CASE WHEN n = 0 THEN soon ELSE now() END)
+             AS admitted
+    ) AS decided
+    CROSS JOIN LATERAL (SELECT CASE WHEN decided.admitted THEN NULL WHEN own IS NOT NULL THEN own
+      WHEN n < burst AND (first OR n + 1 + room <= burst) THEN slot END AS kept) AS booked
+  )
+  RETURNING bucket, admitted, 1000 * extract(epoch FROM tat - now())::double precision AS debt, holders,
+    ARRAY(SELECT 1000 * extract(epoch FROM slot - now())::double precision
+          FROM unnest(slots) WITH ORDINALITY AS booking (slot, place) ORDER BY place) AS waits`);
+
 /**
  * Reads and writes the buckets that all replicas share. All times are by the clock of the database,
  * so that the replicas agree on them.
  */
 export class RateLimitsRepository {
   /**
-   * Decides about one request in one statement, by the same rules as `takeOrBook` in
-   * `platform/gcra/bookings.ts`. The row's lock serializes the requests of one bucket, so that each
-   * decision sees the state after the previous decision. A request that waited for the lock is
-   * decided by the time at which it came.
+   * Decides about requests of different buckets in one statement, by the same rules as `takeOrBook`
+   * in `platform/gcra/bookings.ts`. The row's lock serializes the requests of one bucket, so that
+   * each decision sees the state after the previous decision. A request that waited for the lock is
+   * decided by the time at which its statement began.
    *
    * A refused request also writes the row, because PostgreSQL returns the current row only of a
    * write. The debt is then written back as it is. If it is larger than possible, because the
    * server's clock was set back, it is reduced to the largest possible debt.
+   *
+   * @param requests the requests, of which no two may have the same bucket
+   * @returns the decisions in the order of the requests
    */
-  async take(tx: EntityManager, bucket: string, holder: string, rate: Rate): Promise<DecidedRow> {
-    const { burst, interval, most, lapse, grace } = inSeconds(rate);
-    const first = goesFirst(holder);
-    const [row] = await sql<BucketRow>(tx)`
-      INSERT INTO rate_limits AS known (bucket, tat, admitted)
-      VALUES (${bucket}, now() + make_interval(secs => ${interval}), true)
-      ON CONFLICT (bucket) DO UPDATE SET (admitted, tat, holders, slots) = (
-        SELECT decided.admitted,
-               CASE WHEN decided.admitted THEN start + make_interval(secs => ${interval}) ELSE start END,
-               CASE WHEN kept IS NULL THEN others ELSE others || ${holder}::text END,
-               CASE WHEN kept IS NULL THEN other_slots ELSE other_slots || kept END
-        FROM (SELECT greatest(now(), least(known.tat, now() + make_interval(secs => ${most}))) AS start) AS debt
-        CROSS JOIN LATERAL (
-          SELECT count(*) FILTER (WHERE is_other)::integer AS n,
-                 coalesce(array_agg(holder ORDER BY place) FILTER (WHERE is_other), '{}') AS others,
-                 coalesce(array_agg(slot ORDER BY place) FILTER (WHERE is_other), '{}') AS other_slots,
-                 min(slot) FILTER (WHERE NOT is_other) AS own, max(slot) FILTER (WHERE is_other) AS last,
-                 coalesce(max(rank) FILTER (WHERE is_tight), 0)::integer AS tight, max(slot) FILTER (WHERE is_tight) AS tight_slot,
-                 (count(*) FILTER (WHERE is_other AND split_part(holder, '.', 1) = split_part(${holder}::text, '.', 1)) / 2)::integer AS room
-          FROM (
-            SELECT ranked.*, is_other AND start + (rank + 1) * make_interval(secs => ${interval})
-                     > greatest(slot, now()) + ${burst} * make_interval(secs => ${interval}) AS is_tight
-            FROM (
-              SELECT holder, slot, place, holder <> ${holder} AS is_other,
-                     count(*) FILTER (WHERE holder <> ${holder}) OVER (ORDER BY slot, place) AS rank
-              FROM unnest(known.holders, known.slots) WITH ORDINALITY AS booking (holder, slot, place)
-              WHERE slot > now() - make_interval(secs => ${lapse}) AND slot <= now() + make_interval(secs => ${most})
-            ) AS ranked
-          ) AS live
-        ) AS queue
-        CROSS JOIN LATERAL (
-          SELECT start + (n + 1 - ${burst}) * make_interval(secs => ${interval}) AS last_place,
-                 CASE WHEN ${first}
-                   THEN greatest(start + (tight + 1 - ${burst}) * make_interval(secs => ${interval}), tight_slot)
-                   ELSE greatest(start + (n + 1 + room - ${burst}) * make_interval(secs => ${interval}), last) END AS slot
-        ) AS placed
-        CROSS JOIN LATERAL (
-          SELECT start + make_interval(secs => ${interval}) <= now() + make_interval(secs => ${most})
-                 AND (coalesce(own <= now() + make_interval(secs => ${grace}), false)
-                      OR CASE WHEN ${first} THEN slot ELSE last_place END <= now() + CASE WHEN n = 0 THEN make_interval(secs => ${grace}) ELSE '0' END)
-                 AS admitted
-        ) AS decided
-        CROSS JOIN LATERAL (SELECT CASE WHEN decided.admitted THEN NULL WHEN own IS NOT NULL THEN own
-          WHEN n < ${burst} AND (${first} OR n + 1 + room <= ${burst}) THEN slot END AS kept) AS booked
-      )
-      RETURNING admitted, 1000 * extract(epoch FROM tat - now())::double precision AS debt, holders,
-        ARRAY(SELECT 1000 * extract(epoch FROM slot - now())::double precision
-              FROM unnest(slots) WITH ORDINALITY AS booking (slot, place) ORDER BY place) AS waits`;
-    return decided(row);
+  async take(tx: EntityManager, requests: readonly BucketRequest[]): Promise<DecidedRow[]> {
+    const asked = Object.fromEntries(requests.map((request) => [request.bucket, askedOf(request)]));
+    const rows = await fixedSql<BucketRow>(tx, DECIDE, [JSON.stringify(asked)]);
+    const found = new Map(rows.map((row) => [row.bucket, row]));
+    return requests.map(({ bucket }) => decided(found.get(bucket)));
   }
 
   /**
@@ -132,16 +156,24 @@ export class RateLimitsRepository {
 }
 
 interface BucketRow {
+  readonly bucket: string;
   readonly admitted: boolean;
   readonly debt: number;
   readonly holders: readonly string[];
   readonly waits: readonly number[];
 }
 
-/** Returns a rate in seconds, because the SQL statements count in seconds. */
-function inSeconds(rate: Rate) {
-  const [interval, most, grace] = [rate.interval / 1000, longestDebt(rate) / 1000, GRACE / 1000];
-  return { burst: rate.burst, interval, most, lapse: LAPSE_INTERVALS * interval, grace };
+/** Returns what the statement reads of a request. Its times are in seconds. */
+function askedOf({ holder, rate }: BucketRequest) {
+  return {
+    holder,
+    first: goesFirst(holder),
+    burst: rate.burst,
+    interval: rate.interval / 1000,
+    most: longestDebt(rate) / 1000,
+    lapse: (LAPSE_INTERVALS * rate.interval) / 1000,
+    grace: GRACE / 1000,
+  };
 }
 
 function decided(row: BucketRow | undefined): DecidedRow {
