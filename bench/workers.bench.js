@@ -10,8 +10,11 @@ const SECONDS = 15;
  * code.
  */
 const WARM_UP = 2000;
-/** The number of enrolled people, each with a client. */
-const PEOPLE = 64;
+/**
+ * The number of enrolled people, each with a client. Fewer do not keep two workers busy, and the
+ * statements that many requests share become short.
+ */
+const PEOPLE = 128;
 const WORKERS = 2;
 /**
  * The largest accepted CPU time of a certificate with workers, as a multiple of that with one

@@ -16,7 +16,13 @@ const AT_ONCE = 2;
  * With a database nearby, a statement ends earlier. So a second statement is rare, and many
  * requests share one.
  */
-const OVERDUE_AFTER = 4;
+const OVERDUE_AFTER = 10;
+
+/**
+ * The turns of the event loop for which a statement with several keys waits for further ones. While
+ * many requests come, a turn is long and brings more keys; otherwise it takes microseconds.
+ */
+const GATHERING_TURNS = 3;
 
 interface Batch<Key, Answer> {
   readonly keys: Key[];
@@ -32,7 +38,7 @@ interface Batch<Key, Answer> {
  * committed before its call.
  *
  *     load(a) -> end of this turn of the event loop -> statement(a)
- *     load(a), load(b) in one turn -> end of the next turn -> statement(a, b)
+ *     load(a), load(b) in one turn -> three more turns -> statement(a, b)
  *     load(b), load(c) while statement(a) runs -> it ends or is overdue -> statement(b, c)
  */
 export class QueryBatcher<Key, Answer> {
@@ -104,9 +110,9 @@ export class QueryBatcher<Key, Answer> {
   /**
    * Begins the next statement after the current turn of the event loop, so that it takes the keys
    * of all requests of this turn. If there are several, many requests may be coming, so it begins
-   * one turn later and takes those that arrived meanwhile. A request that comes alone does not wait
-   * for that. If a statement is running, the next one begins when the running one is overdue or has
-   * ended.
+   * {@link GATHERING_TURNS} later and takes those that arrived meanwhile. A request that comes
+   * alone does not wait for that. If a statement is running, the next one begins when the running
+   * one is overdue or has ended.
    */
   #beginSoon(): void {
     const { length: running, 0: oldest } = this.#underWay;
@@ -127,10 +133,13 @@ export class QueryBatcher<Key, Answer> {
       this.#waiting.shift()?.begin();
       this.#beginSoon();
     };
-    setImmediate(() => {
+    let turns = 0;
+    const turn = () => {
       const isAlone = this.#waiting[0]?.keys.length === 1;
-      if (isAlone) begin();
-      else setImmediate(begin);
-    });
+      if (isAlone || turns === GATHERING_TURNS) begin();
+      else setImmediate(turn);
+      turns += 1;
+    };
+    setImmediate(turn);
   }
 }
