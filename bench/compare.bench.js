@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util';
 import { fillOwnReach, ROLE } from './access-data.js';
 import { AWS_SCENARIOS } from './credentials.bench.js';
 import { startCpuTime, sumOfCpu } from './cpu-time.js';
+import { createServiceDatabase } from './debian-server.js';
 import { EDGE_SCENARIOS } from './edge.bench.js';
 import { measureTurn, percentile, table } from './measure.js';
 import { OAUTH_SCENARIOS, prepareOAuth } from './oauth.bench.js';
@@ -15,6 +16,8 @@ import { SCIM_SCENARIOS } from './scim.bench.js';
 import { ScimData } from './scim-data.js';
 import { startBenchServer } from './server.js';
 import { makeCaKey, SSH_SCENARIOS } from './ssh.bench.js';
+
+const { startDebianPostgres } = await import('../test/support/debian-postgres.ts');
 
 /**
  * The ratio of CPU times above which a scenario counts as slower. It is reported as slower only if
@@ -42,8 +45,10 @@ const WORKS = {
  * machine's speed cancel out. Both servers start several times, since no two processes are equally
  * fast.
  *
- * @param args `BASE_DIR [WORK…] [--only=ROW…] [--reach] [--events=0] [--pairs=12] [--seconds=2]
- *   [--starts=2] [--after=D]`; `--only` names a row of the table, and may be given again.
+ * @param args `BASE_DIR [WORK…] [--only=ROW…] [--reach] [--external] [--events=0] [--pairs=12]
+ *   [--seconds=2] [--starts=2] [--after=D]`; `--only` names a row of the table, and may be given
+ *   again. `--external` gives each server a PostgreSQL of Debian with its default settings, in
+ *   place of the embedded one. The servers then share their rate limits by it, as replicas do.
  *   `--seconds` is the time for each tree in a pair. `--reach` gives both servers 100,000 people in
  *   one group, and 1,000 targets that admit the group if the tree has targets. `--events` fills
  *   both audit logs with that number of events, spread over three months. `--after` names another
@@ -70,9 +75,10 @@ export async function run(...args) {
  * Starts the servers of both trees, calls a function with them, and then removes the servers and
  * their data.
  */
-async function withServers({ baseDir, afterDir }, act) {
+async function withServers({ baseDir, afterDir, external }, act) {
   const folders = [];
   const servers = [];
+  const databases = [];
   try {
     for (const tree of [baseDir, afterDir]) {
       const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -81,13 +87,28 @@ async function withServers({ baseDir, afterDir }, act) {
         SVC_SSH_CA_KEY_PATH: await makeCaKey(folder),
         SVC_METRICS_BEARER_TOKEN: 'the token of a scraper',
       };
-      servers.push(await startBenchServer(folder, environment, tree));
+      const postgres = external ? await startDebianPostgres() : undefined;
+      if (postgres) {
+        databases.push(postgres);
+        environment.SVC_DATABASE_URL = await createServiceDatabase(postgres);
+      }
+      const server = await startBenchServer(folder, environment, tree);
+      servers.push(postgres ? { ...server, ...reachedBy(postgres) } : server);
     }
     await act(servers);
   } finally {
     for (const server of servers) await server.stop();
+    for (const postgres of databases) await postgres.stop();
     for (const folder of folders) await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** Returns how the bench reaches the external PostgreSQL of a server, and its process id. */
+function reachedBy(postgres) {
+  return {
+    postgresPid: postgres.pid,
+    database: { connectionString: postgres.url('postgres', 'svc') },
+  };
 }
 
 async function measurePairs(servers, options, add) {
@@ -125,6 +146,7 @@ function optionsOf(args) {
     options: {
       only: { type: 'string', multiple: true, default: [] },
       reach: { type: 'boolean', default: false },
+      external: { type: 'boolean', default: false },
       events: { type: 'string', default: '0' },
       pairs: { type: 'string', default: '12' },
       seconds: { type: 'string', default: '2' },
@@ -141,7 +163,7 @@ function optionsOf(args) {
   const areInBounds = pairs >= 2 && seconds > 0 && starts >= 1 && events >= 0;
   if (baseDir === undefined || !isKnown || !areInBounds) {
     process.stderr.write(
-      `usage: npm run bench -- compare BASE_DIR [${Object.keys(WORKS).join('|')}…] [--only=ROW…] [--reach] [--events=0] [--pairs=12] [--seconds=2] [--starts=2] [--after=DIR]\nrows: ${rowNames().join('; ')}\n`,
+      `usage: npm run bench -- compare BASE_DIR [${Object.keys(WORKS).join('|')}…] [--only=ROW…] [--reach] [--external] [--events=0] [--pairs=12] [--seconds=2] [--starts=2] [--after=DIR]\nrows: ${rowNames().join('; ')}\n`,
     );
     process.exit(2);
   }
@@ -151,6 +173,7 @@ function optionsOf(args) {
     works: worksOf(works, only),
     only,
     reach: values.reach,
+    external: values.external,
     events,
     pairs,
     seconds,
@@ -209,8 +232,13 @@ async function measurePair(servers, { open, sleeps, targets }, { seconds, isReve
   for (const n of [first, second, second, first]) {
     await untilQuiet(servers);
     const work = { open: () => open(targets[n]), sleeps };
-    const limits = { seconds: seconds / 2, warmUpSeconds: WARM_UP_SECONDS };
-    turns[n].push(await measureTurn(servers[n].pid, work, limits));
+    const { pid, postgresPid } = servers[n];
+    const limits = {
+      seconds: seconds / 2,
+      warmUpSeconds: WARM_UP_SECONDS,
+      postgres: postgresPid,
+    };
+    turns[n].push(await measureTurn(pid, work, limits));
   }
   return turns.map((ofOne) => ({
     ...sumOfCpu(ofOne),
@@ -224,7 +252,7 @@ async function measurePair(servers, { open, sleeps, targets }, { seconds, isReve
  */
 async function untilQuiet(servers) {
   for (let attempt = 0; attempt < 30; attempt += 1) {
-    const cpuTimes = servers.map(({ pid }) => startCpuTime(pid));
+    const cpuTimes = servers.map(({ pid, postgresPid }) => startCpuTime(pid, postgresPid));
     await delay(100);
     const used = cpuTimes.reduce((sum, cpuTime) => {
       const { server, postgres } = cpuTime();

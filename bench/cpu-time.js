@@ -7,9 +7,11 @@ const TICKS_PER_SECOND = 100; // sysconf(_SC_CLK_TCK), the same on every Linux
  * process of the embedded PostgreSQL: the watchdog's shell, the postmaster, and the postmaster's
  * children.
  *
- * @returns `{ server, postgres }`; for a server without descendants, `postgres` is 0
+ * @param external the process id of a PostgreSQL that is no descendant of the server; undefined if
+ *   the server has its own
+ * @returns `{ server, postgres }`; for a server without any PostgreSQL, `postgres` is 0
  */
-export function cpuSecondsOf(pid) {
+export function cpuSecondsOf(pid, external) {
   const children = new Map();
   for (const entry of readdirSync('/proc')) {
     if (!/^\d+$/.test(entry)) continue;
@@ -23,17 +25,26 @@ export function cpuSecondsOf(pid) {
       (sum, child) => sum + ownSeconds(child) + reapedSeconds(child) + secondsBelow(child),
       0,
     );
-  return { server: ownSeconds(String(pid)), postgres: secondsBelow(String(pid)) };
+  const ofExternal =
+    external === undefined
+      ? 0
+      : ownSeconds(String(external)) +
+        reapedSeconds(String(external)) +
+        secondsBelow(String(external));
+  return {
+    server: ownSeconds(String(pid)),
+    postgres: secondsBelow(String(pid)) + ofExternal,
+  };
 }
 
 /**
  * Starts a measurement of CPU time. It returns a function that returns the CPU seconds since the
  * start, in the form of {@link cpuSecondsOf}.
  */
-export function startCpuTime(pid) {
-  const before = cpuSecondsOf(pid);
+export function startCpuTime(pid, external) {
+  const before = cpuSecondsOf(pid, external);
   return () => {
-    const after = cpuSecondsOf(pid);
+    const after = cpuSecondsOf(pid, external);
     return {
       server: after.server - before.server,
       // The time of an ended process is known to 0.01 s only, so the later sum may be smaller than

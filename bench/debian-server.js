@@ -9,6 +9,22 @@ import { startBenchServer } from './server.js';
 const { startDebianPostgres } = await import('../test/support/debian-postgres.ts');
 
 /**
+ * Creates the role and the database of a server in a new PostgreSQL, and returns the URL of the
+ * database.
+ */
+export async function createServiceDatabase(postgres) {
+  const client = new Client({ connectionString: postgres.url('postgres', 'postgres') });
+  await client.connect();
+  try {
+    await client.query('CREATE ROLE svc LOGIN');
+    await client.query('CREATE DATABASE svc OWNER svc');
+  } finally {
+    await client.end();
+  }
+  return postgres.url('svc', 'svc');
+}
+
+/**
  * Starts the measured server on Debian's PostgreSQL with its default settings, calls a function,
  * and stops both afterwards.
  *
@@ -30,9 +46,8 @@ export async function onDebianPostgres(act, settingsOf = async () => ({}), peopl
     }
   };
   try {
-    await ask('postgres', 'CREATE ROLE svc LOGIN', 'CREATE DATABASE svc OWNER svc');
     const settings = {
-      SVC_DATABASE_URL: postgres.url('svc', 'svc'),
+      SVC_DATABASE_URL: await createServiceDatabase(postgres),
       SVC_SSH_CA_KEY_PATH: await makeCaKey(folder),
       ...(await settingsOf(postgres)),
     };

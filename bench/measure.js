@@ -35,13 +35,17 @@ export async function load(clients, seconds, act) {
  * @returns `{ acts, latencies, server, postgres }`: the number of all requests, including the
  *   warm-up, and the latencies and CPU seconds after the warm-up
  */
-export async function measureTurn(pid, { open, sleeps = false }, { seconds, warmUpSeconds = 0 }) {
+export async function measureTurn(
+  pid,
+  { open, sleeps = false },
+  { seconds, warmUpSeconds = 0, postgres },
+) {
   const clients = await open();
   const act = (client) => clients[client].act();
   const sleep = sleeps ? () => undefined : stayAwake();
   try {
     const warmUp = await load(clients.length, warmUpSeconds, act);
-    const cpuTime = startCpuTime(pid);
+    const cpuTime = startCpuTime(pid, postgres);
     const latencies = await load(clients.length, seconds, act);
     return { acts: warmUp.length + latencies.length, latencies, ...cpuTime() };
   } finally {
