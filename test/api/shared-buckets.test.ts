@@ -96,6 +96,34 @@ describe('buckets in PostgreSQL', () => {
     expect(first + second).toBeLessThanOrEqual(most);
   });
 
+  it('of 20 requests at once of each of six clients, in opposite orders at two replicas, one burst each is admitted', async () => {
+    const clients = Array.from({ length: 6 }, (_, n) => `crowd ${n}`);
+    const begun = performance.now();
+    const admitted = await Promise.all(
+      replicas.map((replica, n) => {
+        const order = n === 0 ? clients : clients.toReversed();
+        return Promise.all(order.map((client) => replica.admitted(client, 20)));
+      }),
+    );
+    const most = burst + Math.ceil((performance.now() - begun) / interval);
+    for (const [n, client] of clients.entries()) {
+      const both = (admitted[0]?.[n] ?? 0) + (admitted[1]?.[clients.length - 1 - n] ?? 0);
+      expect(both, client).toBeGreaterThanOrEqual(burst);
+      expect(both, client).toBeLessThanOrEqual(most);
+    }
+  });
+
+  it('requests of different clients at once share a statement', async () => {
+    const [{ repository, buckets }] = replicas;
+    const before = repository.takes;
+    const clients = Array.from({ length: 20 }, (_, n) => `shared ${n}`);
+    const hits = await Promise.all(
+      clients.map((client) => buckets.increment(client, burst * interval, burst, 0, 'general')),
+    );
+    expect(hits.map(({ isBlocked }) => isBlocked)).toEqual(clients.map(() => false));
+    expect(repository.takes - before).toBe(1);
+  });
+
   it('counts down like the buckets of one process', async () => {
     const begun = performance.now();
     for (let hits = 1; hits <= burst; hits += 1) {

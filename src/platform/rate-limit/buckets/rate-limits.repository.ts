@@ -32,8 +32,24 @@ export interface BucketRequest {
 }
 
 /**
- * The statement of {@link RateLimitsRepository.take}. `$1` has the requests by their bucket, as
- * jsonb, because `excluded` has only the columns of the table. Each statement reads the keys of
+ * The statement that admits the requests of buckets without bookings and with room, which most are.
+ * It returns no row for a bucket of another kind, and leaves it as it is. `$1` is that of {@link
+ * DECIDE}.
+ */
+const ADMIT = constantText(fragment`
+  INSERT INTO rate_limits AS known (bucket, tat, admitted)
+  SELECT bucket, now() + make_interval(secs => (request->>'interval')::double precision), true
+  FROM jsonb_each($1::jsonb) AS asked (bucket, request)
+  ON CONFLICT (bucket) DO UPDATE
+    SET admitted = true, tat = greatest(now(), known.tat) + (excluded.tat - now())
+    WHERE known.holders = '{}'
+      AND greatest(now(), known.tat) + (excluded.tat - now())
+        <= now() + make_interval(secs => ($1::jsonb->excluded.bucket->>'most')::double precision)
+  RETURNING bucket, 1000 * extract(epoch FROM tat - now())::double precision AS debt`);
+
+/**
+ * The statement that decides about any requests. `$1` has the requests by their bucket, as jsonb,
+ * because `excluded` has only the columns of the table. Each statement reads the keys of
  * jsonb in the same order, so that no two of them lock the rows of two buckets in opposite orders.
  */
 const DECIDE = constantText(fragment`
@@ -94,23 +110,45 @@ const DECIDE = constantText(fragment`
  */
 export class RateLimitsRepository {
   /**
-   * Decides about requests of different buckets in one statement, by the same rules as `takeOrBook`
-   * in `platform/gcra/bookings.ts`. The row's lock serializes the requests of one bucket, so that
-   * each decision sees the state after the previous decision. A request that waited for the lock is
-   * decided by the time at which its statement began.
-   *
-   * A refused request also writes the row, because PostgreSQL returns the current row only of a
-   * write. The debt is then written back as it is. If it is larger than possible, because the
-   * server's clock was set back, it is reduced to the largest possible debt.
+   * Decides about requests of different buckets, by the same rules as `takeOrBook` in
+   * `platform/gcra/bookings.ts`. One short statement admits most requests. A second one decides
+   * about those that it did not admit, if there are any.
    *
    * @param requests the requests, of which no two may have the same bucket
    * @returns the decisions in the order of the requests
    */
   async take(tx: EntityManager, requests: readonly BucketRequest[]): Promise<DecidedRow[]> {
-    const asked = Object.fromEntries(requests.map((request) => [request.bucket, askedOf(request)]));
-    const rows = await fixedSql<BucketRow>(tx, DECIDE, [JSON.stringify(asked)]);
+    const rows = await fixedSql<AdmittedRow>(tx, ADMIT, [askedOf(requests)]);
+    const debts = new Map(rows.map(({ bucket, debt }) => [bucket, debt]));
+    const others = requests.filter(({ bucket }) => !debts.has(bucket));
+    const decisions = others.length === 0 ? [] : await this.#decide(tx, others);
+    const rest = decisions.values();
+    return requests.map(({ bucket }) => {
+      const debt = debts.get(bucket);
+      return debt === undefined
+        ? decided(rest.next().value)
+        : { admitted: true, debt, bookings: [] };
+    });
+  }
+
+  /**
+   * Decides about requests of different buckets. The row's lock serializes the requests of one
+   * bucket, so that each decision sees the state after the previous decision. A request that waited
+   * for the lock is decided by the time at which its statement began.
+   *
+   * A refused request also writes the row, because PostgreSQL returns the current row only of a
+   * write. The debt is then written back as it is. If it is larger than possible, because the
+   * server's clock was set back, it is reduced to the largest possible debt.
+   *
+   * @returns the rows of the buckets, in the order of the requests
+   */
+  async #decide(
+    tx: EntityManager,
+    requests: readonly BucketRequest[],
+  ): Promise<(BucketRow | undefined)[]> {
+    const rows = await fixedSql<BucketRow>(tx, DECIDE, [askedOf(requests)]);
     const found = new Map(rows.map((row) => [row.bucket, row]));
-    return requests.map(({ bucket }) => decided(found.get(bucket)));
+    return requests.map(({ bucket }) => found.get(bucket));
   }
 
   /**
@@ -155,6 +193,12 @@ export class RateLimitsRepository {
   }
 }
 
+/** A bucket that admitted a request and has no booking. */
+interface AdmittedRow {
+  readonly bucket: string;
+  readonly debt: number;
+}
+
 interface BucketRow {
   readonly bucket: string;
   readonly admitted: boolean;
@@ -163,17 +207,24 @@ interface BucketRow {
   readonly waits: readonly number[];
 }
 
-/** Returns what the statement reads of a request. Its times are in seconds. */
-function askedOf({ holder, rate }: BucketRequest) {
-  return {
-    holder,
-    first: goesFirst(holder),
-    burst: rate.burst,
-    interval: rate.interval / 1000,
-    most: longestDebt(rate) / 1000,
-    lapse: (LAPSE_INTERVALS * rate.interval) / 1000,
-    grace: GRACE / 1000,
-  };
+/**
+ * Returns what the statements read of the requests: a JSON object with a member for each bucket.
+ * Its times are in seconds.
+ */
+function askedOf(requests: readonly BucketRequest[]): string {
+  const asked = requests.map(({ bucket, holder, rate }) => [
+    bucket,
+    {
+      holder,
+      first: goesFirst(holder),
+      burst: rate.burst,
+      interval: rate.interval / 1000,
+      most: longestDebt(rate) / 1000,
+      lapse: (LAPSE_INTERVALS * rate.interval) / 1000,
+      grace: GRACE / 1000,
+    },
+  ]);
+  return JSON.stringify(Object.fromEntries(asked));
 }
 
 function decided(row: BucketRow | undefined): DecidedRow {
