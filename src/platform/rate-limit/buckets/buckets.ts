@@ -17,8 +17,8 @@ export interface Hit {
    */
   readonly holder: () => string;
   /**
-   * Is called when the question to the database for the decision has been queued. It may begin other
-   * reads of the database, so that the request waits for both at the same time.
+   * Is called when the question to the database for the decision has been queued. It may begin
+   * other reads of the database, so that the request waits for both at the same time.
    */
   readonly whileAsked?: () => void;
 }
