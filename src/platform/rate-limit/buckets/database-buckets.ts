@@ -107,23 +107,23 @@ export class DatabaseBuckets extends Buckets {
   }
 
   /**
-   * Decides about requests that arrived at the same time. Those of different buckets share a
-   * statement. The second request of a bucket belongs to a second statement, and so on, because a
-   * statement can change a row only once. A statement that fails changes nothing for the requests
-   * of another one.
+   * Decides about requests that arrived at the same time. Requests of different buckets share a
+   * statement. If several are of one bucket, each of these has a statement of its own, because a
+   * statement can change a row only once. So only they wait for one another's lock of the row, and
+   * a statement that fails changes nothing for the requests of another one.
    */
   #decideAll(requests: readonly BucketRequest[]): Promise<PromiseSettledResult<DecidedRow>[]> {
-    const statements: BucketRequest[][] = [];
-    const counts = new Map<string, number>();
-    const places = requests.map((request) => {
-      const statement = counts.get(request.bucket) ?? 0;
-      counts.set(request.bucket, statement + 1);
-      const shared = (statements[statement] ??= []);
-      return { statement, index: shared.push(request) - 1 };
-    });
-    const decided = statements.map((shared) => this.repository.take(this.manager, shared));
+    const ofBuckets = [...Map.groupBy(requests, ({ bucket }) => bucket).values()];
+    const sharing = ofBuckets.filter(({ length }) => length === 1).flat();
+    const places = new Map(sharing.map((request, place) => [request, place]));
+    const take = (some: readonly BucketRequest[]) => this.repository.take(this.manager, some);
+    const shared = sharing.length === 0 ? [] : take(sharing);
     return Promise.allSettled(
-      places.map(async ({ statement, index }) => (await decided[statement])?.[index] as DecidedRow),
+      requests.map(async (request) => {
+        const place = places.get(request);
+        const decisions = await (place === undefined ? take([request]) : shared);
+        return decisions[place ?? 0] as DecidedRow;
+      }),
     );
   }
 
