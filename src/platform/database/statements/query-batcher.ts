@@ -6,8 +6,8 @@ import { isOutage } from './faults.js';
 const MOST = 64;
 
 /**
- * The largest number of statements that run at the same time. With two, a statement that hangs does
- * not delay all other requests.
+ * The largest number of statements that run at the same time. With two, one statement that hangs
+ * does not delay all other requests.
  */
 const AT_ONCE = 2;
 
@@ -20,7 +20,8 @@ const OVERDUE_AFTER = 10;
 
 /**
  * The turns of the event loop for which a statement with several keys waits for further ones. While
- * many requests come, a turn is long and brings more keys; otherwise it takes microseconds.
+ * many requests come, a turn takes milliseconds and brings more keys, which then do not wait for a
+ * statement of their own. Otherwise a turn takes microseconds.
  */
 const GATHERING_TURNS = 3;
 

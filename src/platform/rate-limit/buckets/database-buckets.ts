@@ -38,7 +38,7 @@ export class DatabaseBuckets extends Buckets {
   readonly #local: LocalBuckets;
   readonly #denialCache = new DenialCache();
   readonly #turns = new KeyedSemaphore();
-  readonly #decisions: QueryBatcher<BucketRequest, PromiseSettledResult<DecidedRow>>;
+  readonly #decisions: QueryBatcher<BucketRequest, DecidedRow | Error>;
   #awayUntil: number | undefined;
   #clearAt = 0;
 
@@ -50,7 +50,7 @@ export class DatabaseBuckets extends Buckets {
   ) {
     super();
     this.#local = new LocalBuckets(undefined, clock);
-    this.#decisions = new QueryBatcher((requests) => this.#decideAll(requests));
+    this.#decisions = new QueryBatcher((requests) => this.#decideTogether(requests));
   }
 
   override async take(hit: Hit): Promise<Decision> {
@@ -62,10 +62,10 @@ export class DatabaseBuckets extends Buckets {
       (await this.#turns.run(
         bucket,
         rate.burst,
-        async () =>
+        async (running) =>
           // The cache is asked again, because an earlier request of the same bucket may have been
           // denied while this one waited.
-          denied() ?? (await this.#decide(hit, holder)) ?? this.#local.take(hit),
+          denied() ?? (await this.#decide(hit, holder, running === 1)) ?? this.#local.take(hit),
       ))
     );
   }
@@ -85,18 +85,18 @@ export class DatabaseBuckets extends Buckets {
   }
 
   /**
-   * Asks the database for a decision about a request, in one statement with other requests.
+   * Asks the database for a decision about a request.
+   *
+   * @param isOnly true if this process decides about no other request of the bucket now
    * @returns undefined if the database could not decide, so that the process decides alone
    */
-  async #decide(hit: Hit, holder: string): Promise<Decision | undefined> {
+  async #decide(hit: Hit, holder: string, isOnly: boolean): Promise<Decision | undefined> {
     const { bucket, rate } = hit;
     const asked = this.clock.monotonic();
-    const decided = await this.#ask(async () => {
-      const answer = this.#decisions.load({ bucket, holder, rate });
+    const decided = await this.#ask(() => {
+      const answer = this.#row({ bucket, holder, rate }, isOnly);
       hit.whileAsked?.();
-      const outcome = await answer;
-      if (outcome.status === 'rejected') throw outcome.reason;
-      return outcome.value;
+      return answer;
     });
     if (!decided) return undefined;
     const { admitted, debt, bookings } = decided;
@@ -107,24 +107,31 @@ export class DatabaseBuckets extends Buckets {
   }
 
   /**
-   * Decides about requests that arrived at the same time. Requests of different buckets share a
-   * statement. If several are of one bucket, each of these has a statement of its own, because a
-   * statement can change a row only once. So only they wait for one another's lock of the row, and
-   * a statement that fails changes nothing for the requests of another one.
+   * Returns the decision of the database about a request. If it is the only one of its bucket, it
+   * shares a statement with requests of other buckets. Otherwise it has a statement of its own,
+   * which waits for the lock of the row. So only requests of one bucket wait for one another.
    */
-  #decideAll(requests: readonly BucketRequest[]): Promise<PromiseSettledResult<DecidedRow>[]> {
-    const ofBuckets = [...Map.groupBy(requests, ({ bucket }) => bucket).values()];
-    const sharing = ofBuckets.filter(({ length }) => length === 1).flat();
-    const places = new Map(sharing.map((request, place) => [request, place]));
-    const take = (some: readonly BucketRequest[]) => this.repository.take(this.manager, some);
-    const shared = sharing.length === 0 ? [] : take(sharing);
-    return Promise.allSettled(
-      requests.map(async (request) => {
-        const place = places.get(request);
-        const decisions = await (place === undefined ? take([request]) : shared);
-        return decisions[place ?? 0] as DecidedRow;
-      }),
-    );
+  async #row(request: BucketRequest, isOnly: boolean): Promise<DecidedRow> {
+    if (!isOnly) return (await this.repository.take(this.manager, [request]))[0] as DecidedRow;
+    const row = await this.#decisions.load(request);
+    if (row instanceof Error) throw row;
+    return row;
+  }
+
+  /**
+   * Decides about requests of different buckets in one statement. An error is returned for each of
+   * them, because the batcher would repeat a statement that throws, which might count a request
+   * twice.
+   */
+  async #decideTogether(requests: readonly BucketRequest[]): Promise<(DecidedRow | Error)[]> {
+    try {
+      // A statement that hangs must not keep others from beginning for longer than its requests
+      // wait for it.
+      return await withTimeout(PATIENCE, this.repository.take(this.manager, requests));
+    } catch (error) {
+      const reason = error instanceof Error ? error : new Error(String(error));
+      return requests.map(() => reason);
+    }
   }
 
   /**

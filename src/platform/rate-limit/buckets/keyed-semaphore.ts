@@ -14,14 +14,17 @@ interface Turns {
 export class KeyedSemaphore {
   readonly #keys = new Map<string, Turns>();
 
-  /** Waits until fewer than `most` pieces of work of this key run, and then runs the work. */
-  async run<T>(key: string, most: number, work: () => Promise<T>): Promise<T> {
+  /**
+   * Waits until fewer than `most` pieces of work of this key run, and then runs the work. The work
+   * learns how many pieces of work of its key run now, itself included.
+   */
+  async run<T>(key: string, most: number, work: (running: number) => Promise<T>): Promise<T> {
     const turns = this.#keys.get(key) ?? { running: 0, waiting: [] };
     this.#keys.set(key, turns);
     if (turns.running < most) turns.running += 1;
     else await new Promise<void>((resolve) => turns.waiting.push(resolve));
     try {
-      return await work();
+      return await work(turns.running);
     } finally {
       const next = turns.waiting.shift();
       if (next) next();

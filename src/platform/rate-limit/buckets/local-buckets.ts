@@ -101,11 +101,14 @@ export class LocalBuckets extends Buckets {
 
   /**
    * Replaces the state of a bucket by the state in the database, whose times are already converted
-   * to this process's clock.
+   * to this process's clock. An older state is ignored, because answers about concurrent requests
+   * can come in another order than the decisions. Each admitted request adds an interval, and the
+   * way of an answer takes much less than half of one.
    */
   learn(hit: Hit, { tat, bookings }: Bucket): void {
     const now = Math.floor(this.clock.monotonic());
     const id = this.#idOf(hit, now);
+    if (tat < (this.#tats.get(id, now) ?? now) - hit.rate.interval / 2) return;
     this.#tats.set(id, tat, now);
     if (bookings.length > 0 || this.#bookingsOf(id, now).length > 0) {
       this.#bookings.set(id, bookings, now);
