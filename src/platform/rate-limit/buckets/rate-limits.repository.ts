@@ -49,8 +49,8 @@ const ADMIT = constantText(fragment`
 
 /**
  * The statement that decides about any requests. `$1` has the requests by their bucket, as jsonb,
- * because `excluded` has only the columns of the table. Each statement reads the keys of
- * jsonb in the same order, so that no two of them lock the rows of two buckets in opposite orders.
+ * because `excluded` has only the columns of the table. Each statement reads the keys of jsonb in
+ * the same order, so that no two of them lock the rows of two buckets in opposite orders.
  */
 const DECIDE = constantText(fragment`
   INSERT INTO rate_limits AS known (bucket, tat, admitted)
