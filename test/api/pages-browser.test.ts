@@ -6,6 +6,7 @@ import { startTestApp, type TestApp } from '../support/app.js';
 import { addChromiumKey, giveCredentialTo } from '../support/chromium-key.js';
 import { startBrowser, openProfile, type BrowserProfile } from '../support/browser.js';
 import { requires } from '../support/programs.js';
+import '../support/full-scale-only.js';
 
 const HOSTILE = '"><img src=x onerror="document.title=\'pwned\'"><script>document.title=1</script>';
 

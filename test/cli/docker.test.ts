@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { startAwsWorld, type AwsPerson, type AwsWorld } from '../support/aws-person.js';
 import { requires } from '../support/programs.js';
 import { runProgram } from '../support/svc-command.js';
+import '../support/full-scale-only.js';
 
 const ROLE = 'arn:aws:iam::123456789012:role/engineer';
 const ROLES = [

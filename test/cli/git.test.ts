@@ -6,6 +6,7 @@ import type { EnrolledUser } from '../support/app.js';
 import { requires } from '../support/programs.js';
 import { commandWords, runProgram, SvcHome, type RunOptions } from '../support/svc-command.js';
 import { CliFailure } from '../../packages/svc/src/program/failure.js';
+import '../support/full-scale-only.js';
 
 it('a failure in one line has the next step, and ends with the message if there is none', () => {
   expect(new CliFailure('It failed.', 'Run: svc login').line).toBe('It failed; Run: svc login');

@@ -9,6 +9,7 @@ import { startAgent, type RunningAgent } from '../support/running-agent.js';
 import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
 import { SSHD_PROGRAMS, startSshd, type Sshd } from '../support/sshd.js';
 import { runProgram, SvcHome } from '../support/svc-command.js';
+import '../support/full-scale-only.js';
 
 const PAIR = ['ED25519', 'ED25519-CERT'];
 const OPTIONS = [

@@ -20,6 +20,7 @@ import { freePort } from '../support/free-port.js';
 import { requires } from '../support/programs.js';
 import { runProgram, SVC_BUNDLE, SvcHome } from '../support/svc-command.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+import '../support/full-scale-only.js';
 
 const OWN = '0.14.0';
 const NEW = '0.15.0';
