@@ -7,6 +7,7 @@ import { READY } from '@svc/demo/people';
 import { startClientGround, type ClientGround } from '../support/api-client/demo-sessions.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+import '../support/full-scale-only.js';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const run = promisify(execFile);
