@@ -118,16 +118,16 @@ export class RateLimitsRepository {
    * @returns the decisions in the order of the requests
    */
   async take(tx: EntityManager, requests: readonly BucketRequest[]): Promise<DecidedRow[]> {
-    const rows = await fixedSql<AdmittedRow>(tx, ADMIT, [askedOf(requests)]);
-    const debts = new Map(rows.map(({ bucket, debt }) => [bucket, debt]));
-    const others = requests.filter(({ bucket }) => !debts.has(bucket));
-    const decisions = others.length === 0 ? [] : await this.#decide(tx, others);
-    const rest = decisions.values();
+    const admitted = await fixedSql<AdmittedRow>(tx, ADMIT, [askedOf(requests)]);
+    const decisions = new Map<string, DecidedRow>(
+      admitted.map(({ bucket, debt }) => [bucket, { admitted: true, debt, bookings: [] }]),
+    );
+    const others = requests.filter(({ bucket }) => !decisions.has(bucket));
+    for (const row of await this.#decide(tx, others)) decisions.set(row.bucket, decided(row));
     return requests.map(({ bucket }) => {
-      const debt = debts.get(bucket);
-      return debt === undefined
-        ? decided(rest.next().value)
-        : { admitted: true, debt, bookings: [] };
+      const decision = decisions.get(bucket);
+      if (!decision) throw new Error('INSERT returned no row');
+      return decision;
     });
   }
 
@@ -140,15 +140,11 @@ export class RateLimitsRepository {
    * write. The debt is then written back as it is. If it is larger than possible, because the
    * server's clock was set back, it is reduced to the largest possible debt.
    *
-   * @returns the rows of the buckets, in the order of the requests
+   * @returns the rows of the buckets
    */
-  async #decide(
-    tx: EntityManager,
-    requests: readonly BucketRequest[],
-  ): Promise<(BucketRow | undefined)[]> {
-    const rows = await fixedSql<BucketRow>(tx, DECIDE, [askedOf(requests)]);
-    const found = new Map(rows.map((row) => [row.bucket, row]));
-    return requests.map(({ bucket }) => found.get(bucket));
+  async #decide(tx: EntityManager, requests: readonly BucketRequest[]): Promise<BucketRow[]> {
+    if (requests.length === 0) return [];
+    return fixedSql<BucketRow>(tx, DECIDE, [askedOf(requests)]);
   }
 
   /**
@@ -227,9 +223,7 @@ function askedOf(requests: readonly BucketRequest[]): string {
   return JSON.stringify(Object.fromEntries(asked));
 }
 
-function decided(row: BucketRow | undefined): DecidedRow {
-  if (!row) throw new Error('INSERT returned no row');
-  const { admitted, debt, holders, waits } = row;
+function decided({ admitted, debt, holders, waits }: BucketRow): DecidedRow {
   const bookings = holders.map((of, place) => ({ holder: of, slot: waits[place] ?? 0 }));
   return { admitted, debt, bookings };
 }
