@@ -21,16 +21,9 @@ export function cpuSecondsOf(pid, external) {
     children.set(stat.parent, [...(children.get(stat.parent) ?? []), entry]);
   }
   const secondsBelow = (parent) =>
-    (children.get(parent) ?? []).reduce(
-      (sum, child) => sum + ownSeconds(child) + reapedSeconds(child) + secondsBelow(child),
-      0,
-    );
-  const ofExternal =
-    external === undefined
-      ? 0
-      : ownSeconds(String(external)) +
-        reapedSeconds(String(external)) +
-        secondsBelow(String(external));
+    (children.get(parent) ?? []).reduce((sum, child) => sum + secondsOfTree(child), 0);
+  const secondsOfTree = (root) => ownSeconds(root) + reapedSeconds(root) + secondsBelow(root);
+  const ofExternal = external === undefined ? 0 : secondsOfTree(String(external));
   return {
     server: ownSeconds(String(pid)),
     postgres: secondsBelow(String(pid)) + ofExternal,
