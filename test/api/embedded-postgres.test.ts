@@ -20,7 +20,7 @@ import {
 import { isDatabaseAway } from '#platform/database/statements/faults.js';
 import { runScript, type ChildScript } from '../support/child-script.js';
 import type { EmbeddedServerAnswer } from '../support/embedded-server.js';
-import { isAlive, withDescendants } from '../support/processes.js';
+import { isAlive, signal, withDescendants } from '../support/processes.js';
 import { requires } from '../support/programs.js';
 import { RecordingLog } from '../support/recording-log.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
@@ -151,7 +151,8 @@ describe('the embedded PostgreSQL', () => {
     await administer(server, 'CREATE TABLE kept (id integer)');
     const frozen = withDescendants(postmasterPid());
     expect(frozen.length).toBeGreaterThan(5);
-    for (const pid of frozen) process.kill(pid, 'SIGSTOP');
+    // a process of PostgreSQL can end between the list and its signal
+    for (const pid of frozen) signal(pid, 'SIGSTOP');
     const begun = performance.now();
     await parent.finish();
     expect(performance.now() - begun).toBeLessThan(5_000);
