@@ -426,11 +426,18 @@ describe('the faults that the document states are met at every operation', () =>
   });
 
   it('500 where the database lacks its tables', async () => {
-    await stage.app.dataSource.query('ALTER SCHEMA public RENAME TO elsewhere');
+    // New connections of the service read the table `database_identity`, and are refused without it.
+    await stage.app.dataSource.query(
+      `ALTER SCHEMA public RENAME TO elsewhere; CREATE SCHEMA public;
+       ALTER TABLE elsewhere.database_identity SET SCHEMA public`,
+    );
     try {
       await expectEach(stage, 500, ({ path }) => (path.includes('webhooks') ? undefined : {}));
     } finally {
-      await stage.app.dataSource.query('ALTER SCHEMA elsewhere RENAME TO public');
+      await stage.app.dataSource.query(
+        `ALTER TABLE public.database_identity SET SCHEMA elsewhere; DROP SCHEMA public;
+         ALTER SCHEMA elsewhere RENAME TO public`,
+      );
     }
   });
 
