@@ -426,7 +426,8 @@ describe('the faults that the document states are met at every operation', () =>
   });
 
   it('500 where the database lacks its tables', async () => {
-    // New connections of the service read the table `database_identity`, and are refused without it.
+    // New connections of the service read the table `database_identity`, and are refused without
+    // it.
     await stage.app.dataSource.query(
       `ALTER SCHEMA public RENAME TO elsewhere; CREATE SCHEMA public;
        ALTER TABLE elsewhere.database_identity SET SCHEMA public`,
