@@ -170,10 +170,11 @@ export function takeOrBook(
 export function decisionAfter(
   allowed: boolean,
   { tat, bookings }: Bucket,
-  { holder, rate: { burst, interval } }: Pick<BookingFacts, 'holder' | 'rate'>,
+  request: Pick<BookingFacts, 'holder' | 'rate'>,
   now: number,
 ): Decision {
-  const own = bookings.find((booking) => booking.holder === holder);
+  const { burst, interval } = request.rate;
+  const own = bookings.find((booking) => booking.holder === request.holder);
   const room = burst * interval - Math.max(tat - now, 0) - bookings.length * interval;
   const slot = own?.slot ?? now + interval - room;
   return {

@@ -86,11 +86,14 @@ export class QueryBatcher<Key, Answer> {
     if (last && last.keys.length < MOST) return last;
     const keys: Key[] = [];
     const { promise: answers, resolve } = Promise.withResolvers<readonly Answer[]>();
-    // Traces and log lines of the statement belong to the request of its first key.
-    const inContext = AsyncLocalStorage.snapshot();
-    const begin = () => {
-      resolve(inContext(() => this.#run(keys)));
+    const start = () => {
+      resolve(this.#run(keys));
     };
+    // Traces and log lines of the statement belong to the request of its first key. If nothing runs
+    // or waits, that request itself begins the statement. Otherwise another one may do so.
+    const isNext = !this.#isDue && this.#underWay.length === 0 && this.#waiting.length === 0;
+    const inContext = isNext ? undefined : AsyncLocalStorage.snapshot();
+    const begin = inContext ? () => inContext(start) : start;
     const batch = { keys, begin, answers };
     this.#waiting.push(batch);
     this.#beginSoon();

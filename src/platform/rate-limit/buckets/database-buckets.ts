@@ -5,7 +5,7 @@ import { reasonOf } from '#platform/database/statements/faults.js';
 import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
 import { decisionAfter, type Bucket } from '#platform/gcra/bookings.js';
 import { Buckets, type Hit } from './buckets.js';
-import type { Decision } from '#platform/gcra/gcra.js';
+import type { Decision, Rate } from '#platform/gcra/gcra.js';
 import { LocalBuckets } from './local-buckets.js';
 import type { BucketRequest, DecidedRow, RateLimitsRepository } from './rate-limits.repository.js';
 import { DenialCache } from './denial-cache.js';
@@ -54,18 +54,17 @@ export class DatabaseBuckets extends Buckets {
   }
 
   override async take(hit: Hit): Promise<Decision> {
-    const { bucket, rate } = hit;
-    const holder = hit.holder();
-    const denied = () => this.#denialCache.find(bucket, holder, rate, this.clock.monotonic());
+    const request = new AskedHit(hit);
+    const denied = () => this.#denialCache.find(request, this.clock.monotonic());
     return (
       denied() ??
       (await this.#turns.run(
-        bucket,
-        rate.burst,
+        request.bucket,
+        request.rate.burst,
         async (running) =>
           // The cache is asked again, because an earlier request of the same bucket may have been
           // denied while this one waited.
-          denied() ?? (await this.#decide(hit, holder, running === 1)) ?? this.#local.take(hit),
+          denied() ?? (await this.#decide(hit, request, running === 1)) ?? this.#local.take(hit),
       ))
     );
   }
@@ -90,11 +89,10 @@ export class DatabaseBuckets extends Buckets {
    * @param isOnly true if this process decides about no other request of the bucket now
    * @returns undefined if the database could not decide, so that the process decides alone
    */
-  async #decide(hit: Hit, holder: string, isOnly: boolean): Promise<Decision | undefined> {
-    const { bucket, rate } = hit;
+  async #decide(hit: Hit, request: BucketRequest, isOnly: boolean): Promise<Decision | undefined> {
     const asked = this.clock.monotonic();
     const decided = await this.#ask(() => {
-      const answer = this.#row({ bucket, holder, rate }, isOnly);
+      const answer = this.#row(request, isOnly);
       hit.whileAsked?.();
       return answer;
     });
@@ -102,8 +100,8 @@ export class DatabaseBuckets extends Buckets {
     const { admitted, debt, bookings } = decided;
     const answered = this.clock.monotonic();
     this.#local.learn(hit, fromNow({ tat: debt, bookings }, answered));
-    if (!admitted) this.#denialCache.remember(bucket, { debt, bookings }, asked, answered);
-    return decisionAfter(admitted, { tat: debt, bookings }, { holder, rate }, 0);
+    if (!admitted) this.#denialCache.remember(hit.bucket, { debt, bookings }, asked, answered);
+    return decisionAfter(admitted, { tat: debt, bookings }, request, 0);
   }
 
   /**
@@ -188,6 +186,25 @@ export class DatabaseBuckets extends Buckets {
     do {
       deleted = await this.repository.deleteExpired(this.manager, CLEAR_AT_ONCE);
     } while (deleted === CLEAR_AT_ONCE);
+  }
+}
+
+/**
+ * A request as the database decides about it. The text of its holder has two hashes, and is made
+ * when it is read first, because only a bucket that refuses requests needs it.
+ */
+class AskedHit implements BucketRequest {
+  readonly bucket: string;
+  readonly rate: Rate;
+  #holder: string | undefined;
+
+  constructor(private readonly hit: Hit) {
+    this.bucket = hit.bucket;
+    this.rate = hit.rate;
+  }
+
+  get holder(): string {
+    return (this.#holder ??= this.hit.holder());
   }
 }
 

@@ -1,6 +1,7 @@
 import { canBook, type Booking } from '#platform/gcra/bookings.js';
-import { GRACE, type Rate, type Decision } from '#platform/gcra/gcra.js';
+import { GRACE, type Decision } from '#platform/gcra/gcra.js';
 import { GenerationalMap } from '#platform/gcra/generational-map.js';
+import type { BucketRequest } from './rate-limits.repository.js';
 import { LONGEST_STATE } from './tiers.js';
 
 /**
@@ -53,9 +54,10 @@ export class DenialCache {
    * Returns the denial of a request if the database would certainly still deny it; undefined
    * otherwise.
    */
-  find(bucket: string, holder: string, rate: Rate, now: number): Decision | undefined {
-    const known = this.#known.get(bucket, now);
+  find(request: BucketRequest, now: number): Decision | undefined {
+    const known = this.#known.get(request.bucket, now);
     if (!known) return undefined;
+    const { holder, rate } = request;
     const { asked, answered, debt, bookings } = known;
     const own = bookings.find((booking) => booking.holder === holder);
     if (own) {

@@ -33,8 +33,8 @@ export interface BucketRequest {
 
 /**
  * The statement that admits the requests of buckets without bookings and with room, which most are.
- * It returns no row for a bucket of another kind, and leaves it as it is. `$1` is that of {@link
- * DECIDE}.
+ * It returns no row for a bucket of another kind, and leaves it as it is. `$1` has the times of the
+ * requests by their bucket, see {@link toAdmit}.
  */
 const ADMIT = constantText(fragment`
   INSERT INTO rate_limits AS known (bucket, tat, admitted)
@@ -118,7 +118,7 @@ export class RateLimitsRepository {
    * @returns the decisions in the order of the requests
    */
   async take(tx: EntityManager, requests: readonly BucketRequest[]): Promise<DecidedRow[]> {
-    const admitted = await fixedSql<AdmittedRow>(tx, ADMIT, [askedOf(requests)]);
+    const admitted = await fixedSql<AdmittedRow>(tx, ADMIT, [toAdmit(requests)]);
     const decisions = new Map<string, DecidedRow>(
       admitted.map(({ bucket, debt }) => [bucket, { admitted: true, debt, bookings: [] }]),
     );
@@ -144,7 +144,7 @@ export class RateLimitsRepository {
    */
   async #decide(tx: EntityManager, requests: readonly BucketRequest[]): Promise<BucketRow[]> {
     if (requests.length === 0) return [];
-    return fixedSql<BucketRow>(tx, DECIDE, [askedOf(requests)]);
+    return fixedSql<BucketRow>(tx, DECIDE, [toDecide(requests)]);
   }
 
   /**
@@ -204,10 +204,32 @@ interface BucketRow {
 }
 
 /**
- * Returns what the statements read of the requests: a JSON object with a member for each bucket.
+ * The times of each rate, as {@link toAdmit} writes them. There are only a few rates, so that no
+ * request has to write its own.
+ */
+const timesOfRates = new WeakMap<Rate, string>();
+
+/**
+ * Returns what {@link ADMIT} reads of the requests: a JSON object with a member for each bucket.
  * Its times are in seconds.
  */
-function askedOf(requests: readonly BucketRequest[]): string {
+function toAdmit(requests: readonly BucketRequest[]): string {
+  const members = requests.map(({ bucket, rate }) => {
+    let times = timesOfRates.get(rate);
+    if (times === undefined) {
+      times = JSON.stringify({ interval: rate.interval / 1000, most: longestDebt(rate) / 1000 });
+      timesOfRates.set(rate, times);
+    }
+    return `${JSON.stringify(bucket)}:${times}`;
+  });
+  return `{${members.join(',')}}`;
+}
+
+/**
+ * Returns what {@link DECIDE} reads of the requests: a JSON object with a member for each bucket.
+ * Its times are in seconds.
+ */
+function toDecide(requests: readonly BucketRequest[]): string {
   const asked = requests.map(({ bucket, holder, rate }) => [
     bucket,
     {

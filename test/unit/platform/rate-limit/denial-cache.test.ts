@@ -14,7 +14,8 @@ describe('10.20 a denial of the database', () => {
     const refusals = new DenialCache();
     const bookings = holders.map((holder, n) => ({ holder, slot: (n + 1) * 2000 }));
     refusals.remember('bucket', { debt: 6000, bookings }, 1000, 1040);
-    return (holder: string, now: number) => refusals.find('bucket', holder, RATE, now)?.retryAfter;
+    return (holder: string, now: number) =>
+      refusals.find({ bucket: 'bucket', holder, rate: RATE }, now)?.retryAfter;
   }
 
   it('holds for a booking until its slot is near, and announces a wait that is long enough', () => {
