@@ -11,6 +11,7 @@ import { providerEnvironment, TEST_CLIENT } from '../support/provider-environmen
 import { SCALE } from '../support/scale.js';
 import { startSpanCollector, type SpanCollector } from '../support/span-collector.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+import '../support/full-scale-only.js';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const exec = promisify(execFile);

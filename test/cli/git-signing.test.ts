@@ -9,6 +9,7 @@ import { requires } from '../support/programs.js';
 import { rows } from '../support/rows.js';
 import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
 import { commandWords, runProgram, SvcHome, type RunOptions } from '../support/svc-command.js';
+import '../support/full-scale-only.js';
 
 const USER = '[user]\n\tname = Ada\n\temail = ada@acme.example\n';
 

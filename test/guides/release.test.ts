@@ -30,6 +30,7 @@ import { makeMaintainersKey, packSmallRelease } from '../support/release/small-r
 import { SCALE } from '../support/scale.js';
 import { SSHD_PROGRAMS, startSshd } from '../support/sshd.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+import '../support/full-scale-only.js';
 
 const REBUILD = guideBlock('../operations/verify-a-release.md', 'rebuild');
 const SIGNATURE = guideBlock('../operations/verify-a-release.md', 'signature');
