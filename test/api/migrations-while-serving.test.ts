@@ -120,6 +120,29 @@ describe('migrations while other replicas serve', () => {
     );
   });
 
+  it('drop an index of a partitioned table without a long wait of others for its partitions', async () => {
+    await first.query(`
+      CREATE TABLE logs (id integer, day date) PARTITION BY RANGE (day);
+      CREATE TABLE logs_2026 PARTITION OF logs FOR VALUES FROM ('2026-01-01') TO ('2027-01-01');
+      CREATE INDEX logs_day ON logs (day)`);
+    await write('2-index.sql', '-- background\nDROP INDEX CONCURRENTLY IF EXISTS logs_day');
+    const reader = (await open()).createQueryRunner();
+    await reader.startTransaction();
+    await reader.query('SELECT FROM logs_2026');
+    const dropped = build(await open());
+    await expect
+      .poll(() => log.lines.some((line) => line.startsWith('warn The end of index logs_day waits')))
+      .toBe(true);
+    await first.query(`INSERT INTO logs VALUES (1, '2026-01-01')`);
+    await reader.rollbackTransaction();
+    await reader.release();
+    await dropped;
+    expect(await rows(first, `SELECT to_regclass('logs_day') AS name`)).toEqual([{ name: null }]);
+    // A crash after the drop lets the file run again.
+    await write('3-index.sql', '-- background\nDROP INDEX CONCURRENTLY IF EXISTS logs_day');
+    await build(first);
+  });
+
   it('wait for their turn without a snapshot, which would hold up the build of an index', async () => {
     const [holder, waiting, builder] = [await open(), await open(), await open()];
     await holder.query(`SELECT pg_advisory_lock(${ADVISORY_LOCKS.migrations})`);

@@ -28,8 +28,8 @@ interface ExpiredRows {
    */
   readonly where: string;
   /**
-   * The indexed column by which the rows are sorted: those with the lowest values are deleted
-   * first.
+   * The column or expression by which the rows are sorted, which has an index. Rows with the lowest
+   * values are deleted first.
    */
   readonly by?: string;
   readonly kept?: keyof Retention;
@@ -37,16 +37,20 @@ interface ExpiredRows {
 
 const PAST = { where: 'expires_at < now()', by: 'expires_at' };
 
+/** The day (UTC) of a time, as the index of audit events by day has it. */
+const dayOf = (time: string) => `((${time}) AT TIME ZONE 'UTC')::date`;
+
 /**
  * Describes the expired audit events of a class. The class is part of the SQL text. It is never
- * `admin`, because events of that class are kept forever.
+ * `admin`, because events of that class are kept forever. The index finds them by their day.
  */
 function events(kept: keyof Retention): ExpiredRows {
+  const end = 'now() - make_interval(days => $2)';
   return {
     table: 'audit_events',
     key: ['id', 'class', 'created_at'],
-    where: `class = '${kept}' AND class <> 'admin' AND created_at < now() - make_interval(days => $2)`,
-    by: 'created_at',
+    where: `class = '${kept}' AND class <> 'admin' AND created_at < ${end} AND ${dayOf('created_at')} <= ${dayOf(end)}`,
+    by: dayOf('created_at'),
     kept,
   };
 }

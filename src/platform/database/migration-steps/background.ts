@@ -22,7 +22,7 @@ const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
 const NAME_LENGTH = 63;
 
 const CREATE = /^(CREATE(?: UNIQUE)?) INDEX CONCURRENTLY ([a-z0-9_]+) ON ([a-z0-9_]+) *([^]+)$/;
-const DROP = /^DROP INDEX CONCURRENTLY IF EXISTS [a-z0-9_]+$/;
+const DROP = /^DROP INDEX CONCURRENTLY IF EXISTS ([a-z0-9_]+)$/;
 const VALIDATE = /^ALTER TABLE [a-z0-9_]+ VALIDATE CONSTRAINT [a-z0-9_]+$/;
 
 /**
@@ -41,9 +41,12 @@ export async function runInBackground(
 ): Promise<void> {
   for (const statement of statementsOf(text)) {
     const [, create = '', index = '', table = '', rest = ''] = CREATE.exec(statement) ?? [];
+    const [, dropped = ''] = DROP.exec(statement) ?? [];
     if (index !== '') {
       await buildIndex(manager, log, { name: index, table, create, rest });
-    } else if (DROP.test(statement) || VALIDATE.test(statement)) {
+    } else if (dropped !== '') {
+      await dropIndex(manager, log, dropped);
+    } else if (VALIDATE.test(statement)) {
       await manager.query(statement);
     } else {
       throw new Error(
@@ -84,6 +87,23 @@ async function buildIndex(manager: EntityManager, log: Logger, index: Index): Pr
   }
   await manager.query(
     `${index.create} INDEX CONCURRENTLY ${quoted(index.name)} ON ${quoted(index.table)} ${index.rest}`,
+  );
+}
+
+/**
+ * Drops an index if it exists. PostgreSQL refuses CONCURRENTLY for an index of a partitioned table,
+ * whose partitions are then locked together, for a moment.
+ */
+async function dropIndex(manager: EntityManager, log: Logger, name: string): Promise<void> {
+  const [found] = await sql<{ is_partitioned: boolean }>(manager)`
+    SELECT relkind = 'I' AS is_partitioned FROM pg_class WHERE oid = to_regclass(${quoted(name)})`;
+  if (!found) return;
+  if (!found.is_partitioned) {
+    await manager.query(`DROP INDEX CONCURRENTLY IF EXISTS ${quoted(name)}`);
+    return;
+  }
+  await withShortLocks(manager, log, `The end of index ${name}`, (tx) =>
+    tx.query(`DROP INDEX IF EXISTS ${quoted(name)}`),
   );
 }
 
