@@ -14,7 +14,7 @@ const WARM_UP = 2000;
  * The number of enrolled people, each with a client. Fewer do not keep two workers busy, and the
  * statements that many requests share become short.
  */
-const PEOPLE = 128;
+const PEOPLE = 256;
 const WORKERS = 2;
 /**
  * The largest accepted CPU time of a certificate with workers, as a multiple of that with one
