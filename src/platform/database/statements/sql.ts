@@ -1,11 +1,5 @@
 import { hash } from 'node:crypto';
-import type { ClientBase } from 'pg';
-import {
-  QueryFailedError,
-  QueryRunnerAlreadyReleasedError,
-  type EntityManager,
-  type QueryRunner,
-} from './typeorm.js';
+import type { EntityManager, QueryRunner } from './typeorm.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { forgetFailed } from './after-commit.js';
 import { isStalePlan, noteDuration } from './faults.js';
@@ -220,7 +214,7 @@ export async function composedSql<Row extends object>(
   return onRunner(tx, (runner) => timed<Row>(runner, text, [...values]));
 }
 
-function runWithin<Row extends object>(
+function runWithin<Row>(
   tx: EntityManager,
   statement: Statement,
   values: unknown[],
@@ -276,7 +270,7 @@ export function doneOf(
   return asked.map((_, n) => done.has(n));
 }
 
-async function run<Row extends object>(
+async function run<Row>(
   runner: QueryRunner,
   statement: Statement,
   values: unknown[],
@@ -293,37 +287,29 @@ async function run<Row extends object>(
   }
 }
 
-async function execute<Row extends object>(
+async function execute<Row>(
   runner: QueryRunner,
   { digest, text }: Statement,
   values: unknown[],
 ): Promise<Row[]> {
-  const name = preparesByName(runner.dataSource) ? `${digest}${generation}` : undefined;
-  return timed<Row>(runner, text, values, name);
+  if (!preparesByName(runner.dataSource)) return timed<Row>(runner, text, values);
+  // TypeORM passes its first argument to pg unchanged, and pg accepts a named statement there; the
+  // type allows only strings.
+  const named = { name: `${digest}${generation}`, text } as unknown as string;
+  return timed<Row>(runner, named, values);
 }
 
 /**
- * Runs a statement on the connection of a runner, and not by the runner's own `query`, which also
- * notifies loggers and subscribers that the service does not have. If the statement fails, its
- * duration without the wait for a connection is stored for {@link isTimedOut}.
- *
- * @param name the name by which the connection prepares the statement; without one, it is not
- *   prepared
+ * Runs a statement. If it fails, its duration without the wait for a connection is stored for
+ * {@link isTimedOut}.
  */
-async function timed<Row extends object>(
-  runner: QueryRunner,
-  text: string,
-  values: unknown[],
-  name?: string,
-): Promise<Row[]> {
-  if (runner.isReleased) throw new QueryRunnerAlreadyReleasedError();
-  const client: ClientBase = await runner.connect();
+async function timed<Row>(runner: QueryRunner, text: string, values: unknown[]): Promise<Row[]> {
+  await runner.connect();
   const start = systemClock.monotonic();
   try {
-    const { rows } = await client.query<Row>({ name, text, values });
-    return rows;
-  } catch (cause) {
-    const error = new QueryFailedError(text, values, cause as Error);
+    const result = await runner.query(text, values, true);
+    return result.records as Row[];
+  } catch (error) {
     noteDuration(error, systemClock.monotonic() - start);
     forgetFailed(runner);
     throw error;
