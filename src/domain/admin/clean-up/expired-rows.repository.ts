@@ -42,7 +42,8 @@ const dayOf = (time: string) => `((${time}) AT TIME ZONE 'UTC')::date`;
 
 /**
  * Describes the expired audit events of a class. The class is part of the SQL text. It is never
- * `admin`, because events of that class are kept forever. The index finds them by their day.
+ * `admin`, because events of that class are kept forever. The condition on the day is for the index
+ * of requests, which begins with the day.
  */
 function events(kept: keyof Retention): ExpiredRows {
   const end = 'now() - make_interval(days => $2)';

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from '@nestjs/common';
+import { systemClock } from '#platform/clock/clock.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { Migration } from './migration-files.js';
@@ -14,6 +15,12 @@ interface Index {
   /** The SQL after the name of the table: the columns, the condition, and other clauses. */
   readonly rest: string;
 }
+
+/** The milliseconds after which a lock on a table counts as long. */
+const LONG_LOCK = 500;
+
+/** The milliseconds between two looks for long locks. */
+const LOOK_AGAIN_AFTER = 1_000;
 
 /** Writes a name as an identifier of SQL. */
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
@@ -92,7 +99,8 @@ async function buildIndex(manager: EntityManager, log: Logger, index: Index): Pr
 
 /**
  * Drops an index if it exists. PostgreSQL refuses CONCURRENTLY for an index of a partitioned table,
- * whose partitions are then locked together, for a moment.
+ * and locks the table and all its partitions together. So this function waits until no transaction
+ * keeps one of them for long.
  */
 async function dropIndex(manager: EntityManager, log: Logger, name: string): Promise<void> {
   const [found] = await sql<{ is_partitioned: boolean }>(manager)`
@@ -102,9 +110,48 @@ async function dropIndex(manager: EntityManager, log: Logger, name: string): Pro
     await manager.query(`DROP INDEX CONCURRENTLY IF EXISTS ${quoted(name)}`);
     return;
   }
-  await withShortLocks(manager, log, `The end of index ${name}`, (tx) =>
-    tx.query(`DROP INDEX IF EXISTS ${quoted(name)}`),
-  );
+  const what = `The end of index ${name}`;
+  for (let isDropped = false; !isDropped;) {
+    await untilNoLongLocks(manager, log, name, what);
+    const attempt = await withShortLocks(
+      manager,
+      log,
+      what,
+      (tx) => tx.query(`DROP INDEX IF EXISTS ${quoted(name)}`).then(() => true),
+      1,
+    );
+    isDropped = attempt === true;
+  }
+}
+
+/**
+ * Waits until no other transaction has a lock on the table of a partitioned index, or on one of its
+ * partitions, for longer than {@link LONG_LOCK}. It asks for no lock itself, because every other
+ * statement on the table would then wait behind it.
+ */
+async function untilNoLongLocks(
+  manager: EntityManager,
+  log: Logger,
+  name: string,
+  what: string,
+): Promise<void> {
+  const holders = () => sql<{ id: string }>(manager)`
+    SELECT DISTINCT l.virtualtransaction AS id
+    FROM pg_index i CROSS JOIN LATERAL pg_partition_tree(i.indrelid) p JOIN pg_locks l ON l.relation = p.relid
+    WHERE i.indexrelid = to_regclass(${quoted(name)}) AND l.pid IS DISTINCT FROM pg_backend_pid() AND l.granted
+      AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())`;
+  for (let looks = 1; ; looks += 1) {
+    const earlier = new Set((await holders()).map(({ id }) => id));
+    await systemClock.sleep(LONG_LOCK);
+    const later = await holders();
+    if (!later.some(({ id }) => earlier.has(id))) return;
+    if (looks === 1) {
+      log.log(
+        `${what} waits for the end of a long transaction, such as a backup, an archive or a vacuum`,
+      );
+    }
+    await systemClock.sleep(LOOK_AGAIN_AFTER);
+  }
 }
 
 /**

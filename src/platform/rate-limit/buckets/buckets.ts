@@ -13,7 +13,7 @@ export interface Hit {
   /**
    * Returns the text that identifies this request in a booking: a hash of the credential, and a
    * hash of the method and path. A booking reserves the moment at which a refused client may try
-   * again.
+   * again. It may be called late or never, so no handler may change what it reads.
    */
   readonly holder: () => string;
   /**
