@@ -72,13 +72,13 @@ export async function readEntries(
   after: FeedPlace,
   limit: number,
 ): Promise<RowEntries | undefined> {
+  // The aggregates take the rows in their order, so that the last element of each list is that of
+  // the last row. To sort the rows again for the last one took as long as to make their entries.
   const [row] = await sql<{ entries: Buffer | null; epoch: string; xid: string; id: string }>(tx)`
-    WITH sealed AS MATERIALIZED (
-      SELECT e.epoch, e.xid, e.id, ${ENTRY} AS entry FROM ${feedOf(tree, after, limit)} e ${COLUMNS}
-      WHERE ${CONFIRMED} ORDER BY e.epoch, e.xid, e.id)
-    SELECT (SELECT string_agg(s.entry, ''::bytea) FROM sealed s) AS entries, -- in the order of the rows
-      s.epoch::text AS epoch, s.xid::text AS xid, s.id::text AS id
-    FROM sealed s ORDER BY s.epoch DESC, s.xid DESC, s.id DESC LIMIT 1`;
+    SELECT string_agg(s.entry, ''::bytea) AS entries, (array_agg(s.epoch))[count(*)]::text AS epoch,
+      (array_agg(s.xid))[count(*)]::text AS xid, (array_agg(s.id))[count(*)]::text AS id
+    FROM (SELECT e.epoch, e.xid, e.id, ${ENTRY} AS entry FROM ${feedOf(tree, after, limit)} e ${COLUMNS}
+          WHERE ${CONFIRMED} ORDER BY e.epoch, e.xid, e.id) s`;
   if (!row?.entries) return undefined;
   return { entries: row.entries, last: { epoch: row.epoch, xid: row.xid, id: row.id } };
 }
