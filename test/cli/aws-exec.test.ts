@@ -7,6 +7,7 @@ import { requires } from '../support/programs.js';
 import { auditOf } from '../support/rows.js';
 import { changedRequests, commandWords, runProgram } from '../support/svc-command.js';
 import { keepOpened, openedAddress } from '../support/svc-login.js';
+import '../support/full-scale-only.js';
 
 const ENGINEER = 'arn:aws:iam::123456789012:role/engineer';
 const READER = 'arn:aws:iam::123456789012:role/teams/reader';

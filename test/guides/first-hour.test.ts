@@ -18,6 +18,7 @@ import { PUBLIC_URL, PublicName } from '../support/public-name.js';
 import { addTarget } from '../support/targets.js';
 import { startSshd, SSHD_PROGRAMS, type Sshd } from '../support/sshd.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+import '../support/full-scale-only.js';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
