@@ -138,7 +138,12 @@ describe('migrations while other replicas serve', () => {
     await first.query(
       `SET lock_timeout = '20ms'; INSERT INTO logs VALUES (1, '2026-01-01'); RESET lock_timeout`,
     );
-    expect(await rows(first, 'SELECT pid FROM pg_locks WHERE NOT granted')).toEqual([]);
+    const waiting = await rows(
+      first,
+      `SELECT pid FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+       WHERE d.datname = current_database() AND NOT l.granted`,
+    );
+    expect(waiting).toEqual([]);
     await reader.rollbackTransaction();
     await reader.release();
     await dropped;
