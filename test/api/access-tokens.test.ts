@@ -4,7 +4,8 @@ import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { Controller, Get, Module } from '@nestjs/common';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Client } from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { NewSession } from '../../src/domain/sessions/sessions.repository.js';
 import { Sessions } from '../../src/domain/sessions/sessions.service.js';
 import { Route } from '../../src/platform/http/routing/route.js';
@@ -15,6 +16,7 @@ import { freePort } from '../support/free-port.js';
 import { OauthRows, type UserRow, type TokenOptions } from '../support/oauth-rows.js';
 import { rawExchange, requestBytes } from '../support/raw-http.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
+import { statementText } from '../support/statement-text.js';
 import { makeTlsAuthority } from '../support/tls-authority.js';
 
 /**
@@ -357,6 +359,63 @@ describe("'access to the APIs of the service'", () => {
           { headers: { authorization: `Bearer ${token}` } },
         );
       expect(refusal(answer)).toBe('Bearer invalid_token');
+    });
+  });
+
+  describe('a token that was found before', () => {
+    /** Returns the statuses of requests, and the texts of the statements that looked tokens up. */
+    async function lookUpsOf(tokens: readonly string[]) {
+      const query = vi.spyOn(Client.prototype, 'query');
+      try {
+        const answers = await Promise.all(tokens.map((token) => bearer(token)));
+        const sent = query.mock.calls.map(([statement]) => statementText(statement));
+        return {
+          statuses: answers.map(({ status }) => status),
+          lookUps: sent.filter((one) => one.includes('AS presented')),
+        };
+      } finally {
+        query.mockRestore();
+      }
+    }
+    const OWN = 'token_hash AS presented';
+    const ACCESS = 't.id AS presented';
+
+    it.each([
+      ['of a session', OWN, ACCESS, () => rows.session(person).then(({ token }) => token)],
+      ['of svc-cli', ACCESS, OWN, () => rows.token(person)],
+    ])('%s is looked up by the shorter statement', async (_, of, notOf, add) => {
+      const tokens = await Promise.all(Array.from({ length: 20 }, add));
+      const first = await lookUpsOf(tokens);
+      expect(first.lookUps.filter((sent) => sent.includes(of) && sent.includes(notOf))).not.toEqual(
+        [],
+      );
+      const { statuses, lookUps } = await lookUpsOf(tokens);
+      expect(statuses).toEqual(tokens.map(() => 200));
+      expect(lookUps).not.toEqual([]);
+      expect(lookUps.filter((sent) => !sent.includes(of) || sent.includes(notOf))).toEqual([]);
+    });
+
+    it('is found beside tokens of the other kind and unknown ones', async () => {
+      const { token: own } = await rows.session(person);
+      const access = await rows.token(person);
+      await lookUpsOf([own, access]);
+      const mixed = Array.from({ length: 30 }, (_, n) => [own, access, `x${n}`][n % 3] ?? '');
+      const { statuses } = await lookUpsOf(mixed);
+      expect(statuses).toEqual(mixed.map((_, n) => (n % 3 === 2 ? 401 : 200)));
+    });
+
+    it('opens nothing after its end, alone and beside tokens that live on', async () => {
+      const { token: own } = await rows.session(person);
+      const access = await rows.token(person);
+      const other = await rows.user();
+      const { token: ended } = await rows.session(other);
+      const endedAccess = await rows.token(other);
+      await lookUpsOf([own, ended]);
+      await lookUpsOf([access, endedAccess]);
+      await app.dataSource.query('UPDATE users SET active = false WHERE id = $1', [other.id]);
+      expect((await lookUpsOf([own, ended])).statuses).toEqual([200, 401]);
+      expect((await lookUpsOf([endedAccess, access])).statuses).toEqual([401, 200]);
+      expect((await lookUpsOf([ended])).statuses).toEqual([401]);
     });
   });
 

@@ -16,7 +16,13 @@ import { REVOCATION_ORDER } from '#domain/access-revocation/revocation-order.js'
 import type { UpstreamIdentity } from '#domain/providers/upstream-identity.js';
 import { lockUsers } from '#domain/access/issuance/lock-order.repository.js';
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
-import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
+import {
+  constantText,
+  fixedSql,
+  fragment,
+  sql,
+  type SqlFragment,
+} from '#platform/database/statements/sql.js';
 import { accessToken } from './access-token.js';
 import type { KeyTouch } from '#domain/access/reach/decision.js';
 import { AAL3, sessionLifetime } from './session.js';
@@ -96,6 +102,56 @@ function touchOf({ acr, isFipsKey = false }: Omit<TouchedKey, 'keyId'>, authTime
   const at = authTime.getTime() / 1000;
   return { at, uv: acr === AAL3 ? at : null, fips: isFipsKey };
 }
+
+/**
+ * A kind of token: the own token of a browser session, or an OAuth access token of a grant in the
+ * session.
+ */
+export type LookedUpToken = 'own' | 'access';
+
+/**
+ * The SQL of the sessions to which tokens of one kind belong. `$1` has the hashes of the tokens.
+ * The subqueries around the array of hashes hide its length from the planner of PostgreSQL. If the
+ * planner saw the length, it would plan the statement again at each call, which takes longer than
+ * the look-up.
+ */
+const KNOWN: Readonly<Record<LookedUpToken, SqlFragment>> = {
+  own: fragment`
+    SELECT token_hash AS presented, id AS session_id, NULL AS token_client, NULL::jsonb AS token_payload
+    FROM sessions
+    WHERE token_hash = ANY ((SELECT $1::bytea[])::bytea[]) AND client_id IS NULL`,
+  access: fragment`
+    SELECT t.id AS presented, g.session_id, g.client_id AS token_client, t.payload AS token_payload
+    FROM oauth_artifacts t JOIN oauth_grants g ON g.id = t.grant_id AND g.client_id = t.client_id
+    WHERE t.model = 'AccessToken' AND t.id = ANY ((SELECT $1::bytea[])::bytea[]) AND t.consumed_at IS NULL
+      AND t.expires_at > now() AND g.expires_at > now()`,
+};
+
+/** Returns the statement that finds the live sessions of tokens, by the SQL of {@link KNOWN}. */
+const findLiveOf = (known: SqlFragment) =>
+  constantText(fragment`
+    WITH known AS (${known})
+    SELECT s.id, t.presented, t.token_client, t.token_payload, s.level, s.expires_at, s.pending_identity,
+           s.authenticator_id, s.amr, s.acr, s.auth_time, s.of_device, s.user_id, u.org_id, u.email, u.name, a.aaguid,
+           is_acting_admin(u.org_id, u.email, u.is_org_admin, u.active) AS is_acting_admin,
+           EXISTS (SELECT 1 FROM authenticators k WHERE k.user_id = s.user_id) AS enrolled,
+           ${NEWEST_NOTICE} AS notice
+    FROM known t
+    JOIN sessions s ON s.id = t.session_id
+    LEFT JOIN users u ON u.id = s.user_id
+    LEFT JOIN authenticators a ON a.id = s.authenticator_id
+    WHERE s.level <> 'synthetic' AND s.expires_at > now() AND (s.user_id IS NULL OR u.active)
+      AND ${CONFIRMED}`);
+
+/**
+ * The statements that find live sessions by tokens of one kind, or of any. PostgreSQL prepares
+ * every part of a statement for each run, so that those for one kind take less time.
+ */
+const FIND_LIVE: Readonly<Record<LookedUpToken | 'any', string>> = {
+  own: findLiveOf(KNOWN.own),
+  access: findLiveOf(KNOWN.access),
+  any: findLiveOf(fragment`${KNOWN.own} UNION ALL ${KNOWN.access}`),
+};
 
 interface Row {
   id: string;
@@ -221,40 +277,17 @@ export class SessionsRepository implements Revocable {
 
   /**
    * Finds the live sessions to which some tokens belong. The keys of the result are the token
-   * hashes in base64url. A token is the own token of a browser session, or an OAuth access token of
-   * a grant in the session. Sessions of inactive users, and those of certification test mode, are
-   * not found.
+   * hashes in base64url. Sessions of inactive users, and those of certification test mode, are not
+   * found.
    *
-   * The subqueries around the array of hashes hide its length from the planner of PostgreSQL. If
-   * the planner saw the length, it would plan the statement again at each call, which takes longer
-   * than the look-up.
+   * @param kind the kind of tokens that are looked for; a token of another kind is not found
    */
   async findLive(
     tx: EntityManager,
     tokenHashes: readonly Buffer[],
+    kind: LookedUpToken | 'any',
   ): Promise<Map<string, LiveSession>> {
-    const rows = await sql<Row>(tx)`
-      WITH known AS (
-        SELECT token_hash AS presented, id AS session_id, NULL AS token_client, NULL::jsonb AS token_payload
-        FROM sessions
-        WHERE token_hash = ANY ((SELECT ${tokenHashes}::bytea[])::bytea[]) AND client_id IS NULL
-        UNION ALL
-        SELECT t.id, g.session_id, g.client_id, t.payload
-        FROM oauth_artifacts t JOIN oauth_grants g ON g.id = t.grant_id AND g.client_id = t.client_id
-        WHERE t.model = 'AccessToken' AND t.id = ANY ((SELECT ${tokenHashes}::bytea[])::bytea[]) AND t.consumed_at IS NULL
-          AND t.expires_at > now() AND g.expires_at > now()
-      )
-      SELECT s.id, t.presented, t.token_client, t.token_payload, s.level, s.expires_at, s.pending_identity,
-             s.authenticator_id, s.amr, s.acr, s.auth_time, s.of_device, s.user_id, u.org_id, u.email, u.name, a.aaguid,
-             is_acting_admin(u.org_id, u.email, u.is_org_admin, u.active) AS is_acting_admin,
-             EXISTS (SELECT 1 FROM authenticators k WHERE k.user_id = s.user_id) AS enrolled,
-             ${NEWEST_NOTICE} AS notice
-      FROM known t
-      JOIN sessions s ON s.id = t.session_id
-      LEFT JOIN users u ON u.id = s.user_id
-      LEFT JOIN authenticators a ON a.id = s.authenticator_id
-      WHERE s.level <> 'synthetic' AND s.expires_at > now() AND (s.user_id IS NULL OR u.active)
-        AND ${CONFIRMED}`;
+    const rows = await fixedSql<Row>(tx, FIND_LIVE[kind], [tokenHashes]);
     return new Map(rows.map((row) => [row.presented.toString('base64url'), liveSession(row)]));
   }
 

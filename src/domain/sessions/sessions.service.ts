@@ -24,7 +24,12 @@ import type {
   SessionUser,
   VerifiedSession,
 } from './session.js';
-import { SessionsRepository, type NewSession, type TouchedKey } from './sessions.repository.js';
+import {
+  SessionsRepository,
+  type NewSession,
+  type LookedUpToken,
+  type TouchedKey,
+} from './sessions.repository.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
@@ -57,12 +62,19 @@ export interface LogoutPreview {
 }
 
 /**
+ * The most tokens of which a process remembers the kind. If there are more, it forgets all of them,
+ * so that its memory stays small.
+ */
+const MOST_REMEMBERED = 10_000;
+
+/**
  * Opens, finds and ends sessions. Nothing is cached, so that a deleted row ends the session on
- * every replica at once.
+ * every replica at once. The process remembers only of which kind a token is, which never changes.
  */
 @Injectable()
 export class Sessions implements OnModuleInit {
   readonly #live: QueryBatcher<Buffer, LiveSession | undefined>;
+  readonly #kinds = new Map<string, LookedUpToken>();
 
   constructor(
     @Inject(CONFIG) private readonly config: Config,
@@ -71,10 +83,7 @@ export class Sessions implements OnModuleInit {
     private readonly repository: SessionsRepository,
     private readonly audit: AuditLog,
   ) {
-    this.#live = new QueryBatcher(async (tokenHashes) => {
-      const found = await repository.findLive(dataSource.manager, tokenHashes);
-      return tokenHashes.map((hash) => found.get(hash.toString('base64url')));
-    });
+    this.#live = new QueryBatcher((tokenHashes) => this.#findLive(tokenHashes));
   }
 
   /**
@@ -177,7 +186,7 @@ export class Sessions implements OnModuleInit {
    */
   async find(token: string, found = this.findByAnyToken(token)): Promise<LiveSession | undefined> {
     const session = await found;
-    return session?.level === 'verified' && session.accessToken !== null ? undefined : session;
+    return session && isOfAccessToken(session) ? undefined : session;
   }
 
   /**
@@ -186,6 +195,37 @@ export class Sessions implements OnModuleInit {
    */
   findByAnyToken(token: string): Promise<LiveSession | undefined> {
     return this.#live.load(hashOpaqueToken(token));
+  }
+
+  /**
+   * Finds the live sessions of tokens, by their hashes. A shorter statement looks for tokens of one
+   * kind, if all of them were of this kind before. If it does not find all of them, the full
+   * statement decides.
+   */
+  async #findLive(hashes: readonly Buffer[]): Promise<(LiveSession | undefined)[]> {
+    const { manager } = this.dataSource;
+    const keys = hashes.map((hash) => hash.toString('base64url'));
+    const kind = this.#kindOfAll(keys);
+    let found = kind && (await this.repository.findLive(manager, hashes, kind));
+    if (!found || !keys.every((key) => found?.has(key))) {
+      found = await this.repository.findLive(manager, hashes, 'any');
+      this.#rememberKinds(keys, found);
+    }
+    return keys.map((key) => found.get(key));
+  }
+
+  #kindOfAll([first, ...others]: readonly string[]): LookedUpToken | undefined {
+    const kind = first === undefined ? undefined : this.#kinds.get(first);
+    return others.every((key) => this.#kinds.get(key) === kind) ? kind : undefined;
+  }
+
+  #rememberKinds(keys: readonly string[], found: ReadonlyMap<string, LiveSession>): void {
+    if (this.#kinds.size >= MOST_REMEMBERED) this.#kinds.clear();
+    for (const key of keys) {
+      const session = found.get(key);
+      if (session) this.#kinds.set(key, isOfAccessToken(session) ? 'access' : 'own');
+      else this.#kinds.delete(key);
+    }
   }
 
   /** Lists the sessions of a user, the newest first. */
@@ -281,4 +321,9 @@ export class Sessions implements OnModuleInit {
       });
     });
   }
+}
+
+/** Returns true if a session was found by an OAuth access token and not by its own token. */
+function isOfAccessToken(session: LiveSession): boolean {
+  return session.level === 'verified' && session.accessToken !== null;
 }
