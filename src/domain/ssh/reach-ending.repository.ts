@@ -1,10 +1,12 @@
 import {
   isAmong,
-  isOfLoser,
   isRefusedNow,
+  losesByTouch,
+  mayLose,
 } from '#domain/access-revocation/ended-reach/endings.repository.js';
 import {
   byPerson,
+  MOST_EXAMINED,
   type EndedReaches,
   type Ending,
   type Losers,
@@ -70,12 +72,21 @@ export const CERTIFICATE_ENDING: ReachEnding = {
     };
   },
 
-  async countHeld(tx: EntityManager, targetId: string, losers: Losers): Promise<RevokedCounts> {
-    const [row] = await sql<{ certificates: number }>(tx)`
-      SELECT count(*)::int AS certificates
-      FROM ssh_certificate_groups c JOIN ssh_certificates x ON x.serial = c.serial
-      WHERE c.target_id = ${targetId} AND ${isOfLoser(losers, fragment`c.user_id`, TOUCHES, ENDS)}
-        AND x.revoked_at IS NULL AND x.valid_before > now()`;
+  async countHeld(
+    tx: EntityManager,
+    targetId: string,
+    losers: Losers,
+  ): Promise<RevokedCounts | undefined> {
+    const [row] = await sql<{ held: number; certificates: number }>(tx)`
+      SELECT count(*)::int AS held, count(*) FILTER (WHERE ${losesByTouch(losers, TOUCHES, ENDS)})::int AS certificates
+      FROM (
+        SELECT c.session_id, c.valid_before
+        FROM ssh_certificate_groups c JOIN ssh_certificates x ON x.serial = c.serial
+        WHERE c.target_id = ${targetId} AND ${mayLose(losers, fragment`c.user_id`)}
+          AND x.revoked_at IS NULL AND x.valid_before > now()
+        LIMIT ${MOST_EXAMINED + 1}
+      ) c`;
+    if (row && row.held > MOST_EXAMINED) return undefined;
     return { certificates: row?.certificates ?? 0 };
   },
 };

@@ -169,16 +169,20 @@ export class AccessEndings implements OnApplicationBootstrap, BackgroundProvider
 
   /**
    * Counts the credentials that people hold for a target and would lose by a change, so that a page
-   * can warn before the change.
+   * can warn before the change. Returns undefined if there are too many to count.
    */
   async countHeld(
     tx: EntityManager,
     target: { readonly id: string; readonly kind: TargetKind },
     losers: Losers,
-  ): Promise<RevokedCounts> {
+  ): Promise<RevokedCounts | undefined> {
     const kinds = this.#kinds.filter((kind) => kind.kinds.includes(target.kind));
     const counts: RevokedCounts[] = [];
-    for (const kind of kinds) counts.push(await kind.countHeld(tx, target.id, losers));
+    for (const kind of kinds) {
+      const held = await kind.countHeld(tx, target.id, losers);
+      if (held === undefined) return undefined;
+      counts.push(held);
+    }
     return sumOf(counts);
   }
 

@@ -222,26 +222,34 @@ export function isAmong({ userIds }: Pick<Ending, 'userIds'>, userId: SqlFragmen
 }
 
 /**
- * Returns the SQL condition that a person would lose a credential by a planned change. The touches
- * are those of the session in which the person got the credential.
+ * Returns the SQL condition that a planned change may take a credential from a person. New
+ * conditions may take it from everyone who is not left out; {@link losesByTouch} then decides.
+ */
+export function mayLose(losers: Losers, userId: SqlFragment): SqlFragment {
+  if ('userIds' in losers) return isAmong(losers, userId);
+  return fragment`${userId} <> ALL (${losers.except}::uuid[])`;
+}
+
+/**
+ * Returns the SQL condition that a planned change takes a credential from a person for whom {@link
+ * mayLose} holds. The touches are those of the session in which the person got the credential.
  *
  * @param touches the touches of security keys in the session, as JSON; NULL without a session
  * @param ends the time at which the credential ends; undefined for a kind that may outlive the age
  *   that the conditions allow for a touch
  */
-export function isOfLoser(
+export function losesByTouch(
   losers: Losers,
-  userId: SqlFragment,
   touches: SqlFragment,
   ends?: SqlFragment,
 ): SqlFragment {
-  if ('userIds' in losers) return isAmong(losers, userId);
-  const { unmet, except } = losers;
+  if ('userIds' in losers) return fragment`true`;
+  const { unmet } = losers;
   const w = fragment`w`;
-  return fragment`(${userId} <> ALL (${except}::uuid[]) AND NOT coalesce((
+  return fragment`NOT coalesce((
     SELECT ${isMetInTime(w, touches, ends)}
     FROM (SELECT ${unmet.touchWithinSeconds}::int AS touch_within_seconds, ${unmet.models}::text AS models,
-                 ${unmet.userVerification}::text AS user_verification) w), false))`;
+                 ${unmet.userVerification}::text AS user_verification) w), false)`;
 }
 
 function ending(row: Row): Ending {

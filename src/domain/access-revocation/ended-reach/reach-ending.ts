@@ -70,9 +70,14 @@ export interface ReachEnding {
   endBatch(tx: EntityManager, ending: Ending, most: number): Promise<EndedReaches>;
   /**
    * Counts the credentials of this kind that people hold for a target and would lose by a planned
-   * change. With the count a page can warn before the change.
+   * change. With the count a page can warn before the change. Returns undefined if more than {@link
+   * MOST_EXAMINED} credentials would have to be examined.
    */
-  countHeld(tx: EntityManager, targetId: string, losers: Losers): Promise<RevokedCounts>;
+  countHeld(
+    tx: EntityManager,
+    targetId: string,
+    losers: Losers,
+  ): Promise<RevokedCounts | undefined>;
 }
 
 /**
@@ -90,6 +95,12 @@ export type Losers =
    * `except` are left out, because they are counted already.
    */
   | { readonly unmet: Conditions; readonly except: readonly string[] };
+
+/**
+ * The most credentials of one kind that a preview of a change examines. Each costs a look-up of a
+ * session, and the costly statements of an organization have a short time limit.
+ */
+export const MOST_EXAMINED = 10_000;
 
 /** The result of a batch that found no credentials. */
 export const NOTHING_HELD: EndedReaches = { ended: [], people: [], next: undefined };

@@ -42,7 +42,7 @@ export interface RulePreview {
   readonly loses: PreviewedPeople;
   /**
    * The numbers of credentials that would end at once. Null if too many people would lose the
-   * target to count them.
+   * target, or hold too much there, to count them.
    */
   readonly ends: RevokedCounts | null;
   /**
@@ -135,11 +135,13 @@ async function countEnds(
   unmet: Conditions | undefined,
   endings: Pick<AccessEndings, 'countHeld'>,
 ): Promise<RevokedCounts | null> {
-  if (change === 'deleted') return endings.countHeld(tx, target, { userIds: null });
+  if (change === 'deleted') return (await endings.countHeld(tx, target, { userIds: null })) ?? null;
   if (loses.count > loses.ids.length) return null;
   const held = await endings.countHeld(tx, target, { userIds: loses.ids });
+  if (held === undefined) return null;
   if (unmet === undefined) return held;
-  return sumOf([held, await endings.countHeld(tx, target, { unmet, except: loses.ids })]);
+  const more = await endings.countHeld(tx, target, { unmet, except: loses.ids });
+  return more === undefined ? null : sumOf([held, more]);
 }
 
 /**

@@ -1,10 +1,12 @@
 import {
   isAmong,
-  isOfLoser,
   isRefusedNow,
+  losesByTouch,
+  mayLose,
 } from '#domain/access-revocation/ended-reach/endings.repository.js';
 import {
   byPerson,
+  MOST_EXAMINED,
   type EndedReaches,
   type Ending,
   type Losers,
@@ -70,11 +72,20 @@ export class GitHubReachEnding implements ReachEnding {
     };
   }
 
-  async countHeld(tx: EntityManager, targetId: string, losers: Losers): Promise<RevokedCounts> {
-    const [row] = await sql<{ tokens: number }>(tx)`
-      SELECT count(*)::int AS tokens
-      FROM access_targets t JOIN github_tokens c ON c.installation_id = t.installation_id
-      WHERE t.id = ${targetId} AND ${isOfLoser(losers, fragment`c.user_id`, TOUCHES)} AND ${IS_HELD}`;
+  async countHeld(
+    tx: EntityManager,
+    targetId: string,
+    losers: Losers,
+  ): Promise<RevokedCounts | undefined> {
+    const [row] = await sql<{ held: number; tokens: number }>(tx)`
+      SELECT count(*)::int AS held, count(*) FILTER (WHERE ${losesByTouch(losers, TOUCHES)})::int AS tokens
+      FROM (
+        SELECT c.session_id
+        FROM access_targets t JOIN github_tokens c ON c.installation_id = t.installation_id
+        WHERE t.id = ${targetId} AND ${mayLose(losers, fragment`c.user_id`)} AND ${IS_HELD}
+        LIMIT ${MOST_EXAMINED + 1}
+      ) c`;
+    if (row && row.held > MOST_EXAMINED) return undefined;
     return { github_tokens: row?.tokens ?? 0 };
   }
 }

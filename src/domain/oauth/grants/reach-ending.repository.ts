@@ -1,9 +1,11 @@
 import {
   isAmong,
-  isOfLoser,
   isRefusedNow,
+  losesByTouch,
+  mayLose,
 } from '#domain/access-revocation/ended-reach/endings.repository.js';
 import {
+  MOST_EXAMINED,
   NOTHING_HELD,
   byPerson,
   type EndedReaches,
@@ -52,15 +54,31 @@ export const GRANT_ENDING: ReachEnding = {
       : endGrants(tx, ending, most);
   },
 
-  async countHeld(tx: EntityManager, targetId: string, losers: Losers): Promise<RevokedCounts> {
-    const [row] = await sql<{ grants: number; tokens: number }>(tx)`
-      SELECT (SELECT count(*)::int FROM oauth_grants g
-              WHERE g.client_id = t.client_id AND ${isOfLoser(losers, fragment`g.user_id`, TOUCHES)} AND g.expires_at > now()) AS grants,
-             (SELECT count(*)::int FROM oauth_artifacts a
-              WHERE a.application_id = t.client_id AND a.user_id IS NOT NULL
-                AND ${isOfLoser(losers, fragment`a.user_id`, TOUCHES_OF_TOKEN)} AND a.expires_at > now()) AS tokens
-      FROM access_targets t WHERE t.id = ${targetId}`;
-    return withoutZeros({ ...row });
+  async countHeld(
+    tx: EntityManager,
+    targetId: string,
+    losers: Losers,
+  ): Promise<RevokedCounts | undefined> {
+    const [row] = await sql<{ held: number; grants: number; tokens: number }>(tx)`
+      SELECT greatest(g.held, a.held) AS held, g.grants, a.tokens
+      FROM access_targets t CROSS JOIN LATERAL (
+        SELECT count(*)::int AS held, count(*) FILTER (WHERE ${losesByTouch(losers, TOUCHES)})::int AS grants
+        FROM (
+          SELECT g.session_id FROM oauth_grants g
+          WHERE g.client_id = t.client_id AND ${mayLose(losers, fragment`g.user_id`)} AND g.expires_at > now()
+          LIMIT ${MOST_EXAMINED + 1}
+        ) g
+      ) g CROSS JOIN LATERAL (
+        SELECT count(*)::int AS held, count(*) FILTER (WHERE ${losesByTouch(losers, TOUCHES_OF_TOKEN)})::int AS tokens
+        FROM (
+          SELECT a.grant_id FROM oauth_artifacts a
+          WHERE a.application_id = t.client_id AND a.user_id IS NOT NULL
+            AND ${mayLose(losers, fragment`a.user_id`)} AND a.expires_at > now()
+          LIMIT ${MOST_EXAMINED + 1}
+        ) a
+      ) a WHERE t.id = ${targetId}`;
+    if (row && row.held > MOST_EXAMINED) return undefined;
+    return withoutZeros({ grants: row?.grants ?? 0, tokens: row?.tokens ?? 0 });
   },
 };
 

@@ -320,7 +320,7 @@ export const PREVIEW_JSON = z
     gains: SIDE.describe('The people who would gain the target.'),
     loses: SIDE.describe('The people who would lose the target.'),
     ends: ENDED_JSON.nullable().describe(
-      'What would end now; null if more than 1,000 people lose the target.',
+      'What would end now; null if more than 1,000 people lose the target, or if the change may concern more than 10,000 credentials.',
     ),
     not_recalled: z
       .array(

@@ -63,7 +63,7 @@ function linesOf({ gains, loses, ends, not_recalled: left }: Preview): string[] 
   return [
     sideLine('Gain access', gains),
     sideLine('Lose access', loses),
-    ends ? endedLine(ends, 'This ends') : 'This ends everything that they hold there.',
+    ends ? endedLine(ends, 'This ends') : 'This ends more than the server counts.',
     ...(loses.count > 0 ? left.map(notRecalledLine) : []),
   ];
 }

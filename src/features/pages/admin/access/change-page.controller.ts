@@ -127,7 +127,7 @@ function shownPreview(preview: RulePreview | HiddenPreview, address: string) {
     touch,
     gains: { ...gains, words: peopleWords(gains.count) },
     loses: { ...loses, words: peopleWords(loses.count) },
-    ends: ends === null ? 'all that more than 1,000 people hold by this target' : endedWords(ends),
+    ends: ends === null ? 'more than this page counts' : endedWords(ends),
     notRecalled: notRecalled.map(notRecalledWords),
   };
 }
