@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { addGroup, putRule } from '../../support/access-api.js';
+import type { StandInInstallation } from '@svc/stand-ins/github-state';
+import { accessApi, addGroup, putRule } from '../../support/access-api.js';
 import type { Client } from '../../support/client.js';
 import {
   askToken,
@@ -9,6 +10,7 @@ import {
 } from '../../support/github.js';
 import { untilWaiting } from '../../support/lock-waiters.js';
 import { auditOf, count, rows } from '../../support/rows.js';
+import { foundOrganization } from '../../support/scim-organization.js';
 
 const DEV = 'dev@octo.example';
 
@@ -124,5 +126,55 @@ describe('a GitHub token, by the rules of the installations', () => {
     expect(minted()).toBe(before + 1);
     const token = running.github.state.tokens.at(-1)?.token ?? '';
     await expect.poll(() => running.github.state.liveToken(token)).toBeUndefined();
+  });
+});
+
+describe('the rule of an installation, if the App is installed again at its account', () => {
+  /** Installs the App once more at the account of an installation, as GitHub does: by a new id. */
+  const installAgain = (earlier: StandInInstallation): StandInInstallation => {
+    const { state } = running.github;
+    const again = { ...earlier, id: state.newId() };
+    state.installations.delete(earlier.id);
+    state.installations.set(again.id, again);
+    return again;
+  };
+  const unlink = ({ id }: StandInInstallation) =>
+    admin.send('DELETE', `/v1/credentials/github/installations/${id}`);
+
+  it.each(['unlinked', 'still linked'])(
+    'stays, without the assignments, if the earlier one is %s',
+    async (before) => {
+      const { github, organization } = running;
+      const owner = `${before.replace(' ', '-')}-org`;
+      const earlier = github.state.install(owner, { repositories: ['hello'] });
+      await link(github, organization.admin, earlier);
+      const conditions = { touch_within_seconds: 900, user_verification: 'required' };
+      await putRule(admin, `/github_installation/${earlier.id}`, {
+        conditions,
+        assignments: [{ user: devId }],
+      });
+      if (before === 'unlinked') expect((await unlink(earlier)).status).toBe(204);
+      const again = installAgain(earlier);
+      expect((await link(github, organization.admin, again)).status).toBe(200);
+      if (before !== 'unlinked') expect((await unlink(earlier)).status).toBe(204);
+      const { json } = await accessApi(admin, 'GET', `/github_installation/${again.id}`);
+      expect(json).toMatchObject({ access: 'assigned', conditions, assignments: [] });
+      expect(await askedFor(owner)).toEqual([403, 'not_assigned']);
+      await unlink(again);
+    },
+  );
+
+  it('is no rule of the same account in another organization', async () => {
+    const { app, github, organization } = running;
+    const earlier = github.state.install('sold-org', { repositories: ['hello'] });
+    await link(github, organization.admin, earlier);
+    await putRule(admin, `/github_installation/${earlier.id}`, { assignments: [] });
+    await unlink(earlier);
+    const other = await foundOrganization(app, 'buyer.example');
+    const again = installAgain(earlier);
+    expect((await link(github, other.admin, again)).status).toBe(200);
+    const path = `/github_installation/${again.id}`;
+    const { json } = await accessApi(other.admin.client, 'GET', path);
+    expect(json).toMatchObject({ access: 'everyone', conditions: {} });
   });
 });
