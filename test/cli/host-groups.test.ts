@@ -1,8 +1,8 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { freePort } from '../support/free-port.js';
-import { HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';
+import { ending, HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';
 import { requires } from '../support/programs.js';
 import { RevocationServer } from '../support/revocation-server.js';
 
@@ -101,5 +101,23 @@ requires(...HOST_PROGRAMS).describe('/install-host.sh with groups of hosts', () 
     const cron = readFileSync(join(host.cron, 'svc-refresh-krl'), 'utf8');
     expect(cron.split('\n').at(-2)).toContain(`${host.list} ${host.authorities}; sleep 2; `);
     expect(existsSync(join(host.units, 'svc-refresh-krl.timer'))).toBe(false);
+  });
+
+  it('asks by cron once a minute if each answer takes that long, so that no commands pile up', async () => {
+    await run(...groups(), '--interval', '2', '--schedule', 'cron');
+    const line = readFileSync(join(host.cron, 'svc-refresh-krl'), 'utf8').split('\n').at(-2) ?? '';
+    expect(line).not.toContain('%');
+    const clock = join(host.folder, 'clock');
+    const replace = (path: string, script: string) =>
+      writeFileSync(path, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+    const programs = join(host.folder, 'programs');
+    mkdirSync(programs);
+    replace(join(programs, 'sleep'), 'exit 0');
+    replace(join(programs, 'cut'), `wc -l <'${clock}' | awk '{ print 1000 + 60 * $1 }'`);
+    replace(join(host.sbin, 'svc-refresh-krl'), `echo asked >>'${clock}'`);
+    writeFileSync(clock, '');
+    const command = `PATH='${programs}':$PATH; ${line.replace('* * * * * root ', '')}`;
+    expect(await ending('/bin/sh', ['-c', command], '')).toEqual({ status: 0, said: '' });
+    expect(readFileSync(clock, 'utf8')).toBe('asked\n');
   });
 });

@@ -52,12 +52,15 @@ END
 }
 
 # Prints the command that cron starts each minute. With an interval, the command runs the program
-# again and again during this minute, one run after the other.
+# again and again during this minute, one run after the other. The clock ends it, so that no more
+# than one command asks a server that does not answer. The command has no percent sign, which cron
+# would read as the end of a line.
 cron_command() {
   if [ -z "$interval" ] || [ "$interval" = 60 ]; then
     echo "sleep $(delay_of_host); exec $refresh"
   else
-    echo "n=0; while [ \$n -lt 60 ]; do $refresh; sleep $interval; n=\$((n + $interval)); done"
+    uptime="\$(cut -d . -f 1 /proc/uptime)"
+    echo "end=\$(($uptime + 60)); while :; do $refresh; sleep $interval; [ \"$uptime\" -lt \"\$end\" ] || break; done"
   fi
 }
 
