@@ -1,7 +1,7 @@
 import {
   isAmong,
   isRefusedNow,
-  losesByTouch,
+  loses,
   mayLose,
 } from '#domain/access-revocation/ended-reach/endings.repository.js';
 import {
@@ -78,9 +78,9 @@ export const CERTIFICATE_ENDING: ReachEnding = {
     losers: Losers,
   ): Promise<RevokedCounts | undefined> {
     const [row] = await sql<{ held: number; certificates: number }>(tx)`
-      SELECT count(*)::int AS held, count(*) FILTER (WHERE ${losesByTouch(losers, TOUCHES, ENDS)})::int AS certificates
+      SELECT count(*)::int AS held, count(*) FILTER (WHERE ${loses(losers, fragment`c.user_id`, TOUCHES, ENDS)})::int AS certificates
       FROM (
-        SELECT c.session_id, c.valid_before
+        SELECT c.user_id, c.session_id, c.valid_before
         FROM ssh_certificate_groups c JOIN ssh_certificates x ON x.serial = c.serial
         WHERE c.target_id = ${targetId} AND ${mayLose(losers, fragment`c.user_id`)}
           AND x.revoked_at IS NULL AND x.valid_before > now()

@@ -291,6 +291,30 @@ describe('the forecast of a change', () => {
     expect(await endsBy({ ...keeps, ...soon })).toEqual({ github_tokens: 0 });
     expect(await endsBy({ access: 'assigned', ...fips })).toEqual({ github_tokens: 1 });
   });
+
+  it('of an application counts the sign-ins of people of other organizations, whom the rule for everyone admits', async () => {
+    const { clientId } = await addApplication(app, {}, { owner: 'admin@who.example' });
+    await rows(
+      app.dataSource,
+      `INSERT INTO oauth_grants (id, client_id, user_id, session_id, payload, expires_at)
+       SELECT uuid_send(u.id), $1, u.id, s.id, '{}', now() + interval '1 hour'
+       FROM users u JOIN sessions s ON s.user_id = u.id AND s.level = 'verified'
+       WHERE u.email IN ('admin@who.example', 'admin@stranger-who.example')`,
+      [clientId],
+    );
+    const path = `/application/${clientId}`;
+    const everybody = [...Object.values(people), by.id].map((user) => ({ user }));
+    const ask = async (rule: object) =>
+      (await accessApi(admin, 'POST', `${path}/preview`, { conditions: {}, ...rule })).json;
+    const closed = await ask({ access: 'assigned', assignments: everybody });
+    expect([closed.loses, closed.ends]).toEqual([{ count: 0, people: [] }, { grants: 1 }]);
+    expect(closed.not_recalled).toEqual([{ what: 'jwt', seconds: 300 }]);
+    const conditions = { models: 'fips-only' };
+    const both = await ask({ access: 'assigned', assignments: everybody, conditions });
+    expect(both.ends).toEqual({ grants: 2 });
+    const same = await ask({ access: 'everyone', assignments: [] });
+    expect([same.ends, same.not_recalled]).toEqual([{}, []]);
+  });
 });
 
 describe('the export of who can reach what', () => {

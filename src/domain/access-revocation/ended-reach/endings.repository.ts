@@ -223,7 +223,7 @@ export function isAmong({ userIds }: Pick<Ending, 'userIds'>, userId: SqlFragmen
 
 /**
  * Returns the SQL condition that a planned change may take a credential from a person. New
- * conditions may take it from everyone who is not left out; {@link losesByTouch} then decides.
+ * conditions may take it from everyone who is not left out; {@link loses} then decides.
  */
 export function mayLose(losers: Losers, userId: SqlFragment): SqlFragment {
   if ('userIds' in losers) return isAmong(losers, userId);
@@ -238,18 +238,23 @@ export function mayLose(losers: Losers, userId: SqlFragment): SqlFragment {
  * @param ends the time at which the credential ends; undefined for a kind that may outlive the age
  *   that the conditions allow for a touch
  */
-export function losesByTouch(
+export function loses(
   losers: Losers,
+  userId: SqlFragment,
   touches: SqlFragment,
   ends?: SqlFragment,
 ): SqlFragment {
   if ('userIds' in losers) return fragment`true`;
-  const { unmet } = losers;
+  const { unmet, outsidersOf } = losers;
+  const isOutside = outsidersOf
+    ? fragment`(SELECT p.org_id FROM users p WHERE p.id = ${userId}) IS DISTINCT FROM ${outsidersOf}::uuid`
+    : fragment`false`;
+  if (!unmet) return isOutside;
   const w = fragment`w`;
-  return fragment`NOT coalesce((
+  return fragment`(${isOutside} OR NOT coalesce((
     SELECT ${isMetInTime(w, touches, ends)}
     FROM (SELECT ${unmet.touchWithinSeconds}::int AS touch_within_seconds, ${unmet.models}::text AS models,
-                 ${unmet.userVerification}::text AS user_verification) w), false)`;
+                 ${unmet.userVerification}::text AS user_verification) w), false))`;
 }
 
 function ending(row: Row): Ending {

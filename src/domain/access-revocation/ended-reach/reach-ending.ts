@@ -91,10 +91,15 @@ export type Losers =
    */
   | { readonly userIds: readonly string[] | null }
   /**
-   * The people whose touches of a security key do not meet the new conditions. The people of
-   * `except` are left out, because they are counted already.
+   * The people whose touches of a security key do not meet the new conditions, and everyone who is
+   * not in the organization `outsidersOf`. The people of `except` are left out, because they are
+   * counted already.
    */
-  | { readonly unmet: Conditions; readonly except: readonly string[] };
+  | {
+      readonly unmet: Conditions | undefined;
+      readonly outsidersOf?: string | undefined;
+      readonly except: readonly string[];
+    };
 
 /**
  * The most credentials of one kind that a preview of a change examines. Each costs a look-up of a

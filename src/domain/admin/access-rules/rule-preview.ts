@@ -1,5 +1,6 @@
 import type { Conditions } from '#domain/access/reach/decision.js';
 import type { AccessEndings } from '#domain/access-revocation/ended-reach/access-endings.service.js';
+import type { Losers } from '#domain/access-revocation/ended-reach/reach-ending.js';
 import { sumOf, type RevokedCounts } from '#domain/access-revocation/revocable.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { listAssignments } from './assignments.repository.js';
@@ -89,12 +90,13 @@ export async function previewChange(
   if (!mayName && (hasGroups(before) || hasGroups(after))) return { hidden: true };
   const gains = await onlyAdmittedBy(tx, orgId, after, before, MOST_NAMED);
   const loses = await onlyAdmittedBy(tx, orgId, before, after, MOST_LOSERS);
+  const ends = await countEnds(tx, target, losersOf(orgId, target, change, loses), endings);
   const unmet = change === 'deleted' ? undefined : narrower(target.conditions, change.conditions);
-  const isNarrower = loses.count > 0 || unmet !== undefined;
+  const isNarrower = loses.count > 0 || unmet !== undefined || endsAny(ends);
   return {
     gains: await named(tx, gains),
     loses: await named(tx, loses),
-    ends: await countEnds(tx, target, change, loses, unmet, endings),
+    ends,
     notRecalled: isNarrower ? notRecalled(target.kind) : [],
   };
 }
@@ -127,21 +129,44 @@ async function afterDeletion(
   return isFree ? 'everyone' : 'no one';
 }
 
+/**
+ * Returns the people who would lose what they hold; undefined if they are too many. A rule for
+ * everyone also admits people of other organizations to an application. No list of people has them,
+ * and they lose it with the rule.
+ */
+function losersOf(
+  orgId: string,
+  target: Target,
+  change: AskedChange,
+  { count, ids }: DifferentPeople,
+): Losers[] | undefined {
+  if (change === 'deleted') return [{ userIds: null }];
+  if (count > ids.length) return undefined;
+  const unmet = narrower(target.conditions, change.conditions);
+  const closes = target.access === 'everyone' && change.access === 'assigned';
+  const outsidersOf = closes && target.kind === 'application' ? orgId : undefined;
+  if (!unmet && outsidersOf === undefined) return [{ userIds: ids }];
+  return [{ userIds: ids }, { unmet, outsidersOf, except: ids }];
+}
+
 async function countEnds(
   tx: EntityManager,
   target: Target,
-  change: AskedChange,
-  loses: DifferentPeople,
-  unmet: Conditions | undefined,
+  losers: readonly Losers[] | undefined,
   endings: Pick<AccessEndings, 'countHeld'>,
 ): Promise<RevokedCounts | null> {
-  if (change === 'deleted') return (await endings.countHeld(tx, target, { userIds: null })) ?? null;
-  if (loses.count > loses.ids.length) return null;
-  const held = await endings.countHeld(tx, target, { userIds: loses.ids });
-  if (held === undefined) return null;
-  if (unmet === undefined) return held;
-  const more = await endings.countHeld(tx, target, { unmet, except: loses.ids });
-  return more === undefined ? null : sumOf([held, more]);
+  if (losers === undefined) return null;
+  const counts: RevokedCounts[] = [];
+  for (const each of losers) {
+    const held = await endings.countHeld(tx, target, each);
+    if (held === undefined) return null;
+    counts.push(held);
+  }
+  return sumOf(counts);
+}
+
+function endsAny(ends: RevokedCounts | null): boolean {
+  return Object.values(ends ?? {}).some((count) => count > 0);
 }
 
 /**

@@ -1,7 +1,7 @@
 import {
   isAmong,
   isRefusedNow,
-  losesByTouch,
+  loses,
   mayLose,
 } from '#domain/access-revocation/ended-reach/endings.repository.js';
 import {
@@ -78,9 +78,9 @@ export class GitHubReachEnding implements ReachEnding {
     losers: Losers,
   ): Promise<RevokedCounts | undefined> {
     const [row] = await sql<{ held: number; tokens: number }>(tx)`
-      SELECT count(*)::int AS held, count(*) FILTER (WHERE ${losesByTouch(losers, TOUCHES)})::int AS tokens
+      SELECT count(*)::int AS held, count(*) FILTER (WHERE ${loses(losers, fragment`c.user_id`, TOUCHES)})::int AS tokens
       FROM (
-        SELECT c.session_id
+        SELECT c.user_id, c.session_id
         FROM access_targets t JOIN github_tokens c ON c.installation_id = t.installation_id
         WHERE t.id = ${targetId} AND ${mayLose(losers, fragment`c.user_id`)} AND ${IS_HELD}
         LIMIT ${MOST_EXAMINED + 1}

@@ -1,7 +1,7 @@
 import {
   isAmong,
   isRefusedNow,
-  losesByTouch,
+  loses,
   mayLose,
 } from '#domain/access-revocation/ended-reach/endings.repository.js';
 import {
@@ -62,16 +62,16 @@ export const GRANT_ENDING: ReachEnding = {
     const [row] = await sql<{ held: number; grants: number; tokens: number }>(tx)`
       SELECT greatest(g.held, a.held) AS held, g.grants, a.tokens
       FROM access_targets t CROSS JOIN LATERAL (
-        SELECT count(*)::int AS held, count(*) FILTER (WHERE ${losesByTouch(losers, TOUCHES)})::int AS grants
+        SELECT count(*)::int AS held, count(*) FILTER (WHERE ${loses(losers, fragment`g.user_id`, TOUCHES)})::int AS grants
         FROM (
-          SELECT g.session_id FROM oauth_grants g
+          SELECT g.user_id, g.session_id FROM oauth_grants g
           WHERE g.client_id = t.client_id AND ${mayLose(losers, fragment`g.user_id`)} AND g.expires_at > now()
           LIMIT ${MOST_EXAMINED + 1}
         ) g
       ) g CROSS JOIN LATERAL (
-        SELECT count(*)::int AS held, count(*) FILTER (WHERE ${losesByTouch(losers, TOUCHES_OF_TOKEN)})::int AS tokens
+        SELECT count(*)::int AS held, count(*) FILTER (WHERE ${loses(losers, fragment`a.user_id`, TOUCHES_OF_TOKEN)})::int AS tokens
         FROM (
-          SELECT a.grant_id FROM oauth_artifacts a
+          SELECT a.user_id, a.grant_id FROM oauth_artifacts a
           WHERE a.application_id = t.client_id AND a.user_id IS NOT NULL
             AND ${mayLose(losers, fragment`a.user_id`)} AND a.expires_at > now()
           LIMIT ${MOST_EXAMINED + 1}

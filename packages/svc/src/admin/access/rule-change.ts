@@ -64,7 +64,7 @@ function linesOf({ gains, loses, ends, not_recalled: left }: Preview): string[] 
     sideLine('Gain access', gains),
     sideLine('Lose access', loses),
     ends ? endedLine(ends, 'This ends') : 'This ends more than the server counts.',
-    ...(loses.count > 0 ? left.map(notRecalledLine) : []),
+    ...left.map(notRecalledLine),
   ];
 }
 
