@@ -178,6 +178,39 @@ describe('the queue of ended reaches', () => {
     expect(await world.held(stranger)).toEqual(NONE_HELD);
   });
 
+  it('tells the admins of an application nothing of a person of another organization', async () => {
+    const other = await ReachWorld.found(dataSource);
+    const outsider = await other.person();
+    const { application } = world.targets;
+    await setRule(dataSource, application, { access: 'everyone' });
+    await run(
+      `INSERT INTO oauth_grants (id, client_id, user_id, session_id, payload, expires_at)
+       VALUES (uuid_send($2), $1, $2, $3, '{}', now() + interval '1 hour')`,
+      [world.clientId, outsider.id, outsider.sessionId],
+    );
+    const queued = await dataSource.transaction(async (tx) => {
+      await setRule(tx, application, { access: 'assigned' });
+      return endings.label(tx, { actorId: idOf(alone) });
+    });
+    await endings.settle(queued ?? { ids: [] });
+    const grants = 'oauth_grants WHERE user_id = $1 AND client_id = $2';
+    expect(await count(dataSource, grants, [outsider.id, world.clientId])).toBe(0);
+    const events = await rows(
+      dataSource,
+      `SELECT org_id, actor_id, actor_email, subject_email, details ->> 'grants' AS grants
+       FROM audit_events WHERE type = 'access_ended'`,
+    );
+    expect(events).toEqual([
+      {
+        org_id: other.orgId,
+        actor_id: null,
+        actor_email: null,
+        subject_email: outsider.email,
+        grants: '1',
+      },
+    ]);
+  });
+
   it.each([
     ['an age', { touchWithin: 900 }, [true, false, true]],
     ['a FIPS model', { models: 'fips-only' }, [false, true, true]],

@@ -103,7 +103,9 @@ export async function putEnding(
 
 /**
  * Records ended credentials by one audit event for each person. The event names the target and the
- * part of the access rules that changed.
+ * part of the access rules that changed. The event of a person of another organization, whom a rule
+ * for everyone admitted, is in the log of that organization, and does not name the author of the
+ * change. So neither organization learns of people of the other.
  */
 export async function recordEnded(
   tx: EntityManager,
@@ -112,9 +114,14 @@ export async function recordEnded(
 ): Promise<void> {
   if (ended.length === 0) return;
   const rows = ended.map(({ userId, counts }) => ({ id: newUuid(), user_id: userId, counts }));
-  const people = fragment`FROM jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) AS e (id uuid, user_id uuid, counts jsonb)`;
-  const details = fragment`${JSON.stringify(detailsOf(by))}::jsonb || e.counts`;
-  await sql(tx)`${recordAudit({ ...eventOf(by), details }, people)}`;
+  const people = fragment`FROM jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) AS e (id uuid, user_id uuid, counts jsonb)
+    LEFT JOIN users u ON u.id = e.user_id
+    CROSS JOIN LATERAL (SELECT u.id IS NOT NULL AND u.org_id IS DISTINCT FROM ${by.orgId}::uuid AS is_outside) o`;
+  const details = fragment`${JSON.stringify(detailsOf(by))}::jsonb
+    - CASE WHEN o.is_outside THEN '{scim_token_id}'::text[] ELSE '{}' END || e.counts`;
+  const orgId = fragment`CASE WHEN o.is_outside THEN u.org_id ELSE ${by.orgId}::uuid END`;
+  const actorId = fragment`CASE WHEN NOT o.is_outside THEN ${by.actorId}::uuid END`;
+  await sql(tx)`${recordAudit({ ...eventOf(by), orgId, actorId, details }, people)}`;
 }
 
 /**
