@@ -25,7 +25,7 @@ afterAll(() => app.close());
  * tokens.
  */
 const KEPT = `
-  access_assignments access_endings access_kept_host_rules access_kept_rules access_targets access_versions account_notices audit_checkpoints audit_epochs audit_events audit_leaves audit_nodes audit_seal audit_seal_keys audit_trees authenticators client_sign_ins database_identity deployment directory_locks dns_proven_domains document_keys
+  access_assignments access_endings access_kept_clusters access_kept_host_rules access_kept_rules access_targets access_versions account_notices audit_checkpoints audit_epochs audit_events audit_leaves audit_nodes audit_seal audit_seal_keys audit_trees authenticators client_sign_ins database_identity deployment directory_locks dns_proven_domains document_keys
   github_deliveries github_installations group_member_versions group_members groups identities logins_since_reconciliation logout_notices notice_counts
   oauth_client_secrets oauth_clients oauth_consents oauth_ending_clients oauth_replays oauth_user_code_tries organization_domains
   organization_issuer_keys organization_issuers organization_providers organizations own_reach_lists rate_limits record_addresses

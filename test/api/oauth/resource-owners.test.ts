@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DomainOwnership } from '../../../src/domain/organizations/domains/domain-ownership.service.js';
 import { ProvidersModule } from '../../../src/domain/providers/providers.module.js';
 import { operatorDomains } from '../../../src/domain/admin/operator-access/compose-access.js';
+import { accessApi, putRule } from '../../support/access-api.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { addApplication, claimsOf } from '../../support/applications.js';
 import { fido2Answer } from '../../support/fido2-grant.js';
@@ -15,6 +16,7 @@ import {
   parameterOf,
   postForm,
 } from '../../support/oauth-flow.js';
+import { idOf } from '../../support/org-api.js';
 import { rows } from '../../support/rows.js';
 
 const CLUSTER = 'https://prod.owner.example';
@@ -315,6 +317,35 @@ describe('a resource that an organization registered', () => {
     );
     expect(event?.details).toMatchObject({ type: 'kubernetes', reason: 'domain removed' });
   });
+
+  it.each(['lost with its domain', 'removed'])(
+    'keeps its rule without the assignments, if it was %s and is registered again',
+    async (how) => {
+      const domain = `${how.split(' ', 1)[0]}-again.example`;
+      const resource = `https://k8s.${domain}`;
+      const { client } = eve;
+      await assigned(app, 'eve@other.example', domain);
+      const rule = {
+        access: 'assigned',
+        conditions: { touch_within_seconds: 900 },
+        assignments: [{ user: await idOf(app, 'eve@other.example') }],
+      } as const;
+      const first = (await register(client, resource)).json.client_id as string;
+      expect((await putRule(client, `/application/${first}`, rule)).status).toBe(200);
+      const to = { address: newAddress() };
+      if (how === 'removed') await client.send('DELETE', `/api/v1/applications/${first}`, to);
+      else await client.send('DELETE', `/api/v1/org/domains/${domain}`, to);
+      expect(await clustersOf(orgs.other)).not.toContain(resource);
+      await assigned(app, 'eve@other.example', domain);
+      const again = (await register(client, resource)).json.client_id as string;
+      expect(again).not.toBe(first);
+      const { json } = await accessApi(client, 'GET', `/application/${again}`);
+      expect(json).toMatchObject({ ...rule, assignments: [] });
+      const other = (await register(client, `${resource}/other`)).json.client_id as string;
+      const ofOther = await accessApi(client, 'GET', `/application/${other}`);
+      expect(ofOther.json).toMatchObject({ access: 'everyone', conditions: {} });
+    },
+  );
 
   it('of two organizations stays with each until one proves the domain, which ends the other’s', async () => {
     const double = 'https://k8s.double.example';
