@@ -95,6 +95,23 @@ describe('the months of the audit log', () => {
     ]);
   });
 
+  it('are dropped and made, with other expired rows, although one month cannot be dropped', async () => {
+    for (const ago of [8, 9]) await make('auth', ago);
+    await query(`DO $$ BEGIN
+      EXECUTE format('CREATE VIEW of_an_operator AS SELECT id FROM %I', '${monthOf('auth', 9)});
+      EXECUTE format('DROP TABLE %I', '${monthOf('oauth', -1)});
+    END $$`);
+    await query(
+      `INSERT INTO spent_tokens (id, expires_at) VALUES (gen_random_uuid(), now() - interval '1 s')`,
+    );
+    await expect(cleanUp()).rejects.toThrow('other objects depend on it');
+    expect([await exists('auth', 9), await exists('auth', 8)]).toEqual([true, false]);
+    expect(await exists('oauth', -1)).toBe(true);
+    expect(await count(app.dataSource, 'spent_tokens')).toBe(0);
+    await query('DROP VIEW of_an_operator');
+    expect(await cleanUp()).toEqual({ auditMonths: 1 });
+  });
+
   it('wait for a reader without keeping writers waiting, and are dropped later', async () => {
     await make('oauth', 10);
     const reader = app.dataSource.createQueryRunner();

@@ -10,18 +10,26 @@ import type { Retention } from './expired-rows.repository.js';
  */
 const ATTEMPTS = 10;
 
+/** One run of the clean-up. */
+export interface CleanUpRun {
+  readonly log: Logger;
+  readonly isStopping: () => boolean;
+  /** The errors of this run. The work that does not depend on what failed is done all the same. */
+  readonly faults: unknown[];
+}
+
 /**
  * Drops each monthly partition of the audit log in which every event is older than the days for
  * which its class is kept. Events of the class `admin` are kept forever, and have no monthly
- * partitions.
+ * partitions. A month that cannot be dropped, such as one on which a view depends, does not stop
+ * the others.
  *
  * @returns the number of dropped partitions
  */
 export async function dropPastMonths(
   tx: EntityManager,
-  log: Logger,
   retention: Retention,
-  isStopping: () => boolean,
+  { log, isStopping, faults }: CleanUpRun,
 ): Promise<number> {
   if (!(await hasMonths(tx))) return 0;
   const months = await sql<{ class: keyof Retention; month: string }>(tx)`
@@ -32,18 +40,17 @@ export async function dropPastMonths(
   for (const { class: ofClass, month } of months) {
     if (isStopping()) break;
     const days = retention[ofClass];
-    const isDropped = await withShortLocks(
-      tx,
-      log,
-      `The drop of ${ofClass} ${month}`,
-      async (each) => {
-        const [row] = await sql<{ dropped: boolean }>(each)`
+    const what = `The drop of ${ofClass} ${month}`;
+    const drop = async (each: EntityManager) => {
+      const [row] = await sql<{ dropped: boolean }>(each)`
         SELECT drop_audit_month(${ofClass}, ${month}, ${days}) AS dropped`;
-        return row?.dropped === true;
-      },
-      ATTEMPTS,
-    );
-    if (isDropped === true) dropped += 1;
+      return row?.dropped === true;
+    };
+    try {
+      if (await withShortLocks(tx, log, what, drop, ATTEMPTS)) dropped += 1;
+    } catch (error) {
+      faults.push(error);
+    }
   }
   return dropped;
 }
@@ -51,25 +58,26 @@ export async function dropPastMonths(
 /**
  * Creates the missing monthly partitions of the audit log, for this month, the next one, and the
  * months of rows in the default partition. If the statement cannot get its locks, no partition is
- * made, and new rows go into the default partition until a later run.
+ * made, and new rows go into the default partition until a later run. A month that cannot be made
+ * does not stop the others.
  */
 export async function makeMonths(
   tx: EntityManager,
-  log: Logger,
-  isStopping: () => boolean,
+  { log, isStopping, faults }: CleanUpRun,
 ): Promise<void> {
   if (!(await hasMonths(tx))) return;
   const missing = await sql<{ class: string; month: string }>(tx)`
     SELECT m.class, m.month::text AS month FROM missing_audit_months() m`;
   for (const { class: ofClass, month } of missing) {
     if (isStopping()) return;
-    await withShortLocks(
-      tx,
-      log,
-      `The partition of ${ofClass} ${month}`,
-      (each) => sql(each)`SELECT make_audit_month(${ofClass}, ${month}::timestamptz)`,
-      ATTEMPTS,
-    );
+    const what = `The partition of ${ofClass} ${month}`;
+    const make = (each: EntityManager) =>
+      sql(each)`SELECT make_audit_month(${ofClass}, ${month}::timestamptz)`;
+    try {
+      await withShortLocks(tx, log, what, make, ATTEMPTS);
+    } catch (error) {
+      faults.push(error);
+    }
   }
 }
 

@@ -107,9 +107,10 @@ export class CleanUp implements OnApplicationBootstrap, BackgroundProvider {
   async #deleteAll(tx: EntityManager): Promise<CleanedUp> {
     const cleaned: CleanedUp = {};
     const { retentionDays } = this.#settings;
-    const months = await dropPastMonths(tx, this.#log, retentionDays, () => this.#isStopping);
-    if (months > 0) cleaned.auditMonths = months;
     const faults: unknown[] = [];
+    const run = { log: this.#log, isStopping: () => this.#isStopping, faults };
+    const months = await dropPastMonths(tx, retentionDays, run);
+    if (months > 0) cleaned.auditMonths = months;
     for (const kind of EXPIRED_KINDS) {
       try {
         const n = await this.#deleteKind(tx, kind);
@@ -119,7 +120,7 @@ export class CleanUp implements OnApplicationBootstrap, BackgroundProvider {
         faults.push(error);
       }
     }
-    await makeMonths(tx, this.#log, () => this.#isStopping);
+    await makeMonths(tx, run);
     if (faults.length > 0) throw faults[0];
     return cleaned;
   }
