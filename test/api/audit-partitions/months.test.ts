@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { MONTH_BOUNDS } from '#domain/admin/clean-up/audit-months.repository.js';
 import { CleanUp } from '#domain/admin/clean-up/clean-up.service.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { count, rows } from '../../support/rows.js';
@@ -76,6 +77,23 @@ describe('the months of the audit log', () => {
     expect(await count(app.dataSource, `audit_events_admin WHERE type = 'of a test'`)).toBe(2);
   });
 
+  it('are not made for more events than can be moved at once, which stay where they are', async () => {
+    const { moved } = MONTH_BOUNDS;
+    MONTH_BOUNDS.moved = 2;
+    try {
+      for (let n = 0; n < 3; n += 1) await write('oauth', '75 days');
+      const kept = await count(app.dataSource, 'audit_events_oauth_other');
+      await write('auth', '75 days');
+      await cleanUp();
+      expect(await count(app.dataSource, 'audit_events_oauth_other')).toBe(kept);
+      expect(await count(app.dataSource, 'audit_events_auth_other')).toBe(0);
+      expect(app.log.join('')).toContain('stay in the default partition');
+    } finally {
+      MONTH_BOUNDS.moved = moved;
+    }
+    await query(`DELETE FROM audit_events_oauth_other WHERE created_at < now()`);
+  });
+
   it('lose the events past the retention while the others stay', async () => {
     await make('auth', 3);
     await write('auth', '99 days');
@@ -130,6 +148,35 @@ describe('the months of the audit log', () => {
     await reader.release();
     expect(await dropped).toEqual({ auditMonths: 1 });
     expect(longest).toBeLessThan(1_000);
+  });
+});
+
+describe('the months of the audit log without a clean-up', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    app = await startTestApp({ environment: { SVC_CLEANUP_INTERVAL: '0' } });
+  });
+  afterAll(async () => {
+    vi.useRealTimers();
+    await app.close();
+  });
+
+  it('are made all the same, and no row is deleted', async () => {
+    const next = `SELECT to_regclass('${monthOf('oauth', -1)}) IS NOT NULL AS is_there`;
+    await rows(
+      app.dataSource,
+      `DO $$ BEGIN EXECUTE format('DROP TABLE %I', '${monthOf('oauth', -1)}); END $$`,
+    );
+    await rows(
+      app.dataSource,
+      `INSERT INTO spent_tokens (id, expires_at) VALUES (gen_random_uuid(), now() - interval '1 s')`,
+    );
+    vi.advanceTimersByTime(900_000);
+    await vi.waitFor(async () => {
+      expect(await rows(app.dataSource, next)).toEqual([{ is_there: true }]);
+    });
+    expect(await count(app.dataSource, 'spent_tokens')).toBe(1);
   });
 });
 

@@ -10,6 +10,13 @@ import type { Retention } from './expired-rows.repository.js';
  */
 const ATTEMPTS = 10;
 
+/**
+ * `moved`: the most events that move from the default partition into a new one. Meanwhile no other
+ * statement can read or write the default partition. A test lowers the number, so that it has to
+ * insert fewer events.
+ */
+export const MONTH_BOUNDS = { moved: 10_000 };
+
 /** One run of the clean-up. */
 export interface CleanUpRun {
   readonly log: Logger;
@@ -59,7 +66,8 @@ export async function dropPastMonths(
  * Creates the missing monthly partitions of the audit log, for this month, the next one, and the
  * months of rows in the default partition. If the statement cannot get its locks, no partition is
  * made, and new rows go into the default partition until a later run. A month that cannot be made
- * does not stop the others.
+ * does not stop the others. No partition is made for a month of which the default partition has too
+ * many events, because requests would wait while they move. The retention deletes these events.
  */
 export async function makeMonths(
   tx: EntityManager,
@@ -74,11 +82,26 @@ export async function makeMonths(
     const make = (each: EntityManager) =>
       sql(each)`SELECT make_audit_month(${ofClass}, ${month}::timestamptz)`;
     try {
-      await withShortLocks(tx, log, what, make, ATTEMPTS);
+      if (await hasTooMany(tx, ofClass, month)) {
+        log.warn(
+          `${what} is not made: its events are too many to move, and stay in the default partition until their retention ends.`,
+        );
+      } else await withShortLocks(tx, log, what, make, ATTEMPTS);
     } catch (error) {
       faults.push(error);
     }
   }
+}
+
+/** Returns true if a month without a partition has more events than can be moved at once. */
+async function hasTooMany(tx: EntityManager, ofClass: string, month: string): Promise<boolean> {
+  const [row] = await sql<{ n: number }>(tx)`
+    SELECT count(*)::int AS n FROM (
+      SELECT FROM audit_events e
+      WHERE e.class = ${ofClass} AND e.created_at >= ${month}::timestamptz
+        AND e.created_at < (${month}::timestamptz AT TIME ZONE 'UTC' + interval '1 month') AT TIME ZONE 'UTC'
+      LIMIT ${MONTH_BOUNDS.moved + 1}) e`;
+  return (row?.n ?? 0) > MONTH_BOUNDS.moved;
 }
 
 /** Returns true if the rows of the audit log have been moved into partitions. */

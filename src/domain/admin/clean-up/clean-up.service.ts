@@ -4,7 +4,7 @@ import { warnOfExpiry } from '#domain/directory/api-tokens/expiry-warning.js';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { CANCELED, reasonOf, sqlStateOf } from '#platform/database/statements/faults.js';
-import { dropPastMonths, makeMonths } from './audit-months.repository.js';
+import { dropPastMonths, makeMonths, type CleanUpRun } from './audit-months.repository.js';
 import {
   EXPIRED_KINDS,
   deleteExpired,
@@ -18,6 +18,12 @@ import { directPoolOf } from '#platform/database/statements/pooled.js';
 const BATCH = 1000;
 
 /**
+ * The seconds between two looks for missing monthly partitions of the audit log, if
+ * SVC_CLEANUP_INTERVAL turns the clean-up off.
+ */
+const MONTHS_INTERVAL = 900;
+
+/**
  * The number of deleted rows of each kind. A kind of which nothing was deleted is missing.
  * `auditMonths` is the number of monthly partitions of the audit log that were dropped.
  */
@@ -26,7 +32,8 @@ export type CleanedUp = Partial<Record<ExpiredKind | 'auditMonths', number>>;
 /**
  * Deletes expired rows every SVC_CLEANUP_INTERVAL, in one replica at a time, in batches. Expired
  * rows are harmless, because every statement that reads a row refuses an expired one; but without
- * the clean-up the tables would grow for ever.
+ * the clean-up the tables would grow for ever. It also makes the monthly partitions of the audit
+ * log, even if the interval is 0, so that no events collect in the default partitions.
  */
 @Injectable()
 export class CleanUp implements OnApplicationBootstrap, BackgroundProvider {
@@ -44,9 +51,8 @@ export class CleanUp implements OnApplicationBootstrap, BackgroundProvider {
   }
 
   onApplicationBootstrap(): void {
-    const { intervalSeconds } = this.#settings;
-    if (intervalSeconds === 0) return;
-    this.#timer = setInterval(() => this.#tick(), intervalSeconds * 1000);
+    const seconds = this.#settings.intervalSeconds || MONTHS_INTERVAL;
+    this.#timer = setInterval(() => this.#tick(), seconds * 1000);
   }
 
   /** Stops the timer, and waits for the batch that is being deleted now. */
@@ -61,15 +67,26 @@ export class CleanUp implements OnApplicationBootstrap, BackgroundProvider {
    *
    * @returns the numbers of deleted rows; undefined if another process is cleaning up
    */
-  async run(): Promise<CleanedUp | undefined> {
+  run(): Promise<CleanedUp | undefined> {
+    return this.#locked(async (tx) => {
+      await this.#warnOfExpiry(tx);
+      return this.#deleteAll(tx);
+    });
+  }
+
+  /**
+   * Does some work under the lock of the clean-up.
+   *
+   * @returns its result; undefined if another process has the lock
+   */
+  async #locked<Result>(work: (tx: EntityManager) => Promise<Result>): Promise<Result | undefined> {
     // The lock of the clean-up belongs to one connection of PostgreSQL. So the whole run uses one
     // connection, and the connection goes directly to the server and not through a pooler.
     const runner = directPoolOf(this.dataSource).createQueryRunner();
     try {
       if (!(await lockCleanUp(runner.manager))) return undefined;
       try {
-        await this.#warnOfExpiry(runner.manager);
-        return await this.#deleteAll(runner.manager);
+        return await work(runner.manager);
       } finally {
         await unlockCleanUp(runner.manager);
       }
@@ -87,6 +104,10 @@ export class CleanUp implements OnApplicationBootstrap, BackgroundProvider {
 
   async #runAndLog(): Promise<void> {
     try {
+      if (this.#settings.intervalSeconds === 0) {
+        await this.#locked((tx) => this.#makeMonths(tx));
+        return;
+      }
       const cleaned = Object.entries((await this.run()) ?? {});
       if (cleaned.length === 0) return;
       this.#log.log(`Deleted ${cleaned.map(([kind, n]) => `${n} ${kind}`).join(', ')}`);
@@ -104,11 +125,21 @@ export class CleanUp implements OnApplicationBootstrap, BackgroundProvider {
     }
   }
 
+  async #makeMonths(tx: EntityManager): Promise<void> {
+    const run = this.#newRun();
+    await makeMonths(tx, run);
+    if (run.faults.length > 0) throw run.faults[0];
+  }
+
+  #newRun(): CleanUpRun {
+    return { log: this.#log, isStopping: () => this.#isStopping, faults: [] };
+  }
+
   async #deleteAll(tx: EntityManager): Promise<CleanedUp> {
     const cleaned: CleanedUp = {};
     const { retentionDays } = this.#settings;
-    const faults: unknown[] = [];
-    const run = { log: this.#log, isStopping: () => this.#isStopping, faults };
+    const run = this.#newRun();
+    const { faults } = run;
     const months = await dropPastMonths(tx, retentionDays, run);
     if (months > 0) cleaned.auditMonths = months;
     for (const kind of EXPIRED_KINDS) {
