@@ -35,6 +35,16 @@ async function writeSpent(dataSource: DataSource, n: number, seconds = -1): Prom
   );
 }
 
+/**
+ * Returns a time zone of PostgreSQL (POSIX) whose clocks were put forward by an hour five days ago.
+ */
+function zoneOfNewSummer(): string {
+  const now = new Date();
+  const today = Math.ceil((now.getTime() - Date.UTC(now.getUTCFullYear(), 0)) / 86_400_000);
+  const dayIn = (days: number) => ((today + days - 1 + 365) % 365) + 1;
+  return `WIN0SUM-1,J${dayIn(-5)}/0,J${dayIn(100)}/0`;
+}
+
 describe('the clean-up', () => {
   let app: TestApp;
   let oauth: OauthRows;
@@ -189,6 +199,28 @@ describe('the clean-up', () => {
       { class: 'auth', n: 1 },
       { class: 'oauth', n: 2 },
     ]);
+  });
+
+  it('keeps audit events for days of 24 hours, also if a day of the database had 23', async () => {
+    const database = await createTestDatabase();
+    await rows(
+      app.dataSource,
+      `ALTER DATABASE ${database.name} SET timezone = '${zoneOfNewSummer()}'`,
+    );
+    const environment = { SVC_CLEANUP_INTERVAL: '0', SVC_AUTH_EVENTS_RETENTION_DAYS: '10' };
+    const summer = await startTestApp({ database, environment });
+    try {
+      await rows(
+        summer.dataSource,
+        `INSERT INTO audit_events (id, type, class, created_at)
+         SELECT gen_random_uuid(), 'of a test', 'auth', now() - make_interval(hours => 10 * 24, mins => late)
+         FROM unnest(ARRAY[-30, 30]) late`,
+      );
+      expect(await summer.nest.get(CleanUp, { strict: false }).run()).toEqual({ authEvents: 1 });
+    } finally {
+      await summer.close();
+      await database.drop();
+    }
   });
 
   it('continues in short batches until nothing is left', async () => {

@@ -41,7 +41,7 @@ export async function dropPastMonths(
   if (!(await hasMonths(tx))) return 0;
   const months = await sql<{ class: keyof Retention; month: string }>(tx)`
     SELECT m.class, m.month FROM audit_months() m
-    WHERE m.ends < now() - make_interval(days => CASE m.class WHEN 'auth' THEN ${retention.auth}::int ELSE ${retention.oauth}::int END)
+    WHERE m.ends < now() - make_interval(hours => 24 * CASE m.class WHEN 'auth' THEN ${retention.auth}::int ELSE ${retention.oauth}::int END)
     ORDER BY m.month, m.class`;
   let dropped = 0;
   for (const { class: ofClass, month } of months) {
