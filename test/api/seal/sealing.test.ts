@@ -127,6 +127,28 @@ describe('the sealer', () => {
     ]);
   });
 
+  it('expects that the clean-up goes on while the export is read', async () => {
+    const { org } = await seal.organization(1);
+    const age = "interval '90 days' -";
+    await writeMany(org, 2, ', created_at', `, now() - (${age} interval '10 minutes')`);
+    await writeMany(org, 1, ', created_at', `, now() - (${age} interval '2 hours')`);
+    await seal.seal();
+    const witness = await seal.checkpoints(org);
+    const remove = (later: string) =>
+      dataSource.query(
+        `DELETE FROM audit_events WHERE org_id = $1 AND created_at < now() - (${age} $2::interval)`,
+        [org, later],
+      );
+    await remove('20 minutes');
+    const check = seal.check(await seal.export(org), witness);
+    expect(check.findings).toEqual([]);
+    expect(check.counts).toEqual({ rows: 2, expired: 2, unproven: 0, faults: 0 });
+    await remove('3 hours');
+    expect(seal.check(await seal.export(org), witness).findings).toMatchObject([
+      { fault: 'removed' },
+    ]);
+  });
+
   it('proves that each checkpoint extends those before, over many tiles', async () => {
     const { org } = await seal.organization(0);
     for (const events of [1, 254, 1, 1, 300, 700, 1]) {

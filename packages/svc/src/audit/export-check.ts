@@ -50,6 +50,12 @@ const MOST_NAMED_OF = 10_000;
 const DAY = 86_400_000;
 
 /**
+ * The milliseconds before the end of its retention in which an event may be gone. An export states
+ * the time at which it began. The clean-up goes on while it is read, by the clock of the database.
+ */
+const CLEAN_UP_MEANWHILE = 3_600_000;
+
+/**
  * The leaf with which an export begins, if it does not begin with the first leaf of all. `epoch` is
  * that of the tree, and `index` the number of the leaf in the tree.
  */
@@ -389,7 +395,8 @@ export class ExportCheck {
     }
     const days = this.retentionDays ?? state.retention[known.class ?? ''];
     const isKept = known.class === 'admin' || days === undefined;
-    if (!isKept && known.at <= state.at - days * DAY) this.counts.expired += 1;
+    const isOver = !isKept && known.at <= state.at + CLEAN_UP_MEANWHILE - days * DAY;
+    if (isOver) this.counts.expired += 1;
     else {
       const detail = `${known.class ?? 'unknown'} event of ${new Date(known.at).toISOString()}`;
       this.#report('removed', { epoch: state.epoch, id: known.id, index, detail });
