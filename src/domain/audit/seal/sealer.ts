@@ -56,7 +56,8 @@ const LIMITS = { batch: 2_048, round: 500_000, signatures: 20, published: 1_000 
  * tree, because each transaction locks its tree. A tree whose rows are damaged does not stop the
  * others. If it is the tree of the deployment, that tree lacks the checkpoints which organizations
  * get meanwhile, until it is corrected and a later round adds the last ones. If a transaction lost
- * every race with others, the next round seals its tree.
+ * every race with others, the next round seals its tree. While the object store cannot be read, a
+ * tree that exists grows, and a new one waits.
  */
 export class AuditSealer {
   readonly #log = new Logger('audit');
@@ -103,8 +104,10 @@ export class AuditSealer {
     const round: Round = { damaged: new Map(), late: new Map(), hasLeaves: true };
     let left: number = LIMITS.round;
     for (const tree of [...(await listUnsealed(this.dataSource.manager)), DEPLOYMENT]) {
-      left -= (await unlessFaulty(round, tree, () => this.#sealRows(tree, left))) ?? 0;
+      left -= (await unlessFaulty(round, tree, () => this.#sealRows(tree, left, round))) ?? 0;
     }
+    // Otherwise the first checkpoint of an organization would begin the tree of the deployment.
+    if (round.late.get(DEPLOYMENT) instanceof StoreAway) round.hasLeaves = false;
     await this.#sign('organizations', round);
     await this.#addMissing(round);
     await this.#sign('deployment', round);
@@ -122,10 +125,10 @@ export class AuditSealer {
    * Seals new events of a tree, in batches, until `most` are sealed or none is left. Returns their
    * number.
    */
-  async #sealRows(tree: string, most: number): Promise<number> {
+  async #sealRows(tree: string, most: number, round: Round): Promise<number> {
     let sealed = 0;
     while (sealed < most && !this.#worker.isStopping) {
-      const lost = await this.#lostCheckpoint(tree);
+      const lost = await this.#lostCheckpoint(tree, round);
       const n = await withTransactionRetry(this.dataSource, (tx) => sealBatch(tx, tree, lost));
       sealed += n;
       if (n < LIMITS.batch) break;
@@ -138,16 +141,20 @@ export class AuditSealer {
    * Returns the last published checkpoint of a tree before a new tree begins, if the database has
    * lost it. The first leaf of the new tree then names this checkpoint, so that the loss can be
    * proven. The database may have lost the end of the last tree, or every tree with this id.
+   *
+   * @throws StoreAway if the store cannot be read now
    */
-  async #lostCheckpoint(tree: string): Promise<string | undefined> {
-    const last = this.store && (await endedTree(this.dataSource.manager, tree));
+  async #lostCheckpoint(tree: string, round: Round): Promise<string | undefined> {
+    const { store } = this;
+    const last = store && (await endedTree(this.dataSource.manager, tree));
     if (!last) return undefined;
     const { epoch, size } = last;
     const verifiers = [verifierOf(this.key), ...(await listVerifiers(this.dataSource.manager))];
-    const published =
+    const published = await unlessStoreAway(round, () =>
       epoch === undefined
-        ? await this.store?.newest(tree, verifiers)
-        : await this.store?.after({ tree, epoch, size }, verifiers);
+        ? store.newest(tree, verifiers)
+        : store.after({ tree, epoch, size }, verifiers),
+    );
     if (published === undefined) return undefined;
     const lines = published.split('\n');
     const about = { tree, epoch: epoch ?? null, kept: size, published: lines };
@@ -260,21 +267,49 @@ interface Round {
    */
   readonly damaged: Map<string, unknown>;
   /**
-   * The faults of the trees whose transactions lost a race, by the ids of the trees. The next round
-   * seals these trees.
+   * The faults of the trees whose transactions lost a race, or that wait for the object store, by
+   * the ids of the trees. A later round seals these trees.
    */
   readonly late: Map<string, unknown>;
   /** False after the tree of the deployment did not take a checkpoint as a leaf. */
   hasLeaves: boolean;
+  /** The fault of the object store, after which no further tree of the round reads it. */
+  storeAway?: StoreAway;
 }
 
 /**
- * Returns true if a fault concerns one tree: its rows are damaged, or a transaction on it lost a
- * race. Returns false if the database cannot be used, because that concerns every tree.
+ * The error for a tree that cannot begin, because the object store does not say which checkpoint
+ * the database may have lost.
+ */
+class StoreAway extends Error {}
+
+/**
+ * Reads the object store for a tree that begins.
+ *
+ * @throws StoreAway if the store cannot be read
+ */
+async function unlessStoreAway<Result>(round: Round, read: () => Promise<Result>): Promise<Result> {
+  try {
+    if (!round.storeAway) return await read();
+  } catch (error) {
+    round.storeAway = new StoreAway(reasonOf(error), { cause: error });
+  }
+  throw round.storeAway;
+}
+
+/**
+ * Returns true if a fault concerns one tree: its rows are damaged, a transaction on it lost a race,
+ * or it waits for the object store. Returns false if the database cannot be used, because that
+ * concerns every tree.
  */
 function isOfTree(error: unknown): boolean {
-  if (error instanceof DamagedTree || isLostRace(error)) return true;
+  if (error instanceof DamagedTree || isLate(error)) return true;
   return sqlStateOf(error) !== undefined && !isOutage(error);
+}
+
+/** Returns true if a fault passes, so that a later round seals the tree. */
+function isLate(error: unknown): boolean {
+  return error instanceof StoreAway || isLostRace(error);
 }
 
 /** Returns true if the object store has another object with the name of a checkpoint. */
@@ -294,7 +329,7 @@ async function faultOf(work: () => Promise<void>): Promise<unknown> {
 }
 
 function noteFault({ damaged, late }: Round, tree: string, error: unknown): void {
-  (isLostRace(error) ? late : damaged).set(tree, error);
+  (isLate(error) ? late : damaged).set(tree, error);
 }
 
 /**

@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { DataSource } from 'typeorm';
+import { CheckpointStore } from '#domain/audit/seal/checkpoint-store.js';
+import { DEPLOYMENT } from '#domain/audit/seal/checkpoint.js';
+import { AuditSealer } from '#domain/audit/seal/sealer.js';
+import { systemClock } from '#platform/clock/clock.js';
+import { ObjectStoreError } from '#platform/object-store/object-store-error.js';
+import type { LockedFolder } from '#platform/object-store/s3-object.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { writeEvent } from '../../support/feed-reader.js';
+import { count } from '../../support/rows.js';
+import { connectTo, endEpoch, TestSeal } from '../../support/seal.js';
+
+/** A folder of an object store in memory, which can be out of reach. */
+class MemoryFolder implements LockedFolder {
+  isAway = false;
+  /** The number of requests while the folder was out of reach. */
+  refused = 0;
+  readonly #objects = new Map<string, Buffer>();
+
+  async read(name: string): Promise<Buffer> {
+    this.#check();
+    return this.#objects.get(name) ?? Buffer.alloc(0);
+  }
+
+  async write(name: string, body: Buffer): Promise<void> {
+    this.#check();
+    this.#objects.set(name, body);
+  }
+
+  async namesAfter(prefix: string, after: string): Promise<string[]> {
+    this.#check();
+    const names = [...this.#objects.keys()].toSorted();
+    return names.filter((name) => name.startsWith(prefix) && name > after);
+  }
+
+  #check(): void {
+    if (!this.isAway) return;
+    this.refused += 1;
+    throw new ObjectStoreError('unreachable', 'the object store cannot be reached');
+  }
+}
+
+describe('the sealer without its object store', () => {
+  let database: TestDatabase;
+  let dataSource: DataSource;
+  let seal: TestSeal;
+  let folder: MemoryFolder;
+  let sealer: AuditSealer;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    dataSource = await connectTo(database);
+    seal = new TestSeal(dataSource);
+  });
+  afterAll(async () => {
+    await dataSource.destroy();
+    await database.drop();
+  });
+  beforeEach(async () => {
+    await seal.seal();
+    folder = new MemoryFolder();
+    sealer = new AuditSealer(dataSource, systemClock, seal.key, new CheckpointStore(folder, 7));
+  });
+
+  const sealNow = async () => {
+    await seal.settled();
+    await sealer.seal();
+  };
+  const sizes = async (org: string) => (await seal.checkpoints(org)).map(({ size }) => size);
+  const faultsOf = async (tree: string) =>
+    seal.check(await seal.export(tree), await seal.checkpoints(tree)).findings;
+
+  it('signs the trees that exist, and begins those of new organizations later', async () => {
+    const { org } = await seal.organization(1);
+    const news = await Promise.all([1, 2, 3].map(() => seal.organization(0)));
+    folder.isAway = true;
+    for (const each of [org, ...news.map((one) => one.org)]) await writeEvent(dataSource, each);
+    await expect(sealNow()).rejects.toThrow('the object store cannot be reached');
+    expect(await sizes(org)).toEqual([1, 2]);
+    expect(await sizes(news[0]?.org ?? '')).toEqual([]);
+    // One tree that begins, and one checkpoint: the others do not wait for the store again.
+    expect(folder.refused).toBe(2);
+    folder.isAway = false;
+    await sealNow();
+    for (const one of news) expect(await sizes(one.org)).toEqual([1]);
+    expect(await count(dataSource, 'audit_checkpoints WHERE published_at IS NULL')).toBe(0);
+  });
+
+  it('begins no tree of a new epoch before the store says what was lost', async () => {
+    const { org } = await seal.organization(0);
+    await writeEvent(dataSource, org);
+    await sealNow();
+    await endEpoch(dataSource);
+    await writeEvent(dataSource, org);
+    folder.isAway = true;
+    await expect(sealNow()).rejects.toThrow('is sealed later: the object store cannot be reached');
+    folder.isAway = false;
+    await sealNow();
+    expect([await faultsOf(org), await faultsOf(DEPLOYMENT)]).toEqual([[], []]);
+    const [, first] = await seal.export(DEPLOYMENT, { epoch: '1', index: 0 });
+    expect(first).toContain(`/${DEPLOYMENT}/0\\n`);
+  });
+});
