@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Logger } from '@nestjs/common';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { DataSource } from 'typeorm';
 import { CheckpointStore } from '#domain/audit/seal/checkpoint-store.js';
 import { DEPLOYMENT } from '#domain/audit/seal/checkpoint.js';
@@ -79,8 +80,8 @@ describe('the sealer without its object store', () => {
     await expect(sealNow()).rejects.toThrow('the object store cannot be reached');
     expect(await sizes(org)).toEqual([1, 2]);
     expect(await sizes(news[0]?.org ?? '')).toEqual([]);
-    // One tree that begins, and one checkpoint: the others do not wait for the store again.
-    expect(folder.refused).toBe(2);
+    // One tree that begins, and two checkpoints: the other trees do not ask the store again.
+    expect(folder.refused).toBe(3);
     folder.isAway = false;
     await sealNow();
     for (const one of news) expect(await sizes(one.org)).toEqual([1]);
@@ -100,5 +101,42 @@ describe('the sealer without its object store', () => {
     expect([await faultsOf(org), await faultsOf(DEPLOYMENT)]).toEqual([[], []]);
     const [, first] = await seal.export(DEPLOYMENT, { epoch: '1', index: 0 });
     expect(first).toContain(`/${DEPLOYMENT}/0\\n`);
+  });
+
+  it('writes each checkpoint to the log once, while the store is away', async () => {
+    const orgs = [await seal.organization(1), await seal.organization(1)];
+    const log = vi.spyOn(Logger.prototype, 'log').mockImplementation(() => undefined);
+    try {
+      folder.isAway = true;
+      for (const round of [2, 3]) {
+        for (const { org } of orgs) await writeEvent(dataSource, org);
+        await expect(sealNow()).rejects.toThrow('the object store cannot be reached');
+        for (const { org } of orgs) expect((await sizes(org)).at(-1)).toBe(round);
+      }
+      const lines = log.mock.calls.filter(([, text]) => text === 'audit_checkpoint');
+      const ofOrgs = lines.map(([line]) => line as { tree: string; size: number });
+      for (const { org } of orgs) {
+        const logged = ofOrgs.filter(({ tree }) => tree === org).map(({ size }) => size);
+        expect(logged).toEqual([2, 3]);
+      }
+    } finally {
+      log.mockRestore();
+    }
+  });
+
+  it('publishes the checkpoints of more than 1,000 organizations in one round', async () => {
+    const log = vi.spyOn(Logger.prototype, 'log').mockImplementation(() => undefined);
+    try {
+      await seal.organization(1);
+      await dataSource.query(
+        `INSERT INTO audit_checkpoints (tree, epoch, size, range, note, signed_at)
+         SELECT gen_random_uuid(), c.epoch, c.size, c.range, c.note, c.signed_at
+         FROM (SELECT * FROM audit_checkpoints LIMIT 1) c, generate_series(1, 1_010)`,
+      );
+      await sealNow();
+      expect(await count(dataSource, 'audit_checkpoints WHERE published_at IS NULL')).toBe(0);
+    } finally {
+      log.mockRestore();
+    }
   });
 });

@@ -1,4 +1,4 @@
-import { byteaText, sql } from '#platform/database/statements/sql.js';
+import { byteaText, fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { DEPLOYMENT } from './checkpoint.js';
 import { MerkleRange } from './merkle-tree.js';
@@ -161,28 +161,53 @@ export async function takeWithoutLeaf(
   );
 }
 
+/** Lists checkpoints that were not written to the log yet, the oldest first. */
+export function listUnlogged(tx: EntityManager, limit: number): Promise<Checkpoint[]> {
+  return checkpointsOf(
+    sql<StoredCheckpoint>(tx)`
+      SELECT tree, epoch, size, note FROM audit_checkpoints
+      WHERE published_at IS NULL AND logged_at IS NULL ORDER BY signed_at LIMIT ${limit}`,
+  );
+}
+
+/** Records that checkpoints were written to the log. */
+export async function recordLogged(
+  tx: EntityManager,
+  checkpoints: readonly Checkpoint[],
+): Promise<void> {
+  await sql(tx)`
+    UPDATE audit_checkpoints c SET logged_at = clock_timestamp() FROM ${listOf(checkpoints)} AS l (tree, epoch, size)
+    WHERE c.tree = l.tree AND c.epoch = l.epoch AND c.size = l.size`;
+}
+
 /**
- * Lists checkpoints that were not published yet (written to the log and the object store), the
- * oldest first.
+ * Lists checkpoints that were written to the log, but not to the object store yet, the oldest
+ * first.
  */
 export function listUnpublished(tx: EntityManager, limit: number): Promise<Checkpoint[]> {
   return checkpointsOf(
     sql<StoredCheckpoint>(tx)`
-      SELECT tree, epoch, size, note FROM audit_checkpoints WHERE published_at IS NULL
-      ORDER BY signed_at LIMIT ${limit}`,
+      SELECT tree, epoch, size, note FROM audit_checkpoints
+      WHERE published_at IS NULL AND logged_at IS NOT NULL ORDER BY signed_at LIMIT ${limit}`,
   );
 }
 
 /**
- * Records that a checkpoint was published: witnesses find it in the log and in the object store.
+ * Records that checkpoints were published: witnesses find them in the log and in the object store.
  */
 export async function recordPublished(
   tx: EntityManager,
-  { tree, epoch, size }: Checkpoint,
+  checkpoints: readonly Checkpoint[],
 ): Promise<void> {
   await sql(tx)`
-    UPDATE audit_checkpoints SET published_at = clock_timestamp()
-    WHERE tree = ${tree} AND epoch = ${epoch} AND size = ${size}`;
+    UPDATE audit_checkpoints c SET published_at = clock_timestamp() FROM ${listOf(checkpoints)} AS l (tree, epoch, size)
+    WHERE c.tree = l.tree AND c.epoch = l.epoch AND c.size = l.size`;
+}
+
+/** Returns the SQL of a list of checkpoints, with the columns of their primary key. */
+function listOf(checkpoints: readonly Checkpoint[]): SqlFragment {
+  return fragment`unnest(${checkpoints.map(({ tree }) => tree)}::uuid[],
+    ${checkpoints.map(({ epoch }) => epoch)}::bigint[], ${checkpoints.map(({ size }) => size)}::bigint[])`;
 }
 
 /**

@@ -1,7 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { Clock } from '#platform/clock/clock.js';
 import { QueueWorker } from '#platform/database/queues/queue-worker.js';
-import { ObjectStoreError } from '#platform/object-store/object-store-error.js';
 import {
   isLostRace,
   isOutage,
@@ -10,15 +9,14 @@ import {
 } from '#platform/database/statements/faults.js';
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { DEPLOYMENT, signCheckpoint, verifierOf, type SealKey } from './checkpoint.js';
+import { CheckpointPublisher, isConflict } from './checkpoint-publisher.js';
 import type { CheckpointStore } from './checkpoint-store.js';
 import {
   endedTree,
   isAnyWithoutLeaf,
   keepRound,
   listGrown,
-  listUnpublished,
   recordCheckpoint,
-  recordPublished,
   takeRound,
   takeWithoutLeaf,
   type GrownTree,
@@ -40,10 +38,9 @@ const ROUND = 50;
 
 /**
  * `batch`: the most events that one transaction seals. `round`: the most events of one round.
- * `signatures`: the most signatures at the same time. `published`: the most checkpoints that one
- * round publishes.
+ * `signatures`: the most signatures at the same time.
  */
-const LIMITS = { batch: 2_048, round: 500_000, signatures: 20, published: 1_000 } as const;
+const LIMITS = { batch: 2_048, round: 500_000, signatures: 20 } as const;
 
 /**
  * Seals the audit log once a minute, so that a later change of an event can be proven. It appends
@@ -63,11 +60,7 @@ export class AuditSealer {
   readonly #log = new Logger('audit');
   readonly #security = new Logger('security');
   readonly #worker: QueueWorker;
-  /**
-   * The texts of checkpoints that are in the log but not in the object store yet. If a later round
-   * tries the store again, it does not log them again.
-   */
-  readonly #logged = new Set<string>();
+  readonly #publisher: CheckpointPublisher;
 
   constructor(
     private readonly dataSource: DataSource,
@@ -79,6 +72,8 @@ export class AuditSealer {
     const log = this.#log;
     const name = 'The seal of the audit log';
     this.#worker = new QueueWorker(clock, { drain, poll: INTERVAL, log, name });
+    const isStopping = () => this.#worker.isStopping;
+    this.#publisher = new CheckpointPublisher(dataSource, clock, store, isStopping);
   }
 
   start(): void {
@@ -111,7 +106,8 @@ export class AuditSealer {
     await this.#sign('organizations', round);
     await this.#addMissing(round);
     await this.#sign('deployment', round);
-    await this.#publish(round);
+    const conflicts = await this.#publisher.publish();
+    for (const [tree, error] of conflicts) round.damaged.set(tree, error);
     for (const [tree, error] of round.damaged) {
       const fault = isConflict(error) ? 'has an unpublished checkpoint: the store' : 'is damaged:';
       throw new Error(`tree ${tree} ${fault} ${reasonOf(error)}`, { cause: error });
@@ -223,33 +219,6 @@ export class AuditSealer {
     const head = { tree, epoch, size: range.size, root: range.root(), at };
     return { grown, at, note: await signCheckpoint(this.key, head) };
   }
-
-  /**
-   * Publishes the checkpoints in the log and in the object store, also those that a killed process
-   * has left. If the store has another object with the name of a checkpoint, which it keeps for
-   * years, the other checkpoints are published all the same.
-   */
-  async #publish(round: Round): Promise<void> {
-    const { manager } = this.dataSource;
-    for (const checkpoint of await listUnpublished(manager, LIMITS.published)) {
-      const { tree, epoch, size, note } = checkpoint;
-      // A line of the log must not contain line breaks, so the text is logged as an array of its
-      // lines. `svc audit verify` reads them from the log.
-      if (!this.#logged.has(note)) {
-        this.#log.log({ tree, epoch, size, note: note.split('\n') }, 'audit_checkpoint');
-      }
-      this.#logged.add(note);
-      try {
-        await this.store?.put(checkpoint, this.clock.milliseconds());
-      } catch (error) {
-        if (!isConflict(error)) throw error;
-        round.damaged.set(tree, error);
-        continue;
-      }
-      await recordPublished(manager, checkpoint);
-      this.#logged.delete(note);
-    }
-  }
 }
 
 /** A tree that has grown, with its signed checkpoint. */
@@ -310,11 +279,6 @@ function isOfTree(error: unknown): boolean {
 /** Returns true if a fault passes, so that a later round seals the tree. */
 function isLate(error: unknown): boolean {
   return error instanceof StoreAway || isLostRace(error);
-}
-
-/** Returns true if the object store has another object with the name of a checkpoint. */
-function isConflict(error: unknown): boolean {
-  return error instanceof ObjectStoreError && error.fault === 'conflict';
 }
 
 /** Does some work. Returns the fault if it concerns one tree; undefined if the work was done. */
