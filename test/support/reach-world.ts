@@ -90,7 +90,7 @@ export class ReachWorld {
     const installationId = randomBytes(4).readUInt32BE();
     await dataSource.query(
       `INSERT INTO github_installations (id, org_id, account_id, owner, repository_selection, changed_at, linked_by)
-       VALUES ($1, $2, 1, 'octo', 'all', now(), $3)`,
+       VALUES ($1, $2, $1, 'octo', 'all', now(), $3)`,
       [installationId, orgId, owner.id],
     );
     const targets = {

@@ -48,7 +48,8 @@ export async function addInstallation(
   await rows(
     dataSource,
     `INSERT INTO github_installations (id, org_id, account_id, owner, repository_selection, changed_at, linked_by)
-     SELECT floor(random() * 1e12)::bigint, org_id, 1, $2, 'all', now(), id FROM users WHERE email = $1`,
+     SELECT n.id, u.org_id, n.id, $2, 'all', now(), u.id
+     FROM users u CROSS JOIN (SELECT floor(random() * 1e12)::bigint AS id) n WHERE u.email = $1`,
     [email, owner],
   );
   const [target] = await rows<{ id: string }>(
