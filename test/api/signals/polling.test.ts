@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { QueryRunner } from 'typeorm';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { everyRevocation } from '../../../src/domain/admin/revocation-kinds/every-revocation.js';
 import { CleanUp } from '../../../src/domain/admin/clean-up/clean-up.service.js';
 import { PolledSignals } from '../../../src/domain/oauth/shared-signals/polled-signals.service.js';
@@ -9,6 +10,7 @@ import { newAddress } from '../../support/client.js';
 import { idOf } from '../../support/org-api.js';
 import { count, rows } from '../../support/rows.js';
 import { jwksOf, signInTo } from '../../support/signed-in-application.js';
+import { statementText } from '../../support/statement-text.js';
 import { claimsOf, eventOf, verifySignal } from '../../support/signal-receiver.js';
 import {
   createStream,
@@ -89,6 +91,37 @@ describe('a poll', () => {
     expect(await signalsOf(app, streamId)).toEqual([]);
     const odd = await poll(program, streamId, { ack: [randomUUID(), 'no-uuid'] });
     expect(odd).toEqual({ sets: {} });
+  });
+
+  it('reads nothing for the events of other streams while it waits', async () => {
+    const [quiet, busy] = [await ground(), await ground()];
+    const runner = app.dataSource.createQueryRunner();
+    const statements = vi.spyOn(Object.getPrototypeOf(runner) as QueryRunner, 'query');
+    const readsOf = (streamId: string) =>
+      statements.mock.calls.filter(
+        ([text, values = []]) =>
+          statementText(text).includes('JOIN signal_events e') &&
+          (values as unknown[]).includes(streamId),
+      ).length;
+    try {
+      const waiting = waitingPoll(quiet.program, quiet.streamId);
+      await vi.waitUntil(() => readsOf(quiet.streamId) > 0);
+      const before = readsOf(quiet.streamId);
+      for (let n = 1; n <= 5; n += 1) {
+        const other = waitingPoll(busy.program, busy.streamId);
+        await vi.waitUntil(() => readsOf(busy.streamId) > 0);
+        await queue(busy.streamId, 1);
+        const { sets } = (await other).json as unknown as PolledJson;
+        expect(Object.keys(sets)).toHaveLength(1);
+        await poll(busy.program, busy.streamId, { maxEvents: 0, ack: Object.keys(sets) });
+      }
+      expect(readsOf(quiet.streamId)).toBe(before);
+      await queue(quiet.streamId, 1);
+      expect(Object.keys(((await waiting).json as unknown as PolledJson).sets)).toHaveLength(1);
+    } finally {
+      statements.mockRestore();
+      await runner.release();
+    }
   });
 
   it('limits an answer to 50 events', async () => {

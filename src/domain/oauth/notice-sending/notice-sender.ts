@@ -129,8 +129,11 @@ export interface NoticeWork<Row extends TakenRow> {
   postpone(tx: EntityManager, row: Row, failure: Failure, pause: number): Promise<void>;
   /** Gives a row up as a dead letter, and logs this for operators. */
   bury(tx: EntityManager, row: Row, failure: Failure): Promise<void>;
-  /** Called after a NOTIFY on `channel`, by which the database announces new rows. */
-  onNews?(): void;
+  /**
+   * Called with the text of each NOTIFY on `channel`, by which the database announces new rows. The
+   * text is empty if any rows may be new.
+   */
+  onNews?(payload: string): void;
   /** Called before each read of the queue, for further work on the queue. */
   beforeRead?(): Promise<void>;
 }
@@ -209,8 +212,8 @@ export class NoticeSender<Row extends TakenRow> {
   }
 
   start(): void {
-    this.#listening = listenTo(this.parts.dataSource, this.work.channel, () => {
-      this.work.onNews?.();
+    this.#listening = listenTo(this.parts.dataSource, this.work.channel, (payload) => {
+      this.work.onNews?.(payload);
       this.wake();
     });
     this.#worker.start();

@@ -81,9 +81,13 @@ export class PolledSignals implements OnModuleDestroy {
     for (const end of this.#waiting.values()) end('replaced');
   }
 
-  /** Makes the waiting polls read the queue again, because there may be new events. */
-  wake(): void {
-    for (const look of this.#waiting.values()) look('news');
+  /**
+   * Makes the waiting poll of a stream read the queue again, because there may be new events. The
+   * polls of all streams do so if the id is empty.
+   */
+  wake(streamId: string): void {
+    if (streamId === '') for (const look of this.#waiting.values()) look('news');
+    else this.#waiting.get(streamId)?.('news');
   }
 
   /**

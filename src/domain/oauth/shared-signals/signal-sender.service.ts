@@ -54,7 +54,7 @@ export class SignalSender implements OnApplicationBootstrap, BackgroundProvider 
       deliver: deliverTaken,
       postpone: postponeTaken,
       bury: (tx, signal, failure) => this.#bury(tx, signal, failure),
-      onNews: () => this.polledSignals.wake(),
+      onNews: (streamId) => this.polledSignals.wake(streamId),
       beforeRead: () => this.#trim(),
     });
   }

@@ -139,7 +139,7 @@ export async function setStreamStatus(
   if (status === 'disabled') await sql(tx)`DELETE FROM signal_events WHERE stream_id = ${id}`;
   // The senders are notified although there is no new event, because the stream may have waiting
   // events.
-  if (status === 'enabled') await sql(tx)`SELECT pg_notify('signal_events', '')::text`;
+  if (status === 'enabled') await sql(tx)`SELECT pg_notify('signal_events', ${id}::text)::text`;
 }
 
 /** Deletes a stream. Its waiting events are never sent; a later clean-up deletes them. */

@@ -14,6 +14,9 @@ export interface Listening {
 /** The connections that receive notifications, one for each database. */
 const connections = new WeakMap<DataSource, ListeningConnection>();
 
+/** A function that is called with the text of a notification; empty if any may have been lost. */
+type Act = (payload: string) => void;
+
 /**
  * Calls a function at each NOTIFY of a channel. All channels share one connection beside the pool.
  * After a lost connection was opened again, the function is called once, because a notification may
@@ -27,7 +30,7 @@ const connections = new WeakMap<DataSource, ListeningConnection>();
 export function listenTo(
   dataSource: DataSource,
   channel: string,
-  act: () => void,
+  act: Act,
   clock: Clock = systemClock,
 ): Listening {
   poolOf(dataSource); // throws now: in the loop, the error would count as a lost connection
@@ -45,7 +48,7 @@ export function listenTo(
 
 /** The connection to a database that listens to the channels of all its queues. */
 class ListeningConnection {
-  readonly #acts = new Map<string, () => void>();
+  readonly #acts = new Map<string, Act>();
   readonly #stopping = new AbortController();
   #client: Client | undefined;
   #isConnected = false;
@@ -57,7 +60,7 @@ class ListeningConnection {
   ) {}
 
   /** Adds a channel, and the function that is called at each of its notifications. */
-  add(channel: string, act: () => void): void {
+  add(channel: string, act: Act): void {
     this.#acts.set(channel, act);
     this.#running ??= this.#run();
     // If this LISTEN fails, the connection is opened again, and then listens to every channel.
@@ -101,7 +104,7 @@ class ListeningConnection {
     this.#client = client;
     client.on('error', lose);
     client.on('end', lose);
-    client.on('notification', ({ channel }) => this.#acts.get(channel)?.());
+    client.on('notification', ({ channel, payload = '' }) => this.#acts.get(channel)?.(payload));
     signal.addEventListener('abort', lose, { once: true });
     try {
       // The promise of pg's `connect` never settles if the client is ended meanwhile.
@@ -119,8 +122,8 @@ class ListeningConnection {
     for (const [channel, act] of this.#acts) await this.#listen(channel, act);
   }
 
-  async #listen(channel: string, act: () => void): Promise<void> {
+  async #listen(channel: string, act: Act): Promise<void> {
     await this.#client?.query(`LISTEN ${channel}`);
-    act();
+    act('');
   }
 }
