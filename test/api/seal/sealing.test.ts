@@ -4,7 +4,7 @@ import { DEPLOYMENT } from '#domain/audit/seal/checkpoint.js';
 import { hashOfLeaves } from '#domain/audit/sealed-export/leaves.repository.js';
 import { consistencyParts } from '#domain/audit/seal/merkle-tree.js';
 import { openSealKey } from '#domain/audit/seal/seal-key.js';
-import { AuditSealer } from '#domain/audit/seal/sealer.js';
+import { AuditSealer, SEAL_PAGES } from '#domain/audit/seal/sealer.js';
 import { sealGaps, sealState } from '#domain/audit/sealed-export/seal-state.repository.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { KmsKeys } from '#platform/kms/kms-keys.js';
@@ -77,6 +77,21 @@ describe('the sealer', () => {
     expect(
       seal.check(await seal.export(DEPLOYMENT), await seal.checkpoints(DEPLOYMENT)).findings,
     ).toEqual([]);
+  });
+
+  it('looks through the organizations in pages', async () => {
+    const all = await Promise.all(Array.from({ length: 5 }, () => seal.organization(0)));
+    const { organizations } = SEAL_PAGES;
+    for (const each of [1, 2, 1_000]) {
+      SEAL_PAGES.organizations = each;
+      try {
+        for (const { org } of all) await writeEvent(dataSource, org);
+        await seal.seal();
+      } finally {
+        SEAL_PAGES.organizations = organizations;
+      }
+    }
+    for (const { org } of all) await expectWhole(org, 3);
   });
 
   it('begins one round a minute on one replica, also after the clock was set back', async () => {

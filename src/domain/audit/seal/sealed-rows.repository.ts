@@ -139,21 +139,37 @@ export async function findElsewhere(
   return new Set(rows.map(({ id }) => id));
 }
 
+/** A page of organizations: those whose events must be sealed, and the last one looked at. */
+export interface UnsealedPage {
+  readonly orgs: readonly string[];
+  /** The organization after which the next page begins; undefined if this is the last page. */
+  readonly next: string | undefined;
+}
+
 /**
- * Lists the organizations that have events after the last event of their newest tree. If the epoch
- * of the tree has ended, the last event that its last checkpoint covers counts instead.
+ * Looks through at most `most` organizations after one, and lists those that have events after the
+ * last event of their newest tree. If the epoch of the tree has ended, the last event that its last
+ * checkpoint covers counts instead.
  */
-export async function listUnsealed(tx: EntityManager): Promise<string[]> {
-  const rows = await sql<{ org_id: string }>(tx)`
-    SELECT o.org_id FROM audited_organizations() o (org_id)
+export async function listUnsealed(
+  tx: EntityManager,
+  after: string,
+  most: number,
+): Promise<UnsealedPage> {
+  const rows = await sql<{ org_id: string; is_unsealed: boolean }>(tx)`
+    SELECT o.org_id, EXISTS (
+        SELECT FROM audit_feed(o.org_id, coalesce(l.epoch, ${FIRST_PLACE.epoch}::bigint),
+          coalesce(l.xid, ${FIRST_PLACE.xid}::xid8), coalesce(l.id, ${FIRST_PLACE.id}::uuid), 1)) AS is_unsealed
+    FROM audited_organizations_after(${after}::uuid, ${most}::int) o (org_id)
     LEFT JOIN LATERAL (
       SELECT CASE WHEN is_open THEN t.last_epoch ELSE t.signed_epoch END AS epoch,
         CASE WHEN is_open THEN t.last_xid ELSE t.signed_xid END AS xid,
         CASE WHEN is_open THEN t.last_id ELSE t.signed_id END AS id
       FROM audit_trees t, LATERAL (SELECT t.epoch = (SELECT d.epoch FROM database_identity d) AS is_open) s
       WHERE t.tree = o.org_id ORDER BY t.epoch DESC LIMIT 1) l ON true
-    WHERE ${CONFIRMED} AND EXISTS (
-      SELECT FROM audit_feed(o.org_id, coalesce(l.epoch, ${FIRST_PLACE.epoch}::bigint),
-        coalesce(l.xid, ${FIRST_PLACE.xid}::xid8), coalesce(l.id, ${FIRST_PLACE.id}::uuid), 1))`;
-  return rows.map(({ org_id }) => org_id);
+    WHERE ${CONFIRMED} ORDER BY o.org_id`;
+  return {
+    orgs: rows.filter((row) => row.is_unsealed).map((row) => row.org_id),
+    next: rows.length === most ? rows.at(-1)?.org_id : undefined,
+  };
 }
