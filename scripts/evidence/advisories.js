@@ -6,6 +6,19 @@ import { join } from 'node:path';
 const SEVERITIES = ['critical', 'high', 'moderate', 'low', 'info'];
 /** The milliseconds after which a registry that does not answer counts as not reached. */
 const DEADLINE_MS = 120_000;
+/**
+ * The settings of npm that differ from those of the user. npm asks once, since the next run asks
+ * again. It asks about all packages, also on a machine that installs only some of them. It asks
+ * although the user works offline, because `npm audit` finds no advisories offline and reports no
+ * error.
+ */
+const SETTINGS = [
+  '--fetch-retries=0',
+  '--fetch-timeout=60000',
+  '--loglevel=error',
+  '--offline=false',
+  ...['prod', 'dev', 'optional', 'peer'].map((type) => `--include=${type}`),
+];
 
 /**
  * Asks the registry by `npm audit` which packages of the lock file have advisories. npm uses the
@@ -80,11 +93,10 @@ export function isCritical(advisory) {
   return rankOf(advisory) <= 0;
 }
 
-/** Runs npm with one attempt for each request, since the next run asks again. */
+/** Runs npm with {@link SETTINGS}. */
 function npm(cwd, args) {
-  const safe = ['--fetch-retries=0', '--fetch-timeout=60000', '--loglevel=error'];
   const options = { cwd, encoding: 'utf8', timeout: DEADLINE_MS, maxBuffer: 2 ** 28 };
-  const answer = spawnSync('npm', [...args, ...safe], options);
+  const answer = spawnSync('npm', [...args, ...SETTINGS], options);
   if (answer.error && answer.error.code !== 'ETIMEDOUT')
     throw new Error(`npm cannot be run: ${answer.error.message}`);
   return answer;

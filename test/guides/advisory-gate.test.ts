@@ -32,9 +32,10 @@ const LOCK = {
 };
 
 /** Runs the advisory gate on a folder. npm asks the given registry. */
-function runGate(folder: string, registry: string) {
+function runGate(folder: string, registry: string, more: Readonly<Record<string, string>> = {}) {
   const gate = join(ROOT, 'scripts/evidence/advisory-gate.js');
-  return runProgram(process.execPath, [gate, folder], { env: npmEnvironment(folder, registry) });
+  const env = { ...npmEnvironment(folder, registry), ...more };
+  return runProgram(process.execPath, [gate, folder], { env });
 }
 
 describe('the advisory gate of CI', () => {
@@ -48,10 +49,13 @@ describe('the advisory gate of CI', () => {
   });
   afterAll(() => removeDirectory(folder));
 
-  async function gateWith(known: Readonly<Record<string, readonly Advisory[]>>) {
+  async function gateWith(
+    known: Readonly<Record<string, readonly Advisory[]>>,
+    more: Readonly<Record<string, string>> = {},
+  ) {
     const registry = await startAdvisoryRegistry(known);
     try {
-      return { ...(await runGate(folder, registry.url)), asked: registry.asked() };
+      return { ...(await runGate(folder, registry.url, more)), asked: registry.asked() };
     } finally {
       await registry.close();
     }
@@ -84,6 +88,16 @@ describe('the advisory gate of CI', () => {
     const end = await runGate(folder, `http://127.0.0.1:${port}/`);
     expect(end.stdout).toMatch(/^Advisory gate: NOT CHECKED\. .*ECONNREFUSED.*\n$/);
     expect(end.status).toBe(0);
+  });
+
+  it.each([
+    ['offline, where npm itself finds no advisories', { npm_config_offline: 'true' }],
+    ['without the packages of development', { npm_config_omit: 'dev' }],
+    ['in production', { NODE_ENV: 'production' }],
+  ])('asks the registry about all packages, though npm is set to work %s', async (_, settings) => {
+    const end = await gateWith({ tool: [advisory('critical', 7)] }, settings);
+    expect(end.asked).toEqual({ outer: ['1.0.0'], inner: ['1.2.0'], tool: ['2.0.0'] });
+    expect([end.status, end.stdout]).toEqual([1, expect.stringContaining('critical: 1.\n')]);
   });
 
   it('fails in a folder without a lock file, because it could check nothing', async () => {
