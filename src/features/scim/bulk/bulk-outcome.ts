@@ -63,6 +63,13 @@ export function noOwnId(): DomainError {
   return new DomainError('invalid_value', 'A POST needs a bulkId that no other POST has.');
 }
 
+export function tooLate(): DomainError {
+  return new DomainError(
+    'timed_out',
+    'The bulk request has taken too long, and this operation did not begin. Send it again.',
+  );
+}
+
 export function unresolved(): DomainError {
   return new DomainError(
     'invalid_value',

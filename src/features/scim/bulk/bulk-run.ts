@@ -16,6 +16,7 @@ import {
   noOwnId,
   refused,
   succeeded,
+  tooLate,
   unresolved,
   type BulkOutcome,
 } from './bulk-outcome.js';
@@ -28,6 +29,13 @@ import {
   withoutUnresolved,
   type BulkOperation,
 } from './bulk-request.js';
+
+/**
+ * The milliseconds after which no further operation of a request begins. It is less than the 30
+ * seconds after which the client gets 408, so that the client still learns which operations ran. An
+ * operation that began later could undo what the client has sent meanwhile, such as a deactivation.
+ */
+const LATEST_BEGIN = 20_000;
 
 /**
  * Runs the operations of a bulk request one after the other. Each is a request of its own, so that
@@ -269,6 +277,8 @@ class BulkRun {
    * Runs an operation as a request of its own.
    *
    * @returns the resource after the operation; undefined for a removed resource
+   * @throws DomainError timed_out if the bulk request has taken too long, or the error of the
+   *   operation
    */
   async #runOne(
     resource: BulkTarget,
@@ -277,6 +287,7 @@ class BulkRun {
     promisedId: string | undefined,
   ): Promise<Tagged | undefined> {
     const { method, data } = operation;
+    if (this.resources.clock.monotonic() - this.caller.foundAt > LATEST_BEGIN) throw tooLate();
     const version = versionOf(operation);
     if (id === undefined) return resource.create(this.caller, data, promisedId);
     if (method === 'PUT') return resource.replace(this.caller, id, data, version);

@@ -30,7 +30,7 @@ export class ScimResources {
     users: UserProvisioning,
     groups: GroupProvisioning,
     memberships: MembershipsRepository,
-    clock: Clock,
+    readonly clock: Clock,
   ) {
     const tokenChecks = new TokenChecks(tenantWork, clock);
     const report: OnLeftOut = (...leftOut) => this.#reportLeftOut(...leftOut);
