@@ -18,7 +18,9 @@ const FOLDER = '.cache/evidence';
 export function readCheckout(root) {
   try {
     const [commit, time] = git(root, 'log', '-1', '--format=%H %ct').split(' ');
-    return { commit, time: Number(time), isClean: git(root, 'status', '--porcelain') === '' };
+    // The setting status.showUntrackedFiles of the user could hide a new file.
+    const changed = git(root, 'status', '--porcelain', '--untracked-files=normal');
+    return { commit, time: Number(time), isClean: changed === '' };
   } catch {
     return { commit: undefined, time: 0, isClean: false };
   }
