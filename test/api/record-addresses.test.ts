@@ -24,6 +24,8 @@ const VECTORS: readonly (readonly [userName: string, emails: unknown])[] = [
   ['a', [work('b@x.example'), work('c@x.example'), primary('not an address')]],
   ['a', [work('b@x.example'), work('B@x.example')]],
   ['a', [home('b@x.example'), work('b@x.example')]],
+  // U+212A, the sign of Kelvin, is k in lower case, and no ASCII letter.
+  ['a', [primary('b@x.example'), { value: 'c@x.example', type: 'wor\u212a' }]],
   ['a', [{ value: '\u00a0 b@x.example\u3000' }, { value: 7 }, { type: 'work' }, 'c@x.example']],
   ['a', [home(`${'l'.repeat(65)}@x.example`), home(`${'l'.repeat(64)}@x.example`)]],
   ['a', [home('"quoted"@x.example'), home('ü@x.example'), home('b@x_y.example')]],

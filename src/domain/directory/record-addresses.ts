@@ -1,4 +1,5 @@
 import { parseEmailAddress } from '#domain/organizations/email-address.js';
+import { asciiLowerCase } from '#platform/text/single-line.js';
 
 /** An e-mail address of a SCIM record, with its rank among the addresses of the record. */
 export interface RecordAddress {
@@ -63,7 +64,7 @@ function emailOf(raw: unknown): Email[] {
   const { value, primary, type } = raw as Record<string, unknown>;
   const address = typeof value === 'string' ? parseEmailAddress(value) : undefined;
   if (address === undefined) return [];
-  const isWork = typeof type === 'string' && type.toLowerCase() === 'work';
+  const isWork = typeof type === 'string' && asciiLowerCase(type) === 'work';
   return [{ address, isPrimary: primary === true, isWork }];
 }
 
