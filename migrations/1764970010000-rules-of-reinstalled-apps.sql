@@ -2,8 +2,10 @@
 -- must not open what the rule closed.
 ALTER TABLE access_kept_rules ADD COLUMN org_id uuid, ADD COLUMN account_id bigint;
 
+-- The lock waits for a change of the rule that is under way. The INSERT is a statement of its own, so that it sees the change.
 CREATE FUNCTION keep_rule_of_account() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+  PERFORM FROM access_targets WHERE installation_id = OLD.id FOR UPDATE;
   INSERT INTO access_kept_rules (installation_id, access, touch_within_seconds, models, user_verification, org_id, account_id)
   SELECT OLD.id, t.access, t.touch_within_seconds, t.models, t.user_verification, OLD.org_id, OLD.account_id
   FROM access_targets t
@@ -15,7 +17,7 @@ END $$;
 CREATE TRIGGER keep_rule BEFORE DELETE ON github_installations FOR EACH ROW EXECUTE FUNCTION keep_rule_of_account();
 
 -- A new link begins with the narrowest of the kept rules and of the rules of the account's other installations in the organization,
--- which stay linked if GitHub could not report that they are gone.
+-- which stay linked if GitHub could not report that they are gone. The lock waits for changes of those rules that are under way.
 CREATE OR REPLACE FUNCTION keep_target_of_installation() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   b record;
@@ -23,6 +25,9 @@ BEGIN
   IF TG_OP = 'UPDATE' THEN
     DELETE FROM access_targets WHERE installation_id = NEW.id AND org_id <> NEW.org_id;
   END IF;
+  PERFORM FROM github_installations n JOIN access_targets t ON t.installation_id = n.id
+  WHERE n.org_id = NEW.org_id AND n.account_id = NEW.account_id AND n.id <> NEW.id
+  ORDER BY t.id FOR SHARE OF t;
   WITH kept AS (
     DELETE FROM access_kept_rules
     WHERE installation_id = NEW.id OR (org_id = NEW.org_id AND account_id = NEW.account_id)

@@ -139,7 +139,7 @@ describe('the rule of an installation, if the App is installed again at its acco
     return again;
   };
   const unlink = ({ id }: StandInInstallation) =>
-    admin.send('DELETE', `/v1/credentials/github/installations/${id}`);
+    admin.copy().send('DELETE', `/v1/credentials/github/installations/${id}`);
 
   it.each(['unlinked', 'still linked'])(
     'stays, without the assignments, if the earlier one is %s',
@@ -161,6 +161,31 @@ describe('the rule of an installation, if the App is installed again at its acco
       expect(json).toMatchObject({ access: 'assigned', conditions, assignments: [] });
       expect(await askedFor(owner)).toEqual([403, 'not_assigned']);
       await unlink(again);
+    },
+  );
+
+  it.each(['unlinked', 'still linked'])(
+    'stays if an admin closes it while the earlier one is unlinked or the new one linked: %s',
+    async (before) => {
+      const { app, github } = running;
+      const browser = { client: admin.copy() };
+      const owner = `closed-${before.replace(' ', '-')}-org`;
+      const earlier = github.state.install(owner, { repositories: ['hello'] });
+      await link(github, browser, earlier);
+      const again = installAgain(earlier);
+      const closing = app.dataSource.createQueryRunner();
+      await closing.startTransaction();
+      const closed = `UPDATE access_targets SET access = 'assigned' WHERE installation_id = $1`;
+      await closing.query(closed, [earlier.id]);
+      const meanwhile = before === 'unlinked' ? unlink(earlier) : link(github, browser, again);
+      await untilWaiting(app.dataSource, 1);
+      await closing.commitTransaction();
+      await closing.release();
+      await meanwhile;
+      expect((await link(github, browser, again)).status).toBe(200);
+      const { json } = await accessApi(admin, 'GET', `/github_installation/${again.id}`);
+      expect(json).toMatchObject({ access: 'assigned', conditions: {}, assignments: [] });
+      for (const each of [earlier, again]) await unlink(each);
     },
   );
 
