@@ -10,8 +10,10 @@ CREATE TABLE access_kept_clusters (
   PRIMARY KEY (org_id, resource)
 );
 
+-- The lock waits for a change of the rule that is under way. The INSERT is a statement of its own, so that it sees the change.
 CREATE FUNCTION keep_rule_of_cluster() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+  PERFORM FROM access_targets WHERE client_id = OLD.id FOR UPDATE;
   INSERT INTO access_kept_clusters
   SELECT t.org_id, OLD.resource, t.access, t.touch_within_seconds, t.models, t.user_verification
   FROM access_targets t JOIN organizations o ON o.id = t.org_id

@@ -16,6 +16,7 @@ import {
   parameterOf,
   postForm,
 } from '../../support/oauth-flow.js';
+import { untilWaiting } from '../../support/lock-waiters.js';
 import { idOf } from '../../support/org-api.js';
 import { rows } from '../../support/rows.js';
 
@@ -344,6 +345,32 @@ describe('a resource that an organization registered', () => {
       const other = (await register(client, `${resource}/other`)).json.client_id as string;
       const ofOther = await accessApi(client, 'GET', `/application/${other}`);
       expect(ofOther.json).toMatchObject({ access: 'everyone', conditions: {} });
+    },
+  );
+
+  it.each(['lost with its domain', 'removed'])(
+    'keeps the rule with which an admin closes it while it is %s',
+    async (how) => {
+      const domain = `${how.split(' ', 1)[0]}-closed.example`;
+      const resource = `https://k8s.${domain}`;
+      const { client } = eve;
+      await assigned(app, 'eve@other.example', domain);
+      const first = (await register(client, resource)).json.client_id as string;
+      const closing = app.dataSource.createQueryRunner();
+      await closing.startTransaction();
+      const closed = `UPDATE access_targets SET access = 'assigned' WHERE client_id = $1`;
+      await closing.query(closed, [first]);
+      const path = how === 'removed' ? `applications/${first}` : `org/domains/${domain}`;
+      const end = client.send('DELETE', `/api/v1/${path}`, { address: newAddress() });
+      await untilWaiting(app.dataSource, 1);
+      await closing.commitTransaction();
+      await closing.release();
+      await end;
+      expect(await clustersOf(orgs.other)).not.toContain(resource);
+      await assigned(app, 'eve@other.example', domain);
+      const again = (await register(client, resource)).json.client_id as string;
+      const { json } = await accessApi(client, 'GET', `/application/${again}`);
+      expect(json).toMatchObject({ access: 'assigned', assignments: [] });
     },
   );
 
