@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { AccessEndings } from '../../../src/domain/access-revocation/ended-reach/access-endings.service.js';
 import { AccessRules } from '../../../src/domain/admin/access-rules/access-rules.service.js';
 import type { Admin } from '../../../src/domain/directory/users.repository.js';
 import {
@@ -314,6 +315,21 @@ describe('the forecast of a change', () => {
     expect(both.ends).toEqual({ grants: 2 });
     const same = await ask({ access: 'everyone', assignments: [] });
     expect([same.ends, same.not_recalled]).toEqual([{}, []]);
+  });
+
+  it('says what cannot be recalled if the sign-ins are too many to count', async () => {
+    const { clientId } = await addApplication(app, {}, { owner: 'admin@who.example' });
+    const assignments = [...Object.values(people), by.id].map((user) => ({ user }));
+    const rule = { access: 'assigned', conditions: {}, assignments };
+    const counting = vi.spyOn(app.nest.get(AccessEndings, { strict: false }), 'countHeld');
+    try {
+      counting.mockResolvedValue(undefined);
+      const { json } = await accessApi(admin, 'POST', `/application/${clientId}/preview`, rule);
+      expect([json.loses.count, json.ends]).toEqual([0, null]);
+      expect(json.not_recalled).toEqual([{ what: 'jwt', seconds: 300 }]);
+    } finally {
+      counting.mockRestore();
+    }
   });
 });
 

@@ -48,7 +48,7 @@ export interface RulePreview {
   readonly ends: RevokedCounts | null;
   /**
    * The credentials that stay valid for a time after the change, because the service cannot recall
-   * them; empty if no person loses anything.
+   * them; empty if it is certain that no person loses anything.
    */
   readonly notRecalled: readonly NotRecalled[];
 }
@@ -92,7 +92,7 @@ export async function previewChange(
   const loses = await onlyAdmittedBy(tx, orgId, before, after, MOST_LOSERS);
   const ends = await countEnds(tx, target, losersOf(orgId, target, change, loses), endings);
   const unmet = change === 'deleted' ? undefined : narrower(target.conditions, change.conditions);
-  const isNarrower = loses.count > 0 || unmet !== undefined || endsAny(ends);
+  const isNarrower = loses.count > 0 || unmet !== undefined || mayEndAny(ends);
   return {
     gains: await named(tx, gains),
     loses: await named(tx, loses),
@@ -165,8 +165,9 @@ async function countEnds(
   return sumOf(counts);
 }
 
-function endsAny(ends: RevokedCounts | null): boolean {
-  return Object.values(ends ?? {}).some((count) => count > 0);
+/** Returns true if credentials would end, or if they are too many to know it. */
+function mayEndAny(ends: RevokedCounts | null): boolean {
+  return ends === null || Object.values(ends).some((count) => count > 0);
 }
 
 /**
