@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import type { DataSource } from 'typeorm';
 import { CheckpointStore } from '#domain/audit/seal/checkpoint-store.js';
 import { DEPLOYMENT } from '#domain/audit/seal/checkpoint.js';
+import { listUnlogged } from '#domain/audit/seal/checkpoints.repository.js';
 import { AuditSealer } from '#domain/audit/seal/sealer.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { ObjectStoreError } from '#platform/object-store/object-store-error.js';
@@ -10,6 +11,7 @@ import type { LockedFolder } from '#platform/object-store/s3-object.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { writeEvent } from '../../support/feed-reader.js';
 import { count } from '../../support/rows.js';
+import { statementText } from '../../support/statement-text.js';
 import { connectTo, endEpoch, TestSeal } from '../../support/seal.js';
 
 /** A folder of an object store in memory, which can be out of reach. */
@@ -101,6 +103,31 @@ describe('the sealer without its object store', () => {
     expect([await faultsOf(org), await faultsOf(DEPLOYMENT)]).toEqual([[], []]);
     const [, first] = await seal.export(DEPLOYMENT, { epoch: '1', index: 0 });
     expect(first).toContain(`/${DEPLOYMENT}/0\\n`);
+  });
+
+  it('reads no checkpoint again that is in the log, while the store is away', async () => {
+    await seal.organization(1);
+    await dataSource.query(
+      `INSERT INTO audit_checkpoints (tree, epoch, size, range, note, signed_at, logged_at)
+       SELECT gen_random_uuid(), c.epoch, c.size, c.range, c.note, c.signed_at, now()
+       FROM (SELECT * FROM audit_checkpoints LIMIT 1) c, generate_series(1, 2_000)`,
+    );
+    const runner = dataSource.createQueryRunner();
+    const ask = runner.query.bind(runner);
+    let plan = '';
+    runner.query = async (text: string, values?: unknown[], structured?: boolean) => {
+      const explain = `EXPLAIN (ANALYZE, FORMAT JSON) ${statementText(text)}`;
+      plan = JSON.stringify(await ask(explain, values));
+      return ask(text, values, structured as true);
+    };
+    try {
+      await listUnlogged(runner.manager, 1_000);
+    } finally {
+      await runner.release();
+      await dataSource.query('DELETE FROM audit_checkpoints WHERE published_at IS NULL');
+    }
+    expect(plan).toContain('"Actual Rows"');
+    expect(plan).not.toMatch(/"Rows Removed by Filter":[1-9]/);
   });
 
   it('writes each checkpoint to the log once, while the store is away', async () => {
