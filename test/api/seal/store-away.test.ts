@@ -105,6 +105,19 @@ describe('the sealer without its object store', () => {
     expect(first).toContain(`/${DEPLOYMENT}/0\\n`);
   });
 
+  it('names a damaged tree also while the store is away', async () => {
+    const [{ org }, whole] = [await seal.organization(1), await seal.organization(1)];
+    for (const each of [org, whole.org]) await writeEvent(dataSource, each);
+    const ofOrg = `WHERE tree = '${org}'`;
+    await dataSource.query(`UPDATE audit_trees SET size = -1 ${ofOrg}`);
+    folder.isAway = true;
+    try {
+      await expect(sealNow()).rejects.toThrow(`tree ${org} is damaged`);
+    } finally {
+      await dataSource.query(`UPDATE audit_trees SET size = 1 ${ofOrg}`);
+    }
+  });
+
   it('reads no checkpoint again that is in the log, while the store is away', async () => {
     await seal.organization(1);
     await dataSource.query(

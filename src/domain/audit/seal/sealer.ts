@@ -101,8 +101,8 @@ export class AuditSealer {
   /**
    * Seals the new events, signs the trees that have grown, and publishes the checkpoints.
    *
-   * @throws Error with the first damaged tree, or else with the first tree that lost a race, after
-   *   all other trees were sealed
+   * @throws Error with the first damaged tree, or else with the fault of the object store, or else
+   *   with the first tree that lost a race, after all other trees were sealed
    */
   async seal(): Promise<void> {
     const round: Round = { damaged: new Map(), late: new Map(), hasLeaves: true };
@@ -115,12 +115,14 @@ export class AuditSealer {
     await this.#sign('organizations', round);
     await this.#addMissing(round);
     await this.#sign('deployment', round);
-    const conflicts = await this.#publisher.publish();
+    const [published] = await Promise.allSettled([this.#publisher.publish()]);
+    const conflicts = published.status === 'fulfilled' ? published.value : [];
     for (const [tree, error] of conflicts) round.damaged.set(tree, error);
     for (const [tree, error] of round.damaged) {
       const fault = isConflict(error) ? 'has an unpublished checkpoint: the store' : 'is damaged:';
       throw new Error(`tree ${tree} ${fault} ${reasonOf(error)}`, { cause: error });
     }
+    if (published.status === 'rejected') throw published.reason;
     for (const [tree, error] of round.late) {
       throw new Error(`tree ${tree} is sealed later: ${reasonOf(error)}`, { cause: error });
     }
