@@ -19,6 +19,8 @@ class MemoryFolder implements LockedFolder {
   isAway = false;
   /** The number of requests while the folder was out of reach. */
   refused = 0;
+  /** Called before each list of names. */
+  onList: () => void = () => undefined;
   readonly #objects = new Map<string, Buffer>();
 
   async read(name: string): Promise<Buffer> {
@@ -33,6 +35,7 @@ class MemoryFolder implements LockedFolder {
 
   async namesAfter(prefix: string, after: string): Promise<string[]> {
     this.#check();
+    this.onList();
     const names = [...this.#objects.keys()].toSorted();
     return names.filter((name) => name.startsWith(prefix) && name > after);
   }
@@ -103,6 +106,22 @@ describe('the sealer without its object store', () => {
     expect([await faultsOf(org), await faultsOf(DEPLOYMENT)]).toEqual([[], []]);
     const [, first] = await seal.export(DEPLOYMENT, { epoch: '1', index: 0 });
     expect(first).toContain(`/${DEPLOYMENT}/0\\n`);
+  });
+
+  it('begins no tree of the deployment unasked, if the process stops during a round', async () => {
+    const { org } = await seal.organization(0);
+    await writeEvent(dataSource, org);
+    await sealNow();
+    await endEpoch(dataSource);
+    await writeEvent(dataSource, org);
+    folder.onList = () => void sealer.stop();
+    await sealNow();
+    const begun = 'audit_trees t JOIN database_identity d ON d.epoch = t.epoch WHERE t.tree =';
+    expect(await count(dataSource, `${begun} '${org}'`)).toBe(1);
+    expect(await count(dataSource, `${begun} '${DEPLOYMENT}'`)).toBe(0);
+    sealer = new AuditSealer(dataSource, systemClock, seal.key, new CheckpointStore(folder, 7));
+    await sealNow();
+    expect([await faultsOf(org), await faultsOf(DEPLOYMENT)]).toEqual([[], []]);
   });
 
   it('names a damaged tree also while the store is away', async () => {

@@ -110,8 +110,11 @@ export class AuditSealer {
     for (const tree of [...(await this.#unsealed()), DEPLOYMENT]) {
       left -= (await unlessFaulty(round, tree, () => this.#sealRows(tree, left, round))) ?? 0;
     }
-    // Otherwise the first checkpoint of an organization would begin the tree of the deployment.
-    if (round.late.get(DEPLOYMENT) instanceof StoreAway) round.hasLeaves = false;
+    // Otherwise the first checkpoint of an organization would begin the tree of the deployment, and
+    // the store would not be asked which checkpoint of it the database lost.
+    if (this.store && (await endedTree(this.dataSource.manager, DEPLOYMENT))) {
+      round.hasLeaves = false;
+    }
     await this.#sign('organizations', round);
     await this.#addMissing(round);
     await this.#sign('deployment', round);
