@@ -238,13 +238,13 @@ describe('a poll', () => {
 
   it('of a stream that is paused returns nothing, and after it is enabled everything', async () => {
     const { program, streamId } = await ground();
-    const status = (to: string) =>
-      program.send('POST', '/ssf/status', { stream_id: streamId, status: to });
+    const status = (to: string, id = streamId) =>
+      program.send('POST', '/ssf/status', { stream_id: id, status: to });
     await status('paused');
     await queue(streamId, 2);
     expect(await poll(program, streamId)).toEqual({ sets: {} });
     const waiting = waitingPoll(program, streamId);
-    await status('enabled');
+    await status('enabled', streamId.toUpperCase());
     expect(numbersOf((await waiting).json as PolledJson)).toEqual([1, 2]);
   });
 

@@ -138,8 +138,10 @@ export async function setStreamStatus(
     UPDATE signal_streams SET status = ${status}, status_reason = ${reason}, updated_at = now() WHERE id = ${id}`;
   if (status === 'disabled') await sql(tx)`DELETE FROM signal_events WHERE stream_id = ${id}`;
   // The senders are notified although there is no new event, because the stream may have waiting
-  // events.
-  if (status === 'enabled') await sql(tx)`SELECT pg_notify('signal_events', ${id}::text)::text`;
+  // events. A client may write the id in capital letters. Polls wait by the id as PostgreSQL writes
+  // it.
+  if (status === 'enabled')
+    await sql(tx)`SELECT pg_notify('signal_events', ${id}::uuid::text)::text`;
 }
 
 /** Deletes a stream. Its waiting events are never sent; a later clean-up deletes them. */
