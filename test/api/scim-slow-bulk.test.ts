@@ -19,6 +19,21 @@ describe('a bulk request that takes long', () => {
   });
   afterAll(() => app.close());
 
+  const statusesOf = ({ json }: Answer) =>
+    (json.Operations as { status: string }[]).map(({ status }) => status);
+
+  /** Sends operations of which the first one takes long. Returns the statuses of all. */
+  async function slowly(operations: readonly object[]): Promise<string[]> {
+    let sent: Promise<Answer> | undefined;
+    await app.dataSource.transaction(async (tx) => {
+      await tx.query('SELECT FROM directory_locks WHERE org_id = $1 FOR UPDATE', [tenant.orgId]);
+      sent = tenant.send('POST', '/Bulk', { Operations: operations });
+      await untilWaiting(app.dataSource, 1);
+      clock.advance(LONG);
+    });
+    return statusesOf((await sent) as Answer);
+  }
+
   it('begins no operation after 20 s, and says so before the client gives up', async () => {
     const [leaver, other] = await Promise.all(
       ['leaver', 'other'].map(async (userName) => {
@@ -35,19 +50,26 @@ describe('a bulk request that takes long', () => {
       { method: 'DELETE', path: other },
     ];
     const first = { method: 'POST', path: '/Users', bulkId: 'a', data: { userName: 'first' } };
-    let sent: Promise<Answer> | undefined;
-    await app.dataSource.transaction(async (tx) => {
-      await tx.query('SELECT FROM directory_locks WHERE org_id = $1 FOR UPDATE', [tenant.orgId]);
-      sent = tenant.send('POST', '/Bulk', { Operations: [first, ...late] });
-      await untilWaiting(app.dataSource, 1);
-      clock.advance(LONG);
-    });
-    const statusesOf = ({ json }: Answer) =>
-      (json.Operations as { status: string }[]).map(({ status }) => status);
-    expect(statusesOf((await sent) as Answer)).toEqual(['201', '408', '408']);
+    expect(await slowly([first, ...late])).toEqual(['201', '408', '408']);
     const shown = await tenant.send('GET', leaver ?? '');
     expect([shown.status, shown.json.active]).toEqual([200, false]);
     const again = await tenant.send('POST', '/Bulk', { Operations: late });
     expect(statusesOf(again)).toEqual(['200', '204']);
+  });
+
+  it('refuses no operation because a user to whom it refers was not created in time', async () => {
+    const made = (userName: string) => {
+      const data = { userName };
+      return { method: 'POST', path: '/Users', bulkId: userName, data };
+    };
+    const group = {
+      method: 'POST',
+      path: '/Groups',
+      bulkId: 'group',
+      data: { displayName: 'Late', members: [{ value: 'bulkId:late' }] },
+    };
+    expect(await slowly([made('slow'), made('late'), group])).toEqual(['201', '408', '408']);
+    const again = await tenant.send('POST', '/Bulk', { Operations: [made('late'), group] });
+    expect(statusesOf(again)).toEqual(['201', '201']);
   });
 });

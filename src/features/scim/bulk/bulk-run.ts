@@ -207,7 +207,10 @@ class BulkRun {
    * refused.
    */
   async #unresolved(operation: BulkOperation): Promise<BulkOutcome> {
-    if (!isChangeOfResource(operation)) return this.#refused(operation, unresolved());
+    if (!isChangeOfResource(operation)) {
+      // The resource may be missing only because its own operation did not begin.
+      return this.#refused(operation, this.#isLate() ? tooLate() : unresolved());
+    }
     try {
       const known = withoutUnresolved(operation, this.#ids);
       const { resource, id } = this.#targetOf(known);
@@ -273,6 +276,11 @@ class BulkRun {
     return value === undefined ? { op: 'remove', path } : { op: 'replace', path, value };
   }
 
+  /** Returns true if the request has taken so long that no further operation begins. */
+  #isLate(): boolean {
+    return this.resources.clock.monotonic() - this.caller.foundAt > LATEST_BEGIN;
+  }
+
   /**
    * Runs an operation as a request of its own.
    *
@@ -287,7 +295,7 @@ class BulkRun {
     promisedId: string | undefined,
   ): Promise<Tagged | undefined> {
     const { method, data } = operation;
-    if (this.resources.clock.monotonic() - this.caller.foundAt > LATEST_BEGIN) throw tooLate();
+    if (this.#isLate()) throw tooLate();
     const version = versionOf(operation);
     if (id === undefined) return resource.create(this.caller, data, promisedId);
     if (method === 'PUT') return resource.replace(this.caller, id, data, version);
