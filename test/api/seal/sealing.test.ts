@@ -94,6 +94,27 @@ describe('the sealer', () => {
     for (const { org } of all) await expectWhole(org, 3);
   });
 
+  it('looks through fewer organizations at a time if the database cancels the statement', async () => {
+    const all = await Promise.all(Array.from({ length: 5 }, () => seal.organization(0)));
+    for (const { org } of all) await writeEvent(dataSource, org);
+    const pages = 'audited_organizations_after';
+    await dataSource.query(`ALTER FUNCTION ${pages} RENAME TO ${pages}_fast`);
+    await dataSource.query(
+      `CREATE FUNCTION ${pages}(after uuid, most integer) RETURNS SETOF uuid LANGUAGE plpgsql AS $$
+       BEGIN
+         IF most > 3 THEN RAISE query_canceled; END IF;
+         RETURN QUERY SELECT ${pages}_fast(after, most);
+       END $$`,
+    );
+    try {
+      await seal.seal();
+    } finally {
+      await dataSource.query(`DROP FUNCTION ${pages}`);
+      await dataSource.query(`ALTER FUNCTION ${pages}_fast RENAME TO ${pages}`);
+    }
+    for (const { org } of all) await expectWhole(org, 1);
+  });
+
   it('begins one round a minute on one replica, also after the clock was set back', async () => {
     const { org } = await seal.organization(1);
     const round = async (at: string) => {
