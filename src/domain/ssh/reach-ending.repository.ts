@@ -6,7 +6,7 @@ import {
 } from '#domain/access-revocation/ended-reach/endings.repository.js';
 import {
   byPerson,
-  MOST_EXAMINED,
+  PREVIEW_BOUNDS,
   type EndedReaches,
   type Ending,
   type Losers,
@@ -84,9 +84,9 @@ export const CERTIFICATE_ENDING: ReachEnding = {
         FROM ssh_certificate_groups c JOIN ssh_certificates x ON x.serial = c.serial
         WHERE c.target_id = ${targetId} AND ${mayLose(losers, fragment`c.user_id`)}
           AND x.revoked_at IS NULL AND x.valid_before > now()
-        LIMIT ${MOST_EXAMINED + 1}
+        LIMIT ${PREVIEW_BOUNDS.examined + 1}
       ) c`;
-    if (row && row.held > MOST_EXAMINED) return undefined;
+    if (row && row.held > PREVIEW_BOUNDS.examined) return undefined;
     return { certificates: row?.certificates ?? 0 };
   },
 };

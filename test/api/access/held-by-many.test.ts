@@ -1,6 +1,10 @@
 import type { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Losers, ReachEnding } from '#domain/access-revocation/ended-reach/reach-ending.js';
+import {
+  PREVIEW_BOUNDS,
+  type Losers,
+  type ReachEnding,
+} from '#domain/access-revocation/ended-reach/reach-ending.js';
 import { GitHubReachEnding } from '#domain/github/tokens/reach-ending.repository.js';
 import { GRANT_ENDING } from '#domain/oauth/grants/reach-ending.repository.js';
 import { CERTIFICATE_ENDING } from '#domain/ssh/reach-ending.repository.js';
@@ -9,8 +13,9 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.js
 import { ReachWorld, type Person, type Targets } from '../../support/reach-world.js';
 import { RecordingLog } from '../../support/recording-log.js';
 
-/** The most credentials of one kind that a preview examines. */
-const MOST = 10_000;
+/** The most credentials of one kind that a preview examines in this test, and in production. */
+const MOST = 500;
+const IN_PRODUCTION = 10_000;
 
 /** The SQL that gives the person `$1` with the session `$2` further credentials for a target. */
 const FURTHER: Readonly<Record<keyof Targets, string>> = {
@@ -53,6 +58,8 @@ describe('the count of what a change of a rule would end', () => {
   let [holder, other]: Person[] = [];
 
   beforeAll(async () => {
+    expect(PREVIEW_BOUNDS.examined).toBe(IN_PRODUCTION);
+    PREVIEW_BOUNDS.examined = MOST;
     database = await createTestDatabase();
     dataSource = await openPool({ connectionString: database.url }, new RecordingLog(), 3);
     await dataSource.query(`INSERT INTO deployment (composition) VALUES ('test')`);
@@ -64,6 +71,7 @@ describe('the count of what a change of a rule would end', () => {
     }
   });
   afterAll(async () => {
+    PREVIEW_BOUNDS.examined = IN_PRODUCTION;
     await dataSource.destroy();
     await database.drop();
   });

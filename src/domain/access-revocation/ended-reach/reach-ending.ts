@@ -71,7 +71,7 @@ export interface ReachEnding {
   /**
    * Counts the credentials of this kind that people hold for a target and would lose by a planned
    * change. With the count a page can warn before the change. Returns undefined if more than {@link
-   * MOST_EXAMINED} credentials would have to be examined.
+   * PREVIEW_BOUNDS.examined} credentials would have to be examined.
    */
   countHeld(
     tx: EntityManager,
@@ -102,10 +102,11 @@ export type Losers =
     };
 
 /**
- * The most credentials of one kind that a preview of a change examines. Each costs a look-up of a
- * session, and the costly statements of an organization have a short time limit.
+ * `examined`: the most credentials of one kind that a preview of a change examines. Each costs a
+ * look-up of a session, and the costly statements of an organization have a short time limit. A
+ * test lowers the number, so that it has to insert fewer credentials.
  */
-export const MOST_EXAMINED = 10_000;
+export const PREVIEW_BOUNDS = { examined: 10_000 };
 
 /** The result of a batch that found no credentials. */
 export const NOTHING_HELD: EndedReaches = { ended: [], people: [], next: undefined };

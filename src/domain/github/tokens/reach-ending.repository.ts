@@ -6,7 +6,7 @@ import {
 } from '#domain/access-revocation/ended-reach/endings.repository.js';
 import {
   byPerson,
-  MOST_EXAMINED,
+  PREVIEW_BOUNDS,
   type EndedReaches,
   type Ending,
   type Losers,
@@ -83,9 +83,9 @@ export class GitHubReachEnding implements ReachEnding {
         SELECT c.user_id, c.session_id
         FROM access_targets t JOIN github_tokens c ON c.installation_id = t.installation_id
         WHERE t.id = ${targetId} AND ${mayLose(losers, fragment`c.user_id`)} AND ${IS_HELD}
-        LIMIT ${MOST_EXAMINED + 1}
+        LIMIT ${PREVIEW_BOUNDS.examined + 1}
       ) c`;
-    if (row && row.held > MOST_EXAMINED) return undefined;
+    if (row && row.held > PREVIEW_BOUNDS.examined) return undefined;
     return { github_tokens: row?.tokens ?? 0 };
   }
 }

@@ -5,7 +5,7 @@ import {
   mayLose,
 } from '#domain/access-revocation/ended-reach/endings.repository.js';
 import {
-  MOST_EXAMINED,
+  PREVIEW_BOUNDS,
   NOTHING_HELD,
   byPerson,
   type EndedReaches,
@@ -66,7 +66,7 @@ export const GRANT_ENDING: ReachEnding = {
         FROM (
           SELECT g.user_id, g.session_id FROM oauth_grants g
           WHERE g.client_id = t.client_id AND ${mayLose(losers, fragment`g.user_id`)} AND g.expires_at > now()
-          LIMIT ${MOST_EXAMINED + 1}
+          LIMIT ${PREVIEW_BOUNDS.examined + 1}
         ) g
       ) g CROSS JOIN LATERAL (
         SELECT count(*)::int AS held, count(*) FILTER (WHERE ${loses(losers, fragment`a.user_id`, TOUCHES_OF_TOKEN)})::int AS tokens
@@ -74,10 +74,10 @@ export const GRANT_ENDING: ReachEnding = {
           SELECT a.user_id, a.grant_id FROM oauth_artifacts a
           WHERE a.application_id = t.client_id AND a.user_id IS NOT NULL
             AND ${mayLose(losers, fragment`a.user_id`)} AND a.expires_at > now()
-          LIMIT ${MOST_EXAMINED + 1}
+          LIMIT ${PREVIEW_BOUNDS.examined + 1}
         ) a
       ) a WHERE t.id = ${targetId}`;
-    if (row && row.held > MOST_EXAMINED) return undefined;
+    if (row && row.held > PREVIEW_BOUNDS.examined) return undefined;
     return withoutZeros({ grants: row?.grants ?? 0, tokens: row?.tokens ?? 0 });
   },
 };
