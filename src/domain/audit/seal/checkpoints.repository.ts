@@ -171,13 +171,8 @@ export function listUnlogged(tx: EntityManager, limit: number): Promise<Checkpoi
 }
 
 /** Records that checkpoints were written to the log. */
-export async function recordLogged(
-  tx: EntityManager,
-  checkpoints: readonly Checkpoint[],
-): Promise<void> {
-  await sql(tx)`
-    UPDATE audit_checkpoints c SET logged_at = clock_timestamp() FROM ${listOf(checkpoints)} AS l (tree, epoch, size)
-    WHERE c.tree = l.tree AND c.epoch = l.epoch AND c.size = l.size`;
+export function recordLogged(tx: EntityManager, checkpoints: readonly Checkpoint[]): Promise<void> {
+  return recordTime(tx, fragment`logged_at`, checkpoints);
 }
 
 /**
@@ -195,19 +190,24 @@ export function listUnpublished(tx: EntityManager, limit: number): Promise<Check
 /**
  * Records that checkpoints were published: witnesses find them in the log and in the object store.
  */
-export async function recordPublished(
+export function recordPublished(
   tx: EntityManager,
   checkpoints: readonly Checkpoint[],
 ): Promise<void> {
-  await sql(tx)`
-    UPDATE audit_checkpoints c SET published_at = clock_timestamp() FROM ${listOf(checkpoints)} AS l (tree, epoch, size)
-    WHERE c.tree = l.tree AND c.epoch = l.epoch AND c.size = l.size`;
+  return recordTime(tx, fragment`published_at`, checkpoints);
 }
 
-/** Returns the SQL of a list of checkpoints, with the columns of their primary key. */
-function listOf(checkpoints: readonly Checkpoint[]): SqlFragment {
-  return fragment`unnest(${checkpoints.map(({ tree }) => tree)}::uuid[],
-    ${checkpoints.map(({ epoch }) => epoch)}::bigint[], ${checkpoints.map(({ size }) => size)}::bigint[])`;
+/** Sets a column of checkpoints to the present time. */
+async function recordTime(
+  tx: EntityManager,
+  column: SqlFragment,
+  checkpoints: readonly Checkpoint[],
+): Promise<void> {
+  await sql(tx)`
+    UPDATE audit_checkpoints c SET ${column} = clock_timestamp()
+    FROM unnest(${checkpoints.map(({ tree }) => tree)}::uuid[], ${checkpoints.map(({ epoch }) => epoch)}::bigint[],
+                ${checkpoints.map(({ size }) => size)}::bigint[]) AS l (tree, epoch, size)
+    WHERE c.tree = l.tree AND c.epoch = l.epoch AND c.size = l.size`;
 }
 
 /**
