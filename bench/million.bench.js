@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Logger } from '@nestjs/common';
 import { HttpClient } from './http-client.js';
 import { cpuColumns, startCpuTime } from './cpu-time.js';
 import { percentile, table } from './measure.js';
@@ -29,6 +30,7 @@ const JSON_TYPE = { 'content-type': 'application/json' };
  * @param large the number of users of the large organization; a smaller one suits a small machine
  */
 export async function run(large = String(LARGE)) {
+  Logger.overrideLogger(false);
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
   const caFile = await makeCaKey(folder);
   const server = await startBenchServer(folder, { SVC_SSH_CA_KEY_PATH: caFile });
@@ -42,7 +44,7 @@ export async function run(large = String(LARGE)) {
       const seconds = ((performance.now() - began) / 1000).toFixed(0);
       const sizes = Object.entries(sizesOf(users)).map(([what, n]) => `${counted(n)} ${what}`);
       write(`${sizes.join(', ')}: loaded in ${seconds} s\n`);
-      results.push(await measureAll(server, tokens, users, results.length));
+      results.push(await measureAll(server, tokens, data, users, results.length));
     }
     write(`\n${table(compared(...results, Number(large)))}\n\n`);
     write(
@@ -80,13 +82,14 @@ function compared(small, large, users) {
  * @param round 0 for the small organization, 1 for the large one, so that new resources have other
  *   names
  */
-async function measureAll(server, tokens, users, round) {
+async function measureAll(server, tokens, data, users, round) {
   const scim = new ScimClient(server.baseUrl, tokens.scim);
   const admin = new HttpClient(server.baseUrl, { svc_session: tokens.admin });
   const person = new HttpClient(server.baseUrl, { svc_session: server.tokens[0] });
   const results = [];
   for (const path of pathsOf({ scim, admin, person, server, users, round })) {
     if (process.stderr.isTTY) process.stderr.write(`${path.what}\n`);
+    await data.touch();
     results.push({ ...path, ...(await timesOf(server.pid, path)) });
   }
   for (const client of [scim, admin, person]) client.close();

@@ -1,18 +1,14 @@
 import { spawn } from 'node:child_process';
-import { generateKeyPairSync } from 'node:crypto';
 import { createWriteStream, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
-import { DataSource } from 'typeorm';
 import { verifierOf } from '../dist/domain/audit/seal/checkpoint.js';
-import { AuditSealer } from '../dist/domain/audit/seal/sealer.js';
-import { systemClock } from '../dist/platform/clock/clock.js';
-import { localSigner } from '../dist/platform/crypto/signer.js';
 import { cpuSecondsOf } from './cpu-time.js';
 import { measureTurn, table } from './measure.js';
 import { fillPages } from './pages-data.js';
+import { sealAll } from './sealing.js';
 import { startBenchServer } from './server.js';
 import { SSH_SCENARIOS } from './ssh.bench.js';
 
@@ -43,7 +39,7 @@ export async function run() {
     );
     const certificate = ((turn.server + turn.postgres) * 1e6) / turn.latencies.length;
     const token = await fillPages(server.database);
-    const seal = await sealAll(server);
+    const seal = await measureSeal(server);
     const share = seal.microseconds / certificate;
     const sealed = {
       rows: seal.rows.toLocaleString('en-US'),
@@ -69,41 +65,13 @@ export async function run() {
  * Seals all audit rows that are not sealed yet. Returns the CPU microseconds for each row, in
  * Node.js alone and together with PostgreSQL.
  */
-async function sealAll(server) {
-  const dataSource = await new DataSource({
-    type: 'postgres',
-    ...poolOf(server.database),
-  }).initialize();
-  try {
-    const signer = localSigner(generateKeyPairSync('ed25519').privateKey);
-    const key = { name: 'bench.example/audit', signer };
-    const sealer = new AuditSealer(dataSource, systemClock, key);
-    const size = async () => {
-      const [{ n }] = await dataSource.query('SELECT sum(size)::int AS n FROM audit_trees');
-      return n ?? 0;
-    };
-    // Keeps the server from sealing at the same time. It begins a round only some time after the
-    // last round, whose time is set to now.
-    await dataSource.query('UPDATE audit_seal SET round_at = clock_timestamp()');
-    const first = await size();
-    const before = { own: process.cpuUsage(), postgres: cpuSecondsOf(server.pid).postgres };
-    let rows = 0;
-    for (let last = -1; rows !== last;) {
-      last = rows;
-      await sealer.seal();
-      rows = (await size()) - first;
-    }
-    const { user, system } = process.cpuUsage(before.own);
-    const postgres = (cpuSecondsOf(server.pid).postgres - before.postgres) * 1e6;
-    const node = (user + system) / rows;
-    return { rows, node, microseconds: node + postgres / rows, verifier: verifierOf(key) };
-  } finally {
-    await dataSource.destroy();
-  }
-}
-
-function poolOf({ user: username, ...database }) {
-  return { username, ...database };
+async function measureSeal(server) {
+  const before = { own: process.cpuUsage(), postgres: cpuSecondsOf(server.pid).postgres };
+  const { rows, key } = await sealAll(server.database);
+  const { user, system } = process.cpuUsage(before.own);
+  const postgres = (cpuSecondsOf(server.pid).postgres - before.postgres) * 1e6;
+  const node = (user + system) / rows;
+  return { rows, node, microseconds: node + postgres / rows, verifier: verifierOf(key) };
 }
 
 /** Exports the log of the organization, and verifies the export in a process of its own. */
