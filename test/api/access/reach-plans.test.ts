@@ -22,6 +22,7 @@ import { ReachWorld, type Person } from '../../support/reach-world.js';
 import { RecordingLog } from '../../support/recording-log.js';
 import { rows } from '../../support/rows.js';
 import { atScale } from '../../support/scale.js';
+import { literal } from '../../support/sql-literal.js';
 
 const PEOPLE = atScale({ small: 1_000, full: 30_000 });
 const GROUPS = atScale({ small: 500, full: 1_000 });
@@ -475,11 +476,4 @@ function manyOf(read: Readonly<Record<string, number>>): Record<string, number> 
   return Object.fromEntries(
     Object.entries(read).filter(([table, n]) => RULES.has(table) && n > MANY),
   );
-}
-
-function literal(value: unknown): string {
-  if (value === null || value === undefined) return 'NULL';
-  if (Array.isArray(value)) return `'{${value.join(',')}}'`;
-  if (Buffer.isBuffer(value)) return `'\\x${value.toString('hex')}'`;
-  return `'${(value as string | number).toString().replaceAll("'", "''")}'`;
 }
