@@ -227,7 +227,9 @@ export class ExportCheck {
 
   #begin({ tree, epoch, from, range, retention, at }: Partial<Record<string, unknown>>): void {
     const [id, start] = [String(tree), Number(from)];
-    if (!/^\d{1,18}$/.test(String(epoch)) || !Number.isSafeInteger(from)) {
+    const entries = treeBefore(start, range);
+    // Without a tree to which the leaves are appended, no root could be compared.
+    if (!/^\d{1,18}$/.test(String(epoch)) || !Number.isSafeInteger(from) || !entries) {
       throw new RangeError('not a line of a sealed export');
     }
     if (this.#state?.tree === id && this.#state.epoch === epoch && this.#state.next === start)
@@ -236,10 +238,6 @@ export class ExportCheck {
     this.#checkStart(id, { epoch: String(epoch), index: start });
     this.begins ??= { epoch: String(epoch), index: start };
     this.#read.set(id, (this.#read.get(id) ?? new Set()).add(String(epoch)));
-    const hashes = Array.isArray(range)
-      ? range.map((text) => Buffer.from(String(text), 'base64'))
-      : [];
-    const entries = GrowingTree.of(start, hashes);
     const time = typeof at === 'string' ? Date.parse(at) : Number.NaN;
     this.#state = {
       tree: id,
@@ -573,6 +571,16 @@ function parsed(bytes: Buffer): Partial<Record<string, unknown>> {
     // A text that is no JSON gets the same error as JSON of another form.
   }
   throw new RangeError('not a line of a sealed export');
+}
+
+/**
+ * Returns the tree of the leaves before an export, from the hashes of its complete subtrees.
+ * Returns undefined if the hashes do not fit the number of leaves.
+ */
+function treeBefore(leaves: number, range: unknown): GrowingTree | undefined {
+  const texts: readonly unknown[] = Array.isArray(range) ? range : [];
+  const hashes = texts.map((text) => Buffer.from(String(text), 'base64'));
+  return hashes.every(({ length }) => length === 32) ? GrowingTree.of(leaves, hashes) : undefined;
 }
 
 function spanOf(from: string, to: string): string {
