@@ -176,6 +176,24 @@ describe('svc audit', () => {
     expect(await svc('audit', '--help')).toMatchObject({ status: 0 });
   });
 
+  it('adds nothing to the file beside the signed text of a checkpoint', async () => {
+    await addEvents(1);
+    const kept = readFileSync(file('checkpoints'), 'utf8');
+    const [oldest] = kept.split('\n\n— ');
+    const change = (note: string) =>
+      app.dataSource.query(
+        `UPDATE audit_checkpoints SET note = ${note} WHERE tree = $1 AND (epoch, size) = (
+           SELECT epoch, size FROM audit_checkpoints WHERE tree = $1 ORDER BY epoch DESC, size DESC LIMIT 1)`,
+        [org, `\n${oldest}\n\n— forged AAAA\n`],
+      );
+    await change('note || $2');
+    const end = await watch();
+    await change("replace(note, $2, '')");
+    expect(end).toMatchObject({ status: 1, stdout: expect.stringContaining('another text') });
+    expect(readFileSync(file('checkpoints'), 'utf8')).toBe(kept);
+    expect(await watch()).toMatchObject({ status: 0, stderr: '' });
+  });
+
   it('says that a server which was set back does not extend the checkpoints', async () => {
     expect((await watch()).status).toBe(0);
     const kept = readFileSync(file('checkpoints'), 'utf8');

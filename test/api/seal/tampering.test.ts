@@ -49,11 +49,15 @@ const run = (text: string, ...values: unknown[]) => dataSource.query(text, value
 
 /** Changes the row in a line of an export, and the entry so that it fits the row. */
 function withOtherRow(line: string): string {
-  const [, begin = '', base64 = '', row = ''] = /^(.*"entry":")([^"]+)","row":(.*)\}$/.exec(line) ?? [];
+  const [, begin = '', base64 = '', row = ''] =
+    /^(.*"entry":")([^"]+)","row":(.*)\}$/.exec(line) ?? [];
   const other = row.replace('"user_agent":null', '"user_agent":"forged"');
   expect(other).not.toBe(row);
   const entry = Buffer.from(base64, 'base64');
-  createHash('sha256').update(other).digest().copy(entry, ENTRY_BYTES - 32);
+  createHash('sha256')
+    .update(other)
+    .digest()
+    .copy(entry, ENTRY_BYTES - 32);
   return `${begin}${entry.toString('base64')}","row":${other}}`;
 }
 
@@ -265,16 +269,19 @@ describe('a change of the audit log by SQL is found, with the name of the row', 
   it.each([
     ['text that is no hash', ['eA==']],
     ['a hash too many', [Buffer.alloc(32).toString('base64')]],
-  ])('nothing: refuses a line of a tree with %s, beside which a forged row was not found', async (_, range) => {
-    const { witness, ids, whole } = await overTwoEpochs();
-    const [first = ''] = whole;
-    const forged = whole
-      .map((line) => (line.includes(ids[THIRD] ?? '') ? withOtherRow(line) : line))
-      .filter((line) => !/^\{"size":\d,/.test(line) || line.startsWith(`{"size":${EVENTS},`));
-    expect(seal.check(forged, witness).counts.faults).toBe(1);
-    forged[0] = JSON.stringify({ ...(JSON.parse(first) as object), range });
-    expect(() => seal.check(forged, witness)).toThrow('not a line of a sealed export');
-  });
+  ])(
+    'nothing: refuses a line of a tree with %s, beside which a forged row was not found',
+    async (_, range) => {
+      const { witness, ids, whole } = await overTwoEpochs();
+      const [first = ''] = whole;
+      const forged = whole
+        .map((line) => (line.includes(ids[THIRD] ?? '') ? withOtherRow(line) : line))
+        .filter((line) => !/^\{"size":\d,/.test(line) || line.startsWith(`{"size":${EVENTS},`));
+      expect(seal.check(forged, witness).counts.faults).toBe(1);
+      forged[0] = JSON.stringify({ ...(JSON.parse(first) as object), range });
+      expect(() => seal.check(forged, witness)).toThrow('not a line of a sealed export');
+    },
+  );
 
   it('a history that was made again in a new epoch, without a trace of the earlier one', async () => {
     const { org, ids, witness } = await overTwoEpochs();

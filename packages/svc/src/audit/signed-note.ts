@@ -74,10 +74,13 @@ export function isSigned({ note }: SignedCheckpoint, keys: readonly VerifierKey[
   });
 }
 
-/** Reads a checkpoint; undefined for another text. */
+/**
+ * Reads a checkpoint; undefined for another text. Nothing may follow the lines of the signatures: a
+ * file to which `svc audit watch` added it would have a second checkpoint that nobody has proven.
+ */
 export function parseCheckpoint(note: string): SignedCheckpoint | undefined {
   const [, tree = '', epoch = '', size = '', root = '', time = ''] =
-    /^\S+\/([0-9a-f-]{36})\/(\d{1,18})\n(\d{1,15})\n([A-Za-z0-9+/]{43}=)\n(?:time (\S+)\n)?\n— /.exec(
+    /^\S+\/([0-9a-f-]{36})\/(\d{1,18})\n(\d{1,15})\n([A-Za-z0-9+/]{43}=)\n(?:time (\S+)\n)?\n(?:— \S+ \S+\n)+$/.exec(
       note,
     ) ?? [];
   if (tree === '') return undefined;

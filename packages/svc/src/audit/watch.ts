@@ -17,6 +17,9 @@ import { hashLeaf, isExtension } from './tree-hash.js';
 
 const ROUTE = '/api/v1/org/audit-checkpoints';
 
+/** The fault of a server that sends a checkpoint which is none. */
+const ANOTHER_TEXT = 'the server sends another text';
+
 /** The largest number of checkpoints in one answer of the server. */
 const PAGE = 1_000;
 
@@ -107,6 +110,10 @@ class CheckpointWatch {
   async *news(): AsyncGenerator<SignedCheckpoint | { readonly fault: string }> {
     const newest = await this.#page('newest');
     const [end] = newest.checkpoints.map(({ note }) => parseCheckpoint(note));
+    if (!end && newest.checkpoints.length > 0) {
+      yield { fault: ANOTHER_TEXT };
+      return;
+    }
     if (this.last && (!end || isBefore(end, this.last))) {
       yield {
         fault: `the server has no checkpoint of size ${this.last.size} of epoch ${this.last.epoch}, which this file has`,
@@ -121,11 +128,9 @@ class CheckpointWatch {
     while (page.checkpoints.length > 0) {
       for (const { note } of page.checkpoints) {
         const checkpoint = parseCheckpoint(note);
-        const fault = checkpoint
-          ? await this.#faultOf(checkpoint)
-          : 'the server sends another text';
+        const fault = checkpoint ? await this.#faultOf(checkpoint) : ANOTHER_TEXT;
         if (checkpoint === undefined || fault !== undefined) {
-          yield { fault: fault ?? 'the server sends another text' };
+          yield { fault: fault ?? ANOTHER_TEXT };
           return;
         }
         this.last = checkpoint;
