@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DataSource } from 'typeorm';
 import { FIRST_PLACE } from '#domain/audit/feed/audit-feed.repository.js';
+import { DEPLOYMENT } from '#domain/audit/seal/checkpoint.js';
 import { ENTRY_BYTES } from '#domain/audit/seal/leaf-entry.js';
 import { readEntries } from '#domain/audit/seal/sealed-rows.repository.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
@@ -46,6 +47,14 @@ async function tamper(act: (org: string, ids: readonly string[]) => Promise<unkn
 }
 
 const run = (text: string, ...values: unknown[]) => dataSource.query(text, values);
+
+/** Returns the line with which the leaves of a tree begin. */
+function treeLine(tree: string, epoch: string, from: number, range: readonly string[]): string {
+  return JSON.stringify({ tree, epoch, size: from, from, range });
+}
+
+const treeOf = ([first = '{}']: readonly string[]) =>
+  String((JSON.parse(first) as { tree?: string }).tree);
 
 /** Changes the row in a line of an export, and the entry so that it fits the row. */
 function withOtherRow(line: string): string {
@@ -282,6 +291,44 @@ describe('a change of the audit log by SQL is found, with the name of the row', 
       expect(() => seal.check(forged, witness)).toThrow('not a line of a sealed export');
     },
   );
+
+  it.each([
+    [
+      'a leaf behind its last checkpoint',
+      (lines: string[], at: number) =>
+        lines.splice(at, 0, lines[at - 1]?.replace(/\d+/, String(EVENTS)) ?? ''),
+    ],
+    [
+      'a line of another tree behind it',
+      (lines: string[], at: number) => lines.splice(at, 0, treeLine(DEPLOYMENT, '1', 0, [])),
+    ],
+    [
+      'lines that begin again behind it',
+      (lines: string[], at: number, epoch: string, right: readonly string[]) =>
+        lines.splice(
+          at,
+          0,
+          treeLine(DEPLOYMENT, '1', 0, []),
+          treeLine(treeOf(lines), epoch, EVENTS, right),
+        ),
+    ],
+  ])('a forged row of an epoch of which no checkpoint is known, with %s', async (_, hide) => {
+    const { witness, ids, whole, ended = '' } = await overTwoEpochs();
+    const later = witness.filter(({ epoch }) => epoch !== ended);
+    expect(seal.check(whole, later).findings).toEqual([]);
+    const right = whole.findLast((line) => line.startsWith(`{"size":${EVENTS},`)) ?? '{}';
+    const { range = [] } = JSON.parse(right) as { range?: string[] };
+    const forged = whole
+      .filter((line) => !line.startsWith('{"size":'))
+      .map((line) => (line.includes(ids[THIRD] ?? '') ? withOtherRow(line) : line));
+    hide(
+      forged,
+      forged.findLastIndex((line) => line.startsWith('{"tree":')),
+      ended,
+      range,
+    );
+    expect(seal.check(forged, later).counts.faults).toBeGreaterThan(0);
+  });
 
   it('a history that was made again in a new epoch, without a trace of the earlier one', async () => {
     const { org, ids, witness } = await overTwoEpochs();

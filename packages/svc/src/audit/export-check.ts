@@ -120,7 +120,11 @@ export class ExportCheck {
   /** The checkpoints that the first leaves of trees name: each shows that its epoch had a tree. */
   readonly #named: SignedCheckpoint[] = [];
   #state: TreeState | undefined;
-  #ended: { readonly epoch: string; readonly tree: GrowingTree | undefined } | undefined;
+  /**
+   * The trees at the end of their lines, by `TREE/EPOCH`; undefined for one whose root cannot be
+   * computed.
+   */
+  readonly #ended = new Map<string, GrowingTree | undefined>();
   readonly #moved = new Set<string>();
 
   /**
@@ -186,6 +190,7 @@ export class ExportCheck {
   end(): void {
     this.#close();
     this.#state = undefined;
+    for (const named of this.#named) this.#checkEnd(named);
     this.#reportEpochs();
   }
 
@@ -257,11 +262,16 @@ export class ExportCheck {
 
   /**
    * Reports the leaves that the export lacks at the beginning of an epoch. Only the first epoch of
-   * an export may begin later, because the export can be a part of the log. If the lines of an
-   * epoch are interrupted, {@link #close} has reported what is missing between them.
+   * an export may begin later, because the export can be a part of the log. Lines of an epoch that
+   * begin again are reported too: the tree of the later ones would hide what the earlier ones say.
    */
   #checkStart(tree: string, { epoch, index }: Beginning): void {
-    if (this.#isBefore(epoch) || this.#read.get(tree)?.has(epoch) === true) return;
+    if (this.#read.get(tree)?.has(epoch) === true) {
+      const detail = 'the lines of this epoch end, and begin again in another place';
+      this.#report('moved', { epoch, index, detail });
+      return;
+    }
+    if (this.#isBefore(epoch)) return;
     const isAsked = this.from !== undefined && BigInt(epoch) === BigInt(this.from.epoch);
     const isPart = this.from === undefined && this.begins === undefined;
     const first = isAsked ? this.from.index : isPart ? index : 0;
@@ -349,7 +359,7 @@ export class ExportCheck {
 
   /**
    * Returns the entry that a leaf should have by the checkpoint in its line. The first leaf of a
-   * tree names the last checkpoint of the previous tree, and that checkpoint is checked here.
+   * tree names the last checkpoint of the previous tree, with which {@link end} compares that tree.
    */
   #checkpointLeaf(state: TreeState, entry: Buffer, line: Buffer, index: number): Buffer {
     const { checkpoint: note } = parsed(line);
@@ -359,24 +369,28 @@ export class ExportCheck {
       state.suspects.push({ index, id, detail: 'the checkpoint of this leaf is gone' });
       return Buffer.alloc(0);
     }
-    if (index === 0 && named.tree === state.tree) {
-      this.#named.push(named);
-      this.#checkEnd(named);
-    }
+    if (index === 0 && named.tree === state.tree) this.#named.push(named);
     const own = entryOfNote(named.tree, named.size, named.note);
     if (!own.equals(entry))
       state.suspects.push({ index, id, detail: 'the checkpoint of this leaf differs' });
     return own;
   }
 
-  /** Compares the end of the previous tree with its last checkpoint, which the next tree names. */
-  #checkEnd({ epoch, size, root }: SignedCheckpoint): void {
-    const before = this.#ended;
-    if (before?.epoch !== epoch || !before.tree) return;
-    if (size > before.tree.size) {
-      const detail = `${size - before.tree.size} sealed events of this epoch were lost with a database`;
-      this.#report('lost', { epoch, index: before.tree.size, detail });
-    } else if (size === before.tree.size && !root.equals(before.tree.root())) {
+  /**
+   * Compares the end of a tree with its last checkpoint, which the next tree names. The lines of
+   * the tree may be anywhere in the export, and may be the only ones that no other checkpoint
+   * proves.
+   */
+  #checkEnd({ tree, epoch, size, root }: SignedCheckpoint): void {
+    const ended = this.#ended.get(`${tree}/${epoch}`);
+    if (!ended) return;
+    if (size > ended.size) {
+      const detail = `${size - ended.size} sealed events of this epoch were lost with a database`;
+      this.#report('lost', { epoch, index: ended.size, detail });
+    } else if (size < ended.size) {
+      const detail = `${ended.size - size} leaves are after the last checkpoint of this epoch, which the next tree names`;
+      this.#report('inserted', { epoch, index: size, detail });
+    } else if (!root.equals(ended.root())) {
       this.#report('contradiction', {
         epoch,
         detail: 'the tree does not have the root that the next one names',
@@ -516,7 +530,7 @@ export class ExportCheck {
       this.#report('changed', { epoch: state.epoch, index, id, detail });
     }
     this.counts.unproven += Math.max(0, state.next - Math.max(state.proven, 0));
-    this.#ended = { epoch: state.epoch, tree: state.entries };
+    this.#ended.set(`${state.tree}/${state.epoch}`, state.entries);
   }
 
   #report(
