@@ -156,6 +156,11 @@ describe('svc audit', () => {
         stderr: expect.stringContaining('Line 1 of'),
       });
     }
+    writeFileSync(file('export'), `${lines[0]}\n${'0'.repeat(20 * 2 ** 20)}`);
+    expect(await verify()).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(/Line 2 of .* is longer than 16 MiB/),
+    });
     writeFileSync(file('export'), 'no export\n');
     expect(await verify()).toMatchObject({ status: 1, stderr: expect.stringContaining('Line 1') });
   });

@@ -13,6 +13,12 @@ import { readCheckpoints, readVerifiers } from './signed-note.js';
  */
 const PRINTED = 100;
 
+/**
+ * The largest number of bytes of a line. A line of the server is far shorter, and a file without
+ * line breaks would otherwise be read into memory as one line.
+ */
+const LONGEST_LINE = 16 * 2 ** 20;
+
 const OPTIONS = { values: ['checkpoint', 'key', 'retention-days', 'from'], positionals: 1 };
 
 /**
@@ -81,6 +87,10 @@ async function readLines(path: string, check: ExportCheck): Promise<void> {
         from = to + 1;
       }
       rest = bytes.subarray(from);
+      if (rest.length > LONGEST_LINE) {
+        number += 1;
+        throw new RangeError(`longer than ${LONGEST_LINE / 2 ** 20} MiB`);
+      }
     }
     take(rest);
   } catch (error) {
