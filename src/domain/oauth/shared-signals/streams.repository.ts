@@ -126,7 +126,9 @@ export async function updateStream(
 }
 
 /**
- * Changes the state of a stream. If the new state is `disabled`, its waiting events are deleted.
+ * Changes the state of a stream. If the new state is `disabled`, its waiting events are deleted. If
+ * a paused stream is enabled, the events that were tried before the pause get the whole time for
+ * their delivery again, because nothing was tried meanwhile.
  */
 export async function setStreamStatus(
   tx: EntityManager,
@@ -134,6 +136,11 @@ export async function setStreamStatus(
   status: StreamStatus,
   reason: string | null,
 ): Promise<void> {
+  if (status === 'enabled') {
+    await sql(tx)`
+      UPDATE signal_events e SET give_up_at = NULL FROM signal_streams s
+      WHERE s.id = ${id} AND s.status = 'paused' AND e.stream_id = s.id AND e.dead_at IS NULL AND e.give_up_at IS NOT NULL`;
+  }
   await sql(tx)`
     UPDATE signal_streams SET status = ${status}, status_reason = ${reason}, updated_at = now() WHERE id = ${id}`;
   if (status === 'disabled') await sql(tx)`DELETE FROM signal_events WHERE stream_id = ${id}`;
