@@ -621,6 +621,22 @@ describe('a program that rotates a SCIM token', () => {
     expect((await rotated(token, byHand.id)).status).toBe(201);
   });
 
+  it('goes on with the new one too if the replaced token expires by itself', async () => {
+    const old = await newScimToken(ada);
+    const { token } = await rotating(ada, [old.id]);
+    const body = { description: 'by hand', replaces: old.id };
+    const byHand = (await orgApi(ada, 'POST', '/scim-tokens', body)).json;
+    await rows(app.dataSource, 'UPDATE scim_tokens SET expires_at = now() WHERE id = $1', [old.id]);
+    const stale = await rotated(token, old.id);
+    expect([stale.json.code, stale.json.detail]).toEqual([
+      'token_rotated',
+      expect.stringContaining(byHand.id),
+    ]);
+    const next = (await rotated(token, byHand.id)).json;
+    expect(next.replaces).toBe(byHand.id);
+    expect((await rotated(token, next.id)).status).toBe(201);
+  });
+
   it('goes on with the old token if an admin ends the new one', async () => {
     const first = await newScimToken(ada);
     const { token } = await rotating(ada, [first.id]);

@@ -5,7 +5,6 @@ import {
   followScimToken,
   holdMaker,
   lockForRotation,
-  type HeldApiToken,
   type Program,
 } from '#domain/directory/api-tokens/api-tokens.repository.js';
 import {
@@ -14,6 +13,7 @@ import {
   insertReplacement,
   mintScimToken,
   replacementAmong,
+  replacementsOfExpired,
   revokeReplaced,
   type ScimToken,
 } from '#domain/directory/scim-tokens/scim-tokens.repository.js';
@@ -66,7 +66,8 @@ export async function rotateByProgram(
   await organizations.lockSettings(tx, orgId);
   const held = mayRotate ? await lockForRotation(tx, program) : undefined;
   if (!held) throw new DomainError('unauthenticated', 'The API token has ended.');
-  const oldId = await namedToken(tx, orgId, held, id);
+  const scimTokenIds = await followExpired(tx, orgId, held.scimTokenIds);
+  const oldId = await namedToken(tx, orgId, scimTokenIds, id);
   const { token: secret, hash } = mintScimToken();
   const { createdBy, expiresAt: notAfter, name } = held;
   const token = { orgId, hash, createdBy, replaces: oldId, notAfter };
@@ -134,6 +135,23 @@ export async function endReplaced(
 }
 
 /**
+ * Lets the API tokens that could rotate an expired SCIM token rotate its valid replacement, as if
+ * an admin had revoked the expired one. An admin may have made the replacement by hand.
+ *
+ * @returns the SCIM tokens that the API token of the program may rotate now
+ */
+async function followExpired(
+  tx: EntityManager,
+  orgId: string,
+  ids: readonly string[],
+): Promise<readonly string[]> {
+  const found = await replacementsOfExpired(tx, orgId, ids);
+  for (const { expired, present } of found) await followScimToken(tx, orgId, expired, present);
+  const presents = new Map(found.map(({ expired, present }) => [expired, present]));
+  return ids.map((id) => presents.get(id) ?? id);
+}
+
+/**
  * Returns the id of the SCIM token that a request names, if the API token may rotate that SCIM
  * token.
  *
@@ -143,7 +161,7 @@ export async function endReplaced(
 async function namedToken(
   tx: EntityManager,
   orgId: string,
-  { scimTokenIds }: HeldApiToken,
+  scimTokenIds: readonly string[],
   text: string,
 ): Promise<string> {
   const id = text.toLowerCase();

@@ -191,6 +191,26 @@ export async function replacementAmong(
   return row?.newest;
 }
 
+/**
+ * Returns those of some SCIM tokens that have expired, and were replaced directly or through a
+ * chain of replacements by a token that is valid, each with this token.
+ */
+export function replacementsOfExpired(
+  tx: EntityManager,
+  orgId: string,
+  ids: readonly string[],
+): Promise<{ readonly expired: string; readonly present: string }[]> {
+  return sql<{ expired: string; present: string }>(tx)`
+    WITH RECURSIVE later AS (
+      SELECT t.id AS expired, t.id FROM scim_tokens t
+      WHERE t.id = ANY (${ids}::uuid[]) AND t.org_id = ${orgId} AND t.revoked_at IS NULL AND t.expires_at <= now()
+      UNION
+      SELECT l.expired, t.id FROM scim_tokens t JOIN later l ON t.replaces = l.id WHERE t.org_id = ${orgId}
+    )
+    SELECT DISTINCT ON (l.expired) l.expired, t.id AS present FROM later l JOIN scim_tokens t ON t.id = l.id
+    WHERE t.revoked_at IS NULL AND t.expires_at > now() ORDER BY l.expired, t.id`;
+}
+
 /** Lists the valid tokens of an organization, the newest first. */
 export async function listScimTokens(tx: EntityManager, orgId: string): Promise<ScimToken[]> {
   const rows = await sql<Row>(tx)`
