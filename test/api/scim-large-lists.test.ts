@@ -48,23 +48,30 @@ function insertLongUsers(app: TestApp, tenant: ScimTenant, howMany: number): Pro
 }
 
 /**
- * Requests a list, and returns the response when its headers have arrived. The body is not read.
+ * Requests a list, and returns the response when its headers have arrived. The body is not read. On
+ * a busy machine the statement may exceed its time limit (400 `tooMany`), and is then tried again.
  */
-async function slowReader({ baseUrl }: TestApp, { token }: ScimTenant): Promise<IncomingMessage> {
-  const request = get(`${baseUrl}/scim/v2/Users?count=${VERY_MANY}`, {
+async function slowReader(app: TestApp, tenant: ScimTenant): Promise<IncomingMessage> {
+  const request = get(`${app.baseUrl}/scim/v2/Users?count=${VERY_MANY}`, {
     agent: false,
-    headers: { authorization: `Bearer ${token}`, 'x-forwarded-for': newAddress() },
+    headers: { authorization: `Bearer ${tenant.token}`, 'x-forwarded-for': newAddress() },
   });
   const [response] = (await once(request, 'response')) as [IncomingMessage];
+  if (response.statusCode === 400) {
+    expect(await textOf(response)).toContain('takes too long');
+    return slowReader(app, tenant);
+  }
   expect(response.statusCode).toBe(200);
   return response;
 }
 
-async function restOf(response: IncomingMessage): Promise<List> {
+async function textOf(response: IncomingMessage): Promise<string> {
   let text = '';
   for await (const chunk of response.setEncoding('utf8')) text += chunk;
-  return JSON.parse(text) as List;
+  return text;
 }
+
+const restOf = async (response: IncomingMessage) => JSON.parse(await textOf(response)) as List;
 
 describe('a list of users with long attributes', () => {
   let app: TestApp;
@@ -226,7 +233,10 @@ describe('clients that do not read their lists', () => {
     const tenant = await addTenant(app);
     await insertLongUsers(app, tenant, VERY_MANY);
     const statements = vi.spyOn(usersOf(app), 'read');
-    const readers = await Promise.all(Array.from({ length: SLOW }, () => slowReader(app, tenant)));
+    // They come one after the other, because one organization may run two such statements at once,
+    // and a busy machine would let the last ones wait for too long.
+    const readers: IncomingMessage[] = [];
+    while (readers.length < SLOW) readers.push(await slowReader(app, tenant));
     const other = await addTenant(app); // would wait if the slow readers held all connections
     await made(other, 'Users', { userName: 'somebody' });
     let busy: unknown[];
