@@ -29,6 +29,7 @@ let staff: string;
 beforeAll(async () => {
   app = await startTestApp();
   own = await foundOrganization(app, 'who.example');
+  await foundOrganization(app, 'stranger-who.example');
   admin = own.admin.client;
   for (const name of ['ada', 'bob', 'carol']) {
     people[name] = await addMember(app, 'admin@who.example', `${name}@who.example`);
@@ -182,7 +183,6 @@ describe('the list of targets', () => {
       [closedId, 'group'],
       [openId, 'everyone'],
     ]);
-    await foundOrganization(app, 'stranger-who.example');
     const foreign = await idOf(app, 'admin@stranger-who.example');
     await expect(rules.reachOf(by, foreign, query, { onlyReached: true })).rejects.toMatchObject({
       code: 'not_found',
