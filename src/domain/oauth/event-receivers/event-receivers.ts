@@ -20,7 +20,7 @@ import { isUuid } from '#platform/text/single-line.js';
 import { isOwnAddress } from './own-address.js';
 import { noticeFigures } from '../notice-figures/notice-figures.repository.js';
 import { RECEIVER_QUEUES } from './receiver-queue.repository.js';
-import { mintWebhookSecret, sealAgain, sealOfReceiver } from './receiver-secrets.js';
+import { mintWebhookSecret, sealOfReceiver } from './receiver-secrets.js';
 import {
   changeReceiver,
   deleteReceiver,
@@ -134,14 +134,6 @@ export interface EventReceiverParts {
  */
 export class EventReceivers {
   constructor(private readonly parts: EventReceiverParts) {}
-
-  /**
-   * Encrypts the secrets of receivers again, at start-up, if only the previous root secret decrypts
-   * them. The service then does not need the previous one for them any more.
-   */
-  async onApplicationBootstrap(): Promise<void> {
-    await sealAgain(this.parts.dataSource.manager, this.parts.secrets);
-  }
 
   /** Lists the receivers of the organization, the newest first. */
   list({ orgId }: Admin): Promise<EventReceiver[]> {

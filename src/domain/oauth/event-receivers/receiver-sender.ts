@@ -33,7 +33,7 @@ import {
   wantedTypes,
   type TakenEvents,
 } from './receiver-queue.repository.js';
-import { openOfReceiver } from './receiver-secrets.js';
+import { openOfReceiver, sealAgain } from './receiver-secrets.js';
 import { webhookRequest, type ReceiverRequest } from './webhook-request.js';
 
 /**
@@ -55,6 +55,13 @@ const SCANNED = 1_000;
  * together must take less.
  */
 const NEWS = 50;
+
+/**
+ * The milliseconds between two searches for secrets of receivers that are encrypted under the
+ * previous root secret. The search is repeated, because a replica with the old configuration may
+ * still encrypt secrets until it stops.
+ */
+const RESEAL_INTERVAL = 300_000;
 
 /** The statuses 200 to 299, by which a receiver accepts events. */
 const TAKING: ReadonlySet<number> = new Set(Array.from({ length: 100 }, (_, n) => 200 + n));
@@ -80,6 +87,7 @@ export class ReceiverSender implements BackgroundProvider {
    */
   readonly #scanned = new Map<string, number>();
   #hasReceivers = false;
+  #resealAt = Number.NEGATIVE_INFINITY;
   readonly #news: SpacedCalls;
 
   constructor(private readonly parts: ReceiverSenderParts) {
@@ -106,6 +114,7 @@ export class ReceiverSender implements BackgroundProvider {
       release: releaseEvents,
       postpone: postponeEvents,
       bury: (tx, taken, failure) => this.#bury(tx, taken, failure),
+      beforeRead: () => this.#sealAgain(),
     });
   }
 
@@ -131,6 +140,19 @@ export class ReceiverSender implements BackgroundProvider {
    */
   noteEvents(): void {
     if (this.#hasReceivers) this.#news.note();
+  }
+
+  /**
+   * Encrypts secrets under the present root secret, if only the previous one decrypts them, so that
+   * the operator can remove the previous one. This happens at the start, and then every
+   * {@link RESEAL_INTERVAL} milliseconds.
+   */
+  async #sealAgain(): Promise<void> {
+    const { clock, dataSource, secrets } = this.parts;
+    const now = clock.monotonic();
+    if (now < this.#resealAt) return;
+    await sealAgain(dataSource.manager, secrets);
+    this.#resealAt = now + RESEAL_INTERVAL;
   }
 
   async #due(tx: EntityManager) {

@@ -237,7 +237,7 @@ export interface SealedColumn {
 
 /**
  * Lists the encrypted texts of all receivers, so that the service can encrypt them under a new root
- * secret at start-up.
+ * secret.
  */
 export function listSealed(tx: EntityManager): Promise<SealedColumn[]> {
   return sql<SealedColumn>(tx)`
