@@ -27,7 +27,10 @@ describe('a loss that no process proves by a missing audit row', () => {
   afterAll(() => world.close());
   afterEach(() => world.removeSilentReplicas());
   beforeEach(async () => {
-    await vi.waitUntil(async () => (await app.client().get('/health/ready')).status === 200);
+    await vi.waitUntil(
+      async () => (await app.client().get('/health/ready')).status === 200,
+      90_000,
+    );
     await world.query("DELETE FROM audit_events WHERE type = 'database_confirmed'");
     await app.enrolled(`${randomUUID()}@example.com`);
   });
@@ -95,14 +98,14 @@ describe('a database without its tables, as before a restore has ended', () => {
        WHERE datname = current_database() AND pid <> pg_backend_pid()`,
     );
     const lines = () => app.log.filter((line) => line.includes('is not confirmed yet'));
-    await vi.waitUntil(() => lines().length > 0);
+    await vi.waitUntil(() => lines().length > 0, 90_000);
     for (let request = 0; request < 10; request += 1) {
       const answer = await list();
       expect([answer.status, answer.json.code]).toEqual([503, 'unavailable']);
     }
     expect(lines()).toHaveLength(1);
     await world.query('ALTER TABLE not_restored RENAME TO database_identity');
-    await vi.waitFor(async () => expect((await list()).status).toBe(200));
+    await vi.waitFor(async () => expect((await list()).status).toBe(200), 90_000);
   });
 });
 

@@ -131,7 +131,7 @@ describe('a server is not taken for silent', () => {
       return makeSocket();
     });
     const pending = watch();
-    await expect.poll(() => asked.mock.calls.length, { timeout: 15_000 }).toBe(2);
+    await expect.poll(() => asked.mock.calls.length, { timeout: 90_000 }).toBe(2);
     stop.abort();
     expect(await pending).toBe(false);
   });
@@ -145,7 +145,7 @@ describe('a server is not taken for silent', () => {
     })();
     const asked = vi.spyOn(pool, 'makeSocket');
     const pending = watch();
-    await expect.poll(() => asked.mock.calls.length, { timeout: 15_000 }).toBe(2);
+    await expect.poll(() => asked.mock.calls.length, { timeout: 90_000 }).toBe(2);
     busy.abort();
     await statements;
     expect(await pending).toBe(true);

@@ -72,7 +72,7 @@ describe('the failed attempts of an IPv6 /48', () => {
     const address = newSite();
     const charge = vi.spyOn(buckets, 'charge');
     expect((await attempt(address)).status).toBe(status);
-    await vi.waitFor(() => expect(charge).toHaveBeenCalledOnce());
+    await vi.waitFor(() => expect(charge).toHaveBeenCalledOnce(), 90_000);
     expect(charge.mock.calls[0]?.[0].bucket).toBe(siteOf(address, 'failures').bucket);
   });
 
@@ -104,7 +104,7 @@ describe('the failed attempts of an IPv6 /48', () => {
     return {
       areThere: vi.waitFor(() => {
         expect(taken).toHaveBeenCalledTimes(count);
-      }),
+      }, 90_000),
       goOn: () => {
         taken.mockRestore();
         answer.resolve({ allowed: true, remaining: 7, retryAfter: 0 });
@@ -140,7 +140,7 @@ describe('the failed attempts of an IPv6 /48', () => {
     socket.destroy();
     await vi.waitFor(() => {
       expect(app.log.slice(lines).join('')).toContain('/login/webauthn/start');
-    });
+    }, 90_000);
     parked.goOn();
     await setImmediate();
     expect((await client(address).post('/login/webauthn/start', {})).status).toBe(200);

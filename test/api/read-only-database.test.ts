@@ -52,8 +52,9 @@ requires('postgresql', 'psql').describe('a PostgreSQL that is made read-only', (
     expect((await issue()).status).toBe(200);
     await operate('ALTER SYSTEM SET default_transaction_read_only = on', 'SELECT pg_reload_conf()');
     const before = await backends();
-    await vi.waitFor(async () =>
-      expect((await app.client().get('/health/ready')).status).toBe(503),
+    await vi.waitFor(
+      async () => expect((await app.client().get('/health/ready')).status).toBe(503),
+      90_000,
     );
     const ready = await app.client().get('/health/ready');
     expect(ready.json).toEqual({ status: 'not_ready', reason: 'database' });
@@ -78,8 +79,9 @@ requires('postgresql', 'psql').describe('a PostgreSQL that is made read-only', (
       'ALTER SYSTEM RESET default_transaction_read_only',
       'SELECT pg_reload_conf()',
     );
-    await vi.waitFor(async () =>
-      expect((await app.client().get('/health/ready')).status).toBe(200),
+    await vi.waitFor(
+      async () => expect((await app.client().get('/health/ready')).status).toBe(200),
+      90_000,
     );
     expect((await issue()).status).toBe(200);
   });
@@ -124,7 +126,7 @@ requires('postgresql', 'psql').describe('a PostgreSQL that is made read-only', (
     } finally {
       await operate(...open);
     }
-    await vi.waitFor(async () => expect((await issue()).status).toBe(200), { timeout: 10_000 });
+    await vi.waitFor(async () => expect((await issue()).status).toBe(200), { timeout: 90_000 });
   });
 
   const configOf = (url: string) => ({

@@ -207,7 +207,7 @@ describe('svc login', () => {
         );
         expect(Number(row?.n)).toBeGreaterThan(0);
       },
-      { timeout: 30_000, interval: 25 },
+      { timeout: 90_000, interval: 25 },
     );
     const [row] = await app.dataSource.query<{ user_code: string }[]>(
       "SELECT user_code FROM oauth_artifacts WHERE model = 'DeviceCode' ORDER BY created_at DESC LIMIT 1",

@@ -18,7 +18,7 @@ import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-di
 
 const NODE = guideBlock('signals/shared-signals.md', 'node');
 const PYTHON = guideBlock('signals/shared-signals.md', 'python');
-const SOON = { timeout: 15_000 };
+const SOON = { timeout: 90_000 };
 
 let app: TestApp;
 beforeAll(async () => {

@@ -12,7 +12,7 @@ import { orgApi } from '../support/org-api.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-const SOON = { timeout: 15_000 };
+const SOON = { timeout: 90_000 };
 
 describe('the receiver of the guide', () => {
   let app: TestApp;

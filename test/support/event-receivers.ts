@@ -54,7 +54,7 @@ export async function madeReceiver(
  */
 export async function untilCreation(server: EventServer): Promise<void> {
   const isThere = () => server.received.some(({ text }) => text.includes('event_receiver_created'));
-  await expect.poll(isThere, { timeout: 10_000, interval: 20 }).toBe(true);
+  await expect.poll(isThere, { timeout: 90_000, interval: 20 }).toBe(true);
   server.received.splice(0);
 }
 

@@ -10,7 +10,7 @@ import { rows } from './rows.js';
  */
 export const FEED = '/api/v1/org/audit-events?order=asc';
 
-const SOON = { timeout: 30_000, interval: 10 };
+const SOON = { timeout: 90_000, interval: 10 };
 
 /** An event in an answer of the feed. */
 export interface FeedEvent {

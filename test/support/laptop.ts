@@ -76,7 +76,7 @@ export class Laptop {
   /** Waits until `svc login` opens a URL in the browser, and returns the URL. */
   async openedAddress(): Promise<string> {
     const file = join(this.home, 'address');
-    await vi.waitUntil(() => existsSync(file), { timeout: 30_000 });
+    await vi.waitUntil(() => existsSync(file), { timeout: 90_000 });
     return readFileSync(file, 'utf8');
   }
 

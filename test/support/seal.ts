@@ -72,7 +72,7 @@ export class TestSeal {
    */
   async settled(): Promise<void> {
     const isSettled = async () => (await feedDelay(this.dataSource.manager)) === 0;
-    await vi.waitUntil(isSettled, { timeout: 30_000, interval: 5 });
+    await vi.waitUntil(isSettled, { timeout: 90_000, interval: 5 });
   }
 
   /** Seals all events that were written since the last seal. */

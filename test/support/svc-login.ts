@@ -22,7 +22,7 @@ export function keepOpened(home: SvcHome): void {
  */
 export async function openedAddress(home: SvcHome): Promise<URL> {
   const file = join(home.path, 'opened');
-  await vi.waitFor(() => expect(existsSync(file)).toBe(true), { timeout: 30_000, interval: 25 });
+  await vi.waitFor(() => expect(existsSync(file)).toBe(true), { timeout: 90_000, interval: 25 });
   const address = new URL(readFileSync(file, 'utf8').trim());
   rmSync(file);
   return address;

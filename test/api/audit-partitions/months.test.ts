@@ -175,7 +175,7 @@ describe('the months of the audit log without a clean-up', () => {
     vi.advanceTimersByTime(900_000);
     await vi.waitFor(async () => {
       expect(await rows(app.dataSource, next)).toEqual([{ is_there: true }]);
-    });
+    }, 90_000);
     expect(await count(app.dataSource, 'spent_tokens')).toBe(1);
   });
 });

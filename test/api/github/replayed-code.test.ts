@@ -68,9 +68,9 @@ it('the end of a session whose code was redeemed twice at once revokes its GitHu
      WHERE s.client_id = 'svc-cli'`,
   );
   expect(queued).toEqual([{ at_end: true }]);
-  await vi.waitUntil(() => github.state.tokens.at(-1)?.revoked, { timeout: 15_000 });
+  await vi.waitUntil(() => github.state.tokens.at(-1)?.revoked, { timeout: 90_000 });
   await vi.waitUntil(async () => {
     const events = await auditOf(app.dataSource, ADA);
     return events.some(({ type }) => type === 'github_token_revoked');
-  });
+  }, 90_000);
 });

@@ -174,7 +174,7 @@ describe('an API token', () => {
         const after = await orgApi(ada, 'GET', `/audit-events?${query}`);
         expect(before.text).toBe(after.text);
         return { settled: after.text, theirs: between };
-      });
+      }, 90_000);
       expect([query, theirs.status, theirs.text]).toEqual([query, 200, settled]);
     }
   });

@@ -105,11 +105,11 @@ describe('a poll', () => {
       ).length;
     try {
       const waiting = waitingPoll(quiet.program, quiet.streamId);
-      await vi.waitUntil(() => readsOf(quiet.streamId) > 0);
+      await vi.waitUntil(() => readsOf(quiet.streamId) > 0, 90_000);
       const before = readsOf(quiet.streamId);
       for (let n = 1; n <= 5; n += 1) {
         const other = waitingPoll(busy.program, busy.streamId);
-        await vi.waitUntil(() => readsOf(busy.streamId) > 0);
+        await vi.waitUntil(() => readsOf(busy.streamId) > 0, 90_000);
         await queue(busy.streamId, 1);
         const { sets } = (await other).json as unknown as PolledJson;
         expect(Object.keys(sets)).toHaveLength(1);

@@ -31,7 +31,7 @@ async function recordedWith(url: string, stage: Stage): Promise<string> {
   });
   const id = made.json.id as string;
   const taken = () => rows(app.dataSource, TAKEN, [id]);
-  await expect.poll(taken, { timeout: 10_000, interval: 20 }).toHaveLength(1);
+  await expect.poll(taken, { timeout: 90_000, interval: 20 }).toHaveLength(1);
   await rows(app.dataSource, DEAD_LETTERS, [id]);
   await rows(app.dataSource, COUNTED, [id]);
   await call('listEventReceivers');

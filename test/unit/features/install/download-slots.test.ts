@@ -49,25 +49,25 @@ describe('the slots of downloads', () => {
     for (let round = 0; round < 20; round += 1) {
       const before = held.length;
       const socket = pipelined(8);
-      await vi.waitFor(() => expect(held.length).toBe(before + 8));
+      await vi.waitFor(() => expect(held.length).toBe(before + 8), 90_000);
       const last = held.at(-1)!;
       socket.destroy();
-      await vi.waitFor(() => expect(last.destroyed).toBe(true));
+      await vi.waitFor(() => expect(last.destroyed).toBe(true), 90_000);
     }
     pipelined(8);
-    await vi.waitFor(() => expect(held.length).toBe(168));
+    await vi.waitFor(() => expect(held.length).toBe(168), 90_000);
   });
 
   it('are eight for one address, beside those of others, and 64 in all', async () => {
     pipelined(8);
-    await vi.waitFor(() => expect(held.length).toBe(8));
+    await vi.waitFor(() => expect(held.length).toBe(8), 90_000);
     expect(await refused()).toBe('HTTP/1.1 429 Too Many Requests');
     for (let n = 2; n <= 8; n += 1) pipelined(8, `10.0.0.${n}`);
-    await vi.waitFor(() => expect(held.length).toBe(64));
+    await vi.waitFor(() => expect(held.length).toBe(64), 90_000);
     expect(await refused('10.0.0.9')).toBe('HTTP/1.1 429 Too Many Requests');
     held[0]?.end('the file');
-    await vi.waitFor(() => expect(held[0]?.writableFinished).toBe(true));
+    await vi.waitFor(() => expect(held[0]?.writableFinished).toBe(true), 90_000);
     pipelined(1, '10.0.0.9');
-    await vi.waitFor(() => expect(held.length).toBe(65));
+    await vi.waitFor(() => expect(held.length).toBe(65), 90_000);
   });
 });
