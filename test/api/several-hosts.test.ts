@@ -66,7 +66,7 @@ requires('postgresql', 'psql').describe('a database with several hosts', () => {
     const url = urlOf([silent.port, primary.port], '?target_session_attrs=read-write');
     const start = performance.now();
     const dataSource = await open(url);
-    expect(performance.now() - start).toBeLessThan(1_500);
+    expect(performance.now() - start).toBeLessThan(4_500); // a connection has 5 s
     const asked = silent.connections();
     await Promise.all([1, 2, 3].map(() => rows(dataSource, 'SELECT pg_sleep(0.02)')));
     expect(silent.connections()).toBe(asked); // no later connection has tried the silent host again

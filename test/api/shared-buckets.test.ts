@@ -356,7 +356,7 @@ describe('buckets whose database is away', () => {
     expect(performance.now() - begun).toBeLessThan(10_000);
     const again = performance.now();
     expect(await replica.ask('another')).toMatchObject({ isBlocked: false, totalHits: 1 });
-    expect(performance.now() - again).toBeLessThan(1000);
+    expect(performance.now() - again).toBeLessThan(1_900); // the database has 2 s for a decision
     await holder.rollbackTransaction();
     await holder.release();
   });

@@ -34,6 +34,15 @@ const recoded =
   (change: (base64: string) => string): Forge =>
   (asked, provider) => ({ field: change(encoded(provider.respond(asked, { email: MALLORY }))) });
 
+/**
+ * Returns the milliseconds of CPU time that this process, in which the service runs, has used since
+ * an earlier reading. Other programs of a busy machine do not change them.
+ */
+function cpuTimeSince(earlier: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(earlier);
+  return (user + system) / 1000;
+}
+
 /** Returns the size of the form in bytes, as a browser encodes it. */
 function formSize(xml: string, relayState: string): number {
   return new URLSearchParams({
@@ -119,7 +128,7 @@ describe('the XML of a SAML response', () => {
       const value = index === 0 ? 'x'.repeat(100) : `&${names[index - 1]};`.repeat(10);
       return `<!ENTITY ${entity} "${value}">`;
     });
-    const started = performance.now();
+    const started = process.cpuUsage();
     await expectAttackRefused(suite, {
       forged: rewritten(
         (xml) =>
@@ -128,7 +137,7 @@ describe('the XML of a SAML response', () => {
       ),
       reason: /uses an entity/,
     });
-    expect(performance.now() - started).toBeLessThan(2000);
+    expect(cpuTimeSince(started)).toBeLessThan(2000);
   });
 
   it('is refused with an entity that no DTD declares', async () => {
@@ -143,9 +152,9 @@ describe('the XML of a SAML response', () => {
     const { relayState } = await beginSamlSignIn(client, 'corp');
     const samlResponse = encoded('<a>'.repeat(150_000) + '</a>'.repeat(150_000));
     expect(samlResponse.length).toBeGreaterThan(1024 * 1024);
-    const started = performance.now();
+    const started = process.cpuUsage();
     expect((await postToAcs(client, { samlResponse, relayState })).status).toBe(413);
-    expect(performance.now() - started).toBeLessThan(1000);
+    expect(cpuTimeSince(started)).toBeLessThan(1000);
     expect((await suite.app.client().get('/health')).status).toBe(200);
   });
 
@@ -171,14 +180,14 @@ describe('the XML of a SAML response', () => {
       const asked = await beginSamlSignIn(client, 'corp');
       const right = suite.corp.respond(asked, { email: MALLORY });
       const forged = deepest((depth) => place(write(depth), right, asked), asked.relayState);
-      const started = performance.now();
+      const started = process.cpuUsage();
       await expectRefused(
         suite,
         client,
         () => comeBack(client, formOf(asked, forged)),
         /nested|comment|well-formed/,
       );
-      expect(performance.now() - started).toBeLessThan(1500);
+      expect(cpuTimeSince(started)).toBeLessThan(1500);
     }
     await expectAccepted(suite, honestly());
   });
