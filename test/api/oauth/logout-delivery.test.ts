@@ -199,15 +199,18 @@ describe('a logout token', () => {
 
   it('is minted again for each try: another id and time, the same user and session', async () => {
     const { client, receiver, userId } = await ground();
-    receiver.answer = (n) => (n < 3 ? 503 : 204);
+    // Without the demand for a pause, a test on a busy machine would meet the next try too late.
+    const [first, second] = [503, 502].map((status) => ({
+      status,
+      headers: { 'retry-after': '90' },
+    }));
+    receiver.answer = (n) => [first, second][n - 1] ?? 204;
     await logOut(client);
-    await expect.poll(() => receiver.received.length).toBe(1);
     await expect.poll(async () => (await notices(userId))[0]?.last_result).toBe('answer 503');
-    await advance(2 * SECOND);
-    await expect.poll(() => receiver.received.length).toBe(2);
-    await expect.poll(async () => (await notices(userId))[0]?.tries).toBe(2);
-    await advance(4 * SECOND);
-    await expect.poll(() => receiver.received.length).toBe(3);
+    await advance(HOUR);
+    await expect.poll(async () => (await notices(userId))[0]?.last_result).toBe('answer 502');
+    expect((await notices(userId))[0]?.tries).toBe(2);
+    await advance(HOUR);
     await expect.poll(() => notices(userId)).toEqual([]);
     const claims = receiver.received.map(
       ({ token }) =>
@@ -301,14 +304,21 @@ describe('an application that does not take a notice', () => {
 
   it('answers 400 six times, at 1 s, 10 s, 1 min, 10 min and 1 h, and then it is a dead letter', async () => {
     const { client, receiver, userId } = await ground();
-    receiver.answer = () => 400;
+    const arrivals: number[] = [];
+    receiver.answer = () => {
+      arrivals.push(Date.now());
+      return 400;
+    };
     await logOut(client);
-    for (const [n, pause] of [1, 10, 60, 600, 3600].entries()) {
-      await expect.poll(async () => (await notices(userId))[0]?.refusals).toBe(n + 1);
-      const [notice] = await notices(userId);
-      const left = Number(notice?.next_attempt_at) - Date.now();
-      expect(left).toBeLessThanOrEqual(pause * 1.25 * SECOND);
-      expect(left).toBeGreaterThan(pause * SECOND - 2 * SECOND);
+    // The second try comes by itself, before a busy machine has read the time of it.
+    await expect.poll(() => arrivals.length).toBe(2);
+    const [first = 0, second = 0] = arrivals;
+    expect(second - first).toBeGreaterThanOrEqual(SECOND);
+    for (const [n, pause] of [10, 60, 600, 3600].entries()) {
+      await expect.poll(async () => (await notices(userId))[0]?.refusals).toBe(n + 2);
+      const next = Number((await notices(userId))[0]?.next_attempt_at);
+      expect(next - Date.now()).toBeLessThanOrEqual(pause * 1.25 * SECOND);
+      expect(next - (arrivals.at(-1) ?? 0)).toBeGreaterThanOrEqual(pause * SECOND);
       await advance(pause * 1.25 * SECOND);
     }
     await expect.poll(async () => (await notices(userId))[0]?.dead).toBe(true);
