@@ -213,3 +213,41 @@ describe('acr_values', () => {
     expect(logins).toEqual([]);
   });
 });
+
+describe('a consent that is given in a later session of the same user', () => {
+  it('states the login of that session, and not the stronger one in which the request began', async () => {
+    const ada = await newUser();
+    const u2f = app.newKey({ format: 'fido-u2f' });
+    expect((await addKey(app, ada.client, u2f)).status).toBe(200);
+    const { verifier, challenge } = newPkce();
+    const query = new URLSearchParams({
+      client_id: application.clientId,
+      response_type: 'code',
+      redirect_uri: CALLBACK,
+      scope: 'openid',
+      prompt: 'consent',
+      code_challenge: challenge,
+      code_challenge_method: 'S256',
+    });
+    const begun = await ada.client.get(`/oauth/authorize?${query.toString()}`, {
+      address: newAddress(),
+    });
+    const consent = `${begun.headers.get('location') ?? ''}/consent`;
+    await ada.client.post('/logout', {}, { address: newAddress() });
+    await ada.client.signIn(ada.email);
+    expect((await ada.client.logIn(u2f, { address: newAddress() })).status).toBe(200);
+    const { json } = await ada.client.post(consent, {}, { address: newAddress() });
+    const { pathname, search } = new URL(json.redirect_to as string);
+    const resumed = await ada.client.get(pathname + search, { address: newAddress() });
+    const answer = await postForm(app, '/oauth/token', {
+      client_id: application.clientId,
+      client_secret: application.clientSecret,
+      grant_type: 'authorization_code',
+      code: parameterOf(new URL(resumed.headers.get('location') ?? ''), 'code'),
+      code_verifier: verifier,
+      redirect_uri: CALLBACK,
+    });
+    const { acr, amr } = claimsOf(answer.json.id_token as string);
+    expect([acr, amr]).toEqual([undefined, ['hwk', 'user']]);
+  });
+});

@@ -39,8 +39,15 @@ export async function updateSession(
   if (!session) return;
   const resourceOwner = await resourceOwners.ofBrowser(ctx);
   if (session.accountId !== resourceOwner?.userId) removeAccount(session);
-  if (!resourceOwner || isSameLogin(session, resourceOwner)) return;
-  session.loginAccount(loginOf(resourceOwner));
+  if (resourceOwner) stateLogin(session, resourceOwner);
+}
+
+/**
+ * Writes the login of a user into the OAuth library's session, from which the library takes `acr`,
+ * `amr` and `auth_time` of the ID token.
+ */
+function stateLogin(session: LibrarySession, resourceOwner: ResourceOwner): void {
+  if (!isSameLogin(session, resourceOwner)) session.loginAccount(loginOf(resourceOwner));
 }
 
 /**
@@ -81,9 +88,12 @@ export async function createGrant(
   resourceOwners: ResourceOwners,
   asksForLogin: (ctx: KoaContextWithOIDC) => Promise<boolean>,
 ): Promise<Grant | undefined> {
-  const { client, provider } = ctx.oidc;
+  const { client, provider, session } = ctx.oidc;
   const resourceOwner = await resourceOwners.ofBrowser(ctx);
   if (!client || !resourceOwner) return undefined;
+  // While the request waited, the user may have logged out and in again with a weaker key. The
+  // library does not call `updateSession` when the request is resumed.
+  if (session) stateLogin(session, resourceOwner);
   if (await asksForLogin(ctx)) return undefined;
   assertRedirectUri(ctx, client);
   const requested = requestedAccess(ctx);
