@@ -15,6 +15,7 @@ import {
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { addApplication, type Application } from '../../support/applications.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
+import { touchedAgo } from '../../support/keys.js';
 import {
   CALLBACK,
   assertionFields,
@@ -192,6 +193,20 @@ describe('an authorization of a person who does not reach the application', () =
     expect(clientOf(await walk(browser, refused.path)).get('code')).not.toBeNull();
   });
 
+  it('asks for the touch of max_age if the admin assigned the person later than that', async () => {
+    const { client: browser, key } = people.get('unassigned') as EnrolledUser;
+    await browser.logIn(key, { address: newAddress() });
+    const refused = pageOf(await authorize(browser, requestOf({ max_age: '60' })));
+    expect(refused.page.status).toBe(403);
+    await assign(app, application.clientId, { email: email('unassigned') });
+    await touchedAgo(app, email('unassigned'), 300);
+    const login = new URL(pageOf(await walk(browser, refused.path)).path, app.baseUrl);
+    expect(login.pathname).toBe('/login');
+    await browser.logIn(key, { address: newAddress() });
+    const onward = login.searchParams.get('redirect_to') ?? '';
+    expect(clientOf(await walk(browser, onward)).get('code')).not.toBeNull();
+  });
+
   it('a rule for everyone admits a person of another organization, as before', async () => {
     await setRule(app, application.clientId, { access: 'everyone' });
     const browser = browserOf('foreign');
@@ -317,6 +332,29 @@ describe('an authorization of a person who does not reach the application', () =
       expect((await browser.enroll(key)).status).toBe(200);
       const end = await authorize(browser, requestOf());
       expect(clientOf(end).get('code')).not.toBeNull();
+    });
+
+    it('asks another person, who logs in for it, for a consent of their own', async () => {
+      await setRule(app, application.clientId, { access: 'everyone', touchWithinSeconds: 600 });
+      const browser = app.client();
+      const [first, second] = [people.get('direct'), people.get('foreign')] as [
+        EnrolledUser,
+        EnrolledUser,
+      ];
+      await browser.signIn(email('direct'));
+      await browser.logIn(first.key, { address: newAddress() });
+      const asking = await authorize(browser, requestOf({ prompt: 'consent' }));
+      await ageTouches(app, email('direct'), 700);
+      const login = pageOf(await consented(browser, asking));
+      const address = new URL(login.path, app.baseUrl);
+      expect(address.pathname).toBe('/login');
+      await browser.post('/logout', {}, { address: newAddress() });
+      await browser.signIn(email('foreign'));
+      await browser.logIn(second.key, { address: newAddress() });
+      const onward = address.searchParams.get('redirect_to') ?? '';
+      const end = pageOf(await walk(browser, onward));
+      expect([end.page.status, end.page.text]).toEqual([200, expect.stringContaining('Allow')]);
+      expect(clientOf(await consented(browser, end)).get('code')).not.toBeNull();
     });
 
     it('a person who is not assigned is never asked for a touch', async () => {

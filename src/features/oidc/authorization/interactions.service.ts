@@ -26,7 +26,13 @@ import { displayHost, displayName } from '#domain/oauth/clients/display-name.js'
 import { ResourceOwners } from '../request/resource-owners.service.js';
 import { consentPage, consentTo, type ConsentPage } from './consent-page.js';
 import { isLoggedInFor, loginErrorOf, type Interaction } from './login-prompt.js';
-import { demandOfDenial, hasTouchedFor, isAboutReachOf, type RefusalPage } from './refusal-page.js';
+import {
+  demandOfDenial,
+  hasTouchedFor,
+  isAboutReachOf,
+  resultOfAdmission,
+  type RefusalPage,
+} from './refusal-page.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
@@ -120,8 +126,12 @@ export class Interactions extends PendingLogins {
   ): Promise<string> {
     await this.#switchAccount(request, resourceOwner);
     const { loginTs, ...login } = loginOf(resourceOwner);
-    const earlier = isAboutReachOf(interaction) ? interaction.lastSubmission : undefined;
-    return finish(interaction, { ...earlier, login: { ...login, ts: loginTs } });
+    const result = { login: { ...login, ts: loginTs } };
+    const isAdmission = isAboutReachOf(interaction);
+    return finish(
+      interaction,
+      isAdmission ? resultOfAdmission(interaction, resourceOwner, result) : result,
+    );
   }
 
   /**

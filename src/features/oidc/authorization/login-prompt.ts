@@ -26,11 +26,18 @@ interface AcrRequest {
  * (`touched_before`). The time of the request is in whole seconds, so an earlier touch in the same
  * second would otherwise count.
  */
-export function isLoggedInFor({ prompt, iat }: Interaction, { authTime }: ResourceOwner): boolean {
+export function isLoggedInFor(interaction: Interaction, resourceOwner: ResourceOwner): boolean {
+  const { prompt } = interaction;
   if (prompt.name !== 'login') return true;
   const isFirst = prompt.reasons.length === 1 && prompt.reasons[0] === 'no_session';
   const { touched_before: before } = prompt.details as { touched_before?: number | null };
-  return isFirst || (epochSeconds(authTime) >= (iat ?? Infinity) && authTime.getTime() !== before);
+  const isNew = resourceOwner.authTime.getTime() !== before;
+  return isFirst || (isTouchedSince(interaction, resourceOwner) && isNew);
+}
+
+/** Returns true if the user touched the key after an authorization request began to wait. */
+export function isTouchedSince({ iat }: Interaction, { authTime }: ResourceOwner): boolean {
+  return epochSeconds(authTime) >= (iat ?? Infinity);
 }
 
 /**

@@ -3,8 +3,7 @@ import { demandOf } from '#domain/access/issuance/refused-issuance.js';
 import { NO_CONDITIONS } from '#domain/access/reach/decision.js';
 import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import { CONDITION_PROMPT, ASSIGNMENT_PROMPT } from '../engine/library-patches.js';
-import { epochSeconds } from '../protocol/claims.js';
-import type { Interaction } from './login-prompt.js';
+import { isTouchedSince, type Interaction } from './login-prompt.js';
 
 /** The data of the page for a user whom an application does not admit. */
 export interface RefusalPage {
@@ -43,9 +42,26 @@ export function demandOfDenial({ denial, conditions = NO_CONDITIONS }: Denied): 
  * says which key or login the application demands, because another login with the same key would
  * fail again.
  */
-export function hasTouchedFor(
-  { iat, lastSubmission }: Interaction,
-  { authTime }: ResourceOwner,
-): boolean {
-  return lastSubmission?.login !== undefined || epochSeconds(authTime) >= (iat ?? Infinity);
+export function hasTouchedFor(interaction: Interaction, resourceOwner: ResourceOwner): boolean {
+  return (
+    interaction.lastSubmission?.login !== undefined || isTouchedSince(interaction, resourceOwner)
+  );
+}
+
+/**
+ * Returns the result of a request after the application admits its user. It keeps what the user did
+ * before for the request, such as a consent, but nothing that another user did, whom the user has
+ * replaced in the browser. The login is new only if the user touched the key for the request. The
+ * OAuth library then checks neither `prompt=login` nor `max_age`.
+ */
+export function resultOfAdmission(
+  interaction: Interaction,
+  resourceOwner: ResourceOwner,
+  login: NonNullable<Interaction['result']>,
+): Interaction['result'] {
+  const isOfUser = interaction.session?.accountId === resourceOwner.userId;
+  return {
+    ...(isOfUser && interaction.lastSubmission),
+    ...(isTouchedSince(interaction, resourceOwner) && login),
+  };
 }
