@@ -58,20 +58,20 @@ async function slowReader(app: TestApp, tenant: ScimTenant): Promise<IncomingMes
   });
   const [response] = (await once(request, 'response')) as [IncomingMessage];
   if (response.statusCode === 400) {
-    expect(await textOf(response)).toContain('takes too long');
+    expect(await bodyOf(response)).toContain('takes too long');
     return slowReader(app, tenant);
   }
   expect(response.statusCode).toBe(200);
   return response;
 }
 
-async function textOf(response: IncomingMessage): Promise<string> {
+async function bodyOf(response: IncomingMessage): Promise<string> {
   let text = '';
   for await (const chunk of response.setEncoding('utf8')) text += chunk;
   return text;
 }
 
-const restOf = async (response: IncomingMessage) => JSON.parse(await textOf(response)) as List;
+const restOf = async (response: IncomingMessage) => JSON.parse(await bodyOf(response)) as List;
 
 describe('a list of users with long attributes', () => {
   let app: TestApp;
