@@ -12,8 +12,13 @@ import {
   type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
 import { REVOCATION_ORDER } from '#domain/access-revocation/revocation-order.js';
+import {
+  fittingTouchSql,
+  hasConditionsSql,
+  outlivesTouch,
+} from '#domain/access/reach/reach.repository.js';
 import { isInRevokedRange } from './serials/revoked-ranges.repository.js';
-import { fragment, sql } from '#platform/database/statements/sql.js';
+import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /** The most certificates that one statement revokes, so that it ends long before its time limit. */
@@ -42,6 +47,24 @@ const MOST_COUNTED = 10_000;
  * Only such certificates count as revoked, because hosts refuse all others anyway.
  */
 const IS_VALID = fragment`(valid_before > now() AND NOT ${isInRevokedRange(fragment`serial`)})`;
+
+/** The lowest possible id of a group of hosts, to start a list before every other id. */
+const LOWEST_ID = '00000000-0000-0000-0000-000000000000';
+
+/**
+ * Returns the SQL condition that a certificate `g`, with principals of the group of hosts `t`,
+ * would not have got these principals until its end without the touches of one security key in its
+ * session `s`. If the session has ended, its touches are not known, so the condition is true to be
+ * safe.
+ *
+ * @param keyId the id of the security key
+ */
+function countsTouchOf(keyId: SqlFragment): SqlFragment {
+  const t = fragment`t`;
+  const touch = fittingTouchSql(t, fragment`(s.touches - ${keyId}::text)`);
+  return fragment`(${hasConditionsSql(t)} AND (s.id IS NULL OR s.touches ? ${keyId}::text
+    AND (${touch} IS NULL OR ${outlivesTouch(t, touch, fragment`g.valid_before`)})))`;
+}
 
 interface Revoked {
   serial: string;
@@ -121,7 +144,8 @@ export class CertificateRevocation implements Revocable {
   /**
    * Revokes the certificates that were issued in sessions that one security key opened, even if the
    * session has ended. A valid certificate whose security key is not recorded is also revoked, to
-   * be safe.
+   * be safe. So is a certificate of another session, if only a touch of this key met the conditions
+   * of one of its groups of hosts.
    */
   async revokeOfKey(
     tx: EntityManager,
@@ -129,7 +153,8 @@ export class CertificateRevocation implements Revocable {
     keyId: string,
     cause: RevocationCause,
   ): Promise<RevokedCounts> {
-    return { certificates: await this.#revoke(tx, id, keyId, cause) };
+    const ofSessions = await this.#revoke(tx, id, keyId, cause);
+    return { certificates: ofSessions + (await this.#revokeTouched(tx, id, keyId, cause)) };
   }
 
   /**
@@ -180,16 +205,27 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Counts the valid certificates of a user by the security key of the session in which they were
-   * issued.
+   * Counts the valid certificates of a user by the security key with whose removal they end: the
+   * key of their session, or one whose touch the conditions of a group of hosts count.
    */
   async countByKey(tx: EntityManager, userId: string): Promise<CountOfKey[]> {
     const rows = await sql<{ key_id: string; certificates: number }>(tx)`
-      SELECT authenticator_id AS key_id, count(*)::int AS certificates
-      FROM (SELECT serial, authenticator_id, valid_before FROM ssh_certificates
-            WHERE user_id = ${userId} AND revoked_at IS NULL ORDER BY serial DESC LIMIT ${MOST_COUNTED}) newest
-      WHERE ${IS_VALID} AND authenticator_id IS NOT NULL
-      GROUP BY authenticator_id`;
+      WITH valid AS MATERIALIZED (
+        SELECT serial, authenticator_id
+        FROM (SELECT serial, authenticator_id, valid_before FROM ssh_certificates
+              WHERE user_id = ${userId} AND revoked_at IS NULL ORDER BY serial DESC LIMIT ${MOST_COUNTED}) newest
+        WHERE ${IS_VALID}
+      )
+      SELECT key_id, count(*)::int AS certificates
+      FROM (
+        SELECT authenticator_id AS key_id, serial FROM valid WHERE authenticator_id IS NOT NULL
+        UNION
+        SELECT k.id, g.serial
+        FROM ssh_certificate_groups g JOIN access_targets t ON t.id = g.target_id
+        JOIN authenticators k ON k.user_id = g.user_id LEFT JOIN sessions s ON s.id = g.session_id
+        WHERE g.user_id = ${userId} AND g.serial IN (SELECT serial FROM valid) AND ${countsTouchOf(fragment`k.id`)}
+      ) c
+      GROUP BY key_id`;
     return rows.map(({ key_id: keyId, certificates }) => ({ keyId, count: { certificates } }));
   }
 
@@ -257,6 +293,40 @@ export class CertificateRevocation implements Revocable {
       certificates += validOf(batch);
       if (batch.length < BATCH) return certificates;
       after = String(batch.reduce((most, { serial }) => Math.max(most, Number(serial)), 0));
+    }
+  }
+
+  /**
+   * Revokes the certificates of a user whose groups of hosts have conditions that only a touch of
+   * one security key met. It looks at them page by page, so that no statement exceeds its time
+   * limit. Returns the number of those that were still valid.
+   */
+  async #revokeTouched(
+    tx: EntityManager,
+    userId: string,
+    keyId: string,
+    { reason, revokedBy }: RevocationCause,
+  ): Promise<number> {
+    let certificates = 0;
+    let last = { target_id: LOWEST_ID, serial: '0' };
+    for (;;) {
+      const page = await sql<{ target_id: string; serial: string; ends: boolean }>(tx)`
+        SELECT g.target_id, g.serial, ${countsTouchOf(fragment`${keyId}`)} AS ends
+        FROM (
+          SELECT * FROM ssh_certificate_groups
+          WHERE user_id = ${userId} AND (target_id, serial) > (${last.target_id}::uuid, ${last.serial}::bigint)
+          ORDER BY target_id, serial LIMIT ${BATCH}
+        ) g LEFT JOIN access_targets t ON t.id = g.target_id LEFT JOIN sessions s ON s.id = g.session_id
+        ORDER BY g.target_id, g.serial`;
+      const ending = page.filter(({ ends }) => ends).map(({ serial }) => serial);
+      const revoked = await sql<Revoked>(tx)`
+        UPDATE ssh_certificates SET revoked_at = now(), revoke_reason = ${reason}, revoked_by = ${revokedBy}
+        WHERE serial = ANY (${ending}::bigint[]) AND revoked_at IS NULL
+        RETURNING serial, ${IS_VALID} AS is_valid`;
+      certificates += validOf(revoked);
+      const next = page.at(-1);
+      if (!next || page.length < BATCH) return certificates;
+      last = next;
     }
   }
 }

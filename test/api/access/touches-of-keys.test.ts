@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { AccessRevocation } from '../../../src/domain/access-revocation/access-revocation.service.js';
 import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import { makeHostGroup } from '../../support/access-hosts.js';
 import { ageTouches } from '../../support/access-targets.js';
@@ -23,6 +24,8 @@ describe('the touches of several keys in one session', () => {
   let client: Client;
   let keys: Record<'fips' | 'plain' | 'u2f', SoftwareKey>;
   let orgId: string;
+  /** The serial of the certificate that {@link certificate} issued last. */
+  let lastSerial: string;
 
   beforeAll(async () => {
     app = await startTestApp();
@@ -69,10 +72,16 @@ describe('the touches of several keys in one session', () => {
       { address: newAddress() },
     );
     expect(answer.status, answer.text).toBe(200);
-    const { principals, valid_before: end } = answer.json as {
+    const {
+      serial,
+      principals,
+      valid_before: end,
+    } = answer.json as {
+      serial: string;
       principals: string[];
       valid_before: string;
     };
+    lastSerial = serial;
     const groups = principals.filter((name) => name !== MAIL).map((name) => name.split(':')[0]);
     return {
       groups: groups as string[],
@@ -137,5 +146,75 @@ describe('the touches of several keys in one session', () => {
     });
     expect(gone.status).toBeLessThan(300);
     expect((await certificate()).groups).toEqual([]);
+  });
+
+  /**
+   * Signs in again by the key of the plain model. The removal of another key leaves this session.
+   */
+  async function signInWithPlainKey(): Promise<void> {
+    client = app.client();
+    await client.signIn(MAIL);
+    await touchLater(keys.plain);
+  }
+
+  /** Returns the id of the key of the FIPS-certified model, which was enrolled first. */
+  async function idOfFipsKey(): Promise<string> {
+    const [fips] = await rows<{ id: string }>(
+      app.dataSource,
+      'SELECT id FROM authenticators ORDER BY created_at, id LIMIT 1',
+    );
+    return fips?.id ?? '';
+  }
+
+  async function idOfUser(): Promise<string> {
+    const [user] = await rows<{ id: string }>(app.dataSource, 'SELECT id FROM users');
+    return user?.id ?? '';
+  }
+
+  async function removeFipsKey(): Promise<void> {
+    const id = await idOfFipsKey();
+    const gone = await client.send('DELETE', `/v1/keys/${id}`, { address: newAddress() });
+    expect(gone.status).toBeLessThan(300);
+  }
+
+  async function isRevoked(serial: string): Promise<boolean> {
+    const [row] = await rows<{ revoked: boolean }>(
+      app.dataSource,
+      'SELECT revoked_at IS NOT NULL AS revoked FROM ssh_certificates WHERE serial = $1',
+      [serial],
+    );
+    return row?.revoked === true;
+  }
+
+  it('end with their key the certificates whose conditions no other key meets', async () => {
+    await signInWithPlainKey();
+    await certificate();
+    const ofNoGroup = lastSerial;
+    await makeHostGroup(app.dataSource, { orgId, name: 'vault', models: 'fips-only' });
+    await touchLater(keys.fips);
+    expect((await certificate()).groups).toEqual(['deploy@vault']);
+    const ofVault = lastSerial;
+    const counts = await app.nest
+      .get(AccessRevocation, { strict: false })
+      .countByKey(app.dataSource.manager, await idOfUser());
+    expect(counts.get(await idOfFipsKey())?.['certificates']).toBe(1);
+    await touchLater(keys.plain);
+    await removeFipsKey();
+    expect(await isRevoked(ofVault)).toBe(true);
+    expect(await isRevoked(ofNoGroup)).toBe(false);
+  });
+
+  it('end with their key the certificates that the touch of another key would end sooner', async () => {
+    await signInWithPlainKey();
+    await makeHostGroup(app.dataSource, { orgId, name: 'prod', touchWithinSeconds: WITHIN });
+    await ageTouches(app, MAIL, 600);
+    expect(await certificate()).toEqual({ groups: ['deploy@prod'], minutes: 5 });
+    const ofPlain = lastSerial;
+    expect((await client.logIn(keys.fips, { address: newAddress() })).status).toBe(200);
+    expect(await certificate()).toEqual({ groups: ['deploy@prod'], minutes: 15 });
+    const ofFips = lastSerial;
+    await removeFipsKey();
+    expect(await isRevoked(ofFips)).toBe(true);
+    expect(await isRevoked(ofPlain)).toBe(false);
   });
 });

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { putRule } from '../../support/access-api.js';
 import { askToken, startGitHubApplication, type GitHubApplication } from '../../support/github.js';
 import { addKey, keysOf } from '../../support/keys.js';
 import { auditOf } from '../../support/rows.js';
+
+const FIPS_MODEL = '73bb0cd4-e502-49b8-9c6f-b59445bf720b';
 
 describe('the removal of a security key', () => {
   let running: GitHubApplication;
@@ -33,5 +36,24 @@ describe('the removal of a security key', () => {
       ({ type }) => type === 'key_removed',
     );
     expect(removed?.details).toMatchObject({ sessions: 1, github_tokens: 1 });
+  });
+
+  it('has GitHub revoke a token of another session, if only a touch of the key met the conditions', async () => {
+    const { app, github, organization, installation } = running;
+    const email = 'ops@octo.example';
+    const { client } = await running.member(email);
+    const fips = app.newKey({ aaguid: FIPS_MODEL });
+    await addKey(app, client, fips, 'Certified');
+    const path = `/github_installation/${installation.id}`;
+    await client.logIn(fips);
+    const conditions = { models: 'fips-only' };
+    await putRule(organization.admin.client, path, { access: 'everyone', conditions });
+    const token = (await askToken(client)).json.token as string;
+    expect(github.state.liveToken(token)).toBeDefined();
+    const id = (await keysOf(app, email))[1]?.id ?? '';
+    expect((await client.get('/account/keys')).text).toContain('1 GitHub token');
+    expect((await client.send('DELETE', `/v1/keys/${id}`)).status).toBe(200);
+    await expect.poll(() => github.state.liveToken(token)).toBeUndefined();
+    expect((await client.get('/v1/sessions')).status).toBe(200);
   });
 });

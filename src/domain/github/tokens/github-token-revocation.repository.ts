@@ -11,10 +11,29 @@ import {
   type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
 import { REVOCATION_ORDER } from '#domain/access-revocation/revocation-order.js';
-import { sql } from '#platform/database/statements/sql.js';
+import {
+  fittingTouchSql,
+  hasConditionsSql,
+  isMetBy,
+} from '#domain/access/reach/reach.repository.js';
+import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import { countTokens, queueUnqueued, queueUsers } from './ending-tokens.repository.js';
+import { countTokens, queueTokens, queueUnqueued, queueUsers } from './ending-tokens.repository.js';
 import type { TokenRevoker } from './token-revoker.service.js';
+
+/**
+ * Returns the SQL condition that a session `s`, in which a token `c` was issued, would not meet the
+ * conditions of the installation now without the touches of one security key.
+ *
+ * @param keyId the id of the security key
+ */
+function countsTouchOf(keyId: SqlFragment): SqlFragment {
+  const t = fragment`t`;
+  const touch = fittingTouchSql(t, fragment`(s.touches - ${keyId}::text)`);
+  return fragment`(s.touches ? ${keyId}::text AND EXISTS (
+    SELECT FROM access_targets t
+    WHERE t.installation_id = c.installation_id AND ${hasConditionsSql(t)} AND NOT ${isMetBy(t, touch)}))`;
+}
 
 /**
  * Queues the GitHub tokens of users whose access ends, in the transaction that ends the access.
@@ -66,26 +85,37 @@ export class GitHubTokenRevocation implements Revocable {
   }
 
   /**
-   * Wakes the worker of the queue after the removal of a key has committed. The tokens are already
-   * in the queue: a database trigger queued them when the sessions that were opened with the key
-   * ended.
+   * Queues the tokens that a user got in other sessions by a touch of the security key, if no other
+   * touch of the session meets the conditions of the installation. The tokens of sessions that were
+   * opened with the key are already in the queue: a database trigger queued them when the sessions
+   * ended. The worker of the queue wakes after the commit.
    */
-  revokeOfKey(tx: EntityManager): Promise<RevokedCounts> {
+  async revokeOfKey(
+    tx: EntityManager,
+    { id }: LockedUser,
+    keyId: string,
+    cause: RevocationCause,
+  ): Promise<RevokedCounts> {
+    const touched = fragment`id IN (
+      SELECT c.id FROM github_tokens c JOIN sessions s ON s.id = c.session_id
+      WHERE c.user_id = ${id} AND ${countsTouchOf(fragment`${keyId}`)})`;
+    await queueTokens(tx, touched, cause);
     this.revoker.wakeAfter(tx);
-    return Promise.resolve({});
+    return {};
   }
 
   /**
-   * Counts the tokens of a user that are not being revoked yet, by the security key that opened
-   * their session.
+   * Counts the tokens of a user that are not being revoked yet, by the security key with whose
+   * removal they end: the key that opened their session, or one whose touch the conditions of the
+   * installation count.
    */
   async countByKey(tx: EntityManager, userId: string): Promise<CountOfKey[]> {
     const rows = await sql<{ key_id: string; tokens: number }>(tx)`
-      SELECT s.authenticator_id AS key_id, count(*)::int AS tokens
-      FROM github_tokens t JOIN sessions s ON s.id = t.session_id
-      WHERE t.user_id = ${userId} AND s.authenticator_id IS NOT NULL AND t.expires_at > now()
-        AND (t.next_attempt_at IS NULL OR t.next_attempt_at > now())
-      GROUP BY s.authenticator_id`;
+      SELECT k.id AS key_id, count(*)::int AS tokens
+      FROM github_tokens c JOIN sessions s ON s.id = c.session_id JOIN authenticators k ON k.user_id = c.user_id
+      WHERE c.user_id = ${userId} AND c.expires_at > now() AND (c.next_attempt_at IS NULL OR c.next_attempt_at > now())
+        AND (s.authenticator_id = k.id OR ${countsTouchOf(fragment`k.id`)})
+      GROUP BY k.id`;
     return rows.map(({ key_id: keyId, tokens }) => ({ keyId, count: { github_tokens: tokens } }));
   }
 }
