@@ -45,7 +45,10 @@ export const CERTIFICATE_ENDING: ReachEnding = {
       FROM ssh_certificate_groups c
       WHERE c.target_id = ${ending.targetId} AND c.serial > ${after}::bigint AND ${isAmong(ending, fragment`c.user_id`)}
       ORDER BY c.serial LIMIT ${most}`;
+    const people = rows.map((row) => row.user_id);
+    const next = rows.length < most ? undefined : rows.at(-1)?.serial;
     const found = rows.filter((row) => row.is_refused);
+    if (found.length === 0) return { ended: [], people, next };
     await lockUsers(
       tx,
       found.map((row) => row.user_id),
@@ -67,8 +70,8 @@ export const CERTIFICATE_ENDING: ReachEnding = {
         ended.filter((certificate) => certificate.is_valid),
         'certificates',
       ),
-      people: rows.map((row) => row.user_id),
-      next: rows.length < most ? undefined : rows.at(-1)?.serial,
+      people,
+      next,
     };
   },
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { UsersRepository } from '#domain/directory/users.repository.js';
 import { takeNextEnding } from '#domain/access-revocation/ended-reach/endings.repository.js';
 import { AccessEndings } from '#domain/access-revocation/ended-reach/access-endings.service.js';
@@ -490,6 +490,36 @@ describe('the queue of ended reaches', () => {
     await endings.settle(queued ?? { ids: [] });
     expect(await queuedEndings(dataSource)).toEqual([]);
     expect(await world.held({ id: idOf(inGroup) })).toMatchObject({ certificates: 0 });
+  });
+
+  it('settles the many targets of one person in few transactions', async () => {
+    const roles = 120;
+    await run(
+      `WITH made AS (
+         INSERT INTO access_targets (org_id, kind, role_arn, name, access)
+         SELECT $1, 'aws_role', 'arn:aws:iam::123456789012:role/many-' || n, 'many', 'assigned' FROM generate_series(1, $3::int) n
+         RETURNING id
+       )
+       INSERT INTO access_assignments (target_id, group_id) SELECT id, $2 FROM made`,
+      [world.orgId, group, roles],
+    );
+    const queued = await dataSource.transaction(async (tx) => {
+      await tx.query('DELETE FROM group_members WHERE group_id = $1 AND user_id = $2', [
+        group,
+        idOf(inGroup),
+      ]);
+      return endings.label(tx, {});
+    });
+    const transactions = vi.spyOn(dataSource, 'transaction');
+    await endings.settle(queued ?? { ids: [] });
+    expect(transactions.mock.calls.length).toBeLessThan(10);
+    transactions.mockRestore();
+    await run(`DELETE FROM access_targets WHERE name = 'many'`);
+    expect(await queuedEndings(dataSource)).toEqual([]);
+    await expectHeld({ inGroup: false, alone: true, both: true });
+    const targets = (await endedEvents(dataSource)).map(({ details }) => details.target.id);
+    expect(targets).toHaveLength(roles + Object.keys(world.targets).length);
+    expect(new Set(targets).size).toBe(targets.length);
   });
 
   it('checks each certificate at most twice, by a plan from a time with few of them', async () => {

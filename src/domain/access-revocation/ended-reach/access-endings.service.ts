@@ -12,11 +12,19 @@ import {
   putEnding,
   recordEnded,
   recordWithoutCredentials,
+  removeEndings,
   takeEnding,
   takeNextEnding,
+  takeOfPerson,
   type ChangedBy,
 } from './endings.repository.js';
-import { NOTHING_HELD, type Ending, type Losers, type ReachEnding } from './reach-ending.js';
+import {
+  NOTHING_HELD,
+  type EndedReaches,
+  type Ending,
+  type Losers,
+  type ReachEnding,
+} from './reach-ending.js';
 
 /**
  * Milliseconds between two reads of the queue `access_endings`. If a transaction of this process
@@ -26,6 +34,9 @@ const POLL = 1_000;
 
 /** The most credentials that one transaction ends, so that it stays far below its time limit. */
 const BATCH = 500;
+
+/** The most rows of the queue on which one transaction works. */
+const ROWS_BATCH = 50;
 
 /**
  * The number of people after which {@link AccessEndings.settle} leaves the rest of a queued row to
@@ -132,13 +143,57 @@ export class AccessEndings implements OnApplicationBootstrap, BackgroundProvider
   async settle({ ids }: QueuedEndings): Promise<void> {
     const until = this.clock.milliseconds() + LONGEST_SETTLE;
     const people = new Set<string>();
-    for (const id of ids) {
+    for (const id of await this.#settleOfPerson(ids, until)) {
       try {
         await this.#settleRow(id, people, until);
       } catch (error) {
         this.#worker.note(error);
       }
     }
+  }
+
+  /**
+   * Works on the rows of the queue that list one person, many in one transaction. The removal of a
+   * person from one group can put such a row for each of a thousand targets into the queue. Returns
+   * the ids of the rows that are not finished: because of a fault, at the time `until` in
+   * milliseconds, or because they are of another form.
+   */
+  async #settleOfPerson(ids: readonly string[], until: number): Promise<string[]> {
+    const finished = new Set<string>();
+    for (let from = 0; from < ids.length; from += ROWS_BATCH) {
+      if (this.clock.milliseconds() > until) break;
+      try {
+        const some = ids.slice(from, from + ROWS_BATCH);
+        for (const { id } of await this.#endOfPerson(some)) finished.add(id);
+      } catch (error) {
+        this.#worker.note(error);
+        break;
+      }
+    }
+    return ids.filter((id) => !finished.has(id));
+  }
+
+  /**
+   * Ends in one transaction the credentials of the rows that list one person. With several people,
+   * the transaction could lock one of them after the credentials of another, and two transactions
+   * could wait for each other. Rows after {@link BATCH} credentials are left for later
+   * transactions. Returns the finished rows.
+   */
+  #endOfPerson(ids: readonly string[]): Promise<readonly Ending[]> {
+    return withTransactionRetry(this.dataSource, async (tx) => {
+      const finished: Ending[] = [];
+      let checked = 0;
+      for (const ending of await takeOfPerson(tx, ids)) {
+        const batch = await this.#endCredentials(tx, ending);
+        if (batch.next === undefined) finished.push(ending);
+        else await putEnding(tx, ending, batch.next);
+        checked += batch.people.length;
+        if (checked >= BATCH) break;
+      }
+      await recordWithoutCredentials(tx, finished);
+      await removeEndings(tx, finished);
+      return finished;
+    });
   }
 
   /**
@@ -207,14 +262,20 @@ export class AccessEndings implements OnApplicationBootstrap, BackgroundProvider
     return withTransactionRetry(this.dataSource, async (tx) => {
       const ending = await take(tx);
       if (!ending) return undefined;
-      const kind = this.#kinds.find(({ kinds }) => kinds.includes(ending.kind));
-      // A role of AWS has no registered kind, because its credentials cannot be ended. So the batch
-      // is empty.
-      const batch = (await kind?.endBatch(tx, ending, BATCH)) ?? NOTHING_HELD;
-      await recordEnded(tx, ending, batch.ended);
-      if (batch.next === undefined) await recordWithoutCredentials(tx, ending);
+      const batch = await this.#endCredentials(tx, ending);
+      if (batch.next === undefined) await recordWithoutCredentials(tx, [ending]);
       await putEnding(tx, ending, batch.next);
       return { people: batch.people, namesPeople: ending.userIds !== null };
     });
+  }
+
+  /** Ends the next credentials of a queued row, at most {@link BATCH}, and records what ended. */
+  async #endCredentials(tx: EntityManager, ending: Ending): Promise<EndedReaches> {
+    const kind = this.#kinds.find(({ kinds }) => kinds.includes(ending.kind));
+    // A role of AWS has no registered kind, because its credentials cannot be ended. So the batch
+    // is empty.
+    const batch = (await kind?.endBatch(tx, ending, BATCH)) ?? NOTHING_HELD;
+    await recordEnded(tx, ending, batch.ended);
+    return batch;
   }
 }

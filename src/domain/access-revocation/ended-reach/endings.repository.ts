@@ -125,23 +125,67 @@ export async function recordEnded(
 }
 
 /**
- * Writes an audit event for each person in the list of a queued row who lost the target without
- * holding a credential for it. It leaves out people who already have an `access_ended` event for
- * the target since the change. It also leaves out inactive people, because other events say what
- * ended with their accounts. For the members of a group whose assignment was removed it writes
- * none, because these events together would show who is in the group.
+ * Locks and returns the rows of the queue among some ids that list one person, who is the same in
+ * all of them. It leaves out rows that other processes have locked.
  */
-export async function recordWithoutCredentials(tx: EntityManager, by: Ending): Promise<void> {
-  if (by.userIds === null || by.isOfGroup) return;
-  const rows = by.userIds.map((userId) => ({ id: newUuid(), user_id: userId }));
+export async function takeOfPerson(tx: EntityManager, ids: readonly string[]): Promise<Ending[]> {
+  const rows = await sql<Row>(tx)`
+    SELECT ${COLUMNS} FROM access_endings
+    WHERE id = ANY (${ids}::bigint[]) AND cardinality(user_ids) = 1
+    ORDER BY id FOR UPDATE SKIP LOCKED`;
+  const person = rows[0]?.user_ids?.[0];
+  return rows.filter((row) => row.user_ids?.[0] === person).map(ending);
+}
+
+/** Deletes rows of the queue for which nothing is left to do. */
+export async function removeEndings(tx: EntityManager, endings: readonly Ending[]): Promise<void> {
+  await sql(
+    tx,
+  )`DELETE FROM access_endings WHERE id = ANY (${endings.map(({ id }) => id)}::bigint[])`;
+}
+
+/**
+ * Writes an audit event for each person in the lists of queued rows of one change who lost the
+ * target without holding a credential for it. It leaves out people who already have an
+ * `access_ended` event for the target since the change. It also leaves out inactive people, because
+ * other events say what ended with their accounts. For the members of a group whose assignment was
+ * removed it writes none, because these events together would show who is in the group.
+ */
+export async function recordWithoutCredentials(
+  tx: EntityManager,
+  endings: readonly Ending[],
+): Promise<void> {
+  const lists = endings.filter(({ userIds, isOfGroup }) => userIds !== null && !isOfGroup);
+  const [by] = lists;
+  if (!by) return;
+  // Two rows of one change can be about the same person and target, who get one event.
+  const rows = new Map(
+    lists.flatMap((one) =>
+      (one.userIds ?? []).map((userId) => [
+        `${one.targetId} ${userId}`,
+        {
+          id: newUuid(),
+          user_id: userId,
+          ending: one.id,
+          target_id: one.targetId,
+          shown_id: targetIdOf(one),
+          details: detailsOf(one),
+        },
+      ]),
+    ),
+  );
   const people = fragment`
-    FROM jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) AS e (id uuid, user_id uuid) JOIN users u ON u.id = e.user_id
-    WHERE u.active AND u.org_id = ${by.orgId} AND ${isRefusedNow(by, fragment`u.id`, fragment`NULL::jsonb`)}
+    FROM jsonb_to_recordset(${JSON.stringify([...rows.values()])}::jsonb)
+      AS e (id uuid, user_id uuid, ending bigint, target_id uuid, shown_id text, details jsonb)
+    JOIN users u ON u.id = e.user_id JOIN access_endings q ON q.id = e.ending
+    CROSS JOIN LATERAL (SELECT q.created_at AS since, e.shown_id AS target) w
+    WHERE u.active AND u.org_id = ${by.orgId}
+      AND NOT EXISTS (SELECT FROM access_targets t WHERE t.id = e.target_id AND ${admits(fragment`t`, fragment`u.id`)})
       AND NOT EXISTS (
         SELECT FROM audit_events e
-        WHERE e.class = 'admin' AND e.subject_id = u.id AND e.type = 'access_ended' AND ${OTHER} AND e.details #>> '{target,id}' = ${targetIdOf(by)}
-          AND e.created_at >= (SELECT q.created_at FROM access_endings q WHERE q.id = ${by.id}) OFFSET 0)`;
-  await sql(tx)`${recordAudit({ ...eventOf(by), details: detailsOf(by) }, people)}`;
+        WHERE e.class = 'admin' AND e.subject_id = u.id AND e.type = 'access_ended' AND ${OTHER}
+          AND e.details #>> '{target,id}' = w.target AND e.created_at >= w.since OFFSET 0)`;
+  await sql(tx)`${recordAudit({ ...eventOf(by), details: fragment`e.details` }, people)}`;
 }
 
 /**
