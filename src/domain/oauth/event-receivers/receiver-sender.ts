@@ -15,6 +15,7 @@ import {
   type NoticeRequest,
   type SenderParts,
 } from '../notice-sending/notice-sender.js';
+import { Resealing } from '../notice-sending/resealing.js';
 import { isOwnAddress } from './own-address.js';
 import { otlpRejections, otlpRequest } from './otlp-request.js';
 import {
@@ -56,13 +57,6 @@ const SCANNED = 1_000;
  */
 const NEWS = 50;
 
-/**
- * The milliseconds between two searches for secrets of receivers that are encrypted under the
- * previous root secret. The search is repeated, because a replica with the old configuration may
- * still encrypt secrets until it stops.
- */
-const RESEAL_INTERVAL = 300_000;
-
 /** The statuses 200 to 299, by which a receiver accepts events. */
 const TAKING: ReadonlySet<number> = new Set(Array.from({ length: 100 }, (_, n) => 200 + n));
 
@@ -87,11 +81,12 @@ export class ReceiverSender implements BackgroundProvider {
    */
   readonly #scanned = new Map<string, number>();
   #hasReceivers = false;
-  #resealAt = Number.NEGATIVE_INFINITY;
   readonly #news: SpacedCalls;
 
   constructor(private readonly parts: ReceiverSenderParts) {
     this.#news = new SpacedCalls(parts.clock, NEWS, () => this.#sender.wake());
+    const { clock, dataSource, secrets } = parts;
+    const resealing = new Resealing(clock, this.#log, () => sealAgain(dataSource.manager, secrets));
     this.#sender = new NoticeSender(parts, {
       channel: 'event_receivers',
       name: 'The queue of events to receivers',
@@ -114,7 +109,7 @@ export class ReceiverSender implements BackgroundProvider {
       release: releaseEvents,
       postpone: postponeEvents,
       bury: (tx, taken, failure) => this.#bury(tx, taken, failure),
-      beforeRead: () => this.#sealAgain(),
+      beforeRead: () => resealing.runIfDue(),
     });
   }
 
@@ -140,19 +135,6 @@ export class ReceiverSender implements BackgroundProvider {
    */
   noteEvents(): void {
     if (this.#hasReceivers) this.#news.note();
-  }
-
-  /**
-   * Encrypts secrets under the present root secret, if only the previous one decrypts them, so that
-   * the operator can remove the previous one. This happens at the start, and then every
-   * {@link RESEAL_INTERVAL} milliseconds.
-   */
-  async #sealAgain(): Promise<void> {
-    const { clock, dataSource, secrets } = this.parts;
-    const now = clock.monotonic();
-    if (now < this.#resealAt) return;
-    await sealAgain(dataSource.manager, secrets);
-    this.#resealAt = now + RESEAL_INTERVAL;
   }
 
   async #due(tx: EntityManager) {
