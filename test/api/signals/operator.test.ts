@@ -140,7 +140,6 @@ describe('the Authorization header of a receiver', () => {
     for (const [secret, previous] of changes) {
       await app.close();
       app = await startWith(secret, previous);
-      seals.push(await sealed());
       const before = receiver.received.length;
       await rows(
         app.dataSource,
@@ -148,6 +147,7 @@ describe('the Authorization header of a receiver', () => {
         [streamId],
       );
       await expect.poll(() => receiver.received.length).toBe(before + 1);
+      seals.push(await sealed());
     }
     const [first, still, resealed, last] = seals;
     expect([still === first, resealed === first, last === resealed]).toEqual([true, false, true]);

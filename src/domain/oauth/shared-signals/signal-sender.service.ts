@@ -6,6 +6,7 @@ import { DataSource, type EntityManager } from '#platform/database/statements/ty
 import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
 import { REGISTERED_LIMITS } from '../notice-sending/fair-turns.js';
 import { NoticeSender, type Failure, type NoticeRequest } from '../notice-sending/notice-sender.js';
+import { Resealing } from '../notice-sending/resealing.js';
 import {
   buryTaken,
   deliverTaken,
@@ -28,6 +29,7 @@ const BATCH = 1_000;
 /** Pushes security event tokens to receivers (RFC 8935), from a queue in the database. */
 @Injectable()
 export class SignalSender implements OnApplicationBootstrap, BackgroundProvider {
+  readonly #log = new Logger('signals');
   readonly #security = new Logger('security');
   readonly #sender: NoticeSender<TakenSignal>;
   #trimmedAt = Number.NEGATIVE_INFINITY;
@@ -41,10 +43,11 @@ export class SignalSender implements OnApplicationBootstrap, BackgroundProvider 
     random: Random,
   ) {
     const parts = { dataSource, outboundHttp, clock, random };
+    const resealing = new Resealing(clock, this.#log, () => signalTokens.sealAgain());
     this.#sender = new NoticeSender(parts, {
       channel: 'signal_events',
       name: 'The queue of signals',
-      log: new Logger('signals'),
+      log: this.#log,
       // The limits hold for security events alone; logout notices have limits of their own.
       lanes: [{ limits: REGISTERED_LIMITS, due: listDueReceivers, take: takeSignals }],
       // RFC 8935 §2.2 demands status 202, but some receivers respond with 200 or 204.
@@ -55,7 +58,10 @@ export class SignalSender implements OnApplicationBootstrap, BackgroundProvider 
       postpone: postponeTaken,
       bury: (tx, signal, failure) => this.#bury(tx, signal, failure),
       onNews: (streamId) => this.polledSignals.wake(streamId),
-      beforeRead: () => this.#trim(),
+      beforeRead: async () => {
+        await resealing.runIfDue();
+        await this.#trim();
+      },
     });
   }
 

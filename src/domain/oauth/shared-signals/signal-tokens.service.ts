@@ -1,4 +1,4 @@
-import { Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { openSecret, sealSecret } from '#platform/crypto/sealed-secret.js';
 import { DataSource } from '#platform/database/statements/typeorm.js';
@@ -13,7 +13,7 @@ const PURPOSE = 'Authorization header of a signal stream';
 
 /** Signs security event tokens, and encrypts the Authorization headers of receivers for storage. */
 @Injectable()
-export class SignalTokens implements OnApplicationBootstrap {
+export class SignalTokens {
   constructor(
     @Inject(CONFIG) private readonly config: Pick<Config, 'http' | 'secrets'>,
     private readonly dataSource: DataSource,
@@ -21,10 +21,10 @@ export class SignalTokens implements OnApplicationBootstrap {
   ) {}
 
   /**
-   * Encrypts the Authorization headers under the present root secret at start-up, if only the
-   * previous root secret decrypts them.
+   * Encrypts the Authorization headers under the present root secret, if only the previous root
+   * secret decrypts them.
    */
-  async onApplicationBootstrap(): Promise<void> {
+  async sealAgain(): Promise<void> {
     if (this.config.secrets.previousRoot === undefined) return;
     const { manager } = this.dataSource;
     for (const { id, sealed } of await listSealedHeaders(manager)) {
