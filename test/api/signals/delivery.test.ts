@@ -494,27 +494,42 @@ describe('a stream', () => {
     await expect.poll(() => numbersOf(receiver, person)).toEqual([1, 2, 3]);
   });
 
-  it('that was paused for a day tries again for a day what it had tried before', async () => {
-    const { receiver, program, streamId } = await ground();
-    receiver.answer = () => 500;
-    await queue(streamId, 1);
-    const tried = async () => (await signalsOf(app, streamId))[0]?.last_result;
-    await expect.poll(tried).toBe('answer 500');
-    const status = (to: string) =>
-      program.send('POST', '/ssf/status', { stream_id: streamId, status: to });
-    await status('paused');
-    await advance(25 * HOUR);
-    const before = receiver.received.length;
-    await status('enabled');
-    await expect.poll(() => receiver.received.length).toBe(before + 1);
-    await expect
-      .poll(() => count(app.dataSource, 'signal_events WHERE next_attempt_at > now()'))
-      .toBe(1);
-    expect(await signalsOf(app, streamId)).toMatchObject([{ dead: false }]);
-    receiver.answer = () => 202;
-    await advance(HOUR);
-    await expect.poll(() => signalsOf(app, streamId)).toEqual([]);
-  });
+  it.each([
+    ['paused', '/ssf/status', { status: 'paused' }, () => ({ status: 'enabled' })],
+    [
+      'polled',
+      '/ssf/stream',
+      { delivery: { method: 'urn:ietf:rfc:8936' } },
+      (uri: string) => ({ delivery: { method: 'urn:ietf:rfc:8935', endpoint_url: uri } }),
+    ],
+  ])(
+    'that was %s for a day tries again for a day what it had tried before',
+    async (_, path, away, back) => {
+      const { receiver, program, streamId } = await ground();
+      receiver.answer = () => 500;
+      await queue(streamId, 1);
+      const tried = async () => (await signalsOf(app, streamId))[0]?.last_result;
+      await expect.poll(tried).toBe('answer 500');
+      const change = async (to: object) => {
+        const method = path === '/ssf/status' ? 'POST' : 'PATCH';
+        const answer = await program.send(method, path, { stream_id: streamId, ...to });
+        expect(answer.status).toBe(200);
+      };
+      await change(away);
+      await advance(25 * HOUR);
+      const before = receiver.received.length;
+      await change(back(receiver.uri));
+      wake();
+      await expect.poll(() => receiver.received.length).toBe(before + 1);
+      await expect
+        .poll(() => count(app.dataSource, 'signal_events WHERE next_attempt_at > now()'))
+        .toBe(1);
+      expect(await signalsOf(app, streamId)).toMatchObject([{ dead: false }]);
+      receiver.answer = () => 202;
+      await advance(HOUR);
+      await expect.poll(() => signalsOf(app, streamId)).toEqual([]);
+    },
+  );
 
   it('of an application whose owner is deactivated sends nothing, and afterwards everything', async () => {
     const { receiver, program, streamId, userId } = await ground();

@@ -109,13 +109,18 @@ export async function lockStream(
   return row && stream(row);
 }
 
-/** Replaces the settings of a stream, whose row the caller has locked, and returns the stream. */
+/**
+ * Replaces the settings of a stream, whose row the caller has locked, and returns the stream. If a
+ * polled stream becomes a pushed one, the events that were pushed before get the whole time for
+ * their delivery again.
+ */
 export async function updateStream(
   tx: EntityManager,
   id: string,
   settings: StreamSettings,
   events: readonly PeopleEvent[],
 ): Promise<SignalStream | undefined> {
+  if (settings.method === 'push') await beginTimeAgain(tx, id);
   const [row] = await sql<Row>(tx)`
     UPDATE signal_streams
     SET method = ${settings.method}, endpoint_url = ${settings.endpointUrl},
@@ -128,7 +133,7 @@ export async function updateStream(
 /**
  * Changes the state of a stream. If the new state is `disabled`, its waiting events are deleted. If
  * a paused stream is enabled, the events that were tried before the pause get the whole time for
- * their delivery again, because nothing was tried meanwhile.
+ * their delivery again.
  */
 export async function setStreamStatus(
   tx: EntityManager,
@@ -136,11 +141,7 @@ export async function setStreamStatus(
   status: StreamStatus,
   reason: string | null,
 ): Promise<void> {
-  if (status === 'enabled') {
-    await sql(tx)`
-      UPDATE signal_events e SET give_up_at = NULL FROM signal_streams s
-      WHERE s.id = ${id} AND s.status = 'paused' AND e.stream_id = s.id AND e.dead_at IS NULL AND e.give_up_at IS NOT NULL`;
-  }
+  if (status === 'enabled') await beginTimeAgain(tx, id);
   await sql(tx)`
     UPDATE signal_streams SET status = ${status}, status_reason = ${reason}, updated_at = now() WHERE id = ${id}`;
   if (status === 'disabled') await sql(tx)`DELETE FROM signal_events WHERE stream_id = ${id}`;
@@ -149,6 +150,17 @@ export async function setStreamStatus(
   // it.
   if (status === 'enabled')
     await sql(tx)`SELECT pg_notify('signal_events', ${id}::uuid::text)::text`;
+}
+
+/**
+ * Lets the time for the delivery of the events of a paused or polled stream begin again with the
+ * next attempt, because the service itself tried nothing meanwhile.
+ */
+async function beginTimeAgain(tx: EntityManager, id: string): Promise<void> {
+  await sql(tx)`
+    UPDATE signal_events e SET give_up_at = NULL FROM signal_streams s
+    WHERE s.id = ${id} AND (s.status = 'paused' OR s.method = 'poll')
+      AND e.stream_id = s.id AND e.dead_at IS NULL AND e.give_up_at IS NOT NULL`;
 }
 
 /** Deletes a stream. Its waiting events are never sent; a later clean-up deletes them. */
