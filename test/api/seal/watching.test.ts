@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import type { DataSource } from 'typeorm';
 import { proveConsistency, readCheckpoints } from '#domain/admin/audit-search/sealed-log.js';
 import { watch } from '../../../packages/svc/src/audit/watch.js';
@@ -67,4 +67,34 @@ it('follows a log with many new checkpoints by fewer requests, which the server 
   expect(readFileSync(file, 'utf8').split('\n\n— ').length).toBeGreaterThan(30);
   const check = seal.check(await seal.export(org), readFile(file));
   expect([check.findings, check.counts.unproven]).toEqual([[], 0]);
+});
+
+it('refuses an unsigned checkpoint also among those that it does not prove', async () => {
+  const { org } = await seal.organization(1);
+  const [file, key] = [join(folder, 'signed'), join(folder, 'seal.key')];
+  writeFileSync(key, seal.verifier);
+  const server = serverOf(org);
+  const terminal = { result: vi.fn<(document: object, lines: readonly string[]) => void>() };
+  const note = (await seal.checkpoints(org))[0]?.note ?? '';
+  const unsigned = note.replace(/(?<=\ntime )\d/, '9');
+  const pages = new Map([
+    ['newest', [note]],
+    ['page', [note, unsigned, ...Array.from({ length: 59 }, () => note)]],
+  ]);
+  const get = (path: string) => {
+    const after = new URL(path, 'http://localhost').searchParams.get('after');
+    if (after === null) return server.get(path);
+    const notes = pages.get(after === 'newest' ? 'newest' : 'page') ?? [];
+    return Promise.resolve({ checkpoints: notes.map((one) => ({ note: one })), next: null });
+  };
+  const context = { client: () => Promise.resolve({ get }), terminal };
+  const run = () =>
+    watch([file, '--key', key], context as unknown as Parameters<typeof watch>[1], '');
+  expect(await run()).toBe(0);
+  expect(await run()).toBe(1);
+  const fault = 'the checkpoint of size 1 has no signature of the key';
+  expect(terminal.result).toHaveBeenLastCalledWith(
+    expect.objectContaining({ fault }),
+    expect.anything(),
+  );
 });

@@ -133,7 +133,7 @@ class CheckpointWatch {
     }
     let page = this.last ? await this.#page(`${this.last.epoch}.${this.last.size}`) : newest;
     while (page.checkpoints.length > 0) {
-      for (const checkpoint of chosenOf(page)) {
+      for (const checkpoint of chosenOf(page, this.keys)) {
         const fault = checkpoint ? await this.#faultOf(checkpoint) : ANOTHER_TEXT;
         if (checkpoint === undefined || fault !== undefined) {
           yield { fault: fault ?? ANOTHER_TEXT };
@@ -213,13 +213,20 @@ function isSamePlace(one: SignedCheckpoint, other: SignedCheckpoint): boolean {
 
 /**
  * Returns the checkpoints of a page that are to be proven: about {@link PROVEN}, with the last one
- * of each epoch. A text that is no checkpoint is undefined.
+ * of each epoch, and each one that no key has signed, which needs no request to be refused. A text
+ * that is no checkpoint is undefined.
  */
-function chosenOf({ checkpoints }: Page): (SignedCheckpoint | undefined)[] {
+function chosenOf(
+  { checkpoints }: Page,
+  keys: readonly VerifierKey[] | undefined,
+): (SignedCheckpoint | undefined)[] {
   const all = checkpoints.map(({ note }) => parseCheckpoint(note));
   const step = Math.ceil(all.length / PROVEN);
   return all.filter(
     (one, n) =>
-      one === undefined || (all.length - 1 - n) % step === 0 || one.epoch !== all[n + 1]?.epoch,
+      one === undefined ||
+      (all.length - 1 - n) % step === 0 ||
+      one.epoch !== all[n + 1]?.epoch ||
+      (keys !== undefined && !isSigned(one, keys)),
   );
 }
