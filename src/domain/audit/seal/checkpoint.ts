@@ -68,7 +68,8 @@ export function headOf(
 
 /**
  * Returns true if a text is the checkpoint of a tree, an epoch and a size, and one of the keys has
- * signed it.
+ * signed it. Nothing may follow the lines of the signatures, because `svc audit` reads no such
+ * text, and would call a tree damaged whose first leaf names it.
  *
  * @param verifiers the public keys, as {@link verifierOf} writes them
  */
@@ -80,6 +81,7 @@ export function isCheckpointOf(
   const head = headOf(note);
   if (head?.tree !== tree || head.epoch !== epoch || head.size !== size) return false;
   const [text = '', signatures = ''] = note.split('\n\n');
+  if (!/^(?:— \S+ \S+\n)+$/.test(note.slice(text.length + 2))) return false;
   return signatures.split('\n').some((line) => {
     const [, name = '', base64 = ''] = /^— (\S+) (\S+)$/.exec(line) ?? [];
     const bytes = Buffer.from(base64, 'base64');
