@@ -522,6 +522,38 @@ describe('the queue of ended reaches', () => {
     expect(new Set(targets).size).toBe(targets.length);
   });
 
+  it('settles the many applications of one person in few transactions', async () => {
+    const applications = 120;
+    await run(
+      `INSERT INTO oauth_clients (id, kind, metadata, org_id, owner_id)
+       SELECT 'many-' || n, 'application', '{}', $1, $3 FROM generate_series(1, $2::int) n`,
+      [world.orgId, applications, idOf(alone)],
+    );
+    await run(
+      `INSERT INTO access_assignments (target_id, group_id) SELECT id, $1 FROM access_targets WHERE client_id LIKE 'many-%'`,
+      [group],
+    );
+    await run(`UPDATE access_targets SET access = 'assigned' WHERE client_id LIKE 'many-%'`);
+    await endings.drain();
+    const queued = await dataSource.transaction(async (tx) => {
+      await tx.query('DELETE FROM group_members WHERE group_id = $1 AND user_id = $2', [
+        group,
+        idOf(inGroup),
+      ]);
+      return endings.label(tx, {});
+    });
+    const transactions = vi.spyOn(dataSource, 'transaction');
+    await endings.settle(queued ?? { ids: [] });
+    const number = transactions.mock.calls.length;
+    transactions.mockRestore();
+    await run(`DELETE FROM oauth_clients WHERE id LIKE 'many-%'`);
+    expect(number).toBeLessThan(10);
+    expect(await queuedEndings(dataSource)).toEqual([]);
+    await expectHeld({ inGroup: false, alone: true, both: true });
+    const targets = (await endedEvents(dataSource)).map(({ details }) => details.target.id);
+    expect(new Set(targets).size).toBe(applications + Object.keys(world.targets).length);
+  });
+
   it('checks each certificate at most twice, by a plan from a time with few of them', async () => {
     const certificates = 300;
     const scans = `SELECT (coalesce(seq_scan, 0) + coalesce(idx_scan, 0))::int AS number

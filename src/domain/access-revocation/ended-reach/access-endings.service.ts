@@ -184,10 +184,16 @@ export class AccessEndings implements OnApplicationBootstrap, BackgroundProvider
       const finished: Ending[] = [];
       let checked = 0;
       for (const ending of await takeOfPerson(tx, ids)) {
-        const batch = await this.#endCredentials(tx, ending);
-        if (batch.next === undefined) finished.push(ending);
-        else await putEnding(tx, ending, batch.next);
-        checked += batch.people.length;
+        // An application takes two batches, of which the second one is often empty: its grants and
+        // its tokens.
+        let place: string | undefined = ending.place;
+        while (place !== undefined && checked < BATCH) {
+          const batch = await this.#endCredentials(tx, { ...ending, place });
+          checked += batch.people.length;
+          place = batch.next;
+        }
+        if (place === undefined) finished.push(ending);
+        else await putEnding(tx, ending, place);
         if (checked >= BATCH) break;
       }
       await recordWithoutCredentials(tx, finished);
