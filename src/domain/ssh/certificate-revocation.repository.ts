@@ -52,18 +52,36 @@ const IS_VALID = fragment`(valid_before > now() AND NOT ${isInRevokedRange(fragm
 const LOWEST_ID = '00000000-0000-0000-0000-000000000000';
 
 /**
- * Returns the SQL condition that a certificate `g`, with principals of the group of hosts `t`,
- * would not have got these principals until its end without the touches of one security key in its
- * session `s`. If the session has ended, its touches are not known, so the condition is true to be
- * safe.
+ * Returns the CTE `counting`: the certificates that would not have got the principals of a group of
+ * hosts until their end without the touches of one security key, each with the id of this key. If
+ * the session has ended, its touches are not known, so the certificate counts for every key to be
+ * safe. Thousands of certificates share a few sessions and conditions, so the touches of a session
+ * are searched once for equal conditions.
  *
- * @param keyId the id of the security key
+ * @param held the certificates, each with a group of hosts: rows with the columns `target_id`,
+ *   `serial`, `session_id` and `valid_before`
+ * @param keys the ids of the security keys, in a column `id`
  */
-function countsTouchOf(keyId: SqlFragment): SqlFragment {
-  const t = fragment`t`;
-  const touch = fittingTouchSql(t, fragment`(s.touches - ${keyId}::text)`);
-  return fragment`(${hasConditionsSql(t)} AND (s.id IS NULL OR s.touches ? ${keyId}::text
-    AND (${touch} IS NULL OR ${outlivesTouch(t, touch, fragment`g.valid_before`)})))`;
+function countingTouches(held: SqlFragment, keys: SqlFragment): SqlFragment {
+  const rule = fragment`concat_ws(' ', t.touch_within_seconds, t.models, t.user_verification)`;
+  const touch = fittingTouchSql(fragment`r`, fragment`(s.touches - k.id::text)`);
+  return fragment`
+    held AS MATERIALIZED (
+      SELECT DISTINCT g.serial, g.session_id, g.valid_before, t.touch_within_seconds, t.models, t.user_verification, ${rule} AS rule
+      FROM ${held} g JOIN access_targets t ON t.id = g.target_id
+      WHERE ${hasConditionsSql(fragment`t`)}
+    ),
+    touched AS MATERIALIZED (
+      SELECT r.session_id, r.rule, k.id AS key_id, ${touch} AS touch
+      FROM (SELECT DISTINCT session_id, touch_within_seconds, models, user_verification, rule FROM held) r
+      CROSS JOIN ${keys} k LEFT JOIN sessions s ON s.id = r.session_id
+      WHERE s.id IS NULL OR s.touches ? k.id::text
+    ),
+    counting AS MATERIALIZED (
+      SELECT DISTINCT h.serial, c.key_id
+      FROM held h JOIN touched c ON c.session_id = h.session_id AND c.rule = h.rule
+      WHERE c.touch IS NULL OR ${outlivesTouch(fragment`h`, fragment`c.touch`, fragment`h.valid_before`)}
+    )`;
 }
 
 interface Revoked {
@@ -209,21 +227,23 @@ export class CertificateRevocation implements Revocable {
    * key of their session, or one whose touch the conditions of a group of hosts count.
    */
   async countByKey(tx: EntityManager, userId: string): Promise<CountOfKey[]> {
+    // `IS TRUE` makes PostgreSQL look each serial up in a hash table. Without statistics it would
+    // compare each certificate of the user with all valid ones.
+    const held = fragment`(
+      SELECT * FROM ssh_certificate_groups WHERE user_id = ${userId} AND (serial IN (SELECT serial FROM valid)) IS TRUE)`;
+    const keys = fragment`(SELECT id FROM authenticators WHERE user_id = ${userId})`;
     const rows = await sql<{ key_id: string; certificates: number }>(tx)`
       WITH valid AS MATERIALIZED (
         SELECT serial, authenticator_id
         FROM (SELECT serial, authenticator_id, valid_before FROM ssh_certificates
               WHERE user_id = ${userId} AND revoked_at IS NULL ORDER BY serial DESC LIMIT ${MOST_COUNTED}) newest
         WHERE ${IS_VALID}
-      )
+      ), ${countingTouches(held, keys)}
       SELECT key_id, count(*)::int AS certificates
       FROM (
         SELECT authenticator_id AS key_id, serial FROM valid WHERE authenticator_id IS NOT NULL
         UNION
-        SELECT k.id, g.serial
-        FROM ssh_certificate_groups g JOIN access_targets t ON t.id = g.target_id
-        JOIN authenticators k ON k.user_id = g.user_id LEFT JOIN sessions s ON s.id = g.session_id
-        WHERE g.user_id = ${userId} AND g.serial IN (SELECT serial FROM valid) AND ${countsTouchOf(fragment`k.id`)}
+        SELECT key_id, serial FROM counting
       ) c
       GROUP BY key_id`;
     return rows.map(({ key_id: keyId, certificates }) => ({ keyId, count: { certificates } }));
@@ -311,13 +331,13 @@ export class CertificateRevocation implements Revocable {
     let last = { target_id: LOWEST_ID, serial: '0' };
     for (;;) {
       const page = await sql<{ target_id: string; serial: string; ends: boolean }>(tx)`
-        SELECT g.target_id, g.serial, ${countsTouchOf(fragment`${keyId}`)} AS ends
-        FROM (
-          SELECT * FROM ssh_certificate_groups
+        WITH page AS MATERIALIZED (
+          SELECT target_id, serial, session_id, valid_before FROM ssh_certificate_groups
           WHERE user_id = ${userId} AND (target_id, serial) > (${last.target_id}::uuid, ${last.serial}::bigint)
           ORDER BY target_id, serial LIMIT ${BATCH}
-        ) g LEFT JOIN access_targets t ON t.id = g.target_id LEFT JOIN sessions s ON s.id = g.session_id
-        ORDER BY g.target_id, g.serial`;
+        ), ${countingTouches(fragment`page`, fragment`(SELECT ${keyId}::uuid AS id)`)}
+        SELECT target_id, serial, serial IN (SELECT serial FROM counting) AS ends
+        FROM page ORDER BY target_id, serial`;
       const ending = page.filter(({ ends }) => ends).map(({ serial }) => serial);
       const revoked = await sql<Revoked>(tx)`
         UPDATE ssh_certificates SET revoked_at = now(), revoke_reason = ${reason}, revoked_by = ${revokedBy}
