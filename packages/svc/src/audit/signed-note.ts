@@ -76,7 +76,7 @@ export function isSigned({ note }: SignedCheckpoint, keys: readonly VerifierKey[
 
 /**
  * Reads a checkpoint; undefined for another text. Nothing may follow the lines of the signatures: a
- * file to which `svc audit watch` added it would have a second checkpoint that nobody has proven.
+ * file to which `svc audit watch` added it would have a second, unproven checkpoint.
  */
 export function parseCheckpoint(note: string): SignedCheckpoint | undefined {
   const [, tree = '', epoch = '', size = '', root = '', time = ''] =
