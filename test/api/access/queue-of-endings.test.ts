@@ -492,6 +492,25 @@ describe('the queue of ended reaches', () => {
     expect(await world.held({ id: idOf(inGroup) })).toMatchObject({ certificates: 0 });
   });
 
+  /**
+   * Removes a person from the group, and settles the rows that this puts into the queue. Returns
+   * the number of transactions that the settling took.
+   */
+  async function settledTransactions(): Promise<number> {
+    const queued = await dataSource.transaction(async (tx) => {
+      await tx.query('DELETE FROM group_members WHERE group_id = $1 AND user_id = $2', [
+        group,
+        idOf(inGroup),
+      ]);
+      return endings.label(tx, {});
+    });
+    const transactions = vi.spyOn(dataSource, 'transaction');
+    await endings.settle(queued ?? { ids: [] });
+    const number = transactions.mock.calls.length;
+    transactions.mockRestore();
+    return number;
+  }
+
   it('settles the many targets of one person in few transactions', async () => {
     const roles = 120;
     await run(
@@ -503,17 +522,7 @@ describe('the queue of ended reaches', () => {
        INSERT INTO access_assignments (target_id, group_id) SELECT id, $2 FROM made`,
       [world.orgId, group, roles],
     );
-    const queued = await dataSource.transaction(async (tx) => {
-      await tx.query('DELETE FROM group_members WHERE group_id = $1 AND user_id = $2', [
-        group,
-        idOf(inGroup),
-      ]);
-      return endings.label(tx, {});
-    });
-    const transactions = vi.spyOn(dataSource, 'transaction');
-    await endings.settle(queued ?? { ids: [] });
-    expect(transactions.mock.calls.length).toBeLessThan(10);
-    transactions.mockRestore();
+    expect(await settledTransactions()).toBeLessThan(10);
     await run(`DELETE FROM access_targets WHERE name = 'many'`);
     expect(await queuedEndings(dataSource)).toEqual([]);
     await expectHeld({ inGroup: false, alone: true, both: true });
@@ -535,17 +544,7 @@ describe('the queue of ended reaches', () => {
     );
     await run(`UPDATE access_targets SET access = 'assigned' WHERE client_id LIKE 'many-%'`);
     await endings.drain();
-    const queued = await dataSource.transaction(async (tx) => {
-      await tx.query('DELETE FROM group_members WHERE group_id = $1 AND user_id = $2', [
-        group,
-        idOf(inGroup),
-      ]);
-      return endings.label(tx, {});
-    });
-    const transactions = vi.spyOn(dataSource, 'transaction');
-    await endings.settle(queued ?? { ids: [] });
-    const number = transactions.mock.calls.length;
-    transactions.mockRestore();
+    const number = await settledTransactions();
     await run(`DELETE FROM oauth_clients WHERE id LIKE 'many-%'`);
     expect(number).toBeLessThan(10);
     expect(await queuedEndings(dataSource)).toEqual([]);
