@@ -94,8 +94,7 @@ export async function issueToken(
     { clientId, scope, resourceServer: server },
     clock.now(),
   );
-  const left = endsBy === undefined ? Infinity : endsBy - clock.seconds();
-  const expiresIn = Math.max(1, Math.min(left, lifetime));
+  const { expiresIn, exp } = expiryOf({ now: clock.seconds(), lifetime, endsBy });
   const rest = endsBy === undefined ? undefined : expiresIn + GRANT_MARGIN;
   const grant = newGrant(provider, resourceOwner, clientId, rest);
   if (server) grant.addResourceScope(server.identifier(), scope);
@@ -110,9 +109,7 @@ export async function issueToken(
     jkt: possession.jkt,
     'x5t#S256': possession.x5t,
     expiresIn,
-    // The expiry of the token is set explicitly. The OAuth library may write the token a second
-    // later, and would then add the lifetime to that later time.
-    ...(endsBy !== undefined && left < lifetime ? { exp: endsBy } : {}),
+    ...(exp === undefined ? {} : { exp }),
   });
   ctx.oidc.entity('AccessToken', token);
   return {
@@ -121,6 +118,21 @@ export async function issueToken(
     tokenType: token.tokenType,
     scope: scope === '' ? undefined : scope,
   };
+}
+
+/**
+ * Tells the lifetime of a token in seconds, at least 1, and, if its end has a limit, its expiry in
+ * seconds since 1970. The expiry is then always set explicitly, because the OAuth library may write
+ * the token a second later and would add the lifetime to that later time.
+ */
+export function expiryOf(of: { now: number; lifetime: number; endsBy: number | undefined }): {
+  expiresIn: number;
+  exp?: number;
+} {
+  const { now, lifetime, endsBy } = of;
+  if (endsBy === undefined) return { expiresIn: lifetime };
+  const expiresIn = Math.max(1, Math.min(endsBy - now, lifetime));
+  return { expiresIn, exp: Math.min(endsBy, now + expiresIn) };
 }
 
 function thumbprintOf(certificate: string | X509Certificate): string {
