@@ -118,6 +118,17 @@ function keepWholeLog(log: Config['log']): void {
   void new PinoLogger({ pinoHttp: { logger: createLogger({ ...log, filter: 'debug' }, sink) } });
 }
 
+/**
+ * The vendor of the software keys of this process. All applications trust its root, because to make
+ * a root takes as long as ten requests.
+ */
+let knownVendor: SoftwareKey | undefined;
+
+function vendorOfKeys(): SoftwareKey {
+  knownVendor ??= new SoftwareKey();
+  return knownVendor;
+}
+
 /** Returns the port of the PgBouncer of this vitest project; undefined if the project has none. */
 function poolerPort(): number | undefined {
   try {
@@ -175,7 +186,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     ...options.environment,
   };
   const { config, live } = await configurationOf(environment, options.storeTimes);
-  const vendor = new SoftwareKey();
+  const vendor = vendorOfKeys();
   const log: string[] = [];
   openLogs.add(log);
   keepWholeLog(config.log);

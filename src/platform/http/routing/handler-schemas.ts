@@ -29,11 +29,17 @@ export function handlerSchemas(controller: object, name: string): HandlerSchemas
   return Object.fromEntries(parts);
 }
 
+const namesOfSchemas = new WeakMap<ZodType, readonly string[]>();
+
 /**
  * Returns the names of the members of the object that a schema describes; none without a schema.
  */
 export function namesOf(schema: ZodType | undefined): readonly string[] {
   if (schema === undefined) return [];
+  const known = namesOfSchemas.get(schema);
+  if (known) return known;
   const { properties } = toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
-  return Object.keys(properties ?? {});
+  const names = Object.keys(properties ?? {});
+  namesOfSchemas.set(schema, names);
+  return names;
 }

@@ -12,6 +12,12 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 export const PAGE_SCRIPTS = Symbol('scripts added to every page');
 
 /**
+ * The compiled templates of this process by their file, for all applications that it starts. The
+ * files never change while it runs.
+ */
+const compiled = new Map<string, ReturnType<Eta['compile']>>();
+
+/**
  * Renders HTML templates (Eta). `<%= %>` escapes its value, so that a value cannot contain HTML. No
  * template uses the form without escapes for data of a request or of the database.
  */
@@ -44,7 +50,9 @@ export class Views {
         throw new Error(`two templates have one name: ${earlier} and ${whole}`);
       }
       this.#files.set(name, whole);
-      this.#eta.loadTemplate(`@${name}`, readFileSync(whole, 'utf8'));
+      const template = compiled.get(whole) ?? this.#eta.compile(readFileSync(whole, 'utf8'));
+      compiled.set(whole, template);
+      this.#eta.loadTemplate(`@${name}`, template);
     }
   }
 
