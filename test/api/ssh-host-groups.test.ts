@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { IssuingSession } from '#domain/ssh/certificate-issuance.service.js';
 import { readCertificate } from '@svc/openssh';
 import { assign, makeHostGroup, makeScimGroup, touchAgo } from '../support/access-hosts.js';
+import { setRule, unassign } from '../support/access-rows.js';
 import { untilWaiting } from '../support/lock-waiters.js';
 import { SshIssuance } from '../support/ssh-issuance.js';
 
@@ -70,6 +71,22 @@ describe('an SSH certificate with groups of hosts', () => {
     expect([issued.principals, issued.hostGroups]).toEqual([[MAIL], undefined]);
     expect((await audited())?.['details']).not.toHaveProperty('host_groups');
     expect(await codeOf(world.issue(session, { host: 'web1.prod.example' }))).toBe('issued');
+  });
+
+  it('names no group to a person whom none admits, until one does', async () => {
+    const id = await prod({ access: 'assigned' });
+    const before = await world.issue(session);
+    expect([before.principals, before.hostGroups]).toEqual([[MAIL], []]);
+    const groupId = await makeScimGroup(world.dataSource, orgId, [session.userId]);
+    await assign(world.dataSource, id, { groupId });
+    expect((await world.issue(session)).principals).toEqual([MAIL, `deploy@prod:${orgId}`]);
+    await unassign(world.dataSource, id, { groupId });
+    for (const _again of [1, 2]) {
+      const after = await world.issue(session);
+      expect([after.principals, after.hostGroups]).toEqual([[MAIL], []]);
+    }
+    await setRule(world.dataSource, id, { access: 'everyone' });
+    expect((await world.issue(session)).hostGroups).toMatchObject([{ name: 'prod' }]);
   });
 
   it('carries an assigned group for its people and the members of its SCIM groups alone', async () => {

@@ -98,8 +98,8 @@ export interface IssuedCertificate {
 const WITHHELD = ['principal_not_allowed', 'This account has no SSH principal.'] as const;
 
 /**
- * The most users that a process remembers as members of an organization with groups of hosts. If
- * there are more, it forgets all of them, so that its memory stays small.
+ * The most users that a process remembers because a group of hosts admits them. If there are more,
+ * it forgets all of them, so that its memory stays small.
  */
 const MOST_REMEMBERED = 10_000;
 
@@ -275,9 +275,9 @@ export class CertificateIssuance implements OnApplicationBootstrap {
   }
 
   /**
-   * Issues a certificate. A shorter statement is enough in an organization without groups of hosts.
-   * In any other organization it denies the request, and the full statement follows. The process
-   * remembers the users of such organizations, only to skip the shorter statement the next time.
+   * Issues a certificate. A shorter statement is enough for a user whom no group of hosts admits.
+   * It denies the request of any other user, and the full statement follows. The process remembers
+   * such users, only to skip the shorter statement the next time.
    */
   async #issue(request: SshCertificateRequest): Promise<Outcome<RecordedCertificate>> {
     const { userId } = request;
@@ -290,7 +290,7 @@ export class CertificateIssuance implements OnApplicationBootstrap {
       if (outcome.denial === 'changed') this.#rememberGroups(userId);
     }
     const outcome = await this.issuance.issue(certificateKindOf(request), request);
-    const hasNone = 'issued' in outcome && outcome.issued.hostGroups === undefined;
+    const hasNone = 'issued' in outcome && (outcome.issued.hostGroups ?? []).length === 0;
     if (hasNone && request.host === undefined) this.#peopleWithGroups.delete(userId);
     return outcome;
   }

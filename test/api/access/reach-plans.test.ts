@@ -13,6 +13,7 @@ import { CLIENT_TOKEN, CLUSTER_TOKEN, USER_TOKEN } from '#domain/oauth/grants/to
 import { CERTIFICATE_ENDING } from '#domain/ssh/reach-ending.repository.js';
 import {
   certificateKindOf,
+  kindWithoutGroups,
   type SshCertificateRequest,
 } from '#domain/ssh/ssh-certificates.repository.js';
 import { openPool } from '#platform/database/connection.js';
@@ -42,6 +43,9 @@ const RULES = new Set(['access_assignments', 'group_members']);
  */
 const PLAIN_KEY = { isSecurityKey: false, principals: [], principalsElsewhere: [] };
 
+/** Principals that do not come from groups. */
+const ADDRESS = { principals: ['mail'], principalsElsewhere: ['mail'] };
+
 /** A limit above the number of rows that concern the person in any of these tables. */
 const MANY = 20;
 
@@ -66,6 +70,8 @@ describe('the plans of statements that decide a reach', () => {
   let dataSource: DataSource;
   let world: ReachWorld;
   let person: Person;
+  /** A person whom no group of hosts admits. */
+  let outsider: Person;
 
   beforeAll(async () => {
     database = await createTestDatabase();
@@ -116,6 +122,11 @@ describe('the plans of statements that decide a reach', () => {
       );
       await setRule(dataSource, target, { access: 'assigned' });
     }
+    outsider = await world.person();
+    await run(
+      `INSERT INTO group_members (group_id, user_id) SELECT id, $1 FROM groups WHERE display_name = 'group 1'`,
+      [outsider.id],
+    );
   }, 900_000);
   afterAll(async () => {
     await dataSource.destroy();
@@ -304,12 +315,12 @@ describe('the plans of statements that decide a reach', () => {
     origin: ORIGIN,
   });
 
-  function certificate(): SshCertificateRequest {
+  function certificate(of: Person = person): SshCertificateRequest {
     return {
       ...PLAIN_KEY,
-      userId: person.id,
-      sessionId: person.sessionId,
-      email: person.email,
+      userId: of.id,
+      sessionId: of.sessionId,
+      email: of.email,
       keyId: 'key',
       keyFingerprint: 'SHA256:key',
       caFingerprint: 'SHA256:ca',
@@ -343,6 +354,10 @@ describe('the plans of statements that decide a reach', () => {
     'a certificate with groups of hosts': [
       certificateKindOf(PLAIN_KEY as unknown as SshCertificateRequest),
       () => Promise.resolve(certificate()),
+    ],
+    'a certificate without groups of hosts': [
+      kindWithoutGroups(PLAIN_KEY as unknown as SshCertificateRequest),
+      () => Promise.resolve({ ...certificate(outsider), ...ADDRESS }),
     ],
     'a token for AWS': [
       AWS_TOKEN,
@@ -393,6 +408,7 @@ describe('the plans of statements that decide a reach', () => {
     ],
     'a token of a client itself': ['users', 'oauth_clients', 'authenticators'],
     'a certificate with groups of hosts': ['users', 'sessions', 'access_versions'],
+    'a certificate without groups of hosts': ['users', 'sessions'],
     'a token for AWS': ['users', 'sessions', 'access_versions'],
     'a token for GitHub': OF_INSTALLATION,
     'a token for all repositories of GitHub': OF_INSTALLATION,
