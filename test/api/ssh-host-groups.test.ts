@@ -81,9 +81,10 @@ describe('an SSH certificate with groups of hosts', () => {
     await assign(world.dataSource, id, { groupId });
     expect((await world.issue(session)).principals).toEqual([MAIL, `deploy@prod:${orgId}`]);
     await unassign(world.dataSource, id, { groupId });
-    for (const _again of [1, 2]) {
+    // The first request forgets that a group admitted the person, so that the second one is short.
+    for (const request of [1, 2]) {
       const after = await world.issue(session);
-      expect([after.principals, after.hostGroups]).toEqual([[MAIL], []]);
+      expect([request, after.principals, after.hostGroups]).toEqual([request, [MAIL], []]);
     }
     await setRule(world.dataSource, id, { access: 'everyone' });
     expect((await world.issue(session)).hostGroups).toMatchObject([{ name: 'prod' }]);
