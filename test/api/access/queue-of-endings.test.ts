@@ -393,6 +393,32 @@ describe('the queue of ended reaches', () => {
     expect(await endedEvents(dataSource)).toEqual([]);
   });
 
+  it('ends grants in smaller batches if a statement exceeds its time limit', async () => {
+    await run(`CREATE FUNCTION exceed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      IF (SELECT count(*) FROM gone) > 1 THEN RAISE 'canceled' USING ERRCODE = '57014'; END IF;
+      RETURN NULL; END $$`);
+    await run(`CREATE TRIGGER exceed AFTER DELETE ON oauth_grants REFERENCING OLD TABLE AS gone
+      FOR EACH STATEMENT EXECUTE FUNCTION exceed()`);
+    try {
+      const { application } = world.targets;
+      await setRule(dataSource, application, { access: 'everyone' });
+      await run('DELETE FROM access_assignments WHERE target_id = $1', [application]);
+      await setRule(dataSource, application, { access: 'assigned' });
+      // Batches of 500, 50 and 5 grants exceed the limit, each in one pass over the queue.
+      for (let pass = 1; pass <= 3; pass += 1) {
+        await expect(endings.drain()).rejects.toThrow('canceled');
+      }
+      await endings.drain();
+    } finally {
+      await run('DROP TRIGGER exceed ON oauth_grants');
+      await run('DROP FUNCTION exceed()');
+    }
+    expect(await queuedEndings(dataSource)).toEqual([]);
+    for (const person of [inGroup, alone, both]) {
+      expect(await world.held({ id: idOf(person) })).toMatchObject({ grants: 0, tokens: 0 });
+    }
+  });
+
   it('records one event for each person and target, with the admin or the SCIM token', async () => {
     const [admin, token] = [randomUUID(), randomUUID()];
     const queued = await dataSource.transaction(async (tx) => {

@@ -4,6 +4,7 @@ import { sumOf, type RevokedCounts } from '../revocable.js';
 import { Clock } from '#platform/clock/clock.js';
 import { QueueWorker } from '#platform/database/queues/queue-worker.js';
 import { afterCommit } from '#platform/database/statements/after-commit.js';
+import { CANCELED, sqlStateOf } from '#platform/database/statements/faults.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import type { TargetKind } from '#domain/access/reach/decision.js';
@@ -89,6 +90,11 @@ export class AccessEndings implements OnApplicationBootstrap, BackgroundProvider
    * next row, if there is one, so that a long row does not keep the others waiting.
    */
   #last = FIRST;
+  /**
+   * The most credentials of a batch, by the id of a queued row of which a batch exceeded the time
+   * limit of a statement. Other rows have batches of {@link BATCH} credentials.
+   */
+  readonly #smallerBatches = new Map<string, number>();
 
   constructor(
     private readonly dataSource: DataSource,
@@ -223,9 +229,11 @@ export class AccessEndings implements OnApplicationBootstrap, BackgroundProvider
   async drain(): Promise<void> {
     while (!this.#worker.isStopping) {
       if ((await this.#endNext()) !== undefined) continue;
-      if (this.#last === FIRST) return;
+      if (this.#last === FIRST) break;
       this.#last = FIRST;
     }
+    // The rows are finished, or other processes work on them.
+    this.#smallerBatches.clear();
   }
 
   /**
@@ -275,13 +283,25 @@ export class AccessEndings implements OnApplicationBootstrap, BackgroundProvider
     });
   }
 
-  /** Ends the next credentials of a queued row, at most {@link BATCH}, and records what ended. */
+  /**
+   * Ends the next credentials of a queued row, at most {@link BATCH}, and records what ended. If a
+   * statement exceeds its time limit, the next batches of the row are smaller, because thousands of
+   * tokens may depend on one grant. Otherwise no batch of the row would ever succeed.
+   */
   async #endCredentials(tx: EntityManager, ending: Ending): Promise<EndedReaches> {
     const kind = this.#kinds.find(({ kinds }) => kinds.includes(ending.kind));
-    // A role of AWS has no registered kind, because its credentials cannot be ended. So the batch
-    // is empty.
-    const batch = (await kind?.endBatch(tx, ending, BATCH)) ?? NOTHING_HELD;
-    await recordEnded(tx, ending, batch.ended);
-    return batch;
+    const most = this.#smallerBatches.get(ending.id) ?? BATCH;
+    try {
+      // A role of AWS has no registered kind, because its credentials cannot be ended. So the batch
+      // is empty.
+      const batch = (await kind?.endBatch(tx, ending, most)) ?? NOTHING_HELD;
+      await recordEnded(tx, ending, batch.ended);
+      return batch;
+    } catch (error) {
+      if (sqlStateOf(error) === CANCELED) {
+        this.#smallerBatches.set(ending.id, Math.ceil(most / 10));
+      }
+      throw error;
+    }
   }
 }
