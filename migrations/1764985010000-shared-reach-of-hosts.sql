@@ -35,10 +35,12 @@ CREATE FUNCTION admitting_hosts(org uuid, host text, targets uuid[], groups uuid
   ) g
 $$;
 
--- Returns the groups of hosts that the people of requests reach, a row for each request. Decides as before, at a lower cost: people
--- with the same assignments and SCIM groups share the look-up of their groups of hosts, and only a request that names principals,
--- or a person with a group that has conditions, needs a look at each group. One query serves all requests, because PostgreSQL
--- prepares a query for each run. It hides the array from the planner, which would plan anew for each one.
+-- Returns the groups of hosts that the people of requests reach, a row for each request. People with the same assignments and SCIM
+-- groups share the look-up of their groups of hosts, and only a request that names principals, or a person with a group that has
+-- conditions, needs a look at each group. One query serves all requests, because PostgreSQL prepares a query for each run. It hides
+-- the array from the planner, which would plan anew for each one. Decides as the function before, except that a certificate carries a
+-- group only if the touch allows it a whole second more: a certificate ends at a whole second, and one of the last second would have
+-- ended when it was issued, also for its other principals.
 CREATE OR REPLACE FUNCTION reach_of_hosts(asked asked_hosts[]) RETURNS SETOF hosts_of_person LANGUAGE plpgsql STABLE ROWS 10
 SET enable_seqscan = off AS $$
 DECLARE
@@ -103,7 +105,7 @@ BEGIN
       END IF;
       IF h.has_conditions THEN
         touch := fitting_touch(t.touches, h.models, h.user_verification);
-        IF touch IS NULL OR touch < extract(epoch FROM now())::float8 - h.touch_within_seconds THEN
+        IF touch IS NULL OR date_trunc('second', to_timestamp(touch + h.touch_within_seconds)) <= now() THEN
           IF NOT r.has_unmet AND (own <> '{}' OR t.wanted = '{}') THEN
             r.has_unmet := true;
             r.touch_within_seconds := h.touch_within_seconds;

@@ -138,6 +138,27 @@ describe('an SSH certificate with groups of hosts', () => {
       expect(hostGroups).toMatchObject([{ carried: true }, { name: 'prod', carried: false }]);
     });
 
+    it('carries no group of which the touch allows less than a whole second more', async () => {
+      await prod({ touchWithinSeconds: 900 });
+      await world.dataSource.query(
+        `UPDATE sessions SET touches = jsonb_build_object('key', jsonb_build_object(
+           'at', extract(epoch FROM date_trunc('second', now())) + 0.999 - 900, 'uv', NULL, 'fips', false))
+         WHERE id = $1`,
+        [session.sessionId],
+      );
+      const { principals, validBefore } = await world.issue(session);
+      expect(validBefore.getTime()).toBeGreaterThan(Date.now());
+      expect(principals).toEqual([MAIL]);
+    });
+
+    it('is not issued in a session that ends within its second', async () => {
+      await world.dataSource.query(
+        `UPDATE sessions SET expires_at = date_trunc('second', now()) + interval '999 milliseconds' WHERE id = $1`,
+        [session.sessionId],
+      );
+      expect(await codeOf(world.issue(session))).toBe('unauthenticated');
+    });
+
     it('takes no touch by another model, or without the PIN, for one that fits', async () => {
       await prod({ models: 'fips-only', userVerification: 'required' });
       const issue = async (touch: { uv?: boolean; fips?: boolean }) => {

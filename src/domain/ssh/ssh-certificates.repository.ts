@@ -303,7 +303,8 @@ const certificateKind = (key: KeySql, hosts: HostsSql) =>
         ...hosts.requires,
       },
       columns: { ...COLUMNS, ...key.columns, ...hosts.columns },
-      goneIf: fragment`a.email IS DISTINCT FROM k.email`,
+      // A certificate ends at a whole second, so a session of which less is left gets none.
+      goneIf: fragment`a.email IS DISTINCT FROM k.email OR date_trunc('second', s.expires_at) <= now()`,
       denials: fragment`${hosts.denials} ${TOO_MANY_ON_RECORD}`,
       computed: list([
         fragment`${key.given} AS given, ${VALID_AFTER} AS valid_after, ${validBefore(hosts.ends)} AS valid_before`,
