@@ -1,4 +1,6 @@
 import { Injectable } from '@nestjs/common';
+import { CANCELED, sqlStateOf } from '#platform/database/statements/faults.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import {
   sumOf,
@@ -19,6 +21,13 @@ const NOTHING_LEFT: EndedBatch = { counts: {}, next: undefined };
  * limit.
  */
 const BATCH = 500;
+
+/** An event that ends access of users, with the kinds of access that end at it. */
+interface EndOfUsers {
+  readonly ending: readonly Revocable[];
+  readonly scope: RevocationScope;
+  readonly cause: RevocationCause;
+}
 
 /**
  * Ends the access of users in the caller's transaction, so that either all of it ends or none.
@@ -51,7 +60,9 @@ export class AccessRevocation {
 
   /**
    * Revokes everything that an event, such as the deletion of an account, ends for the given users.
-   * It takes the users in batches, so that no statement exceeds its time limit.
+   * It takes the users in batches, so that no statement exceeds its time limit. Of a batch that
+   * exceeds it all the same, the halves are revoked one after the other, because a user may have
+   * thousands of grants.
    *
    * @param tx a transaction that has locked the rows of the users
    * @param scope the event
@@ -68,11 +79,42 @@ export class AccessRevocation {
     const counts: RevokedCounts[] = [];
     for (let from = 0; from < users.length; from += BATCH) {
       const batch = users.slice(from, from + BATCH);
-      for (const revocable of ending) {
-        counts.push(await revocable.revoke(tx, batch, cause));
-      }
-      if (scope !== 'account-deleted') continue;
-      for (const revocable of this.#revocables) await revocable.detach?.(tx, batch);
+      counts.push(await this.#endBatch(tx, batch, { ending, scope, cause }));
+    }
+    return sumOf(counts);
+  }
+
+  /**
+   * Revokes the items of one batch of users. A batch of several users runs in a savepoint, so that
+   * the transaction can go on with its halves if a statement exceeds its time limit.
+   */
+  async #endBatch(
+    tx: EntityManager,
+    users: readonly LockedUser[],
+    of: EndOfUsers,
+  ): Promise<RevokedCounts> {
+    if (users.length <= 1) return this.#endOf(tx, users, of);
+    try {
+      return await withTransactionRetry(tx, (savepoint) => this.#endOf(savepoint, users, of));
+    } catch (error) {
+      if (sqlStateOf(error) !== CANCELED) throw error;
+      const half = Math.ceil(users.length / 2);
+      return sumOf([
+        await this.#endBatch(tx, users.slice(0, half), of),
+        await this.#endBatch(tx, users.slice(half), of),
+      ]);
+    }
+  }
+
+  async #endOf(
+    tx: EntityManager,
+    users: readonly LockedUser[],
+    { ending, scope, cause }: EndOfUsers,
+  ): Promise<RevokedCounts> {
+    const counts: RevokedCounts[] = [];
+    for (const revocable of ending) counts.push(await revocable.revoke(tx, users, cause));
+    if (scope === 'account-deleted') {
+      for (const revocable of this.#revocables) await revocable.detach?.(tx, users);
     }
     return sumOf(counts);
   }

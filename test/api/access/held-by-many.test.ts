@@ -5,12 +5,13 @@ import {
   type Losers,
   type ReachEnding,
 } from '#domain/access-revocation/ended-reach/reach-ending.js';
+import { everyRevocation } from '#domain/admin/revocation-kinds/every-revocation.js';
 import { GitHubReachEnding } from '#domain/github/tokens/reach-ending.repository.js';
 import { GRANT_ENDING } from '#domain/oauth/grants/reach-ending.repository.js';
 import { CERTIFICATE_ENDING } from '#domain/ssh/reach-ending.repository.js';
 import { openPool } from '#platform/database/connection.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { ReachWorld, type Person, type Targets } from '../../support/reach-world.js';
+import { NONE_HELD, ReachWorld, type Person, type Targets } from '../../support/reach-world.js';
 import { RecordingLog } from '../../support/recording-log.js';
 
 /** The most credentials of one kind that a preview examines in this test, and in production. */
@@ -96,5 +97,37 @@ describe('the count of what a change of a rule would end', () => {
     expect(await count({ userIds: [holderId, otherId] })).toBeUndefined();
     expect(await count({ userIds: [otherId] })).toBe(2);
     expect(await count({ unmet, except: [holderId] })).toBe(2);
+  });
+});
+
+describe('the end of the access of many people', () => {
+  let database: TestDatabase;
+  let dataSource: DataSource;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    dataSource = await openPool({ connectionString: database.url }, new RecordingLog(), 3);
+    await dataSource.query(`INSERT INTO deployment (composition) VALUES ('test')`);
+    await dataSource.query(`CREATE FUNCTION exceed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      IF (SELECT count(*) FROM gone) > 2 THEN RAISE 'canceled' USING ERRCODE = '57014'; END IF;
+      RETURN NULL; END $$`);
+    await dataSource.query(`CREATE TRIGGER exceed AFTER DELETE ON sessions REFERENCING OLD TABLE AS gone
+      FOR EACH STATEMENT EXECUTE FUNCTION exceed()`);
+  });
+  afterAll(async () => {
+    await dataSource.destroy();
+    await database.drop();
+  });
+
+  it('goes on with fewer people if a statement exceeds its time limit', async () => {
+    const world = await ReachWorld.found(dataSource);
+    const people = await world.people(7);
+    const cause = { reason: 'a test', revokedBy: 'dns' };
+    const counts = await dataSource.transaction(async (tx) => {
+      await tx.query('SELECT id FROM users ORDER BY id FOR UPDATE');
+      return everyRevocation().end(tx, people, 'domain-lost', cause);
+    });
+    expect(counts).toMatchObject({ sessions: 7, certificates: 7, github_tokens: 7 });
+    for (const person of people) expect(await world.held(person)).toEqual(NONE_HELD);
   });
 });
