@@ -3,6 +3,7 @@ import { CANCELED, sqlStateOf } from '#platform/database/statements/faults.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import {
+  ON_RECORD_BATCH,
   sumOf,
   type CountOfKey,
   type DomainOfOrganization,
@@ -226,8 +227,9 @@ export class AccessRevocation {
 
   /**
    * Ends the access of all users, because the database has lost commits and revocations may be
-   * among them. It ends one kind of access after the other, each in batches. If the process is
-   * killed, another call ends the rest.
+   * among them. It ends one kind of access after the other, each in batches. The batches become
+   * smaller if a statement exceeds its time limit. If the process is killed, another call ends the
+   * rest.
    *
    * @param transact runs each batch in a transaction of its own
    * @returns the numbers of ended items
@@ -239,13 +241,19 @@ export class AccessRevocation {
     const counts: RevokedCounts[] = [];
     for (const kind of this.#revocables) {
       let next: string | undefined = '';
+      let most = ON_RECORD_BATCH;
       while (next !== undefined) {
-        const from: string = next;
-        const batch = await transact(
-          async (tx) => (await kind.revokeOnRecord?.(tx, cause, from)) ?? NOTHING_LEFT,
-        );
-        counts.push(batch.counts);
-        next = batch.next;
+        const [from, size]: [string, number] = [next, most];
+        try {
+          const batch = await transact(
+            async (tx) => (await kind.revokeOnRecord?.(tx, cause, from, size)) ?? NOTHING_LEFT,
+          );
+          counts.push(batch.counts);
+          next = batch.next;
+        } catch (error) {
+          if (sqlStateOf(error) !== CANCELED || most === 1) throw error;
+          most = Math.ceil(most / 10);
+        }
       }
     }
     return sumOf(counts);

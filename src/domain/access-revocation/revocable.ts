@@ -53,7 +53,8 @@ export interface EndedBatch {
 
 /**
  * The most items that one call of `revokeOnRecord` ends in its transaction. The number is small
- * enough for the transaction to stay far below its time limit.
+ * enough for the transaction to stay far below its time limit, unless very many rows depend on the
+ * items.
  */
 export const ON_RECORD_BATCH = 5000;
 
@@ -99,9 +100,16 @@ export interface Revocable {
    * each new kind must decide.
    *
    * @param from the value of `next` from the previous batch; empty for the first batch
+   * @param most the most items of the batch. A kind may ignore it if few rows depend on its items
    */
   readonly revokeOnRecord:
-    ((tx: EntityManager, cause: RevocationCause, from: string) => Promise<EndedBatch>) | null;
+    | ((
+        tx: EntityManager,
+        cause: RevocationCause,
+        from: string,
+        most: number,
+      ) => Promise<EndedBatch>)
+    | null;
   /**
    * Counts the valid items of a user that would end now. `revoke` uses the same conditions, so that
    * a warning before the revocation and the response after it show the same numbers. If there is no

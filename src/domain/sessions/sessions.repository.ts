@@ -4,12 +4,12 @@ import { newestNotice } from '#domain/audit/notices/account-notices.repository.j
 import {
   EVERY_SCOPE,
   idsOf,
-  ON_RECORD_BATCH,
   withoutZeros,
   type CountOfKey,
   type EndedBatch,
   type LockedUser,
   type Revocable,
+  type RevocationCause,
   type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
 import { REVOCATION_ORDER } from '#domain/access-revocation/revocation-order.js';
@@ -332,10 +332,15 @@ export class SessionsRepository implements Revocable {
    * them. After the last session, the other artifacts of the OAuth library end: device codes,
    * pushed requests, interactions, and the tokens of clients.
    */
-  async revokeOnRecord(tx: EntityManager): Promise<EndedBatch> {
+  async revokeOnRecord(
+    tx: EntityManager,
+    _cause: RevocationCause,
+    _from: string,
+    most: number,
+  ): Promise<EndedBatch> {
     const found = await sql<{ id: string; user_id: string | null }>(tx)`
-      SELECT id, user_id FROM sessions ORDER BY id LIMIT ${ON_RECORD_BATCH}`;
-    if (found.length === 0) return this.#revokeArtifactsOnRecord(tx);
+      SELECT id, user_id FROM sessions ORDER BY id LIMIT ${most}`;
+    if (found.length === 0) return this.#revokeArtifactsOnRecord(tx, most);
     await lockUsers(
       tx,
       found.map((session) => session.user_id),
@@ -350,9 +355,9 @@ export class SessionsRepository implements Revocable {
     return { counts: endedCounts(ended), next: '' };
   }
 
-  async #revokeArtifactsOnRecord(tx: EntityManager): Promise<EndedBatch> {
+  async #revokeArtifactsOnRecord(tx: EntityManager, most: number): Promise<EndedBatch> {
     const found = await sql<{ model: string; id: Buffer; user_id: string | null }>(tx)`
-      SELECT model, id, user_id FROM oauth_artifacts ORDER BY model, id LIMIT ${ON_RECORD_BATCH}`;
+      SELECT model, id, user_id FROM oauth_artifacts ORDER BY model, id LIMIT ${most}`;
     await lockUsers(
       tx,
       found.map((artifact) => artifact.user_id),
@@ -364,7 +369,7 @@ export class SessionsRepository implements Revocable {
       RETURNING a.model IN ('AccessToken', 'ClientCredentials') AND a.consumed_at IS NULL
                 AND a.expires_at > now() AS is_token`;
     const tokens = ended.filter((artifact) => artifact.is_token).length;
-    const next = found.length < ON_RECORD_BATCH ? undefined : '';
+    const next = found.length < most ? undefined : '';
     return { counts: withoutZeros({ tokens }), next };
   }
 

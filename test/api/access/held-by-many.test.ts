@@ -130,4 +130,15 @@ describe('the end of the access of many people', () => {
     expect(counts).toMatchObject({ sessions: 7, certificates: 7, github_tokens: 7 });
     for (const person of people) expect(await world.held(person)).toEqual(NONE_HELD);
   });
+
+  it('after lost commits goes on with fewer sessions if a statement exceeds its time limit', async () => {
+    const world = await ReachWorld.found(dataSource);
+    const people = await world.people(7);
+    const counts = await everyRevocation().endOnRecord((work) => dataSource.transaction(work), {
+      reason: 'a test',
+      revokedBy: 'reconciliation',
+    });
+    expect(counts).toMatchObject({ sessions: 7, certificates: 7 });
+    for (const person of people) expect(await world.held(person)).toEqual(NONE_HELD);
+  });
 });
