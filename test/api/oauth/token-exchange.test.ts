@@ -1,5 +1,6 @@
 import { X509Certificate, generateKeyPairSync } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { systemClock } from '#platform/clock/clock.js';
 import { basicConstraints, issueCertificate } from '@svc/stand-ins/certificates';
 import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import { startTestApp, type TestApp } from '../../support/app.js';
@@ -201,6 +202,20 @@ describe('token exchange (RFC 8693)', () => {
       expect(json.expires_in).toBeLessThanOrEqual(100);
       const introspected = (await introspect(json.access_token as string)).json;
       expect(introspected.exp - introspected.iat).toBe(json.expires_in);
+    },
+  );
+
+  it.each([undefined, ORDERS])(
+    'states one lifetime, even if the library writes the token a second later (%s)',
+    async (resource) => {
+      const subject = await subjectToken(resource ? 'orders:read' : 'openid', resource);
+      const now = systemClock.seconds();
+      const seconds = vi.spyOn(systemClock, 'seconds').mockReturnValue(now - 1);
+      const { json } = await exchange({ subject_token: subject }).finally(() => {
+        seconds.mockRestore();
+      });
+      const { exp, iat } = (await introspect(json.access_token as string)).json;
+      expect(exp - iat).toBe(json.expires_in);
     },
   );
 

@@ -94,7 +94,7 @@ export async function issueToken(
     { clientId, scope, resourceServer: server },
     clock.now(),
   );
-  const { expiresIn, exp } = expiryOf({ now: clock.seconds(), lifetime, endsBy });
+  const { expiresIn, ...times } = expiryOf({ now: clock.seconds(), lifetime, endsBy });
   const rest = endsBy === undefined ? undefined : expiresIn + GRANT_MARGIN;
   const grant = newGrant(provider, resourceOwner, clientId, rest);
   if (server) grant.addResourceScope(server.identifier(), scope);
@@ -109,7 +109,7 @@ export async function issueToken(
     jkt: possession.jkt,
     'x5t#S256': possession.x5t,
     expiresIn,
-    ...(exp === undefined ? {} : { exp }),
+    ...times,
   });
   ctx.oidc.entity('AccessToken', token);
   return {
@@ -121,18 +121,20 @@ export async function issueToken(
 }
 
 /**
- * Tells the lifetime of a token in seconds, at least 1, and, if its end has a limit, its expiry in
- * seconds since 1970. The expiry is then always set explicitly, because the OAuth library may write
- * the token a second later and would add the lifetime to that later time.
+ * Tells the lifetime of a token in seconds, at least 1, and, if its end has a limit, its issue time
+ * and its expiry in seconds since 1970. Both are then always set explicitly, because the OAuth
+ * library may write the token a second later. It would add the lifetime to that later time, or
+ * state an issue time that does not fit the lifetime.
  */
 export function expiryOf(of: { now: number; lifetime: number; endsBy: number | undefined }): {
   expiresIn: number;
+  iat?: number;
   exp?: number;
 } {
   const { now, lifetime, endsBy } = of;
   if (endsBy === undefined) return { expiresIn: lifetime };
   const expiresIn = Math.max(1, Math.min(endsBy - now, lifetime));
-  return { expiresIn, exp: Math.min(endsBy, now + expiresIn) };
+  return { expiresIn, iat: now, exp: Math.min(endsBy, now + expiresIn) };
 }
 
 function thumbprintOf(certificate: string | X509Certificate): string {

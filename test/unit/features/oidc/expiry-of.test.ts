@@ -8,8 +8,9 @@ describe('the expiry of an issued token', () => {
     { name: 'ends exactly with the lifetime', endsBy: 1_300, expiresIn: 300, exp: 1_300 },
     { name: 'ends a second after the lifetime', endsBy: 1_301, expiresIn: 300, exp: 1_300 },
     { name: 'ended this moment', endsBy: 1_000, expiresIn: 1, exp: 1_000 },
-  ])('is set if the exchanged token $name', ({ endsBy, expiresIn, exp }) => {
-    expect(expiryOf({ now: 1_000, lifetime: 300, endsBy })).toEqual({ expiresIn, exp });
+  ])('is set, with the issue time, if the exchanged token $name', ({ endsBy, expiresIn, exp }) => {
+    const times = { iat: 1_000, exp };
+    expect(expiryOf({ now: 1_000, lifetime: 300, endsBy })).toEqual({ expiresIn, ...times });
   });
 
   it('is left to the library if the token has no latest end', () => {
