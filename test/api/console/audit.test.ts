@@ -274,8 +274,11 @@ describe('the page of the audit log', () => {
     expect(csv.text.trim().split('\r\n')).toHaveLength(ids + 1);
     const lines = await open(linkOf(page, 'Export as NDJSON') ?? '');
     expect(lines.text.trim().split('\n')).toHaveLength(ids);
-    const today = new Date().toISOString().slice(0, 10);
-    const dayPage = await open(`/admin/audit?type=members&from=${today}&to=${today}`);
+    // Since yesterday, because the tests before this one may have run before midnight in UTC.
+    const [from, to] = [Date.now() - DAY, Date.now()].map((at) =>
+      new Date(at).toISOString().slice(0, 10),
+    );
+    const dayPage = await open(`/admin/audit?type=members&from=${from}&to=${to}`);
     const ofDay = await open(linkOf(dayPage, 'Export as CSV') ?? '');
     expect(ofDay.text).toBe(csv.text);
   });
