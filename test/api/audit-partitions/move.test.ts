@@ -79,13 +79,24 @@ describe('the move of the audit log into partitions', () => {
   async function killWhen(condition: string): Promise<void> {
     const mover = await opened();
     const ended = migrateInBackground(mover, new RecordingLog()).catch((error: unknown) => error);
-    await expect.poll(() => first(condition), { interval: 2, timeout: 90_000 }).toBe(true);
-    await client.query(
-      `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7301008 AND granted
-         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
-    );
+    // The condition may be true before the mover has its lock, by the work of an earlier mover.
+    const kill = `
+      WITH mover AS MATERIALIZED (
+        SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = 7301008 AND granted
+          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+          AND (${condition})
+      ) SELECT pid FROM mover WHERE pg_terminate_backend(pid)`;
+    let pid: unknown;
+    const isKilled = async () => {
+      pid = await first(kill);
+      return pid !== undefined;
+    };
+    await expect.poll(isKilled, { interval: 2, timeout: 90_000 }).toBe(true);
     expect(await ended).toBeInstanceOf(Error);
     await mover.destroy();
+    // The next call must not find the last query of this session, which may still be ending.
+    const ending = `SELECT count(*)::int FROM pg_stat_activity WHERE pid = ${Number(pid)}`;
+    await expect.poll(() => first(ending), { interval: 2 }).toBe(0);
   }
   const waitsForLock = (table: string) =>
     `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = to_regclass('${table}'))`;
