@@ -49,7 +49,7 @@ function withoutChance(transcript: string): string[] {
     .replaceAll(/SHA256:[\w+/]+/g, 'SHA256:*')
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '*')
     .replaceAll(/\b[A-Z]{4}-[A-Z]{4}\b/g, '*')
-    .replaceAll(/\b\d{10,}\b|\d+\.\d{1,3} s|\b28\d{3}\b/g, '*')
+    .replaceAll(/\b\d{10,}\b|\d+(?:\.\d{1,3})? s\b|\b28\d{3}\b/g, '*')
     .replace(/, which sshd takes/, '')
     .replace(/, (?:refused by sshd after \*|no sshd here to ask)/, '')
     .split('\n')
