@@ -80,7 +80,8 @@ describe('migrations while other replicas serve', () => {
     const killed = build(builder).catch((error: unknown) => error);
     await expect.poll(indexes).toEqual([{ name: 'people_name', valid: false }]);
     await first.query(
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'CREATE INDEX CONCURRENTLY%'`,
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+       WHERE datname = current_database() AND query LIKE 'CREATE INDEX CONCURRENTLY%'`,
     );
     expect(await killed).toMatchObject({ message: expect.stringContaining('can be continued') });
     await held.commitTransaction();

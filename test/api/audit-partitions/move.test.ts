@@ -127,7 +127,8 @@ describe('the move of the audit log into partitions', () => {
     const transaction = await connected();
     await transaction.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
     await killWhen(
-      `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE '%backend_xmin IS NOT NULL%' AND pid <> pg_backend_pid())`,
+      `SELECT EXISTS (SELECT FROM pg_stat_activity
+         WHERE datname = current_database() AND query LIKE '%backend_xmin IS NOT NULL%' AND pid <> pg_backend_pid())`,
     );
     await transaction.query('ROLLBACK');
     await whileOpen('LOCK TABLE audit_log_copied IN ACCESS SHARE MODE', () =>
