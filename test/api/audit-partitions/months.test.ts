@@ -149,6 +149,27 @@ describe('the months of the audit log', () => {
     expect(await dropped).toEqual({ auditMonths: 1 });
     expect(longest).toBeLessThan(1_000);
   });
+
+  it('lose no event that is read or written while its month is made', async () => {
+    const writeOn = (day: number) =>
+      query(`INSERT INTO audit_events (id, type, class, created_at)
+             VALUES (gen_random_uuid(), 'of a test', 'oauth', '2024-03-${day}')`);
+    const ofDay = (day: number) =>
+      count(app.dataSource, `audit_events WHERE created_at = '2024-03-${day}'`);
+    await writeOn(10);
+    const maker = app.dataSource.createQueryRunner();
+    await maker.startTransaction();
+    await maker.query(`SELECT make_audit_month('oauth', '2024-03-01')`);
+    const read = ofDay(10);
+    const written = writeOn(20);
+    const isWaiting = `pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`;
+    await expect.poll(() => count(app.dataSource, isWaiting)).toBe(2);
+    await maker.commitTransaction();
+    await maker.release();
+    expect(await read).toBe(1);
+    await written;
+    expect(await ofDay(20)).toBe(1);
+  });
 });
 
 describe('the months of the audit log without a clean-up', () => {
