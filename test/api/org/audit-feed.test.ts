@@ -3,8 +3,8 @@ import { setImmediate } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { AUDIT_CLASS, AUDIT_TYPES } from '#domain/audit/audit-event.js';
-import { feedDelay } from '#domain/audit/feed/audit-feed.repository.js';
-import { FeedWatch } from '#domain/audit/feed/feed-watch.js';
+import { DELAY_PAGES, feedDelay } from '#domain/audit/feed/audit-feed.repository.js';
+import { FeedWatch, LOOKING } from '#domain/audit/feed/feed-watch.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
@@ -286,11 +286,12 @@ describe('a dump that was restored into a new cluster', () => {
   });
 });
 
-/** Returns the number of warnings that one check of the feed's delay logs. */
-async function warnings(): Promise<number> {
+/** Returns the number of warnings that one check of the feed's delay logs, or several of them. */
+async function warnings(looks = 1): Promise<number> {
   const warn = vi.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
+  const watch = new FeedWatch(app.dataSource, systemClock);
   try {
-    await new FeedWatch(app.dataSource, systemClock).look();
+    for (let n = 0; n < looks; n += 1) await watch.look();
     return warn.mock.calls.filter(([facts]) => 'oldestSeconds' in Object(facts)).length;
   } finally {
     warn.mockRestore();
@@ -311,6 +312,45 @@ describe('a transaction that stays open', () => {
       await drain(next);
       expect(await warnings()).toBe(0);
     } finally {
+      await open.release();
+    }
+  });
+
+  it('is announced among more organizations than one statement can look at', async () => {
+    const { organizations } = DELAY_PAGES;
+    const { longest } = LOOKING;
+    const open = app.dataSource.createQueryRunner();
+    await open.startTransaction();
+    await rows(
+      app.dataSource,
+      `CREATE OR REPLACE FUNCTION audited_organizations() RETURNS SETOF uuid LANGUAGE plpgsql AS
+       $$ BEGIN RAISE query_canceled; END $$`,
+    );
+    try {
+      await open.query(INSERT, [randomUUID(), null, null]);
+      for (const first of ['000', '001', '002']) {
+        const of = `${first}${randomUUID().slice(3)}`;
+        await rows(
+          app.dataSource,
+          `INSERT INTO audit_events (id, type, class, org_id) VALUES ($1, 'logout', 'auth', $2)`,
+          [randomUUID(), of],
+        );
+      }
+      await write(randomUUID(), '2026-01-01T00:00:00Z');
+      expect(await feedDelay(app.dataSource.manager)).toBeGreaterThan(60_000);
+      expect(await warnings()).toBe(1);
+
+      DELAY_PAGES.organizations = 1;
+      expect(await feedDelay(app.dataSource.manager)).toBeGreaterThan(60_000);
+      expect(await warnings()).toBe(1);
+      // Each look is at one organization, and those of the new events come first.
+      LOOKING.longest = 0;
+      expect(await warnings(3)).toBe(0);
+      expect(await warnings(30)).toBe(1);
+    } finally {
+      Object.assign(DELAY_PAGES, { organizations });
+      Object.assign(LOOKING, { longest });
+      await open.rollbackTransaction();
       await open.release();
     }
   });

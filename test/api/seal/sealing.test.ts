@@ -97,6 +97,7 @@ describe('the sealer', () => {
   it('looks through fewer organizations at a time if the database cancels the statement', async () => {
     const all = await Promise.all(Array.from({ length: 5 }, () => seal.organization(0)));
     for (const { org } of all) await writeEvent(dataSource, org);
+    await seal.settled();
     const pages = 'audited_organizations_after';
     await dataSource.query(`ALTER FUNCTION ${pages} RENAME TO ${pages}_fast`);
     await dataSource.query(
@@ -107,7 +108,7 @@ describe('the sealer', () => {
        END $$`,
     );
     try {
-      await seal.seal();
+      await seal.sealer().seal();
     } finally {
       await dataSource.query(`DROP FUNCTION ${pages}`);
       await dataSource.query(`ALTER FUNCTION ${pages}_fast RENAME TO ${pages}`);
