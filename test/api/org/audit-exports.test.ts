@@ -37,6 +37,27 @@ const FORMULAS = [
   '＝1+1',
 ];
 
+describe('an export of the audit log that was cut off', () => {
+  it('goes on with the other events of the last millisecond', async () => {
+    const ids = [randomUUID(), randomUUID(), randomUUID()].toSorted().toReversed();
+    await rows(
+      app.dataSource,
+      `INSERT INTO audit_events (id, type, class, org_id, created_at)
+       SELECT unnest($1::uuid[]), 'logout', 'auth', $2, '2026-04-01T00:00:00.123456Z'`,
+      [ids, org],
+    );
+    const lines = async (query: string) =>
+      (await read(`?format=ndjson&from=2026-04-01T00:00:00Z${query}`)).text
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as { id: string; created_at: string });
+    const [last] = await lines('&to=2026-04-02T00:00:00Z&limit=1');
+    expect(last?.id).toBe(ids[0]);
+    const to = new Date(Date.parse(last?.created_at ?? '') + 1).toISOString();
+    expect((await lines(`&to=${to}`)).map(({ id }) => id)).toEqual(ids);
+  });
+});
+
 describe('the export of the audit log as CSV', () => {
   it('has every event of the table, in its order, each with all columns', async () => {
     await rows(
