@@ -129,4 +129,5 @@ BEGIN
     END LOOP;
     RETURN NEXT r;
   END LOOP;
+  CLOSE requests;
 END $$;
