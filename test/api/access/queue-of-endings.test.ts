@@ -407,6 +407,11 @@ describe('the queue of ended reaches', () => {
       // Batches of 500, 50 and 5 grants exceed the limit, each in one pass over the queue.
       for (let pass = 1; pass <= 3; pass += 1) {
         await expect(endings.drain()).rejects.toThrow('canceled');
+        // Another process works on the row meanwhile, so that this one finds nothing to do.
+        await dataSource.transaction(async (tx) => {
+          expect((await takeNextEnding(tx, '0'))?.targetId).toBe(application);
+          await endings.drain();
+        });
       }
       await endings.drain();
     } finally {

@@ -11,6 +11,7 @@ import type { TargetKind } from '#domain/access/reach/decision.js';
 import {
   labelEndings,
   putEnding,
+  queuedAmong,
   recordEnded,
   recordWithoutCredentials,
   removeEndings,
@@ -232,8 +233,19 @@ export class AccessEndings implements OnApplicationBootstrap, BackgroundProvider
       if (this.#last === FIRST) break;
       this.#last = FIRST;
     }
-    // The rows are finished, or other processes work on them.
-    this.#smallerBatches.clear();
+    await this.#forgetFinished();
+  }
+
+  /**
+   * Forgets the smaller batches of rows that are finished. A row on which another process works
+   * keeps them: two processes could otherwise take turns with a row, and each would exceed the time
+   * limit again because it forgot the smaller batches while the other one worked.
+   */
+  async #forgetFinished(): Promise<void> {
+    if (this.#smallerBatches.size === 0) return;
+    const ids = [...this.#smallerBatches.keys()];
+    const queued = new Set(await queuedAmong(this.dataSource.manager, ids));
+    for (const id of ids) if (!queued.has(id)) this.#smallerBatches.delete(id);
   }
 
   /**

@@ -137,6 +137,13 @@ export async function takeOfPerson(tx: EntityManager, ids: readonly string[]): P
   return rows.filter((row) => row.user_ids?.[0] === person).map(ending);
 }
 
+/** Returns those of some ids that are still in the queue, without waiting for their locks. */
+export async function queuedAmong(tx: EntityManager, ids: readonly string[]): Promise<string[]> {
+  const rows = await sql<{ id: string }>(tx)`
+    SELECT id FROM access_endings WHERE id = ANY (${ids}::bigint[])`;
+  return rows.map(({ id }) => id);
+}
+
 /** Deletes rows of the queue for which nothing is left to do. */
 export async function removeEndings(tx: EntityManager, endings: readonly Ending[]): Promise<void> {
   await sql(
