@@ -122,6 +122,11 @@ describe('the plans of statements that decide a reach', () => {
       );
       await setRule(dataSource, target, { access: 'assigned' });
     }
+    // Other organizations, each with a group of hosts that admits everyone.
+    await run(
+      `WITH made AS (INSERT INTO organizations (id, name) SELECT gen_random_uuid(), 'other ' || n FROM generate_series(1, 100) n RETURNING id)
+       INSERT INTO access_targets (org_id, kind, name, hosts, logins) SELECT id, 'host_group', 'open', '{*.example}', '{ops}' FROM made`,
+    );
     outsider = await world.person();
     await run(
       `INSERT INTO group_members (group_id, user_id) SELECT id, $1 FROM groups WHERE display_name = 'group 1'`,
@@ -460,6 +465,15 @@ describe('the plans of statements that decide a reach', () => {
         expect(await issuing.issue(tx, asked)).toHaveProperty('issued');
       });
       expect(manyOf(read)).toEqual({});
+    });
+
+    it('reads no groups of other organizations for a certificate without groups of hosts', async () => {
+      const kind = kindWithoutGroups(PLAIN_KEY as unknown as SshCertificateRequest);
+      const read = await explained(async (tx) => {
+        const asked = { ...certificate(outsider), ...ADDRESS };
+        expect(await kind?.issue(tx, asked)).toHaveProperty('issued');
+      });
+      expect(read['access_targets']).toBeLessThan(MANY);
     });
 
     it.each(Object.keys(ENDINGS))(
