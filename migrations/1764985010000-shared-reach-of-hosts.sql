@@ -3,7 +3,7 @@ CREATE AGGREGATE all_elements (text[]) (SFUNC = array_cat, STYPE = text[], INITC
 
 -- The groups of hosts of an organization that admit a person: those open to everyone, those to which the person is assigned
 -- (targets), and those of the SCIM groups of the person (groups). A host leaves the groups that match it. PostgreSQL puts the
--- function into the query that calls it.
+-- function into the query of a batch. For one request, whose arguments are subqueries, it runs the function by itself.
 CREATE FUNCTION admitting_hosts(org uuid, host text, targets uuid[], groups uuid[]) RETURNS TABLE (
   carried        hosts_in_certificate[], -- by name; NULL if no group admits the person
   principals     text[],
@@ -37,10 +37,10 @@ $$;
 
 -- Returns the groups of hosts that the people of requests reach, a row for each request. People with the same assignments and SCIM
 -- groups share the look-up of their groups of hosts, and only a request that names principals, or a person with a group that has
--- conditions, needs a look at each group. One query serves all requests, because PostgreSQL prepares a query for each run. It hides
--- the array from the planner, which would plan anew for each one. Decides as the function before, except that a certificate carries a
--- group only if the touch allows it a whole second more: a certificate ends at a whole second, and one of the last second would have
--- ended when it was issued, also for its other principals.
+-- conditions, needs a look at each group. One query serves all requests of a batch, because PostgreSQL prepares a query for each run,
+-- and a shorter one serves a request alone. Both hide the array from the planner, which would plan anew for each one. Decides as the
+-- function before, except that a certificate carries a group only if the touch allows it a whole second more: a certificate ends at a
+-- whole second, and one of the last second would have ended when it was issued, also for its other principals.
 CREATE OR REPLACE FUNCTION reach_of_hosts(asked asked_hosts[]) RETURNS SETOF hosts_of_person LANGUAGE plpgsql STABLE ROWS 10
 SET enable_seqscan = off AS $$
 DECLARE
