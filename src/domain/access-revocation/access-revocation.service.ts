@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { CANCELED, sqlStateOf } from '#platform/database/statements/faults.js';
+import { smallerAfter } from '#platform/database/statements/smaller-batch.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import {
@@ -251,8 +252,7 @@ export class AccessRevocation {
           counts.push(batch.counts);
           next = batch.next;
         } catch (error) {
-          if (sqlStateOf(error) !== CANCELED || most === 1) throw error;
-          most = Math.ceil(most / 10);
+          most = smallerAfter(error, most);
         }
       }
     }

@@ -4,7 +4,7 @@ import { sumOf, type RevokedCounts } from '../revocable.js';
 import { Clock } from '#platform/clock/clock.js';
 import { QueueWorker } from '#platform/database/queues/queue-worker.js';
 import { afterCommit } from '#platform/database/statements/after-commit.js';
-import { CANCELED, sqlStateOf } from '#platform/database/statements/faults.js';
+import { smallerAfter } from '#platform/database/statements/smaller-batch.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import type { TargetKind } from '#domain/access/reach/decision.js';
@@ -310,9 +310,7 @@ export class AccessEndings implements OnApplicationBootstrap, BackgroundProvider
       await recordEnded(tx, ending, batch.ended);
       return batch;
     } catch (error) {
-      if (sqlStateOf(error) === CANCELED) {
-        this.#smallerBatches.set(ending.id, Math.ceil(most / 10));
-      }
+      this.#smallerBatches.set(ending.id, smallerAfter(error, most));
       throw error;
     }
   }

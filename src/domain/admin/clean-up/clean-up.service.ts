@@ -3,7 +3,8 @@ import type { BackgroundProvider } from '#platform/background/background-work.js
 import { warnOfExpiry } from '#domain/directory/api-tokens/expiry-warning.js';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { CANCELED, reasonOf, sqlStateOf } from '#platform/database/statements/faults.js';
+import { reasonOf } from '#platform/database/statements/faults.js';
+import { smallerAfter } from '#platform/database/statements/smaller-batch.js';
 import { dropPastMonths, makeMonths, type CleanUpRun } from './audit-months.repository.js';
 import {
   EXPIRED_KINDS,
@@ -169,8 +170,7 @@ export class CleanUp implements OnApplicationBootstrap, BackgroundProvider {
         total += n;
         if (n < most) break;
       } catch (error) {
-        if (sqlStateOf(error) !== CANCELED || most === 1) throw error;
-        most = Math.ceil(most / 10);
+        most = smallerAfter(error, most);
       }
     }
     return total;

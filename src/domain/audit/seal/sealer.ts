@@ -2,12 +2,12 @@ import { Logger } from '@nestjs/common';
 import type { Clock } from '#platform/clock/clock.js';
 import { QueueWorker } from '#platform/database/queues/queue-worker.js';
 import {
-  CANCELED,
   isLostRace,
   isOutage,
   reasonOf,
   sqlStateOf,
 } from '#platform/database/statements/faults.js';
+import { smallerAfter } from '#platform/database/statements/smaller-batch.js';
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { DEPLOYMENT, signCheckpoint, verifierOf, type SealKey } from './checkpoint.js';
 import { CheckpointPublisher, isConflict } from './checkpoint-publisher.js';
@@ -148,8 +148,7 @@ export class AuditSealer {
         if (page.next === undefined) break;
         after = page.next;
       } catch (error) {
-        if (sqlStateOf(error) !== CANCELED || most === 1) throw error;
-        most = Math.ceil(most / 10);
+        most = smallerAfter(error, most);
       }
       await keepRound(manager);
     }

@@ -2,7 +2,7 @@ import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import type { BackgroundProvider } from '#platform/background/background-work.js';
 import { Clock } from '#platform/clock/clock.js';
 import { QueueWorker } from '#platform/database/queues/queue-worker.js';
-import { CANCELED, sqlStateOf } from '#platform/database/statements/faults.js';
+import { smallerAfter } from '#platform/database/statements/smaller-batch.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 import { DataSource } from '#platform/database/statements/typeorm.js';
 import {
@@ -80,8 +80,7 @@ export class EndedClients implements OnApplicationBootstrap, BackgroundProvider 
         const deleted = await this.#deleteBatch(client, table, most);
         if (deleted < most) return;
       } catch (error) {
-        if (sqlStateOf(error) !== CANCELED || most === 1) throw error;
-        most = Math.ceil(most / 10);
+        most = smallerAfter(error, most);
       }
     }
   }
