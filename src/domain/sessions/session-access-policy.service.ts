@@ -15,6 +15,7 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import {
   AccessPolicy,
   type BegunLookUp,
+  type RememberedCaller,
   type VerifiedRequest,
   type CallerFacts,
   type PresentedToken,
@@ -33,8 +34,9 @@ import {
   refusedToken,
 } from './access-token.js';
 import type { LiveSession, SessionUser } from './session.js';
-import { Sessions } from './sessions.service.js';
-import { spendDpopProof } from './dpop/spend-dpop-proof.js';
+import { kindOfToken, Sessions } from './sessions.service.js';
+import { spendDpopProof, verifiedProof } from './dpop/spend-dpop-proof.js';
+import type { TokenCheck } from './token-check.repository.js';
 
 /**
  * The seconds after a recorded denial in which further denials of the same user are not recorded.
@@ -77,6 +79,15 @@ interface Begun extends BegunLookUp {
 }
 
 /**
+ * A caller that this process remembers, with what a statement must check to confirm it. The
+ * statement that has spent the DPoP proof of the request notes that in `proofIsSpent`.
+ */
+export interface Remembered extends RememberedCaller<LiveSession | Provisioner> {
+  readonly token?: TokenCheck;
+  proofIsSpent?: boolean;
+}
+
+/**
  * Decides if a request may use a route, by the session to which its token belongs. The own token of
  * a session has all permissions of the user. An access token of the command-line client has the
  * permissions of its scope. A SCIM token identifies an identity provider, and an API token a
@@ -114,6 +125,7 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
     presented: PresentedToken | undefined,
     requirement: AuthRule,
     before?: Begun,
+    remembered?: Remembered,
   ): Promise<Caller | undefined> {
     const ahead = before?.token === presented?.token ? before : undefined;
     if (requirement.session === 'provisioner') return this.#provisioner(presented, ahead);
@@ -127,10 +139,35 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
     const session =
       presented.scheme === 'cookie'
         ? await this.sessions.find(presented.token, ahead?.session)
-        : await this.#ofHeader(presented.scheme, presented, requirement.scope, ahead);
+        : await this.#ofHeader(presented.scheme, presented, requirement.scope, {
+            session: ahead?.session,
+            proofIsSpent: remembered?.proofIsSpent,
+          });
     // If the session of a cookie has ended, the request counts as one without a cookie. A wrong
     // token in a header is an error, even if the route needs no session.
     return session ?? withoutSession(requirement, 'The session is unknown or has ended.');
+  }
+
+  override async recall(
+    presented: PresentedToken,
+    requirement: AuthRule,
+    asked: VerifiedRequest,
+  ): Promise<Remembered | undefined> {
+    const { scheme, token } = presented;
+    const session = requirement.session === 'verified' ? this.sessions.recall(token) : undefined;
+    if (session?.level !== 'verified') return undefined;
+    try {
+      const { scope } = requirement;
+      if (scheme === 'cookie' && session.accessToken) return undefined;
+      if (scheme !== 'cookie') assertHeader(scheme, presented, session, scope);
+      assertOwnPage(session, asked);
+      this.#assertMay(session, requirement, scheme);
+      const jkt = session.accessToken?.jkt ?? null;
+      const proof = jkt === null ? undefined : await verifiedProof(this, presented, jkt);
+      return { session, token: { kind: kindOfToken(session), hash: hashOpaqueToken(token), proof } };
+    } catch {
+      return undefined; // The look-up of the session finds the same fault, and refuses the request.
+    }
   }
 
   /**
@@ -274,20 +311,38 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
     scheme: 'Bearer' | 'DPoP',
     presented: PresentedToken,
     scope: string | undefined,
-    ahead: Begun | undefined,
+    before: {
+      readonly session: Begun['session'] | undefined;
+      readonly proofIsSpent: boolean | undefined;
+    },
   ): Promise<LiveSession> {
-    const session = await (ahead?.session ?? this.sessions.findByAnyToken(presented.token));
+    const session = await (before.session ?? this.sessions.findByAnyToken(presented.token));
     if (!session) throw refusedToken(scheme, 'The access token is invalid or has expired.');
-    const accessToken = session.level === 'verified' ? session.accessToken : null;
-    if (accessToken) {
-      assertOpens(presented, accessToken, scope);
-      if (accessToken.jkt !== null) await spendDpopProof(this, presented, accessToken.jkt);
-    } else if (scheme === 'DPoP') {
-      // An access token that is bound to no DPoP key must not be sent under the DPoP scheme (RFC
-      // 9449 §7.1).
-      throw refusedToken('Bearer', 'This access token must come under the Bearer scheme.');
-    }
+    assertHeader(scheme, presented, session, scope);
+    const jkt = session.level === 'verified' ? (session.accessToken?.jkt ?? null) : null;
+    if (jkt !== null && before.proofIsSpent !== true) await spendDpopProof(this, presented, jkt);
     return session;
+  }
+}
+
+/**
+ * Checks that a token in the Authorization header opens a route. The caller must still check and
+ * spend the DPoP proof.
+ *
+ * @throws DomainError unauthenticated or insufficient_scope
+ */
+function assertHeader(
+  scheme: 'Bearer' | 'DPoP',
+  presented: PresentedToken,
+  session: LiveSession,
+  scope: string | undefined,
+): void {
+  const accessToken = session.level === 'verified' ? session.accessToken : null;
+  if (accessToken) assertOpens(presented, accessToken, scope);
+  else if (scheme === 'DPoP') {
+    // An access token that is bound to no DPoP key must not be sent under the DPoP scheme (RFC 9449
+    // §7.1).
+    throw refusedToken('Bearer', 'This access token must come under the Bearer scheme.');
   }
 }
 

@@ -24,6 +24,7 @@ import {
   type SqlFragment,
 } from '#platform/database/statements/sql.js';
 import { accessToken } from './access-token.js';
+import { LIVE_ACCESS_TOKEN, type LookedUpToken } from './token-check.repository.js';
 import type { KeyTouch } from '#domain/access/reach/decision.js';
 import { AAL3, sessionLifetime } from './session.js';
 import type {
@@ -104,12 +105,6 @@ function touchOf({ acr, isFipsKey = false }: Omit<TouchedKey, 'keyId'>, authTime
 }
 
 /**
- * A kind of token: the own token of a browser session, or an OAuth access token of a grant in the
- * session.
- */
-export type LookedUpToken = 'own' | 'access';
-
-/**
  * The SQL of the sessions to which tokens of one kind belong. `$1` has the hashes of the tokens.
  * The subqueries around the array of hashes hide its length from the planner of PostgreSQL. If the
  * planner saw the length, it would plan the statement again at each call, which takes longer than
@@ -122,9 +117,7 @@ const KNOWN: Readonly<Record<LookedUpToken, SqlFragment>> = {
     WHERE token_hash = ANY ((SELECT $1::bytea[])::bytea[]) AND client_id IS NULL`,
   access: fragment`
     SELECT t.id AS presented, g.session_id, g.client_id AS token_client, t.payload AS token_payload
-    FROM oauth_artifacts t JOIN oauth_grants g ON g.id = t.grant_id AND g.client_id = t.client_id
-    WHERE t.model = 'AccessToken' AND t.id = ANY ((SELECT $1::bytea[])::bytea[]) AND t.consumed_at IS NULL
-      AND t.expires_at > now() AND g.expires_at > now()`,
+    ${LIVE_ACCESS_TOKEN} AND t.id = ANY ((SELECT $1::bytea[])::bytea[])`,
 };
 
 /** Returns the statement that finds the live sessions of tokens, by the SQL of {@link KNOWN}. */

@@ -27,9 +27,9 @@ import type {
 import {
   SessionsRepository,
   type NewSession,
-  type LookedUpToken,
   type TouchedKey,
 } from './sessions.repository.js';
+import type { LookedUpToken } from './token-check.repository.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**
@@ -62,19 +62,21 @@ export interface LogoutPreview {
 }
 
 /**
- * The most tokens of which a process remembers the kind. If there are more, it forgets all of them,
- * so that its memory stays small.
+ * The most tokens of which a process remembers the session. If there are more, it forgets all of
+ * them, so that its memory stays small.
  */
-const MOST_REMEMBERED = 10_000;
+const MOST_REMEMBERED = 5_000;
 
 /**
- * Opens, finds and ends sessions. Nothing is cached, so that a deleted row ends the session on
- * every replica at once. The process remembers only of which kind a token is, which never changes.
+ * Opens, finds and ends sessions. A deleted row ends the session on every replica at once, because
+ * a statement finds the session again for every request. The process remembers the session of a
+ * token only to choose that statement, and to prepare the work of a request before the statement
+ * has found the session again.
  */
 @Injectable()
 export class Sessions implements OnModuleInit {
   readonly #live: QueryBatcher<Buffer, LiveSession | undefined>;
-  readonly #kinds = new Map<string, LookedUpToken>();
+  readonly #remembered = new Map<string, LiveSession>();
 
   constructor(
     @Inject(CONFIG) private readonly config: Config,
@@ -186,7 +188,7 @@ export class Sessions implements OnModuleInit {
    */
   async find(token: string, found = this.findByAnyToken(token)): Promise<LiveSession | undefined> {
     const session = await found;
-    return session && isOfAccessToken(session) ? undefined : session;
+    return session && kindOfToken(session) === 'access' ? undefined : session;
   }
 
   /**
@@ -209,22 +211,35 @@ export class Sessions implements OnModuleInit {
     let found = kind && (await this.repository.findLive(manager, hashes, kind));
     if (!found || !keys.every((key) => found?.has(key))) {
       found = await this.repository.findLive(manager, hashes, 'any');
-      this.#rememberKinds(keys, found);
     }
+    this.#remember(keys, found);
     return keys.map((key) => found.get(key));
   }
 
-  #kindOfAll([first, ...others]: readonly string[]): LookedUpToken | undefined {
-    const kind = first === undefined ? undefined : this.#kinds.get(first);
-    return others.every((key) => this.#kinds.get(key) === kind) ? kind : undefined;
+  /**
+   * Returns the session of a token as a look-up of this process found it last; undefined if there
+   * was none. It may have ended since.
+   */
+  recall(token: string): LiveSession | undefined {
+    return this.#remembered.get(hashOpaqueToken(token).toString('base64url'));
   }
 
-  #rememberKinds(keys: readonly string[], found: ReadonlyMap<string, LiveSession>): void {
-    if (this.#kinds.size >= MOST_REMEMBERED) this.#kinds.clear();
+  #kindOfAll([first, ...others]: readonly string[]): LookedUpToken | undefined {
+    const kind = first === undefined ? undefined : this.#kindOf(first);
+    return others.every((key) => this.#kindOf(key) === kind) ? kind : undefined;
+  }
+
+  #kindOf(key: string): LookedUpToken | undefined {
+    const session = this.#remembered.get(key);
+    return session && kindOfToken(session);
+  }
+
+  #remember(keys: readonly string[], found: ReadonlyMap<string, LiveSession>): void {
     for (const key of keys) {
       const session = found.get(key);
-      if (session) this.#kinds.set(key, isOfAccessToken(session) ? 'access' : 'own');
-      else this.#kinds.delete(key);
+      this.#remembered.delete(key);
+      if (this.#remembered.size >= MOST_REMEMBERED) this.#remembered.clear();
+      if (session) this.#remembered.set(key, session);
     }
   }
 
@@ -323,7 +338,7 @@ export class Sessions implements OnModuleInit {
   }
 }
 
-/** Returns true if a session was found by an OAuth access token and not by its own token. */
-function isOfAccessToken(session: LiveSession): boolean {
-  return session.level === 'verified' && session.accessToken !== null;
+/** Returns the kind of the token by which a session was found. */
+export function kindOfToken(session: LiveSession): LookedUpToken {
+  return session.level === 'verified' && session.accessToken !== null ? 'access' : 'own';
 }

@@ -27,10 +27,13 @@ import { isSecurityKey } from './hardware-keys/key-attestation.js';
 import {
   hasSeveralOrganizations,
   certificateKindOf,
+  checkingKindOf,
   kindWithoutGroups,
   type ReachedHostGroup,
   type RecordedCertificate,
   type SshCertificateRequest,
+  type SshIssuanceRow,
+  type UncheckedCaller,
 } from './ssh-certificates.repository.js';
 import { unassignedPrincipals } from './unassigned-principals.repository.js';
 import { revokeUnsigned } from './unsigned-certificate.repository.js';
@@ -71,6 +74,19 @@ export interface SshRequestedCertificate {
    * contained none.
    */
   readonly attestation?: KeyAttestation | undefined;
+}
+
+/** A request for a certificate, with its session and the origin that the audit log records. */
+export interface AskedCertificate {
+  readonly session: IssuingSession;
+  readonly request: SshRequestedCertificate;
+  readonly origin: AuditOrigin;
+}
+
+/** A certificate before it is recorded: its key, and what the statement records. */
+interface PreparedCertificate {
+  readonly subject: ReturnType<typeof readSubjectKey>;
+  readonly recorded: SshCertificateRequest;
 }
 
 /** A signed certificate that the database has recorded, with its fields. */
@@ -156,50 +172,81 @@ export class CertificateIssuance implements OnApplicationBootstrap {
    *   `insufficient_user_authentication`, `unauthenticated`, `account_inactive`, `issuance_refused`
    *   or `kms_unavailable`
    */
-  async issue({
-    session,
-    request,
-    origin,
-  }: {
-    readonly session: IssuingSession;
-    readonly request: SshRequestedCertificate;
-    readonly origin: AuditOrigin;
-  }): Promise<IssuedCertificate> {
-    const { authority } = this;
+  async issue({ session, request, origin }: AskedCertificate): Promise<IssuedCertificate> {
+    const prepared = this.#prepare({ session, request, origin });
+    const outcome = await this.#record(prepared.recorded);
+    if ('denial' in outcome) {
+      const refused = await this.#recordRefusal(outcome, session, request, origin);
+      throw refusedIssuance(refused, request.principals ? NOT_HELD : WITHHELD, session.denied);
+    }
+    return this.#complete(prepared, outcome.issued);
+  }
+
+  /**
+   * Issues a certificate to a caller whose token and rate limit are not checked yet. The statement
+   * that records the certificate checks both. A request with an attestation cannot be issued so.
+   *
+   * @param note is called with the row of the statement, which tells what it has checked. It is
+   *   undefined if the rate limit did not admit the request
+   * @returns undefined if nothing was issued. Then {@link issue} decides, after the caller and its
+   *   limit were checked
+   * @throws DomainError as {@link issue} does
+   */
+  async issueUnchecked(
+    asked: AskedCertificate,
+    unchecked: UncheckedCaller,
+    note: (row: SshIssuanceRow | undefined) => void,
+  ): Promise<IssuedCertificate | undefined> {
+    if (asked.request.attestation) return undefined;
+    const prepared = this.#prepare(asked);
+    const recorded = { ...prepared.recorded, unchecked };
+    const { userId } = asked.session;
+    const kind = checkingKindOf(recorded, unchecked, this.#peopleWithGroups.has(userId));
+    const { outcome, row } = await this.issuance.decideUnlocked(kind, recorded);
+    note(row);
+    if ('issued' in outcome) return this.#complete(prepared, outcome.issued);
+    if (outcome.denial === 'changed') this.#rememberGroups(userId);
+    return undefined;
+  }
+
+  /** Reads the key of a request, and prepares the record of its certificate. */
+  #prepare({ session, request, origin }: AskedCertificate): PreparedCertificate {
     const { ttlSeconds, attestation } = request;
     const subject = readSubjectKey(request.publicKey);
     const claimsHardware = isSecurityKey(subject);
     const { requireSecurityKey } = this.config.ssh;
     if (requireSecurityKey && !claimsHardware) throw hardwareRequired();
-    const keyId = `${session.email}@${this.config.relyingParty.id}`;
-    const { sessionId, userId, email, denied } = session;
-    const outcome = await this.#record({
+    const { sessionId, userId, email } = session;
+    const recorded: SshCertificateRequest = {
       sessionId,
       userId,
       email,
       isSecurityKey: claimsHardware,
       attestationRequired: requireSecurityKey,
       attestation,
-      keyId,
+      keyId: `${email}@${this.config.relyingParty.id}`,
       keyFingerprint: subject.fingerprint,
-      caFingerprint: authority.fingerprint,
-      ...this.#choosePrincipals(session.email, request.principals),
+      caFingerprint: this.authority.fingerprint,
+      ...this.#choosePrincipals(email, request.principals),
       principalsDomain: this.config.ssh.principalsDomain,
       host: request.host,
       ttlSeconds: ttlSeconds === undefined ? undefined : Math.min(ttlSeconds, LONGEST_TTL),
       mostOnRecord: this.counts.limitOf(userId),
       auditId: newUuid(),
       origin,
-    });
-    if ('denial' in outcome) {
-      const refused = await this.#recordRefusal(outcome, session, request, origin);
-      throw refusedIssuance(refused, request.principals ? NOT_HELD : WITHHELD, denied);
-    }
-    const { issued } = outcome;
+    };
+    return { subject, recorded };
+  }
+
+  /** Signs a certificate that is recorded. */
+  async #complete(
+    { subject, recorded: { userId, keyId, origin } }: PreparedCertificate,
+    issued: RecordedCertificate,
+  ): Promise<IssuedCertificate> {
     this.counts.noteIssued(userId);
     const verifyRequired = issued.attestation?.verifyRequired === true;
     const certificate = await this.#sign({ ...issued, subject, keyId, verifyRequired }, origin);
-    return { certificate, keyId, ...issued, caPublicKey: authority.publicKeyLine() };
+    return { certificate, keyId, ...issued, caPublicKey: this.authority.publicKeyLine() };
   }
 
   /**

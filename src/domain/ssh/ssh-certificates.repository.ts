@@ -6,10 +6,21 @@ import {
   type RequestOfUser,
 } from '#domain/access/issuance/audit-of-user.repository.js';
 import { BY_GROUPS } from '#domain/access/reach/reach.repository.js';
-import { ISSUED } from '#domain/access/issuance/issuance-statement.repository.js';
+import {
+  ISSUED,
+  type IssuanceSql,
+} from '#domain/access/issuance/issuance-statement.repository.js';
 import { IssuanceKind, type OutcomeRow } from '#domain/access/issuance/issuance.repository.js';
-import { fragment, joined, sql, type SqlFragment } from '#platform/database/statements/sql.js';
+import { fragment, joinedParts, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { admittingSql } from '#platform/rate-limit/buckets/rate-limits.repository.js';
+import { TIERS } from '#platform/rate-limit/buckets/tiers.js';
+import {
+  CHECKED_BY,
+  columnsOfCheck,
+  type CheckedToken,
+  type TokenCheck,
+} from '#domain/sessions/token-check.repository.js';
 import { VALID_AFTER, validBefore } from './certificate-validity.repository.js';
 import type { KeyAttestation } from './hardware-keys/attested-keys.repository.js';
 
@@ -75,6 +86,18 @@ export interface SshCertificateRequest extends RequestOfUser {
    * denied; undefined for a request that does not count them.
    */
   readonly mostOnRecord: number | undefined;
+  /**
+   * The caller and the rate limit, which the statement that issues must check as well; undefined if
+   * both were checked before.
+   */
+  readonly unchecked?: UncheckedCaller | undefined;
+}
+
+/** A caller whose token and rate limit no statement has checked yet. */
+export interface UncheckedCaller {
+  readonly token: TokenCheck;
+  /** The key of the bucket in which the request counts; undefined if it is already counted. */
+  readonly bucket: string | undefined;
 }
 
 /** A group of hosts that admits the user. */
@@ -104,7 +127,13 @@ export interface RecordedCertificate {
   readonly hostGroups: readonly ReachedHostGroup[] | undefined;
 }
 
-interface SshIssuanceRow extends OutcomeRow {
+/**
+ * The row that the statement returns about a request. For an unchecked caller it has the facts
+ * about the token, and the debt of the bucket in milliseconds. If the bucket did not admit the
+ * request, there is no row.
+ */
+export interface SshIssuanceRow extends OutcomeRow, CheckedToken {
+  readonly debt?: number;
   readonly serial: string;
   readonly is_local: boolean;
   /** The principals of groups of hosts; null if the certificate has none. */
@@ -295,7 +324,11 @@ const COLUMNS = {
  * transaction that ends the access of the user and commits later finds the certificate and revokes
  * it. If it commits earlier, the session is gone and no certificate is issued.
  */
-const certificateKind = (key: KeySql, hosts: HostsSql) =>
+const certificateKind = (
+  key: KeySql,
+  hosts: HostsSql,
+  checks: Pick<IssuanceSql, 'confirming' | 'admitting'> = {},
+) =>
   new IssuanceKind<SshCertificateRequest, RecordedCertificate, SshIssuanceRow>(
     {
       requires: {
@@ -328,6 +361,7 @@ const certificateKind = (key: KeySql, hosts: HostsSql) =>
         key.attestation && fragment`i.attestation`,
         hosts.returned,
       ]),
+      ...checks,
     },
     askedOf,
     certificateOf,
@@ -342,10 +376,7 @@ function detailsOf(key: KeySql, hosts: HostsSql): SqlFragment {
 
 /** Joins the parts that are not undefined, with `between` as the separator. */
 function list(parts: readonly (SqlFragment | undefined)[], between = ', '): SqlFragment {
-  return joined(
-    parts.filter((part) => part !== undefined),
-    between,
-  );
+  return joinedParts(parts, between) ?? fragment``;
 }
 
 const SSH_CERTIFICATE = certificateKind(FOR_EVERY_KEY, withHosts(FOR_EVERY_KEY));
@@ -373,6 +404,34 @@ export function kindWithoutGroups(request: SshCertificateRequest): CertificateKi
   return isOfPlainKey(request) ? WITHOUT_GROUPS_FOR_PLAIN_KEY : WITHOUT_GROUPS;
 }
 
+/** The statements for unchecked callers, by their parts. Each is made when it is needed first. */
+const checkingKinds = new Map<string, CertificateKind>();
+
+/**
+ * Returns the statement that also checks the caller of a request and its rate limit.
+ *
+ * @param withGroups true if a group of hosts may admit the user, see {@link kindWithoutGroups}
+ */
+export function checkingKindOf(
+  request: SshCertificateRequest,
+  { token, bucket }: UncheckedCaller,
+  withGroups: boolean,
+): CertificateKind {
+  const isShort = !withGroups && kindWithoutGroups(request) !== undefined;
+  const isPlain = isOfPlainKey(request);
+  const name = [token.kind, bucket !== undefined, isShort, isPlain].join();
+  let kind = checkingKinds.get(name);
+  if (!kind) {
+    const key = isPlain ? FOR_PLAIN_KEY : FOR_EVERY_KEY;
+    kind = certificateKind(key, isShort ? WITHOUT_HOSTS : withHosts(key), {
+      confirming: CHECKED_BY[token.kind],
+      ...(bucket !== undefined && { admitting: admittingSql(TIERS.issuance) }),
+    });
+    checkingKinds.set(name, kind);
+  }
+  return kind;
+}
+
 function isOfPlainKey({ isSecurityKey, principals, principalsElsewhere }: SshCertificateRequest) {
   return !isSecurityKey && isDeepStrictEqual(principals, principalsElsewhere);
 }
@@ -395,6 +454,10 @@ function askedOf(request: SshCertificateRequest): object {
     host: request.host,
     ttl: request.ttlSeconds,
     most_on_record: request.mostOnRecord,
+    ...(request.unchecked && {
+      ...columnsOfCheck(request.unchecked.token),
+      bucket: request.unchecked.bucket,
+    }),
     ...auditValues(request),
   };
 }

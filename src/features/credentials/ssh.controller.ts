@@ -3,7 +3,14 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { USER_ACCESS } from '#domain/sessions/recent-touch.js';
 import { deniedSession } from '#domain/sessions/access-token.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
-import { CertificateIssuance } from '#domain/ssh/certificate-issuance.service.js';
+import type { Remembered } from '#domain/sessions/session-access-policy.service.js';
+import {
+  CertificateIssuance,
+  type AskedCertificate,
+  type IssuedCertificate,
+} from '#domain/ssh/certificate-issuance.service.js';
+import type { KeyAttestation } from '#domain/ssh/hardware-keys/attested-keys.repository.js';
+import { UnconfirmedRequest, type Unconfirmed } from '#platform/http/access/unconfirmed.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
@@ -57,6 +64,7 @@ export class SshController {
 
   @Post()
   @Route({
+    admission: 'within',
     operation: 'issueSshCertificate',
     summary: 'Issues an SSH user certificate',
     answers: { 200: SSH_JSON },
@@ -78,31 +86,76 @@ export class SshController {
   })
   @HttpCode(200)
   async issue(
-    @Caller() session: VerifiedSession,
+    @Caller() caller: VerifiedSession,
     @Body({ schema: SSH_REQUEST }) body: SshRequest,
     @ClientOrigin() origin: AuditOrigin,
+    @UnconfirmedRequest() unconfirmed: Unconfirmed | undefined,
   ): Promise<SshJson> {
-    const { id: userId, email } = session.user;
-    if (email === null) {
-      throw new DomainError('issuance_refused', 'This account has no e-mail address.');
+    let issued = unconfirmed && (await this.#issueUnchecked(unconfirmed, body, origin));
+    if (!issued) {
+      const session = ((await unconfirmed?.confirm()) ?? caller) as VerifiedSession;
+      const { state, data } = body.attestation ?? {};
+      const attestation =
+        state !== undefined && data !== undefined
+          ? await this.attestations.verify(session.id, body.public_key, { state, file: data })
+          : undefined;
+      issued = await this.certificates.issue(askedOf(session, { ...body, attestation }, origin));
     }
-    const { state, data } = body.attestation ?? {};
-    const attestation =
-      state !== undefined && data !== undefined
-        ? await this.attestations.verify(session.id, body.public_key, { state, file: data })
-        : undefined;
-    const issued = await this.certificates.issue({
-      session: { sessionId: session.id, userId, email, denied: deniedSession(session) },
-      request: {
-        publicKey: body.public_key,
-        principals: body.principals,
-        host: body.host,
-        ttlSeconds: body.ttl_seconds,
-        attestation,
-      },
-      origin,
-    });
     this.metrics.countIssued('ssh');
     return sshJson(issued);
   }
+
+  /**
+   * Issues a certificate by one statement, which also finds the session again and counts the
+   * request in its rate limit.
+   *
+   * @returns undefined if nothing was issued, so that the caller and its limit must be decided
+   *   first
+   */
+  async #issueUnchecked(
+    unconfirmed: Unconfirmed,
+    body: SshRequest,
+    origin: AuditOrigin,
+  ): Promise<IssuedCertificate | undefined> {
+    const remembered = unconfirmed.caller as Remembered;
+    const { limit } = unconfirmed;
+    if (body.attestation || !remembered.token) return undefined;
+    const session = remembered.session as VerifiedSession;
+    const asked = askedOf(session, { ...body, attestation: undefined }, origin);
+    const unchecked = { token: remembered.token, bucket: limit?.bucket };
+    return this.certificates.issueUnchecked(asked, unchecked, (row) => {
+      if (row?.debt !== undefined) limit?.noteAdmitted(row.debt);
+      remembered.proofIsSpent = row?.is_spent === true;
+      if (row?.denial === null) {
+        unconfirmed.noteConfirmed({ ...session, unreadNotice: row.notice ?? null });
+      }
+    });
+  }
+}
+
+/**
+ * Returns a request for a certificate as the domain reads it.
+ *
+ * @throws DomainError issuance_refused for an account without an e-mail address
+ */
+function askedOf(
+  session: VerifiedSession,
+  body: Omit<SshRequest, 'attestation'> & { readonly attestation: KeyAttestation | undefined },
+  origin: AuditOrigin,
+): AskedCertificate {
+  const { id: userId, email } = session.user;
+  if (email === null) {
+    throw new DomainError('issuance_refused', 'This account has no e-mail address.');
+  }
+  return {
+    session: { sessionId: session.id, userId, email, denied: deniedSession(session) },
+    request: {
+      publicKey: body.public_key,
+      principals: body.principals,
+      host: body.host,
+      ttlSeconds: body.ttl_seconds,
+      attestation: body.attestation,
+    },
+    origin,
+  };
 }

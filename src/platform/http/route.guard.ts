@@ -2,17 +2,24 @@ import { Inject, Injectable, type CanActivate, type ExecutionContext } from '@ne
 import type { Response } from 'express';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { AccessPolicy } from '#platform/http/access/access-policy.js';
+import {
+  AccessPolicy,
+  type PresentedToken,
+  type RememberedCaller,
+  type VerifiedRequest,
+} from '#platform/http/access/access-policy.js';
 import { noteCaller, type AdmittedRequest } from '#platform/http/access/caller.js';
 import { originCheck } from '#platform/http/access/origin-rule.js';
 import { tokenFor } from '#platform/http/access/presented-token.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
+import { Unconfirmed } from '#platform/http/access/unconfirmed.js';
+import { expectsContinue } from '#platform/http/body/expectation.js';
 import { assertDeclaredSize, hasBodyFor, parseBody } from '#platform/http/body/request-body.js';
 import { assertKnownQuery } from '#platform/http/request/known-query.js';
 import { originOf } from '#platform/http/request/client-origin.js';
 import { allowedMethods } from '#platform/http/routing/allowed-methods.js';
 import { RoutePolicies } from '#platform/http/routing/route-policies.js';
-import type { AuthRule } from '#platform/http/routing/route-policy.js';
+import type { AuthRule, RoutePolicy } from '#platform/http/routing/route-policy.js';
 
 /**
  * The request header in which our pages name the session for which they were rendered. A write from
@@ -51,33 +58,78 @@ export class RouteGuard implements CanActivate {
     assertDeclaredSize(request, body);
     const hasCookie = () => this.sessionCookies.token(request) !== undefined;
     this.#assertOrigin(request, auth.origin, hasCookie);
-    if (auth.session !== 'none') await this.#admit(request, http.getResponse<Response>(), auth);
+    const response = http.getResponse<Response>();
+    if (policy.admission === 'first' || !(await this.#recall(request, response, policy))) {
+      await request.limit?.decide();
+      if (auth.session !== 'none') await this.#admit(request, response, auth);
+    }
     assertKnownQuery(request, policy);
-    if (hasBodyFor(request, body)) await parseBody(request, http.getResponse<Response>(), body);
+    if (hasBodyFor(request, body)) await parseBody(request, response, body);
+    return true;
+  }
+
+  /**
+   * Lets a request pass before its limit and its caller are decided, if this process remembers the
+   * caller. A body must be small and announced, so that it is read at once.
+   *
+   * @returns false if the guard must decide
+   */
+  async #recall(
+    request: AdmittedRequest,
+    response: Response,
+    { auth, admission }: RoutePolicy,
+  ): Promise<boolean> {
+    if (expectsContinue(request) || request.headers['transfer-encoding'] !== undefined) return false;
+    const presented = tokenFor(request, auth, this.sessionCookies);
+    if (presented === undefined) return false;
+    const caller = await this.accessPolicy.recall(presented, auth, verifiedRequest(presented, request));
+    if (!caller) return false;
+    const find = async (): Promise<unknown> => {
+      await request.limit?.decide();
+      await this.#admit(request, response, auth, caller);
+      return request.session;
+    };
+    const unconfirmed = new Unconfirmed(caller, request.limit, find, (session) => {
+      response.set(this.accessPolicy.headersFor(session));
+    });
+    request.unconfirmed = unconfirmed;
+    request.session = caller.session;
+    noteCaller(request, this.accessPolicy.factsOf(caller.session));
+    if (admission === 'beside') {
+      // The handler waits for the decision. Node would end the process for a rejection without a
+      // handler, if the handler fails before.
+      unconfirmed.confirm().catch(() => undefined);
+    }
     return true;
   }
 
   /** Looks up the session of a request once, and verifies that it meets the rule of the route. */
-  async #admit(request: AdmittedRequest, response: Response, auth: AuthRule): Promise<void> {
+  async #admit(
+    request: AdmittedRequest,
+    response: Response,
+    auth: AuthRule,
+    remembered?: RememberedCaller,
+  ): Promise<void> {
     const { begun } = request;
     const presented = tokenFor(request, auth, this.sessionCookies);
-    const session = await this.accessPolicy.find(presented, auth, begun);
+    const session = await this.accessPolicy.find(presented, auth, begun, remembered);
     if (session === undefined || presented === undefined) return;
     // The caller is recorded before the rule is checked, so that the log also names a caller who is
     // refused.
     noteCaller(request, this.accessPolicy.factsOf(session));
-    const { scheme, method, path } = presented;
-    const verified = {
-      scheme,
-      method,
-      path,
-      pageSession: request.get(PAGE_SESSION),
-      origin: () => originOf(request),
-    };
-    await this.accessPolicy.verify(session, auth, verified);
+    await this.accessPolicy.verify(session, auth, verifiedRequest(presented, request));
     request.session = session;
     response.set(this.accessPolicy.headersFor(session));
   }
+}
+
+/** Returns the parts of a request by which its session is checked. */
+function verifiedRequest(
+  { scheme, method, path }: PresentedToken,
+  request: AdmittedRequest,
+): VerifiedRequest {
+  const pageSession = request.get(PAGE_SESSION);
+  return { scheme, method, path, pageSession, origin: () => originOf(request) };
 }
 
 /**

@@ -9,6 +9,7 @@ import {
 import type { Request, Response } from 'express';
 import { AccessPolicy } from '#platform/http/access/access-policy.js';
 import type { AdmittedRequest } from '#platform/http/access/caller.js';
+import type { DeferredLimit } from '#platform/http/access/unconfirmed.js';
 import { tokenFor } from '#platform/http/access/presented-token.js';
 import { hasAnonymousRow } from '#platform/http/access/anonymous-row.js';
 import { responseErrorOf } from '#platform/http/errors/error-log.js';
@@ -54,7 +55,7 @@ export class TierGuard extends ThrottlerGuard {
   override async canActivate(context: ExecutionContext): Promise<boolean> {
     if (this.commonOptions.skipIf?.(context)) return true;
     const http = context.switchToHttp();
-    const request = http.getRequest<Request>();
+    const request = http.getRequest<AdmittedRequest>();
     const policy = this.routePolicies.ofContext(context);
     const { tier } = policy;
     if (tier !== 'unlimited') await this.#hold(tier, policy, request, http.getResponse<Response>());
@@ -69,7 +70,7 @@ export class TierGuard extends ThrottlerGuard {
   async #hold(
     tier: TierName,
     policy: RoutePolicy,
-    request: Request,
+    request: AdmittedRequest,
     response: Response,
   ): Promise<void> {
     const address = clientAddressOf(request);
@@ -85,6 +86,10 @@ export class TierGuard extends ThrottlerGuard {
     const counts = address === undefined ? [] : this.#countsOf(policy, request, response);
     const refusal = () =>
       address === undefined ? undefined : this.#refusalOfNetwork(address, counts, hit);
+    if (policy.admission !== 'first' && counts.length === 0) {
+      request.limit = this.#deferred(tier, hit, response);
+      if (request.limit) return;
+    }
     const taken = refusal() ?? (await this.buckets.take(hit));
     // The limit of the network is checked again, because other requests of this network may have
     // begun meanwhile. No `await` may come between this check and `countOutcome`, which counts this
@@ -93,6 +98,34 @@ export class TierGuard extends ThrottlerGuard {
     noteLimit(response, { tier, remaining });
     if (!allowed) throw refused(Math.ceil(retryAfter / 1000));
     if (address !== undefined) countOutcome(address, counts, response);
+  }
+
+  /**
+   * Leaves the decision about a request to a statement of its handler, or to the route guard.
+   *
+   * @returns undefined if the decision must be taken now
+   */
+  #deferred(tier: TierName, hit: Hit, response: Response): DeferredLimit | undefined {
+    const deferred = this.buckets.defer(hit);
+    if (!deferred) return undefined;
+    const decide = async (): Promise<void> => {
+      deferred.end();
+      const { allowed, remaining, retryAfter } = await this.buckets.take(hit);
+      noteLimit(response, { tier, remaining });
+      if (!allowed) throw refused(Math.ceil(retryAfter / 1000));
+    };
+    let decided: Promise<void> | undefined;
+    // A client that disconnects leaves its request without a decision.
+    response.once('close', deferred.end);
+    return {
+      bucket: hit.bucket,
+      noteAdmitted: (debt) => {
+        if (decided) return;
+        decided = Promise.resolve();
+        noteLimit(response, { tier, remaining: deferred.admit(debt).remaining });
+      },
+      decide: () => (decided ??= decide()),
+    };
   }
 
   /**

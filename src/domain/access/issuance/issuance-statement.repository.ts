@@ -1,5 +1,5 @@
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
-import { fragment, joined, type SqlFragment } from '#platform/database/statements/sql.js';
+import { fragment, joined, joinedParts, type SqlFragment } from '#platform/database/statements/sql.js';
 import {
   conditionsOf,
   denialOfChange,
@@ -60,7 +60,7 @@ export interface IssuanceSql {
    * A condition on the request `k`, its user `a`, its session `s` and its grant `g`. If the
    * condition holds, the request is denied with `gone`.
    */
-  readonly goneIf?: SqlFragment;
+  readonly goneIf?: SqlFragment | undefined;
   /**
    * Further reasons for a denial, as WHEN branches of the CASE expression that computes the reason.
    * They read the request, its user, session, grant and target (`k`, `a`, `s`, `g` and `r`).
@@ -92,8 +92,36 @@ export interface IssuanceSql {
   /**
    * The columns of `i`, the request after the decision, that the statement returns to the caller.
    */
+  readonly returned?: SqlFragment | undefined;
+  /** Finds the caller of each request again; undefined if an earlier statement has done so. */
+  readonly confirming?: ConfirmingSql;
+  /** Counts each request in its rate limit; undefined if an earlier decision has done so. */
+  readonly admitting?: AdmittingSql;
+}
+
+/**
+ * The parts of an issuing statement that find the caller of a request again, because no statement
+ * before has done so for this request. They use the aliases of {@link IssuanceSql}.
+ */
+export interface ConfirmingSql {
+  /** The columns of a request that only these parts read. */
+  readonly columns: Readonly<Record<string, string>>;
+  /** A further condition on the session `s` of a request `k`. */
+  readonly session: SqlFragment;
+  /** Subqueries that run before the decision and write; they read the requests from `asked`. */
+  readonly spent?: SqlFragment;
+  /** A condition on the request. If it holds, the request is denied with `gone`. */
+  readonly goneIf?: SqlFragment;
+  /** Further columns that the statement returns about each request `i`. */
   readonly returned?: SqlFragment;
 }
+
+/**
+ * The subquery `admitted` of an issuing statement, which counts the requests in their rate limits
+ * and has a row with `bucket` and `debt` for each admitted one. Requests that are not admitted do
+ * not take part in the statement. The requests have a column `bucket`.
+ */
+export type AdmittingSql = SqlFragment;
 
 const NOTHING = fragment``;
 
@@ -104,7 +132,8 @@ const NOTHING = fragment``;
  * locked rows (`SKIP LOCKED`). `OFFSET 0` keeps PostgreSQL from merging the subquery into the outer
  * query, so that each column is computed only once.
  */
-export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragment {
+export function issuanceStatement(plain: IssuanceSql, locks: RowLocks): SqlFragment {
+  const kind = withConfirmation(plain);
   const { requires, drawn, written, alsoWritten, audited, returned } = kind;
   const { reach } = requires;
   const behind = rowsBehind(requires);
@@ -116,7 +145,8 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
     ? fragment`i.denial IS NULL AND coalesce((${condition}), false)`
     : fragment`i.denial IS NULL`;
   return fragment`
-    WITH asked AS ${askedRows(kind)} ${locked}, decided AS MATERIALIZED (
+    WITH ${kind.admitting ? fragment`admitted AS (${kind.admitting}),` : NOTHING}
+    asked AS ${askedRows(kind)} ${kind.confirming?.spent ? fragment`, ${kind.confirming.spent}` : NOTHING} ${locked}, decided AS MATERIALIZED (
       SELECT i.*, ${isIssued} AS is_issued
         ${drawn ? fragment`, CASE WHEN ${isIssued} THEN ${drawn.value} END AS ${drawn.column}` : NOTHING}
       FROM (SELECT ${decidedColumns(kind, behind)} FROM ${from} OFFSET 0) i
@@ -130,10 +160,33 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
 }
 
 /**
+ * Adds the columns and conditions of `confirming` and `admitting` to the others of a kind of
+ * credential.
+ */
+function withConfirmation(kind: IssuanceSql): IssuanceSql {
+  const { confirming, admitting, requires, goneIf, returned } = kind;
+  if (!confirming) return kind;
+  const { session } = requires;
+  const limit = admitting && fragment`(SELECT b.debt FROM admitted b WHERE b.bucket = i.bucket) AS debt`;
+  return {
+    ...kind,
+    columns: { ...kind.columns, ...confirming.columns, ...(admitting && { bucket: 'text' }) },
+    requires: {
+      ...requires,
+      ...(session && {
+        session: { ...session, where: fragment`${session.where} AND ${confirming.session}` },
+      }),
+    },
+    goneIf: joinedParts([goneIf, confirming.goneIf], ' OR '),
+    returned: joinedParts([returned, confirming.returned, limit], ', '),
+  };
+}
+
+/**
  * Returns a subquery that reads the requests from the JSON parameter `$1`. A subquery that computes
  * a column is `MATERIALIZED`, so that PostgreSQL computes the column once for each request.
  */
-function askedRows({ requires, columns }: IssuanceSql): SqlFragment {
+function askedRows({ requires, columns, admitting }: IssuanceSql): SqlFragment {
   const typed = Object.entries(columns).map(([name, type]) => nameOf(`${name} ${type}`));
   const { user, session } = requires;
   const ofOwner = user === 'owner of the client';
@@ -142,6 +195,7 @@ function askedRows({ requires, columns }: IssuanceSql): SqlFragment {
       SELECT k.* ${ofOwner ? fragment`, o.owner_id AS of_user` : NOTHING}
         ${ofGrant ? fragment`, (SELECT g.session_id FROM oauth_grants g WHERE g.id = k.grant_id) AS of_session` : NOTHING}
       FROM jsonb_to_recordset($1::jsonb) AS k (n int, ${joined(typed, ', ')})
+      ${admitting ? fragment`JOIN admitted ON admitted.bucket = k.bucket` : NOTHING}
       ${ofOwner ? fragment`LEFT JOIN oauth_clients o ON o.id = k.client_id` : NOTHING})`;
 }
 

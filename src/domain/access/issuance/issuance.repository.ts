@@ -34,6 +34,12 @@ export interface OutcomeRow {
   readonly conditions?: Conditions | null;
 }
 
+/** The outcome of a request with the row from which it was read; undefined without a row. */
+export interface Decided<Issued, Row> {
+  readonly outcome: Outcome<Issued>;
+  readonly row?: Row;
+}
+
 /**
  * The position `n` of a request in its batch, and the ids that the request gives to its audit
  * events.
@@ -68,7 +74,19 @@ export class IssuanceKind<Request, Issued, Row extends OutcomeRow = OutcomeRow> 
    * that a request depends on, this method denies the request. The caller can then try {@link
    * issue}, which waits. The results are in the order of the requests.
    */
-  issueUnlocked(tx: EntityManager, requests: readonly Request[]): Promise<Outcome<Issued>[]> {
+  async issueUnlocked(
+    tx: EntityManager,
+    requests: readonly Request[],
+  ): Promise<Outcome<Issued>[]> {
+    const decided = await this.decideUnlocked(tx, requests);
+    return decided.map(({ outcome }) => outcome);
+  }
+
+  /** Does the same as {@link issueUnlocked}, and also returns the rows of the outcomes. */
+  decideUnlocked(
+    tx: EntityManager,
+    requests: readonly Request[],
+  ): Promise<Decided<Issued, Row>[]> {
     return this.#run(tx, requests, 'skip');
   }
 
@@ -78,7 +96,7 @@ export class IssuanceKind<Request, Issued, Row extends OutcomeRow = OutcomeRow> 
    */
   async issue(tx: EntityManager, request: Request): Promise<Outcome<Issued>> {
     const run = async (within: EntityManager) =>
-      (await this.#run(within, [request], 'wait'))[0] ?? GONE;
+      (await this.#run(within, [request], 'wait'))[0]?.outcome ?? GONE;
     const outcome = await run(tx);
     if (!isOutdated(outcome)) return outcome;
     // A rule changed while the statement ran (`changed`), so the request is decided again, twice if
@@ -95,18 +113,18 @@ export class IssuanceKind<Request, Issued, Row extends OutcomeRow = OutcomeRow> 
     tx: EntityManager,
     requests: readonly Request[],
     locks: RowLocks,
-  ): Promise<Outcome<Issued>[]> {
+  ): Promise<Decided<Issued, Row>[]> {
     const asked = requests.map((request, n): AskedColumns => ({ n, ...this.columnsOf(request) }));
     const rows = await fixedSql<Row>(tx, this.#statements[locks], [JSON.stringify(asked)]);
-    const outcomes = requests.map((): Outcome<Issued> => GONE);
+    const outcomes = requests.map((): Decided<Issued, Row> => ({ outcome: GONE }));
     const recorded: string[] = [];
     for (const row of rows) {
       const { n, denial, conditions } = row;
       if (denial !== null) {
-        outcomes[n] = conditions ? { denial, conditions } : { denial };
+        outcomes[n] = { outcome: conditions ? { denial, conditions } : { denial }, row };
         continue;
       }
-      outcomes[n] = { issued: this.read(row, requests[n] as Request) };
+      outcomes[n] = { outcome: { issued: this.read(row, requests[n] as Request) }, row };
       const { audit_id, exchange_id } = asked[n] as AskedColumns;
       if (audit_id !== undefined) recorded.push(audit_id);
       if (exchange_id !== undefined) recorded.push(exchange_id);
@@ -163,20 +181,28 @@ export class Issuance {
    * cause may be a row that another transaction has locked. {@link issue} may still issue the
    * credential.
    */
-  issueUnlocked<Request, Issued, Row extends OutcomeRow>(
+  async issueUnlocked<Request, Issued, Row extends OutcomeRow>(
     kind: IssuanceKind<Request, Issued, Row>,
     request: Request,
   ): Promise<Outcome<Issued>> {
+    return (await this.decideUnlocked(kind, request)).outcome;
+  }
+
+  /** Does the same as {@link issueUnlocked}, and also returns the row of the outcome. */
+  decideUnlocked<Request, Issued, Row extends OutcomeRow>(
+    kind: IssuanceKind<Request, Issued, Row>,
+    request: Request,
+  ): Promise<Decided<Issued, Row>> {
     return this.#batcherOf(kind).load(request);
   }
 
   #batcherOf<Request, Issued, Row extends OutcomeRow>(
     kind: IssuanceKind<Request, Issued, Row>,
-  ): QueryBatcher<Request, Outcome<Issued>> {
+  ): QueryBatcher<Request, Decided<Issued, Row>> {
     const known = this.#batchers.get(kind);
-    if (known) return known as QueryBatcher<Request, Outcome<Issued>>;
+    if (known) return known as QueryBatcher<Request, Decided<Issued, Row>>;
     const batcher = new QueryBatcher((requests: readonly Request[]) =>
-      kind.issueUnlocked(this.manager, requests),
+      kind.decideUnlocked(this.manager, requests),
     );
     this.#batchers.set(kind, batcher);
     return batcher;

@@ -24,9 +24,7 @@ export interface Spend {
  * deadlock.
  */
 export async function spendIds(tx: EntityManager, spends: readonly Spend[]): Promise<boolean[]> {
-  const keys = spends.map(({ issuer, jti }) =>
-    hash('sha256', JSON.stringify([issuer, jti]), 'hex'),
-  );
+  const keys = spends.map(keyOfSpend);
   const firsts = new Map<string, Date>();
   for (const [index, { expiresAt }] of spends.entries()) {
     const key = keys[index] ?? '';
@@ -42,4 +40,9 @@ export async function spendIds(tx: EntityManager, spends: readonly Spend[]): Pro
     RETURNING encode(key, 'hex') AS key`;
   const winners = new Set(won.map(({ key }) => key));
   return keys.map((key) => winners.delete(key));
+}
+
+/** Returns the key under which a spent id is stored, in hexadecimal digits. */
+export function keyOfSpend({ issuer, jti }: Pick<Spend, 'issuer' | 'jti'>): string {
+  return hash('sha256', JSON.stringify([issuer, jti]), 'hex');
 }

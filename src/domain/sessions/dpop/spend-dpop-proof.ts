@@ -1,4 +1,5 @@
 import type { BatchedQueries } from '#domain/oauth/grants/batched-queries.service.js';
+import type { Spend } from '#domain/oauth/grants/spent-ids.repository.js';
 import type { Clock } from '#platform/clock/clock.js';
 import type { Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -20,19 +21,35 @@ export interface ProofParts {
  * @throws DomainError invalid_dpop_proof
  */
 export async function spendDpopProof(
-  { config, clock, batchedQueries }: ProofParts,
+  parts: ProofParts,
   presented: PresentedToken,
   jkt: string,
 ): Promise<void> {
+  const { issuer, jti, expiresAt } = await verifiedProof(parts, presented, jkt);
+  if (!(await parts.batchedQueries.spend(issuer, jti, expiresAt))) {
+    throw refusal('The DPoP proof was used before.');
+  }
+}
+
+/**
+ * Verifies the DPoP proof of a request to the APIs of the service (RFC 9449 §7). The caller must
+ * spend the returned id, so that the proof is accepted once.
+ *
+ * @param jkt the thumbprint of the key that the token is bound to
+ * @throws DomainError invalid_dpop_proof
+ */
+export async function verifiedProof(
+  { config, clock }: Pick<ProofParts, 'config' | 'clock'>,
+  presented: PresentedToken,
+  jkt: string,
+): Promise<Spend> {
   const { iat, jti } = await checked(presented, jkt, originsOf(config), clock.seconds());
   // The id of the proof is kept until twice {@link DPOP_WINDOW} after the time in the proof. A
   // replica with a slow clock accepts the proof longer than this replica does.
-  const forgotten = new Date((iat + 2 * DPOP_WINDOW) * 1000);
+  const expiresAt = new Date((iat + 2 * DPOP_WINDOW) * 1000);
   // The ids are stored for each key separately. Otherwise the proof of another key could use up the
   // id of this proof.
-  if (!(await batchedQueries.spend(`dpop ${jkt}`, jti, forgotten))) {
-    throw refusal('The DPoP proof was used before.');
-  }
+  return { issuer: `dpop ${jkt}`, jti, expiresAt };
 }
 
 async function checked(

@@ -4,6 +4,7 @@ import { recordScimRefusals } from '#domain/directory/scim-tokens/record-scim-re
 import type { Provisioner } from '#domain/sessions/session-access-policy.service.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import type { AdmittedRequest } from '#platform/http/access/caller.js';
+import { refusalBefore } from '#platform/http/access/unconfirmed.js';
 import { asDomainError } from '#platform/http/errors/as-domain-error.js';
 import { ErrorRenderer } from '#platform/http/errors/error-renderer.service.js';
 import { originOf } from '#platform/http/request/client-origin.js';
@@ -25,7 +26,7 @@ export class RefusedWrites implements ExceptionFilter {
   async catch(thrown: unknown, host: ArgumentsHost): Promise<void> {
     const http = host.switchToHttp();
     const request = http.getRequest<AdmittedRequest>();
-    const error = asDomainError(thrown);
+    const error = asDomainError(await refusalBefore(thrown, request));
     const { method, path } = request;
     const session = request.session as Provisioner | undefined;
     const below = path.replace(/^\/scim\/v2/, '');

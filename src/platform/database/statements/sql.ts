@@ -135,6 +135,18 @@ export function joined(fragments: readonly SqlFragment[], between: string): SqlF
 }
 
 /**
+ * Joins the parts that are not undefined, with `between` as the separator. Returns undefined if
+ * there is none.
+ */
+export function joinedParts(
+  parts: readonly (SqlFragment | undefined)[],
+  between: string,
+): SqlFragment | undefined {
+  const present = parts.filter((part) => part !== undefined);
+  return present.length === 0 ? undefined : joined(present, between);
+}
+
+/**
  * Returns the text of a fragment that binds no value, so that {@link fixedSql} can run it.
  *
  * @throws Error if the fragment binds a value

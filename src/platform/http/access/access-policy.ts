@@ -70,6 +70,15 @@ export interface BegunLookUp {
 }
 
 /**
+ * The caller of a request as this process remembers it from an earlier request with the same token.
+ * The caller may have ended since. So nothing may be sent or written for it before a statement has
+ * found the caller again.
+ */
+export interface RememberedCaller<Session = unknown> {
+  readonly session: Session;
+}
+
+/**
  * Decides which callers a route admits. `domain/sessions` implements it, and the route guard calls
  * it.
  *
@@ -89,6 +98,7 @@ export abstract class AccessPolicy<Session = unknown> {
    *
    * @param presented the token of the request, if it carries one
    * @param begun the look-up of the same token, if it began already
+   * @param remembered the caller by {@link recall}, if a statement has already tried to confirm it
    * @returns the session; undefined if the request has no token and the rule requires none
    * @throws DomainError unauthenticated, or the reason why the token is not accepted
    */
@@ -96,7 +106,22 @@ export abstract class AccessPolicy<Session = unknown> {
     presented: PresentedToken | undefined,
     rule: AuthRule,
     begun?: BegunLookUp,
+    remembered?: RememberedCaller,
   ): Promise<Session | undefined>;
+
+  /**
+   * Recalls the caller of a request from an earlier request with the same token, without the
+   * database. The remembered session meets the rule of the route, and the proofs of the request are
+   * verified, except that they may have been used before.
+   *
+   * @returns undefined if the process does not remember such a caller, or if it would be refused,
+   *   so that {@link find} and {@link verify} decide
+   */
+  abstract recall(
+    presented: PresentedToken,
+    rule: AuthRule,
+    request: VerifiedRequest,
+  ): Promise<RememberedCaller<Session> | undefined>;
 
   /**
    * Verifies that a session meets the rule of a route.

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Request } from 'express';
 import type { BegunLookUp, CallerFacts } from './access-policy.js';
+import type { DeferredLimit, Unconfirmed } from './unconfirmed.js';
 
 /** A request that the route guard has admitted, with its session, if there is one. */
 export interface AdmittedRequest extends Request {
@@ -10,6 +11,10 @@ export interface AdmittedRequest extends Request {
    * The look-up of the caller that began before the rate limit was decided; undefined if none did.
    */
   begun?: BegunLookUp | undefined;
+  /** The rate limit, if the database has not decided about it before the guards. */
+  limit?: DeferredLimit | undefined;
+  /** The request before its limit and its caller are decided; undefined if they are. */
+  unconfirmed?: Unconfirmed | undefined;
 }
 
 /**

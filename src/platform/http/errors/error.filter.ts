@@ -5,6 +5,7 @@ import { AccessPolicy, type Visitor } from '#platform/http/access/access-policy.
 import type { AdmittedRequest } from '#platform/http/access/caller.js';
 import { presentedToken } from '#platform/http/access/presented-token.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
+import { refusalBefore } from '#platform/http/access/unconfirmed.js';
 import { asDomainError } from './as-domain-error.js';
 import { ErrorRenderer } from './error-renderer.service.js';
 
@@ -20,7 +21,7 @@ export class ErrorFilter implements ExceptionFilter {
   async catch(thrown: unknown, host: ArgumentsHost): Promise<void> {
     const http = host.switchToHttp();
     const request = http.getRequest<AdmittedRequest>();
-    const error = asDomainError(thrown);
+    const error = asDomainError(await refusalBefore(thrown, request));
     const visitor = this.#showsVisitor(error, request) ? await this.#visitorOf(request) : undefined;
     this.errorRenderer.render(error, request, http.getResponse<Response>(), visitor);
   }

@@ -114,6 +114,17 @@ export interface AskedParts {
 export const PUBLIC = { session: 'none', origin: 'any' } as const satisfies AuthRule;
 
 /**
+ * The moment at which a route decides about the rate limit and the caller of a request, if this
+ * process knows the token of the request from before. For any other token it is always `first`.
+ *
+ * - `first`: before the handler runs.
+ * - `within`: the statement of the handler decides about both, in addition to its own work.
+ * - `beside`: the handler only reads, and it reads while both are decided. Nothing of what it reads
+ *   is sent before that.
+ */
+export type Admission = 'first' | 'within' | 'beside';
+
+/**
  * The name of a tier of the rate limit. A route belongs to one tier; `platform/rate-limit` has the
  * rate of each.
  */
@@ -132,6 +143,8 @@ export interface RoutePolicy {
    */
   readonly errors: ErrorFormat | 'negotiated';
   readonly auth: AuthRule;
+  /** The moment at which the rate limit and the caller are decided. */
+  readonly admission: Admission;
   /**
    * The hosts at which the route answers. `any`: every host, since health probes know the service
    * by its IP address alone.
@@ -208,6 +221,7 @@ export const UNMATCHED_POLICY: RoutePolicy = {
   audience: 'api',
   errors: 'negotiated',
   auth: PUBLIC,
+  admission: 'first',
   hosts: 'own',
   tenantHosts: false,
   plainHttp: false,
@@ -247,9 +261,9 @@ export function withChanges(
  * reaches no handler, so the rules about handlers are those of {@link UNMATCHED_POLICY}.
  */
 export function asUnmatched(policy: RoutePolicy): RoutePolicy {
-  const { auth, goesFirst, failureStatus, anonymousRows, head, ...more } = UNMATCHED_POLICY;
-  const { summary, operation, answers, refusals, asks, parameters } = more;
-  const rest = { summary, operation, answers, refusals, asks, parameters };
-  const rules = { auth, goesFirst, failureStatus, anonymousRows, head };
+  const { auth, admission, goesFirst, failureStatus, anonymousRows, ...more } = UNMATCHED_POLICY;
+  const { head, summary, operation, answers, refusals, asks, parameters } = more;
+  const rest = { head, summary, operation, answers, refusals, asks, parameters };
+  const rules = { auth, admission, goesFirst, failureStatus, anonymousRows };
   return withChanges(policy, { body: { kind: 'none' }, ...rules, ...rest });
 }

@@ -23,6 +23,7 @@ export type UnmatchedRules = Readonly<
       | 'auth'
       | 'summary'
       | 'operation'
+      | 'admission'
       | 'goesFirst'
       | 'failureStatus'
       | 'anonymousRows'

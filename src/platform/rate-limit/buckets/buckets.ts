@@ -23,6 +23,18 @@ export interface Hit {
   readonly whileAsked?: () => void;
 }
 
+/** A request whose decision is left to the statement that does its work. */
+export interface DeferredHit {
+  /**
+   * Returns the decision about a request that the statement has counted and admitted.
+   *
+   * @param debt the milliseconds until the bucket is equal to an unused one
+   */
+  readonly admit: (debt: number) => Decision;
+  /** Ends the deferral, so that another request of the bucket may be deferred. */
+  readonly end: () => void;
+}
+
 /**
  * Stands for the credential of a request without a credential, in the text of {@link Hit.holder}.
  */
@@ -38,6 +50,15 @@ export abstract class Buckets implements ThrottlerStorage {
    * may repeat it.
    */
   abstract take(hit: Hit): Promise<Decision>;
+
+  /**
+   * Leaves the decision about a request to the statement that does the work of the request. It is
+   * left only if this process knows of no reason to refuse the request, and at most for one request
+   * of a bucket at a time.
+   *
+   * @returns undefined if the decision must come from {@link take}
+   */
+  abstract defer(hit: Hit): DeferredHit | undefined;
 
   /**
    * Returns the decision that a request would get at this moment, from what this process knows. It

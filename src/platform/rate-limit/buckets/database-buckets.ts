@@ -4,7 +4,7 @@ import { systemClock, type Clock } from '#platform/clock/clock.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
 import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
 import { decisionAfter, type Bucket } from '#platform/gcra/bookings.js';
-import { Buckets, type Hit } from './buckets.js';
+import { Buckets, type DeferredHit, type Hit } from './buckets.js';
 import type { Decision, Rate } from '#platform/gcra/gcra.js';
 import { LocalBuckets } from './local-buckets.js';
 import type { BucketRequest, DecidedRow, RateLimitsRepository } from './rate-limits.repository.js';
@@ -38,6 +38,8 @@ export class DatabaseBuckets extends Buckets {
   readonly #local: LocalBuckets;
   readonly #denialCache = new DenialCache();
   readonly #turns = new KeyedSemaphore();
+  /** The buckets with a request whose decision is left to another statement. */
+  readonly #deferred = new Set<string>();
   readonly #decisions: QueryBatcher<BucketRequest, DecidedRow | Error>;
   #awayUntil: number | undefined;
   #clearAt = 0;
@@ -67,6 +69,28 @@ export class DatabaseBuckets extends Buckets {
           denied() ?? (await this.#decide(hit, request, running === 1)) ?? this.#local.take(hit),
       ))
     );
+  }
+
+  override defer(hit: Hit): DeferredHit | undefined {
+    const { bucket } = hit;
+    const isQuiet = this.#awayUntil === undefined && !this.#deferred.has(bucket);
+    if (!isQuiet || this.#turns.isRunning(bucket) || !this.#local.peek(hit).allowed) return undefined;
+    // The peek reads the last state of the bucket that this process learned. The cache of denials
+    // is asked too, because it lasts longer for clients without a booking.
+    if (this.#denialCache.find(new AskedHit(hit), this.clock.monotonic())) return undefined;
+    this.#deferred.add(bucket);
+    let isOver = false;
+    const end = () => {
+      if (!isOver) this.#deferred.delete(bucket);
+      isOver = true;
+    };
+    const admit = (debt: number): Decision => {
+      end();
+      this.#local.learn(hit, fromNow({ tat: debt, bookings: [] }, this.clock.monotonic()));
+      this.#clear(this.clock.monotonic());
+      return decisionAfter(true, { tat: debt, bookings: [] }, new AskedHit(hit), 0);
+    };
+    return { admit, end };
   }
 
   override peek(hit: Hit): Decision {

@@ -14,6 +14,11 @@ interface Turns {
 export class KeyedSemaphore {
   readonly #keys = new Map<string, Turns>();
 
+  /** Returns true if any work of this key runs. */
+  isRunning(key: string): boolean {
+    return this.#keys.has(key);
+  }
+
   /**
    * Waits until fewer than `most` pieces of work of this key run, and then runs the work. The work
    * learns how many pieces of work of its key run now, itself included.

@@ -66,6 +66,11 @@ export class LocalBuckets extends Buckets {
     return Promise.resolve(this.#decide(hit, this.#idOf(hit, now), now));
   }
 
+  /** Decides at once and never leaves the decision to a statement, because it needs no statement. */
+  override defer(): undefined {
+    return undefined;
+  }
+
   override peek(hit: Hit): Decision {
     const now = Math.floor(this.clock.monotonic());
     const id = this.#idOf(hit, now);

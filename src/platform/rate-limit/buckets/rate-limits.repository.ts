@@ -1,5 +1,11 @@
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import { constantText, fixedSql, fragment, sql } from '#platform/database/statements/sql.js';
+import {
+  constantText,
+  fixedSql,
+  fragment,
+  sql,
+  SqlFragment,
+} from '#platform/database/statements/sql.js';
 import { goesFirst, LAPSE_INTERVALS, type Booking } from '#platform/gcra/bookings.js';
 import { GRACE, longestDebt, type Rate } from '#platform/gcra/gcra.js';
 import { TIERS } from './tiers.js';
@@ -46,6 +52,27 @@ const ADMIT = constantText(fragment`
       AND greatest(now(), known.tat) + (excluded.tat - now())
         <= now() + make_interval(secs => ($1::jsonb->excluded.bucket->>'most')::double precision)
   RETURNING bucket, 1000 * extract(epoch FROM tat - now())::double precision AS debt`);
+
+/**
+ * Returns the subquery by which the statement of some requests also counts them in their buckets,
+ * as {@link ADMIT} does. It has a row with `bucket` and `debt`, in milliseconds, for each request
+ * that it admits. All buckets have one rate, and no two requests have the same bucket. `$1` has the
+ * requests with their bucket as JSON. The rows are locked in the order in which jsonb keeps its
+ * keys, as {@link ADMIT} locks them.
+ */
+export function admittingSql(rate: Rate): SqlFragment {
+  const lasting = (milliseconds: number) =>
+    new SqlFragment([`interval '${milliseconds} milliseconds'`], []);
+  const interval = lasting(rate.interval);
+  const most = lasting(longestDebt(rate));
+  return fragment`
+    INSERT INTO rate_limits AS known (bucket, tat, admitted)
+    SELECT a.bucket, now() + ${interval}, true FROM jsonb_to_recordset($1::jsonb) AS a (bucket text)
+    ORDER BY octet_length(a.bucket), a.bucket COLLATE "C"
+    ON CONFLICT (bucket) DO UPDATE SET admitted = true, tat = greatest(now(), known.tat) + ${interval}
+      WHERE known.holders = '{}' AND greatest(now(), known.tat) + ${interval} <= now() + ${most}
+    RETURNING bucket, 1000 * extract(epoch FROM tat - now())::double precision AS debt`;
+}
 
 /**
  * The statement that decides about any requests. `$1` has the requests by their bucket, as jsonb,

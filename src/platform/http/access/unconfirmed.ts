@@ -1,0 +1,96 @@
+import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
+import type { RememberedCaller } from './access-policy.js';
+import type { AdmittedRequest } from './caller.js';
+
+/**
+ * The rate limit of a request, about which the database has not decided yet. This process knows of
+ * no reason to refuse the request.
+ */
+export interface DeferredLimit {
+  /** The key of the bucket, for a statement that counts the request in it. */
+  readonly bucket: string;
+  /**
+   * Records that a statement has counted and admitted the request.
+   *
+   * @param debt the milliseconds until the bucket is equal to an unused one
+   */
+  noteAdmitted: (debt: number) => void;
+  /**
+   * Decides about the request, unless a statement has admitted it. Further calls give the same
+   * result.
+   *
+   * @throws DomainError rate_limited
+   */
+  decide: () => Promise<void>;
+}
+
+/**
+ * A request that a handler gets before its rate limit and its caller are decided, because this
+ * process remembers the caller. The statement of the handler decides both (`within`), or they are
+ * decided while the handler reads (`beside`). If the handler throws, the error filter first decides
+ * both, so that a refusal comes before any other error.
+ */
+export class Unconfirmed {
+  #confirmed: Promise<unknown> | undefined;
+
+  /**
+   * @param limit the limit of the request; undefined if it is already decided
+   * @param find decides the limit, looks up the caller and verifies that it meets the rule of the
+   *   route. Returns the session, and throws a DomainError for a refusal
+   * @param admit gives the response the headers of a session that a statement has found
+   */
+  constructor(
+    readonly caller: RememberedCaller,
+    readonly limit: DeferredLimit | undefined,
+    private readonly find: () => Promise<unknown>,
+    private readonly admit: (session: unknown) => void,
+  ) {}
+
+  /**
+   * Decides the limit, looks up the caller and verifies that it meets the rule of the route, unless
+   * a statement has done so. Further calls give the same result.
+   *
+   * @returns the session
+   * @throws DomainError for a refusal
+   */
+  confirm(): Promise<unknown> {
+    return (this.#confirmed ??= this.find());
+  }
+
+  /**
+   * Records that a statement has found the caller and has counted the request in its limit.
+   *
+   * @param session the remembered session, with what the statement has read about it
+   */
+  noteConfirmed(session: unknown): void {
+    this.#confirmed = Promise.resolve(session);
+    this.admit(session);
+  }
+}
+
+/**
+ * Gives a handler its {@link Unconfirmed} request; undefined if the limit and the caller are
+ * already decided.
+ */
+export const UnconfirmedRequest = createParamDecorator(
+  (_: unknown, context: ExecutionContext) =>
+    context.switchToHttp().getRequest<AdmittedRequest>().unconfirmed,
+);
+
+/**
+ * Decides about the limit and the caller of a request that has thrown an error, if neither a guard
+ * nor a statement has done so.
+ *
+ * @returns the error that the response must state: a refusal comes before the other error
+ */
+export async function refusalBefore(
+  thrown: unknown,
+  { unconfirmed, limit }: AdmittedRequest,
+): Promise<unknown> {
+  try {
+    await (unconfirmed ? unconfirmed.confirm() : limit?.decide());
+    return thrown;
+  } catch (refusal) {
+    return refusal;
+  }
+}
