@@ -23,6 +23,7 @@ import {
 } from '#platform/http/access/access-policy.js';
 import type { AuthRule } from '#platform/http/routing/route-policy.js';
 import { VERSION } from '#platform/text/service-version.js';
+import { RememberedTokens } from './remembered-tokens.js';
 import { clientItself, type ClientItself } from './client-itself.js';
 import { programItself } from './program-itself.js';
 import {
@@ -96,6 +97,8 @@ export interface Remembered extends RememberedCaller<LiveSession | Provisioner> 
  */
 @Injectable()
 export class SessionAccessPolicy extends AccessPolicy<Caller> {
+  readonly #scimTokens = new RememberedTokens<ValidScimToken>();
+
   constructor(
     @Inject(CONFIG) readonly config: Pick<Config, 'http'>,
     private readonly sessions: Sessions,
@@ -154,7 +157,11 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
     asked: VerifiedRequest,
   ): Promise<Remembered | undefined> {
     const { scheme, token } = presented;
-    const session = requirement.session === 'verified' ? this.sessions.recall(token) : undefined;
+    if (requirement.session === 'provisioner' && scheme === 'Bearer') {
+      const found = this.#scimTokens.get(hashOpaqueToken(token));
+      return found && { session: this.#provisionerOf(found) };
+    }
+    const session = statementChecks(requirement) ? this.sessions.recall(token) : undefined;
     if (session?.level !== 'verified') return undefined;
     try {
       const { scope } = requirement;
@@ -282,10 +289,15 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
         'The Authorization header must carry a SCIM token: Bearer, and the token.',
       );
     }
-    const found =
-      presented.scheme === 'Bearer' ? await this.#scimToken(presented.token, ahead) : undefined;
+    const { scheme, token } = presented;
+    const found = scheme === 'Bearer' ? await this.#scimToken(token, ahead) : undefined;
+    this.#scimTokens.set(hashOpaqueToken(token), found);
     if (!found) throw refusedScimToken();
-    return { tokenId: found.id, orgId: found.orgId, foundAt: this.clock.monotonic() };
+    return this.#provisionerOf(found);
+  }
+
+  #provisionerOf({ id, orgId }: ValidScimToken): Provisioner {
+    return { tokenId: id, orgId, foundAt: this.clock.monotonic() };
   }
 
   /**
@@ -323,6 +335,14 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
     if (jkt !== null && before.proofIsSpent !== true) await spendDpopProof(this, presented, jkt);
     return session;
   }
+}
+
+/**
+ * Returns true for a rule of which a statement can check all that may have changed: it finds the
+ * token and the session again, but not the role of an admin nor the time of the last touch.
+ */
+function statementChecks({ session, scope, touchedWithinSeconds }: AuthRule): boolean {
+  return session === 'verified' && scope !== ADMIN_SCOPE && touchedWithinSeconds === undefined;
 }
 
 /**

@@ -29,6 +29,7 @@ import {
   type NewSession,
   type TouchedKey,
 } from './sessions.repository.js';
+import { RememberedTokens } from './remembered-tokens.js';
 import type { LookedUpToken } from './token-check.repository.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
@@ -62,12 +63,6 @@ export interface LogoutPreview {
 }
 
 /**
- * The most tokens of which a process remembers the session. If there are more, it forgets all of
- * them, so that its memory stays small.
- */
-const MOST_REMEMBERED = 5_000;
-
-/**
  * Opens, finds and ends sessions. A deleted row ends the session on every replica at once, because
  * a statement finds the session again for every request. The process remembers the session of a
  * token only to choose that statement, and to prepare the work of a request before the statement
@@ -76,7 +71,7 @@ const MOST_REMEMBERED = 5_000;
 @Injectable()
 export class Sessions implements OnModuleInit {
   readonly #live: QueryBatcher<Buffer, LiveSession | undefined>;
-  readonly #remembered = new Map<string, LiveSession>();
+  readonly #remembered = new RememberedTokens<LiveSession>();
 
   constructor(
     @Inject(CONFIG) private readonly config: Config,
@@ -207,13 +202,16 @@ export class Sessions implements OnModuleInit {
   async #findLive(hashes: readonly Buffer[]): Promise<(LiveSession | undefined)[]> {
     const { manager } = this.dataSource;
     const keys = hashes.map((hash) => hash.toString('base64url'));
-    const kind = this.#kindOfAll(keys);
+    const kind = this.#kindOfAll(hashes);
     let found = kind && (await this.repository.findLive(manager, hashes, kind));
     if (!found || !keys.every((key) => found?.has(key))) {
       found = await this.repository.findLive(manager, hashes, 'any');
     }
-    this.#remember(keys, found);
-    return keys.map((key) => found.get(key));
+    return keys.map((key, index) => {
+      const session = found.get(key);
+      this.#remembered.set(hashes[index] as Buffer, session);
+      return session;
+    });
   }
 
   /**
@@ -221,26 +219,17 @@ export class Sessions implements OnModuleInit {
    * was none. It may have ended since.
    */
   recall(token: string): LiveSession | undefined {
-    return this.#remembered.get(hashOpaqueToken(token).toString('base64url'));
+    return this.#remembered.get(hashOpaqueToken(token));
   }
 
-  #kindOfAll([first, ...others]: readonly string[]): LookedUpToken | undefined {
+  #kindOfAll([first, ...others]: readonly Buffer[]): LookedUpToken | undefined {
     const kind = first === undefined ? undefined : this.#kindOf(first);
-    return others.every((key) => this.#kindOf(key) === kind) ? kind : undefined;
+    return others.every((hash) => this.#kindOf(hash) === kind) ? kind : undefined;
   }
 
-  #kindOf(key: string): LookedUpToken | undefined {
-    const session = this.#remembered.get(key);
+  #kindOf(hash: Buffer): LookedUpToken | undefined {
+    const session = this.#remembered.get(hash);
     return session && kindOfToken(session);
-  }
-
-  #remember(keys: readonly string[], found: ReadonlyMap<string, LiveSession>): void {
-    for (const key of keys) {
-      const session = found.get(key);
-      this.#remembered.delete(key);
-      if (this.#remembered.size >= MOST_REMEMBERED) this.#remembered.clear();
-      if (session) this.#remembered.set(key, session);
-    }
   }
 
   /** Lists the sessions of a user, the newest first. */

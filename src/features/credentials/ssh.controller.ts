@@ -117,9 +117,9 @@ export class SshController {
     body: SshRequest,
     origin: AuditOrigin,
   ): Promise<IssuedCertificate | undefined> {
-    const remembered = unconfirmed.caller as Remembered;
+    const remembered = unconfirmed.caller as Remembered | undefined;
     const { limit } = unconfirmed;
-    if (body.attestation || !remembered.token) return undefined;
+    if (body.attestation || !remembered?.token) return undefined;
     const session = remembered.session as VerifiedSession;
     const asked = askedOf(session, { ...body, attestation: undefined }, origin);
     const unchecked = { token: remembered.token, bucket: limit?.bucket };

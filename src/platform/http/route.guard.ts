@@ -27,6 +27,9 @@ import type { AuthRule, RoutePolicy } from '#platform/http/routing/route-policy.
  */
 const PAGE_SESSION = 'svc-session';
 
+/** The largest body, in bytes, that is read before the limit of a request is decided. */
+const SMALL = 16 * 1024;
+
 /**
  * Applies the rules of a route to every request, after the rate limit. It checks the declared size
  * of the body, the origin of a write, the caller, the names of query parameters, and then the body
@@ -79,7 +82,8 @@ export class RouteGuard implements CanActivate {
     response: Response,
     { auth, admission }: RoutePolicy,
   ): Promise<boolean> {
-    if (expectsContinue(request) || request.headers['transfer-encoding'] !== undefined) return false;
+    if (!isSmall(request)) return false;
+    if (auth.session === 'none') return this.#passBesideLimit(request);
     const presented = tokenFor(request, auth, this.sessionCookies);
     if (presented === undefined) return false;
     const caller = await this.accessPolicy.recall(presented, auth, verifiedRequest(presented, request));
@@ -95,11 +99,16 @@ export class RouteGuard implements CanActivate {
     request.unconfirmed = unconfirmed;
     request.session = caller.session;
     noteCaller(request, this.accessPolicy.factsOf(caller.session));
-    if (admission === 'beside') {
-      // The handler waits for the decision. Node would end the process for a rejection without a
-      // handler, if the handler fails before.
-      unconfirmed.confirm().catch(() => undefined);
-    }
+    if (admission === 'beside') begin(unconfirmed);
+    return true;
+  }
+
+  /** Lets a request of a route without a caller pass while its limit is decided. */
+  #passBesideLimit(request: AdmittedRequest): boolean {
+    const { limit } = request;
+    if (!limit) return false;
+    request.unconfirmed = new Unconfirmed(undefined, limit, () => limit.decide());
+    begin(request.unconfirmed);
     return true;
   }
 
@@ -121,6 +130,24 @@ export class RouteGuard implements CanActivate {
     request.session = session;
     response.set(this.accessPolicy.headersFor(session));
   }
+}
+
+/**
+ * Begins to decide about a request. The handler waits for the result. Node would end the process
+ * for a rejection that has no handler, if the handler fails before it waits.
+ */
+function begin(unconfirmed: Unconfirmed): void {
+  unconfirmed.confirm().catch(() => undefined);
+}
+
+/**
+ * Returns true if a request has no body, or a body that is announced as small and that the client
+ * has sent without waiting. Its body is then read although the limit may still refuse the request.
+ */
+function isSmall(request: AdmittedRequest): boolean {
+  const { headers } = request;
+  const isAnnounced = headers['transfer-encoding'] === undefined && !expectsContinue(request);
+  return isAnnounced && Number(headers['content-length'] ?? 0) <= SMALL;
 }
 
 /** Returns the parts of a request by which its session is checked. */

@@ -1,5 +1,6 @@
 import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
+import { UnconfirmedRequest, type Unconfirmed } from '#platform/http/access/unconfirmed.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
 import { AccessTokens } from '../engine/access-tokens.service.js';
@@ -25,15 +26,21 @@ export class IntrospectionController {
 
   @Post()
   @Route({
+    admission: 'beside',
     operation: 'introspectToken',
     summary: 'Introspects a token (RFC 7662)',
     ...OAUTH_ROUTES.introspect,
   })
   @HttpCode(200)
-  async introspect(@Req() request: Request, @Res() response: Response): Promise<void> {
+  async introspect(
+    @Req() request: Request,
+    @Res() response: Response,
+    @UnconfirmedRequest() unconfirmed: Unconfirmed | undefined,
+  ): Promise<void> {
     await this.accessTokens.replaceJwt(request.body);
     const fields = request.body as Readonly<Record<string, unknown>> | undefined;
     this.adapters.lookAhead({ req: request }, clientIdOf(request, fields), fields?.['token']);
+    await unconfirmed?.confirm();
     await this.oidcProvider.answer(request, response);
   }
 }

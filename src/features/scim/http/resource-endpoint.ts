@@ -20,9 +20,17 @@ export const SCIM = {
   auth: { session: 'provisioner', origin: 'any' },
 } as const satisfies PolicyChanges;
 
-/** A SCIM request of an identity provider. The access guard has already checked its SCIM token. */
+/**
+ * A SCIM request of an identity provider. The access guard has already checked its SCIM token,
+ * unless the request only reads; then `confirmed` waits for the check.
+ */
 export interface ScimCall {
   readonly caller: ScimCaller;
+  /**
+   * Waits until the rate limit and the SCIM token of the request are checked. Nothing may be sent
+   * before.
+   */
+  readonly confirmed: () => Promise<unknown>;
   /** The id in the path; empty for a route without an id. */
   readonly id: string;
   readonly query: QueryFields;
@@ -35,6 +43,7 @@ export const Call = createParamDecorator((_: unknown, context: ExecutionContext)
   const request = context.switchToHttp().getRequest<AdmittedRequest>();
   return {
     caller: { ...(request.session as Provisioner), origin: originOf(request) },
+    confirmed: () => request.unconfirmed?.confirm() ?? Promise.resolve(),
     id: String(request.params['id'] ?? ''),
     query: request.query,
     body: request.body as unknown,
@@ -55,12 +64,13 @@ export function createResource<Stored extends Tagged>(
 /** Sends a page of the SCIM resources that a query finds (RFC 7644 §3.4.2). */
 export async function listResources<Stored extends Tagged, Listed>(
   resource: ScimResource<Stored, NextState, Listed>,
-  caller: ScimCaller,
+  { caller, confirmed }: Pick<ScimCall, 'caller' | 'confirmed'>,
   fields: QueryFields,
   response: Response,
 ): Promise<void> {
   const query = readQuery(fields, resource.type.schema);
   const { totalResults, resources, nextCursor } = await resource.search(caller, query.search);
+  await confirmed();
   const startIndex = query.search.page.kind === 'index' ? query.startIndex : undefined;
   const head = listHead({ totalResults, startIndex, nextCursor });
   const json = resource.type.renderList(caller.orgId, resources, query);
@@ -94,8 +104,12 @@ export function findResource<Stored extends Tagged>(
   call: ScimCall,
   response: Response,
 ): Promise<void> {
-  const { caller, id } = call;
-  return sendStored(resource, call, 200, response, () => resource.find(caller, id));
+  const { caller, id, confirmed } = call;
+  return sendStored(resource, call, 200, response, async () => {
+    const stored = await resource.find(caller, id);
+    await confirmed();
+    return stored;
+  });
 }
 
 /** Replaces a SCIM resource and sends it (RFC 7644 §3.5.1). */

@@ -41,12 +41,13 @@ export class ScimGroupsController {
 
   @Get()
   @Route({
+    admission: 'beside',
     operation: 'listScimGroups',
     summary: 'Lists or searches groups',
     ...SCIM_ROUTES.groups.list,
   })
-  list(@Call() { caller, query }: ScimCall, @Res() response: Response): Promise<void> {
-    return listResources(this.scimResources.groups, caller, query, response);
+  list(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
+    return listResources(this.scimResources.groups, call, call.query, response);
   }
 
   /** Searches groups by a query in the body (RFC 7644 §3.4.3). */
@@ -56,12 +57,17 @@ export class ScimGroupsController {
     summary: 'Searches groups by POST (RFC 7644 §3.4.3)',
     ...SCIM_ROUTES.groups.search,
   })
-  search(@Call() { caller, body }: ScimCall, @Res() response: Response): Promise<void> {
-    return listResources(this.scimResources.groups, caller, searchFields(body), response);
+  search(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
+    return listResources(this.scimResources.groups, call, searchFields(call.body), response);
   }
 
   @Get(':id')
-  @Route({ operation: 'getScimGroup', summary: 'Shows a group', ...SCIM_ROUTES.groups.find })
+  @Route({
+    admission: 'beside',
+    operation: 'getScimGroup',
+    summary: 'Shows a group',
+    ...SCIM_ROUTES.groups.find,
+  })
   find(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
     return findResource(this.scimResources.groups, call, response);
   }

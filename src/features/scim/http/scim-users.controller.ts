@@ -41,12 +41,13 @@ export class ScimUsersController {
 
   @Get()
   @Route({
+    admission: 'beside',
     operation: 'listScimUsers',
     summary: 'Lists or searches users',
     ...SCIM_ROUTES.users.list,
   })
-  list(@Call() { caller, query }: ScimCall, @Res() response: Response): Promise<void> {
-    return listResources(this.scimResources.users, caller, query, response);
+  list(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
+    return listResources(this.scimResources.users, call, call.query, response);
   }
 
   /** Searches users by a query in the body (RFC 7644 §3.4.3). */
@@ -56,12 +57,17 @@ export class ScimUsersController {
     summary: 'Searches users by POST (RFC 7644 §3.4.3)',
     ...SCIM_ROUTES.users.search,
   })
-  search(@Call() { caller, body }: ScimCall, @Res() response: Response): Promise<void> {
-    return listResources(this.scimResources.users, caller, searchFields(body), response);
+  search(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
+    return listResources(this.scimResources.users, call, searchFields(call.body), response);
   }
 
   @Get(':id')
-  @Route({ operation: 'getScimUser', summary: 'Shows a user', ...SCIM_ROUTES.users.find })
+  @Route({
+    admission: 'beside',
+    operation: 'getScimUser',
+    summary: 'Shows a user',
+    ...SCIM_ROUTES.users.find,
+  })
   find(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
     return findResource(this.scimResources.users, call, response);
   }

@@ -34,16 +34,17 @@ export class Unconfirmed {
   #confirmed: Promise<unknown> | undefined;
 
   /**
+   * @param caller undefined for a route without a caller
    * @param limit the limit of the request; undefined if it is already decided
    * @param find decides the limit, looks up the caller and verifies that it meets the rule of the
    *   route. Returns the session, and throws a DomainError for a refusal
    * @param admit gives the response the headers of a session that a statement has found
    */
   constructor(
-    readonly caller: RememberedCaller,
+    readonly caller: RememberedCaller | undefined,
     readonly limit: DeferredLimit | undefined,
     private readonly find: () => Promise<unknown>,
-    private readonly admit: (session: unknown) => void,
+    private readonly admit?: (session: unknown) => void,
   ) {}
 
   /**
@@ -64,7 +65,7 @@ export class Unconfirmed {
    */
   noteConfirmed(session: unknown): void {
     this.#confirmed = Promise.resolve(session);
-    this.admit(session);
+    this.admit?.(session);
   }
 }
 

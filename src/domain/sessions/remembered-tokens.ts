@@ -1,0 +1,34 @@
+/**
+ * The most tokens that a process remembers of one kind. If there are more, it forgets all of them,
+ * so that its memory stays small.
+ */
+const MOST_REMEMBERED = 5_000;
+
+/**
+ * What the last look-ups of this process found by tokens, such as sessions. What is remembered may
+ * have ended since, also on another replica. So it decides nothing: a statement must find the token
+ * again before anything is sent or written for it. The tokens are kept as their hashes.
+ *
+ * @typeParam Found what a look-up finds by a token
+ */
+export class RememberedTokens<Found> {
+  readonly #found = new Map<string, Found>();
+
+  /** Returns what the last look-up found by a token, given by its hash; undefined if nothing. */
+  get(hash: Buffer): Found | undefined {
+    return this.#found.get(keyOf(hash));
+  }
+
+  /** Remembers what a look-up has found by a token; undefined if it found nothing. */
+  set(hash: Buffer, found: Found | undefined): void {
+    const key = keyOf(hash);
+    this.#found.delete(key);
+    if (found === undefined) return;
+    if (this.#found.size >= MOST_REMEMBERED) this.#found.clear();
+    this.#found.set(key, found);
+  }
+}
+
+function keyOf(hash: Buffer): string {
+  return hash.toString('base64url');
+}
