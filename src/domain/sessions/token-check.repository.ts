@@ -57,7 +57,7 @@ export const CHECKED_BY: Readonly<Record<LookedUpToken, ConfirmingSql>> = {
         ON CONFLICT (key) DO UPDATE SET expires_at = EXCLUDED.expires_at WHERE oauth_replays.expires_at < now()
         RETURNING key
       ), spent AS MATERIALIZED (SELECT f.n FROM first_proofs f JOIN won_proofs w ON w.key = f.proof)`,
-    goneIf: fragment`NOT EXISTS (SELECT ${LIVE_ACCESS_TOKEN} AND t.id = k.token AND g.session_id = s.id)
+    goneIf: fragment`NOT EXISTS (SELECT ${LIVE_ACCESS_TOKEN} AND t.id = k.token AND g.session_id = s.id OFFSET 0)
       OR k.proof IS NOT NULL AND k.n NOT IN (SELECT n FROM spent)`,
     returned: fragment`i.n IN (SELECT n FROM spent) AS is_spent, ${newestNotice(fragment`i.user_id`)} AS notice`,
   },

@@ -6,9 +6,15 @@ import { AWS_TOKEN } from '#domain/aws/aws-tokens.repository.js';
 import { GITHUB_TOKEN } from '#domain/github/tokens/github-tokens.repository.js';
 import { GRANT } from '#domain/oauth/grants/grants.repository.js';
 import { CLUSTER_TOKEN, USER_TOKEN } from '#domain/oauth/grants/tokens.repository.js';
-import { certificateKindOf } from '#domain/ssh/ssh-certificates.repository.js';
+import {
+  certificateKindOf,
+  checkingKindOf,
+  type SshCertificateRequest,
+  type UncheckedCaller,
+} from '#domain/ssh/ssh-certificates.repository.js';
 import { openPool } from '#platform/database/connection.js';
 import { assign, makeGroupRow, makeRole, setRule, unassign } from '../../support/access-rows.js';
+import { newAddress } from '../../support/client.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { ParkedIssuers } from '../../support/parked-issuers.js';
 import { certificateRequest, ReachWorld, type Person } from '../../support/reach-world.js';
@@ -67,6 +73,17 @@ describe('issuing beside the end of a reach', () => {
     );
     return grant?.id ?? null;
   };
+
+  async function uncheckedCaller({ sessionId }: Person): Promise<UncheckedCaller> {
+    const [session] = await rows<{ token_hash: Buffer }>(
+      dataSource,
+      'SELECT token_hash FROM sessions WHERE id = $1',
+      [sessionId],
+    );
+    const hash = session?.token_hash ?? Buffer.alloc(32);
+    const bucket = `issuance ${newAddress()}`;
+    return { token: { kind: 'own', hash, proof: undefined }, bucket };
+  }
 
   async function tokenRequest({ id: userId }: Person, clientId: string) {
     return {
@@ -143,6 +160,22 @@ describe('issuing beside the end of a reach', () => {
       } as never,
       target: () => world.targets.hosts,
       request: (of) => certificateRequest(dataSource, world.targets.hosts, of),
+      remove: 'DELETE FROM access_targets WHERE id = $1',
+    },
+    'an SSH certificate whose statement also finds the caller': {
+      kind: {
+        issue: (tx: never, request: never) => certificateKindOf(request).issue(tx, request),
+        issueUnlocked: (tx: never, requests: never[]) => {
+          const [first] = requests as unknown as [SshCertificateRequest];
+          const kind = checkingKindOf(first, first.unchecked as UncheckedCaller, true);
+          return kind.issueUnlocked(tx, requests);
+        },
+      } as never,
+      target: () => world.targets.hosts,
+      request: async (of) => ({
+        ...(await certificateRequest(dataSource, world.targets.hosts, of)),
+        unchecked: await uncheckedCaller(of),
+      }),
       remove: 'DELETE FROM access_targets WHERE id = $1',
     },
     'a token for GitHub': {
