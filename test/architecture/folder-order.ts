@@ -89,6 +89,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'oauth',
     'sessions/provider-login',
     'sessions/dpop',
+    'sessions/remembered',
     'sessions',
     'keys/authenticators/attestation',
     'keys/authenticators/ceremony',

@@ -23,7 +23,7 @@ import {
 } from '#platform/http/access/access-policy.js';
 import type { AuthRule } from '#platform/http/routing/route-policy.js';
 import { VERSION } from '#platform/text/service-version.js';
-import { RememberedTokens } from './remembered-tokens.js';
+import { RememberedTokens } from './remembered/remembered-tokens.js';
 import { clientItself, type ClientItself } from './client-itself.js';
 import { programItself } from './program-itself.js';
 import {
@@ -37,7 +37,7 @@ import {
 import type { LiveSession, SessionUser } from './session.js';
 import { kindOfToken, Sessions } from './sessions.service.js';
 import { spendDpopProof, verifiedProof } from './dpop/spend-dpop-proof.js';
-import type { TokenCheck } from './token-check.repository.js';
+import type { TokenCheck } from './remembered/token-check.repository.js';
 
 /**
  * The seconds after a recorded denial in which further denials of the same user are not recorded.
@@ -83,7 +83,7 @@ interface Begun extends BegunLookUp {
  * A caller that this process remembers, with what a statement must check to confirm it. The
  * statement that has spent the DPoP proof of the request notes that in `proofIsSpent`.
  */
-export interface Remembered extends RememberedCaller<LiveSession | Provisioner> {
+export interface RememberedSession extends RememberedCaller<LiveSession | Provisioner> {
   readonly token?: TokenCheck;
   proofIsSpent?: boolean;
 }
@@ -128,7 +128,7 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
     presented: PresentedToken | undefined,
     requirement: AuthRule,
     before?: Begun,
-    remembered?: Remembered,
+    remembered?: RememberedSession,
   ): Promise<Caller | undefined> {
     const ahead = before?.token === presented?.token ? before : undefined;
     if (requirement.session === 'provisioner') return this.#provisioner(presented, ahead);
@@ -155,7 +155,7 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
     presented: PresentedToken,
     requirement: AuthRule,
     asked: VerifiedRequest,
-  ): Promise<Remembered | undefined> {
+  ): Promise<RememberedSession | undefined> {
     const { scheme, token } = presented;
     if (requirement.session === 'provisioner' && scheme === 'Bearer') {
       const found = this.#scimTokens.get(hashOpaqueToken(token));
@@ -171,7 +171,10 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
       this.#assertMay(session, requirement, scheme);
       const jkt = session.accessToken?.jkt ?? null;
       const proof = jkt === null ? undefined : await verifiedProof(this, presented, jkt);
-      return { session, token: { kind: kindOfToken(session), hash: hashOpaqueToken(token), proof } };
+      return {
+        session,
+        token: { kind: kindOfToken(session), hash: hashOpaqueToken(token), proof },
+      };
     } catch {
       return undefined; // The look-up of the session finds the same fault, and refuses the request.
     }

@@ -1,3 +1,4 @@
+import type { UnreadNotice } from '#domain/audit/notices/account-notices.repository.js';
 import type { UpstreamIdentity } from '#domain/providers/upstream-identity.js';
 import type { AccessToken } from './access-token.js';
 
@@ -104,13 +105,6 @@ export interface VerifiedSession extends SessionRow, Assurance {
   readonly accessToken: AccessToken | null;
   /** The newest notice about the account that the user has not read; null if there is none. */
   readonly unreadNotice: UnreadNotice | null;
-}
-
-/** A notice about an account that its user has not read. */
-export interface UnreadNotice {
-  readonly id: string;
-  /** The type of the audit event, such as `key_registered`. */
-  readonly type: string;
 }
 
 /** A session that had not ended when it was read. */

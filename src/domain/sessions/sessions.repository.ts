@@ -1,6 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import { newestNotice } from '#domain/audit/notices/account-notices.repository.js';
+import {
+  newestNotice,
+  type UnreadNotice,
+} from '#domain/audit/notices/account-notices.repository.js';
 import {
   EVERY_SCOPE,
   idsOf,
@@ -24,17 +27,10 @@ import {
   type SqlFragment,
 } from '#platform/database/statements/sql.js';
 import { accessToken } from './access-token.js';
-import { LIVE_ACCESS_TOKEN, type LookedUpToken } from './token-check.repository.js';
+import { LIVE_ACCESS_TOKEN, type LookedUpToken } from './remembered/token-check.repository.js';
 import type { KeyTouch } from '#domain/access/reach/decision.js';
 import { AAL3, sessionLifetime } from './session.js';
-import type {
-  Assurance,
-  LiveSession,
-  OwnSession,
-  SessionOrigin,
-  SessionUser,
-  UnreadNotice,
-} from './session.js';
+import type { Assurance, LiveSession, OwnSession, SessionOrigin, SessionUser } from './session.js';
 
 /** The SQL of the newest notice that the user of a session `s` has not read. */
 const NEWEST_NOTICE = newestNotice(fragment`s.user_id`);

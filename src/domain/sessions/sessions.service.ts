@@ -24,13 +24,9 @@ import type {
   SessionUser,
   VerifiedSession,
 } from './session.js';
-import {
-  SessionsRepository,
-  type NewSession,
-  type TouchedKey,
-} from './sessions.repository.js';
-import { RememberedTokens } from './remembered-tokens.js';
-import type { LookedUpToken } from './token-check.repository.js';
+import { SessionsRepository, type NewSession, type TouchedKey } from './sessions.repository.js';
+import { RememberedTokens } from './remembered/remembered-tokens.js';
+import type { LookedUpToken } from './remembered/token-check.repository.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /**

@@ -3,18 +3,18 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { USER_ACCESS } from '#domain/sessions/recent-touch.js';
 import { deniedSession } from '#domain/sessions/access-token.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
-import type { Remembered } from '#domain/sessions/session-access-policy.service.js';
+import type { RememberedSession } from '#domain/sessions/session-access-policy.service.js';
 import {
   CertificateIssuance,
   type AskedCertificate,
   type IssuedCertificate,
 } from '#domain/ssh/certificate-issuance.service.js';
 import type { KeyAttestation } from '#domain/ssh/hardware-keys/attested-keys.repository.js';
-import { UnconfirmedRequest, type Unconfirmed } from '#platform/http/access/unconfirmed.js';
+import type { Unconfirmed } from '#platform/http/access/unconfirmed.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
-import { Caller } from '#platform/http/access/caller.js';
+import { Caller, UnconfirmedRequest } from '#platform/http/access/caller.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
 import { SshKeyAttestations } from '#domain/ssh/hardware-keys/ssh-key-attestations.service.js';
 import {
@@ -117,7 +117,7 @@ export class SshController {
     body: SshRequest,
     origin: AuditOrigin,
   ): Promise<IssuedCertificate | undefined> {
-    const remembered = unconfirmed.caller as Remembered | undefined;
+    const remembered = unconfirmed.caller as RememberedSession | undefined;
     const { limit } = unconfirmed;
     if (body.attestation || !remembered?.token) return undefined;
     const session = remembered.session as VerifiedSession;

@@ -86,7 +86,11 @@ export class RouteGuard implements CanActivate {
     if (auth.session === 'none') return this.#passBesideLimit(request);
     const presented = tokenFor(request, auth, this.sessionCookies);
     if (presented === undefined) return false;
-    const caller = await this.accessPolicy.recall(presented, auth, verifiedRequest(presented, request));
+    const caller = await this.accessPolicy.recall(
+      presented,
+      auth,
+      verifiedRequest(presented, request),
+    );
     if (!caller) return false;
     const find = async (): Promise<unknown> => {
       await request.limit?.decide();

@@ -1,5 +1,10 @@
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
-import { fragment, joined, joinedParts, type SqlFragment } from '#platform/database/statements/sql.js';
+import {
+  fragment,
+  joined,
+  joinedParts,
+  type SqlFragment,
+} from '#platform/database/statements/sql.js';
 import {
   conditionsOf,
   denialOfChange,
@@ -108,7 +113,7 @@ export interface ConfirmingSql {
   readonly columns: Readonly<Record<string, string>>;
   /** A further condition on the session `s` of a request `k`. */
   readonly session: SqlFragment;
-  /** Subqueries that run before the decision and write; they read the requests from `asked`. */
+  /** Subqueries that run before the decision and write. They read the subquery `asked`. */
   readonly spent?: SqlFragment;
   /** A condition on the request. If it holds, the request is denied with `gone`. */
   readonly goneIf?: SqlFragment;
@@ -167,7 +172,8 @@ function withConfirmation(kind: IssuanceSql): IssuanceSql {
   const { confirming, admitting, requires, goneIf, returned } = kind;
   if (!confirming) return kind;
   const { session } = requires;
-  const limit = admitting && fragment`(SELECT b.debt FROM admitted b WHERE b.bucket = i.bucket) AS debt`;
+  const limit =
+    admitting && fragment`(SELECT b.debt FROM admitted b WHERE b.bucket = i.bucket) AS debt`;
   return {
     ...kind,
     columns: { ...kind.columns, ...confirming.columns, ...(admitting && { bucket: 'text' }) },

@@ -74,19 +74,13 @@ export class IssuanceKind<Request, Issued, Row extends OutcomeRow = OutcomeRow> 
    * that a request depends on, this method denies the request. The caller can then try {@link
    * issue}, which waits. The results are in the order of the requests.
    */
-  async issueUnlocked(
-    tx: EntityManager,
-    requests: readonly Request[],
-  ): Promise<Outcome<Issued>[]> {
+  async issueUnlocked(tx: EntityManager, requests: readonly Request[]): Promise<Outcome<Issued>[]> {
     const decided = await this.decideUnlocked(tx, requests);
     return decided.map(({ outcome }) => outcome);
   }
 
   /** Does the same as {@link issueUnlocked}, and also returns the rows of the outcomes. */
-  decideUnlocked(
-    tx: EntityManager,
-    requests: readonly Request[],
-  ): Promise<Decided<Issued, Row>[]> {
+  decideUnlocked(tx: EntityManager, requests: readonly Request[]): Promise<Decided<Issued, Row>[]> {
     return this.#run(tx, requests, 'skip');
   }
 

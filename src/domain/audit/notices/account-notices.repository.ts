@@ -65,6 +65,13 @@ function addressOf(userId: string | null): SqlFragment {
   return fragment`(SELECT p.email FROM users p WHERE p.id = ${userId}::uuid)`;
 }
 
+/** A notice about an account that its user has not read. */
+export interface UnreadNotice {
+  readonly id: string;
+  /** The type of the audit event, such as `key_registered`. */
+  readonly type: string;
+}
+
 /**
  * Returns the SQL of the newest notice that a user has not read, as a JSON object with `id` and
  * `type`; NULL if there is none.

@@ -1,6 +1,7 @@
 import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { UnconfirmedRequest, type Unconfirmed } from '#platform/http/access/unconfirmed.js';
+import { UnconfirmedRequest } from '#platform/http/access/caller.js';
+import type { Unconfirmed } from '#platform/http/access/unconfirmed.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
 import { AccessTokens } from '../engine/access-tokens.service.js';

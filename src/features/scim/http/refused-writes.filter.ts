@@ -4,7 +4,7 @@ import { recordScimRefusals } from '#domain/directory/scim-tokens/record-scim-re
 import type { Provisioner } from '#domain/sessions/session-access-policy.service.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import type { AdmittedRequest } from '#platform/http/access/caller.js';
-import { refusalBefore } from '#platform/http/access/unconfirmed.js';
+import { refusalBefore } from '#platform/http/access/refusal-before.js';
 import { asDomainError } from '#platform/http/errors/as-domain-error.js';
 import { ErrorRenderer } from '#platform/http/errors/error-renderer.service.js';
 import { originOf } from '#platform/http/request/client-origin.js';

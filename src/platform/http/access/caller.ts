@@ -27,6 +27,15 @@ export const Caller = createParamDecorator(
     context.switchToHttp().getRequest<AdmittedRequest>().session,
 );
 
+/**
+ * Gives a handler its {@link Unconfirmed} request; undefined if the limit and the caller are
+ * already decided.
+ */
+export const UnconfirmedRequest = createParamDecorator(
+  (_: unknown, context: ExecutionContext) =>
+    context.switchToHttp().getRequest<AdmittedRequest>().unconfirmed,
+);
+
 const CALLER = Symbol('caller');
 type Identified = IncomingMessage & { [CALLER]?: CallerFacts };
 

@@ -1,6 +1,4 @@
-import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { RememberedCaller } from './access-policy.js';
-import type { AdmittedRequest } from './caller.js';
 
 /**
  * The rate limit of a request, about which the database has not decided yet. This process knows of
@@ -66,32 +64,5 @@ export class Unconfirmed {
   noteConfirmed(session: unknown): void {
     this.#confirmed = Promise.resolve(session);
     this.admit?.(session);
-  }
-}
-
-/**
- * Gives a handler its {@link Unconfirmed} request; undefined if the limit and the caller are
- * already decided.
- */
-export const UnconfirmedRequest = createParamDecorator(
-  (_: unknown, context: ExecutionContext) =>
-    context.switchToHttp().getRequest<AdmittedRequest>().unconfirmed,
-);
-
-/**
- * Decides about the limit and the caller of a request that has thrown an error, if neither a guard
- * nor a statement has done so.
- *
- * @returns the error that the response must state: a refusal comes before the other error
- */
-export async function refusalBefore(
-  thrown: unknown,
-  { unconfirmed, limit }: AdmittedRequest,
-): Promise<unknown> {
-  try {
-    await (unconfirmed ? unconfirmed.confirm() : limit?.decide());
-    return thrown;
-  } catch (refusal) {
-    return refusal;
   }
 }

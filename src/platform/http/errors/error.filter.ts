@@ -5,7 +5,7 @@ import { AccessPolicy, type Visitor } from '#platform/http/access/access-policy.
 import type { AdmittedRequest } from '#platform/http/access/caller.js';
 import { presentedToken } from '#platform/http/access/presented-token.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
-import { refusalBefore } from '#platform/http/access/unconfirmed.js';
+import { refusalBefore } from '#platform/http/access/refusal-before.js';
 import { asDomainError } from './as-domain-error.js';
 import { ErrorRenderer } from './error-renderer.service.js';
 

@@ -122,7 +122,7 @@ export const PUBLIC = { session: 'none', origin: 'any' } as const satisfies Auth
  * - `beside`: the handler only reads, and it reads while both are decided. Nothing of what it reads
  *   is sent before that.
  */
-export type Admission = 'first' | 'within' | 'beside';
+export type AdmissionMoment = 'first' | 'within' | 'beside';
 
 /**
  * The name of a tier of the rate limit. A route belongs to one tier; `platform/rate-limit` has the
@@ -144,7 +144,7 @@ export interface RoutePolicy {
   readonly errors: ErrorFormat | 'negotiated';
   readonly auth: AuthRule;
   /** The moment at which the rate limit and the caller are decided. */
-  readonly admission: Admission;
+  readonly admission: AdmissionMoment;
   /**
    * The hosts at which the route answers. `any`: every host, since health probes know the service
    * by its IP address alone.

@@ -74,7 +74,8 @@ export class DatabaseBuckets extends Buckets {
   override defer(hit: Hit): DeferredHit | undefined {
     const { bucket } = hit;
     const isQuiet = this.#awayUntil === undefined && !this.#deferred.has(bucket);
-    if (!isQuiet || this.#turns.isRunning(bucket) || !this.#local.peek(hit).allowed) return undefined;
+    if (!isQuiet || this.#turns.isRunning(bucket) || !this.#local.peek(hit).allowed)
+      return undefined;
     // The peek reads the last state of the bucket that this process learned. The cache of denials
     // is asked too, because it lasts longer for clients without a booking.
     if (this.#denialCache.find(new AskedHit(hit), this.clock.monotonic())) return undefined;

@@ -66,7 +66,7 @@ export class LocalBuckets extends Buckets {
     return Promise.resolve(this.#decide(hit, this.#idOf(hit, now), now));
   }
 
-  /** Decides at once and never leaves the decision to a statement, because it needs no statement. */
+  /** Leaves no decision to a statement, because these buckets need none. */
   override defer(): undefined {
     return undefined;
   }

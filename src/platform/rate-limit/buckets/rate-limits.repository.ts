@@ -61,8 +61,6 @@ const ADMIT = constantText(fragment`
  * keys, as {@link ADMIT} locks them.
  */
 export function admittingSql(rate: Rate): SqlFragment {
-  const lasting = (milliseconds: number) =>
-    new SqlFragment([`interval '${milliseconds} milliseconds'`], []);
   const interval = lasting(rate.interval);
   const most = lasting(longestDebt(rate));
   return fragment`
@@ -72,6 +70,11 @@ export function admittingSql(rate: Rate): SqlFragment {
     ON CONFLICT (bucket) DO UPDATE SET admitted = true, tat = greatest(now(), known.tat) + ${interval}
       WHERE known.holders = '{}' AND greatest(now(), known.tat) + ${interval} <= now() + ${most}
     RETURNING bucket, 1000 * extract(epoch FROM tat - now())::double precision AS debt`;
+}
+
+/** Returns a number of milliseconds as an SQL interval. */
+function lasting(milliseconds: number): SqlFragment {
+  return new SqlFragment([`interval '${milliseconds} milliseconds'`], []);
 }
 
 /**

@@ -5,9 +5,9 @@
 const MOST_REMEMBERED = 5_000;
 
 /**
- * What the last look-ups of this process found by tokens, such as sessions. What is remembered may
- * have ended since, also on another replica. So it decides nothing: a statement must find the token
- * again before anything is sent or written for it. The tokens are kept as their hashes.
+ * Remembers what the last look-ups of this process found by tokens, such as sessions. A remembered
+ * session may have ended since, also on another replica. So it decides nothing: a statement must
+ * find the token again before anything is sent or written for it. The tokens are kept as hashes.
  *
  * @typeParam Found what a look-up finds by a token
  */

@@ -1,8 +1,10 @@
-import { newestNotice } from '#domain/audit/notices/account-notices.repository.js';
+import {
+  newestNotice,
+  type UnreadNotice,
+} from '#domain/audit/notices/account-notices.repository.js';
 import type { ConfirmingSql } from '#domain/access/issuance/issuance-statement.repository.js';
 import { keyOfSpend, type Spend } from '#domain/oauth/grants/spent-ids.repository.js';
 import { byteaText, fragment } from '#platform/database/statements/sql.js';
-import type { UnreadNotice } from './session.js';
 
 /**
  * A kind of token: the own token of a browser session, or an OAuth access token of a grant in the
