@@ -5,23 +5,34 @@ import { TIERS } from '#platform/rate-limit/buckets/tiers.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { cliToken, type CliToken } from '../support/cli-token.js';
 import { newAddress, type Answer } from '../support/client.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { ath, postForm } from '../support/oauth-flow.js';
 import { RawConnection } from '../support/raw-connection.js';
 import { count, rows } from '../support/rows.js';
 import { addTenant, type ScimTenant } from '../support/scim.js';
+import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 
 const PATH = '/v1/credentials/ssh';
 const ADA = 'ada@unconfirmed.example';
 
+let database: TestDatabase;
+/** The folder with the key of the SSH certificate authority, which both replicas need. */
+let dataDir: string;
 let app: TestApp;
 let ada: EnrolledUser;
 let cli: CliToken;
 let unbound: CliToken;
 beforeAll(async () => {
-  app = await startTestApp();
+  database = await createTestDatabase();
+  dataDir = await makeTemporaryDirectory();
+  app = await startTestApp({ database, environment: { SVC_DATA_DIR: dataDir } });
 });
-afterAll(() => app.close());
+afterAll(async () => {
+  await app.close();
+  await database.drop();
+  await removeDirectory(dataDir);
+});
 
 /** Enrolls Ada again, and gets a certificate by each of her tokens, so that all are remembered. */
 beforeEach(async () => {
@@ -241,6 +252,48 @@ describe('the access token of a caller that the process remembers', () => {
     expect((await ask(name)).headers.get('svc-notice')).toMatch(/^type=key_registered, id="/);
     await app.dataSource.query('DELETE FROM account_notices');
     expect((await ask(name)).headers.get('svc-notice')).toBeNull();
+  });
+});
+
+describe('two replicas that remember a caller', () => {
+  let second: TestApp;
+  beforeAll(async () => {
+    second = await startTestApp({ database, environment: { SVC_DATA_DIR: dataDir } });
+  });
+  afterAll(() => second.close());
+
+  const askAt = (replica: TestApp, address = newAddress()) =>
+    replica
+      .client()
+      .post(
+        PATH,
+        { public_key: newPublicKeyLine() },
+        { address, headers: { ...ownToken(), origin: '' } },
+      );
+
+  it('admit one burst of 20 requests at once at each of them', async () => {
+    expect((await askAt(second)).status).toBe(200);
+    const [before, address] = [await certificates(), newAddress()];
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, (_, n) => askAt(n % 2 === 0 ? app : second, address)),
+    );
+    const issued = answers.filter(({ status }) => status === 200);
+    expect(issued).toHaveLength(TIERS.issuance.burst);
+    expect(await certificates()).toBe(before + TIERS.issuance.burst);
+  });
+
+  it('both refuse a session that ended at one of them', async () => {
+    expect((await askAt(second)).status).toBe(200);
+    const [own] = await rows<{ id: string }>(
+      app.dataSource,
+      'SELECT id FROM sessions WHERE client_id IS NULL',
+    );
+    const ended = await second.client().send('DELETE', `/v1/sessions/${own?.id ?? ''}`, {
+      headers: { ...ownToken(), origin: '' },
+    });
+    expect(ended.status).toBe(204);
+    const answers = await Promise.all([askAt(app), askAt(second)]);
+    expect(answers.map(({ status }) => status)).toEqual([401, 401]);
   });
 });
 

@@ -108,6 +108,8 @@ export class TierGuard extends ThrottlerGuard {
   #deferred(tier: TierName, hit: Hit, response: Response): DeferredLimit | undefined {
     const deferred = this.buckets.defer(hit);
     if (!deferred) return undefined;
+    // A response that is sent before the decision, such as 408, also states the tier of its route.
+    noteLimit(response, { tier, remaining: deferred.remaining });
     const decide = async (): Promise<void> => {
       deferred.end();
       const { allowed, remaining, retryAfter } = await this.buckets.take(hit);

@@ -25,6 +25,8 @@ export interface Hit {
 
 /** A request whose decision is left to the statement that does its work. */
 export interface DeferredHit {
+  /** The number of requests, this one included, that the process expects to be allowed now. */
+  readonly remaining: number;
   /**
    * Returns the decision about a request that the statement has counted and admitted.
    *

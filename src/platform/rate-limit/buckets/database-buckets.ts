@@ -73,9 +73,10 @@ export class DatabaseBuckets extends Buckets {
 
   override defer(hit: Hit): DeferredHit | undefined {
     const { bucket } = hit;
-    const isQuiet = this.#awayUntil === undefined && !this.#deferred.has(bucket);
-    if (!isQuiet || this.#turns.isRunning(bucket) || !this.#local.peek(hit).allowed)
-      return undefined;
+    const isBusy = this.#deferred.has(bucket) || this.#turns.isRunning(bucket);
+    if (isBusy || this.#awayUntil !== undefined) return undefined;
+    const { allowed, remaining } = this.#local.peek(hit);
+    if (!allowed) return undefined;
     // The peek reads the last state of the bucket that this process learned. The cache of denials
     // is asked too, because it lasts longer for clients without a booking.
     if (this.#denialCache.find(new AskedHit(hit), this.clock.monotonic())) return undefined;
@@ -91,7 +92,7 @@ export class DatabaseBuckets extends Buckets {
       this.#clear(this.clock.monotonic());
       return decisionAfter(true, { tat: debt, bookings: [] }, new AskedHit(hit), 0);
     };
-    return { admit, end };
+    return { remaining, admit, end };
   }
 
   override peek(hit: Hit): Decision {
