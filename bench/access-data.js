@@ -15,7 +15,7 @@ export const TARGETS = {
  * these people then has a principal of each of these groups. The environment variable
  * BENCH_HOST_GROUPS sets another number.
  */
-const OWN_HOST_GROUPS = Number(process.env.BENCH_HOST_GROUPS ?? 20);
+const OWN_HOST_GROUPS = Number(process.env.BENCH_HOST_GROUPS ?? 1);
 const DOMAIN = 'access.bench.example';
 /** The id of an application, and the ARN of a role of AWS, that admit the group with all people. */
 export const APPLICATION = 'access-0';
