@@ -135,6 +135,21 @@ describe.each(NAMES)('a certificate for a caller that the process remembers, by 
     expect(answer.json).toMatchObject({ key_id: 'new@unconfirmed.example@localhost' });
   });
 
+  it('gets the principals of the new address of a person, and no refusal by the remembered one', async () => {
+    const email = 'new@unconfirmed.example';
+    await app.dataSource.query('UPDATE users SET email = $1', [email]);
+    const asked = { public_key: newPublicKeyLine(), principals: [email] };
+    const answer = await ask(name, newAddress(), asked);
+    expect([answer.status, answer.json.principals]).toEqual([200, [email]]);
+  });
+
+  it('gets a certificate though the remembered account had no e-mail address', async () => {
+    await app.dataSource.query('UPDATE users SET email = NULL');
+    expect((await ask(name)).json.code).toBe('issuance_refused');
+    await app.dataSource.query('UPDATE users SET email = $1', [ADA]);
+    expect((await ask(name)).json).toMatchObject({ key_id: `${ADA}@localhost` });
+  });
+
   it('is refused by the limit before anything else, and records nothing', async () => {
     const before = await certificates();
     const addresses = [await exhausted(), await exhausted(), await exhausted()];

@@ -184,21 +184,22 @@ export class CertificateIssuance implements OnApplicationBootstrap {
 
   /**
    * Issues a certificate to a caller whose token and rate limit are not checked yet. The statement
-   * that records the certificate checks both. A request with an attestation cannot be issued so.
+   * that records the certificate checks both. A request with an attestation cannot be issued so,
+   * nor one that the facts about the remembered caller would refuse, because they may have changed.
    *
    * @param note is called with the row of the statement, which tells what it has checked. It is
    *   undefined if the rate limit did not admit the request
    * @returns undefined if nothing was issued. Then {@link issue} decides, after the caller and its
    *   limit were checked
-   * @throws DomainError as {@link issue} does
+   * @throws DomainError `kms_unavailable`
    */
   async issueUnchecked(
     asked: AskedCertificate,
     unchecked: UncheckedCaller,
     note: (row: SshIssuanceRow | undefined) => void,
   ): Promise<IssuedCertificate | undefined> {
-    if (asked.request.attestation) return undefined;
-    const prepared = this.#prepare(asked);
+    const prepared = asked.request.attestation ? undefined : this.#prepareUnchecked(asked);
+    if (!prepared) return undefined;
     const recorded = { ...prepared.recorded, unchecked };
     const { userId } = asked.session;
     const kind = checkingKindOf(recorded, unchecked, this.#peopleWithGroups.has(userId));
@@ -207,6 +208,19 @@ export class CertificateIssuance implements OnApplicationBootstrap {
     if ('issued' in outcome) return this.#complete(prepared, outcome.issued);
     if (outcome.denial === 'changed') this.#rememberGroups(userId);
     return undefined;
+  }
+
+  /**
+   * Does the same as {@link #prepare} for a caller who is not checked yet. Returns undefined instead
+   * of a refusal, because the caller may have another address by now, and so other principals.
+   */
+  #prepareUnchecked(asked: AskedCertificate): PreparedCertificate | undefined {
+    try {
+      return this.#prepare(asked);
+    } catch (error) {
+      if (error instanceof DomainError) return undefined;
+      throw error;
+    }
   }
 
   /** Reads the key of a request, and prepares the record of its certificate. */

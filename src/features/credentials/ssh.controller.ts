@@ -121,6 +121,7 @@ export class SshController {
     const { limit } = unconfirmed;
     if (body.attestation || !remembered?.token) return undefined;
     const session = remembered.session as VerifiedSession;
+    if (session.user.email === null) return undefined; // the account may have an address by now
     const asked = askedOf(session, { ...body, attestation: undefined }, origin);
     const unchecked = { token: remembered.token, bucket: limit?.bucket };
     return this.certificates.issueUnchecked(asked, unchecked, (row) => {
