@@ -129,6 +129,23 @@ describe.each(NAMES)('a certificate for a caller that the process remembers, by 
     expect(await certificates()).toBeLessThanOrEqual(before);
   });
 
+  it('is named by the log while the session lasts, and not after it has ended', async () => {
+    const lines = () => app.log.filter((line) => line.includes(`POST ${PATH} `));
+    const [user] = await rows<{ id: string }>(app.dataSource, 'SELECT id FROM users');
+    const named = `"user_id":"${user?.id}"`;
+    const last = async (status: number) => {
+      await vi.waitFor(() => expect(lines().at(-1)).toContain(`"status":${status}`));
+      return lines().at(-1);
+    };
+    expect((await ask(name)).status).toBe(200);
+    expect(await last(200)).toContain(named);
+    expect((await ask(name, await exhausted())).status).toBe(429);
+    expect(await last(429)).not.toContain(named);
+    await app.dataSource.query('DELETE FROM sessions');
+    expect((await ask(name)).status).toBe(401);
+    expect(await last(401)).not.toContain(named);
+  });
+
   it('names the new address of a person, and never the remembered one', async () => {
     await app.dataSource.query(`UPDATE users SET email = 'new@unconfirmed.example'`);
     const answer = await ask(name);

@@ -97,12 +97,13 @@ export class RouteGuard implements CanActivate {
       await this.#admit(request, response, auth, caller);
       return request.session;
     };
+    // The caller is not noted for the log before it is found, because it may have ended.
     const unconfirmed = new Unconfirmed(caller, request.limit, find, (session) => {
+      noteCaller(request, this.accessPolicy.factsOf(caller.session));
       response.set(this.accessPolicy.headersFor(session));
     });
     request.unconfirmed = unconfirmed;
     request.session = caller.session;
-    noteCaller(request, this.accessPolicy.factsOf(caller.session));
     if (admission === 'beside') begin(unconfirmed);
     return true;
   }

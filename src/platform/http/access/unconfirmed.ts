@@ -36,7 +36,8 @@ export class Unconfirmed {
    * @param limit the limit of the request; undefined if it is already decided
    * @param find decides the limit, looks up the caller and verifies that it meets the rule of the
    *   route. Returns the session, and throws a DomainError for a refusal
-   * @param admit gives the response the headers of a session that a statement has found
+   * @param admit notes the caller for the log, and gives the response the headers of the session,
+   *   after a statement has found it
    */
   constructor(
     readonly caller: RememberedCaller | undefined,
