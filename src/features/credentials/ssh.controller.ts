@@ -123,7 +123,9 @@ export class SshController {
     const session = remembered.session as VerifiedSession;
     if (session.user.email === null) return undefined; // the account may have an address by now
     const asked = askedOf(session, { ...body, attestation: undefined }, origin);
-    const unchecked = { token: remembered.token, bucket: limit?.bucket };
+    const bucket = limit?.begin();
+    if (limit && bucket === undefined) return undefined;
+    const unchecked = { token: remembered.token, bucket };
     return this.certificates.issueUnchecked(asked, unchecked, (row) => {
       if (row?.debt !== undefined) limit?.noteAdmitted(row.debt);
       remembered.proofIsSpent = row?.is_spent === true;

@@ -117,10 +117,17 @@ export class TierGuard extends ThrottlerGuard {
       if (!allowed) throw refused(Math.ceil(retryAfter / 1000));
     };
     let decided: Promise<void> | undefined;
-    // A client that disconnects leaves its request without a decision.
-    response.once('close', deferred.end);
+    let hasBegun = false;
+    // A client that disconnects leaves its request without a decision. A statement that has begun
+    // goes on, and another one of this bucket must not begin beside it.
+    response.once('close', () => {
+      if (!hasBegun) deferred.end();
+    });
     return {
-      bucket: hit.bucket,
+      begin: () => {
+        hasBegun = deferred.begin();
+        return hasBegun ? hit.bucket : undefined;
+      },
       noteAdmitted: (debt) => {
         if (decided) return;
         decided = Promise.resolve();

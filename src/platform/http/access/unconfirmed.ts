@@ -5,8 +5,12 @@ import type { RememberedCaller } from './access-policy.js';
  * no reason to refuse the request.
  */
 export interface DeferredLimit {
-  /** The key of the bucket, for a statement that counts the request in it. */
-  readonly bucket: string;
+  /**
+   * Returns the key of the bucket, for a statement that begins now and counts the request in it.
+   * After the statement, `noteAdmitted` or `decide` must be called. Returns undefined if the client
+   * has left, so that `decide` must be called first.
+   */
+  begin: () => string | undefined;
   /**
    * Records that a statement has counted and admitted the request.
    *

@@ -33,6 +33,12 @@ export interface DeferredHit {
    * @param debt the milliseconds until the bucket is equal to an unused one
    */
   readonly admit: (debt: number) => Decision;
+  /**
+   * Records that the statement begins. Until the deferral ends, other requests of the bucket wait,
+   * because the statement locks the row of the bucket. Returns false if the deferral has ended, so
+   * that the statement must not begin.
+   */
+  readonly begin: () => boolean;
   /** Ends the deferral, so that another request of the bucket may be deferred. */
   readonly end: () => void;
 }

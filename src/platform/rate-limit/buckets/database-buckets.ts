@@ -38,8 +38,11 @@ export class DatabaseBuckets extends Buckets {
   readonly #local: LocalBuckets;
   readonly #denialCache = new DenialCache();
   readonly #turns = new KeyedSemaphore();
-  /** The buckets with a request whose decision is left to another statement. */
-  readonly #deferred = new Set<string>();
+  /**
+   * The buckets with a request whose decision is left to another statement. The promise resolves
+   * when that statement has ended; it is undefined before the statement begins.
+   */
+  readonly #deferred = new Map<string, Promise<void> | undefined>();
   readonly #decisions: QueryBatcher<BucketRequest, DecidedRow | Error>;
   #awayUntil: number | undefined;
   #clearAt = 0;
@@ -80,11 +83,17 @@ export class DatabaseBuckets extends Buckets {
     // The peek reads the last state of the bucket that this process learned. The cache of denials
     // is asked too, because it lasts longer for clients without a booking.
     if (this.#denialCache.find(new AskedHit(hit), this.clock.monotonic())) return undefined;
-    this.#deferred.add(bucket);
+    this.#deferred.set(bucket, undefined);
+    const { promise, resolve } = Promise.withResolvers<void>();
     let isOver = false;
+    const begin = () => {
+      if (!isOver) this.#deferred.set(bucket, promise);
+      return !isOver;
+    };
     const end = () => {
       if (!isOver) this.#deferred.delete(bucket);
       isOver = true;
+      resolve();
     };
     const admit = (debt: number): Decision => {
       end();
@@ -92,7 +101,7 @@ export class DatabaseBuckets extends Buckets {
       this.#clear(this.clock.monotonic());
       return decisionAfter(true, { tat: debt, bookings: [] }, new AskedHit(hit), 0);
     };
-    return { remaining, admit, end };
+    return { remaining, admit, begin, end };
   }
 
   override peek(hit: Hit): Decision {
@@ -116,6 +125,7 @@ export class DatabaseBuckets extends Buckets {
    * @returns undefined if the database could not decide, so that the process decides alone
    */
   async #decide(hit: Hit, request: BucketRequest, isOnly: boolean): Promise<Decision | undefined> {
+    if (!(await this.#isFree(hit.bucket))) return undefined;
     const asked = this.clock.monotonic();
     const decided = await this.#ask(() => {
       const answer = this.#row(request, isOnly);
@@ -128,6 +138,22 @@ export class DatabaseBuckets extends Buckets {
     this.#local.learn(hit, fromNow({ tat: debt, bookings }, answered));
     if (!admitted) this.#denialCache.remember(hit.bucket, { debt, bookings }, asked, answered);
     return decisionAfter(admitted, { tat: debt, bookings }, request, 0);
+  }
+
+  /**
+   * Waits for the statement to which the decision about another request of the bucket is left. That
+   * statement does more than to decide, and locks the row of the bucket meanwhile. A request that
+   * waited for the lock in a shared statement would delay the requests of other buckets.
+   *
+   * @returns false if the statement takes so long that the process must decide alone
+   */
+  async #isFree(bucket: string): Promise<boolean> {
+    const statement = this.#deferred.get(bucket);
+    if (!statement || this.#awayUntil !== undefined) return true;
+    return withTimeout(
+      PATIENCE,
+      statement.then(() => true),
+    ).catch(() => false);
   }
 
   /**

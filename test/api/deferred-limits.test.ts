@@ -1,0 +1,112 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client as PgClient } from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
+import { newAddress } from '../support/client.js';
+import { untilWaiting } from '../support/lock-waiters.js';
+import { headOf, RawConnection } from '../support/raw-connection.js';
+import { rows } from '../support/rows.js';
+import { newPublicKeyLine } from '../support/ssh-public-keys.js';
+
+const PATH = '/v1/credentials/ssh';
+
+/** An advisory lock at which the statements wait that issue certificates. */
+const GATE = 14_002;
+
+describe('a rate limit in which the statement of a certificate counts', () => {
+  let app: TestApp;
+  let ada: EnrolledUser;
+  beforeAll(async () => {
+    app = await startTestApp();
+    ada = await app.enrolled('ada@deferred.example');
+    await app.dataSource.query(`
+      CREATE FUNCTION park() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN
+        PERFORM pg_advisory_xact_lock_shared(${GATE});
+        RETURN NEW;
+      END $$`);
+    await app.dataSource.query(
+      'CREATE TRIGGER park BEFORE INSERT ON ssh_certificates FOR EACH ROW EXECUTE FUNCTION park()',
+    );
+  });
+  afterAll(() => app.close());
+  /** Gets a certificate, so that the process remembers the caller. */
+  beforeEach(async () => {
+    expect((await ask()).status).toBe(200);
+  });
+
+  const ask = (address = newAddress()) =>
+    ada.client.post(PATH, { public_key: newPublicKeyLine() }, { address });
+  const statuses = async (answers: readonly ReturnType<typeof ask>[]) =>
+    (await Promise.all(answers)).map(({ status }) => status);
+
+  /** Runs `work` while the statements that issue certificates wait. */
+  async function whileParked(work: () => Promise<void>): Promise<void> {
+    const runner = app.dataSource.createQueryRunner();
+    await runner.query('SELECT pg_advisory_lock($1)', [GATE]);
+    try {
+      await work();
+    } finally {
+      await runner.query('SELECT pg_advisory_unlock($1)', [GATE]);
+      await runner.release();
+    }
+  }
+
+  it('delays no request of another address while the statement takes long', async () => {
+    const addresses = [newAddress(), newAddress()];
+    const answers: ReturnType<typeof ask>[] = [];
+    await whileParked(async () => {
+      for (const [n, address] of addresses.entries()) {
+        answers.push(ask(address));
+        await untilWaiting(app.dataSource, n + 1);
+      }
+      for (const address of addresses) {
+        answers.push(ask(address));
+        await delay(40); // so that each would have a statement of its own
+      }
+      const begun = performance.now();
+      expect((await app.client().get('/v1/keys')).status).toBe(401);
+      expect(performance.now() - begun).toBeLessThan(1_500);
+      await delay(40);
+    });
+    expect(await statuses(answers)).toEqual([200, 200, 200, 200]);
+    const debts = await rows<{ n: number }>(
+      app.dataSource,
+      `SELECT round(extract(epoch FROM tat - now()) / 2)::int AS n FROM rate_limits WHERE bucket = ANY ($1)`,
+      [addresses.map((address) => `issuance ${address}`)],
+    );
+    expect(debts).toEqual([{ n: 2 }, { n: 2 }]);
+    expect(app.log.filter((line) => line.includes('Rate limits are'))).toEqual([]);
+  });
+
+  it('counts a request whose client has left and the next one by different statements', async () => {
+    const address = newAddress();
+    const query = vi.spyOn(PgClient.prototype, 'query');
+    const answers: ReturnType<typeof ask>[] = [];
+    await whileParked(async () => {
+      for (const waiting of [1, 2]) {
+        answers.push(ask());
+        await untilWaiting(app.dataSource, waiting);
+      }
+      const body = JSON.stringify({ public_key: newPublicKeyLine() });
+      const head = headOf(app.baseUrl, `POST ${PATH}`, [
+        'Content-Type: application/json',
+        `Authorization: Bearer ${ada.client.cookie('svc_session')}`,
+        `Content-Length: ${body.length}`,
+      ]);
+      const left = new RawConnection(app.baseUrl);
+      left.socket.write(head.replace(/X-Forwarded-For: .*/, `X-Forwarded-For: ${address}`) + body);
+      await delay(40);
+      left.socket.destroy();
+      await vi.waitFor(() => {
+        expect(app.log.filter((line) => line.includes(`POST ${PATH} aborted`))).toHaveLength(1);
+      });
+      answers.push(ask(address));
+      await delay(40);
+    });
+    expect(await statuses(answers)).toEqual([200, 200, 200]);
+    const results = await Promise.allSettled(query.mock.results.map(({ value }) => value as unknown));
+    query.mockRestore();
+    expect(results.filter(({ status }) => status === 'rejected')).toEqual([]);
+  });
+});
