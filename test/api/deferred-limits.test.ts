@@ -79,6 +79,31 @@ describe('a rate limit in which the statement of a certificate counts', () => {
     expect(app.log.filter((line) => line.includes('Rate limits are'))).toEqual([]);
   });
 
+  it.each(['55P03', '40P01'])(
+    'keeps no one from a certificate if the row of the limit cannot be locked: %s',
+    async (state) => {
+      await app.dataSource.query(`
+        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+          RAISE EXCEPTION 'locked' USING ERRCODE = '${state}';
+        END $$`);
+      await app.dataSource.query(
+        'CREATE TRIGGER refuse BEFORE INSERT ON rate_limits FOR EACH ROW EXECUTE FUNCTION refuse()',
+      );
+      const answers = await statuses([ask(), ask()]).finally(() =>
+        app.dataSource.query('DROP FUNCTION refuse CASCADE'),
+      );
+      expect(answers).toEqual([200, 200]);
+      // The process leaves no decision to a statement before the database decides again.
+      const lines = (text: string) => app.log.filter((line) => line.includes(text)).length;
+      const again = async () => {
+        await app.client().get('/v1/keys');
+        return lines('The database decides about rate limits again');
+      };
+      await expect.poll(again, { timeout: 5_000 }).toBe(lines("this process's own"));
+    },
+  );
+
   it('counts a request whose client has left and the next one by different statements', async () => {
     const address = newAddress();
     const query = vi.spyOn(PgClient.prototype, 'query');

@@ -4,11 +4,13 @@ import { recordRefusedAccess } from '#domain/access/issuance/refused-access.repo
 import { refusedIssuance, type DeniedSession } from '#domain/access/issuance/refused-issuance.js';
 import {
   Issuance,
+  type Decided,
   type Denied,
   type Outcome,
 } from '#domain/access/issuance/issuance.repository.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { newUuid } from '#platform/clock/random.js';
+import { isLockFault } from '#platform/database/statements/faults.js';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import {
@@ -203,11 +205,30 @@ export class CertificateIssuance implements OnApplicationBootstrap {
     const recorded = { ...prepared.recorded, unchecked };
     const { userId } = asked.session;
     const kind = checkingKindOf(recorded, unchecked, this.#peopleWithGroups.has(userId));
-    const { outcome, row } = await this.issuance.decideUnlocked(kind, recorded);
+    const decided = await this.#decideUnlocked(kind, recorded);
+    if (!decided) return undefined;
+    const { outcome, row } = decided;
     note(row);
     if ('issued' in outcome) return this.#complete(prepared, outcome.issued);
     if (outcome.denial === 'changed') this.#rememberGroups(userId);
     return undefined;
+  }
+
+  /**
+   * Decides about a request of a caller who is not checked yet. Returns undefined if the statement
+   * could not lock a row, such as that of the rate limit. The limit is then decided separately,
+   * because this process decides about it alone if it must.
+   */
+  async #decideUnlocked(
+    kind: ReturnType<typeof checkingKindOf>,
+    request: SshCertificateRequest,
+  ): Promise<Decided<RecordedCertificate, SshIssuanceRow> | undefined> {
+    try {
+      return await this.issuance.decideUnlocked(kind, request);
+    } catch (error) {
+      if (isLockFault(error)) return undefined;
+      throw error;
+    }
   }
 
   /**

@@ -43,6 +43,9 @@ export const UNCONFIRMED = 'SVC01';
  */
 export const CANCELED = '57014';
 
+/** The SQLSTATE of a statement that waited too long for a lock. */
+const LOCK_TIMEOUT = '55P03';
+
 /**
  * The SQLSTATEs after which the same request may succeed later. They are connection exceptions
  * (08), insufficient resources such as too many connections (53), operator intervention (shutdown,
@@ -50,7 +53,7 @@ export const CANCELED = '57014';
  * transaction, and {@link UNCONFIRMED}. A server that takes no writes is recognized by {@link
  * isReadOnly}.
  */
-const AWAY_STATES = new RegExp(`^(?:08...|53...|57P..|${CANCELED}|55P03|25P03|SVC01)$`);
+const AWAY_STATES = new RegExp(`^(?:08...|53...|57P..|${CANCELED}|${LOCK_TIMEOUT}|25P03|SVC01)$`);
 
 /** The codes of Node for a server that does not listen or does not respond. */
 const AWAY_SYSTEM_CODES: ReadonlySet<string> = new Set([
@@ -167,6 +170,14 @@ export function isOutage(error: unknown): boolean {
 export function isLostRace(error: unknown): boolean {
   const state = sqlStateOf(error);
   return state === '40P01' || state === '40001' || isStalePlan(error);
+}
+
+/**
+ * Returns true if a statement failed only because of locks of other transactions. The server has
+ * then certainly undone the statement, unlike after a lost connection.
+ */
+export function isLockFault(error: unknown): boolean {
+  return sqlStateOf(error) === LOCK_TIMEOUT || isLostRace(error);
 }
 
 /** The durations of failed statements in milliseconds, by the error of the driver. */
