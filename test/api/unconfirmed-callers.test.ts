@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Client as PgClient } from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Issuance } from '#domain/access/issuance/issuance.repository.js';
 import { TIERS } from '#platform/rate-limit/buckets/tiers.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { cliToken, type CliToken } from '../support/cli-token.js';
@@ -165,6 +166,19 @@ describe.each(NAMES)('a certificate for a caller that the process remembers, by 
     expect((await ask(name)).json.code).toBe('issuance_refused');
     await app.dataSource.query('UPDATE users SET email = $1', [ADA]);
     expect((await ask(name)).json).toMatchObject({ key_id: `${ADA}@localhost` });
+  });
+
+  it('gets 503 if the answer of the statement is lost, also if its proof is spent by then', async () => {
+    const issuance = app.nest.get(Issuance);
+    const decide = issuance.decideUnlocked.bind(issuance);
+    const losing = vi.spyOn(issuance, 'decideUnlocked').mockImplementationOnce(async (...asked) => {
+      await decide(...asked);
+      throw new Error('Connection terminated unexpectedly');
+    });
+    const lost = await ask(name);
+    losing.mockRestore();
+    expect([lost.status, lost.json.code]).toEqual([503, 'unavailable']);
+    expect(lost.headers.get('x-ratelimit-remaining')).not.toBeNull();
   });
 
   it('is refused by the limit before anything else, and records nothing', async () => {

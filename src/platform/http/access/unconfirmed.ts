@@ -61,6 +61,11 @@ export class Unconfirmed {
     return (this.#confirmed ??= this.find());
   }
 
+  /** True after the first call of {@link confirm}, or after a statement has found the caller. */
+  get hasBegun(): boolean {
+    return this.#confirmed !== undefined;
+  }
+
   /**
    * Records that a statement has found the caller and has counted the request in its limit.
    *
