@@ -232,8 +232,9 @@ export class CertificateIssuance implements OnApplicationBootstrap {
   }
 
   /**
-   * Does the same as {@link #prepare} for a caller who is not checked yet. Returns undefined instead
-   * of a refusal, because the caller may have another address by now, and so other principals.
+   * Does the same as {@link #prepare} for a caller who is not checked yet. Returns undefined
+   * instead of a refusal, because the caller may have another address by now, and so other
+   * principals.
    */
   #prepareUnchecked(asked: AskedCertificate): PreparedCertificate | undefined {
     try {
