@@ -130,7 +130,9 @@ describe('a rate limit in which the statement of a certificate counts', () => {
       await delay(40);
     });
     expect(await statuses(answers)).toEqual([200, 200, 200]);
-    const results = await Promise.allSettled(query.mock.results.map(({ value }) => value as unknown));
+    const results = await Promise.allSettled(
+      query.mock.results.map(({ value }) => value as unknown),
+    );
     query.mockRestore();
     expect(results.filter(({ status }) => status === 'rejected')).toEqual([]);
   });

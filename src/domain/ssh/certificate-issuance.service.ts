@@ -209,9 +209,12 @@ export class CertificateIssuance implements OnApplicationBootstrap {
     if (!decided) return undefined;
     const { outcome, row } = decided;
     note(row);
-    if ('issued' in outcome) return this.#complete(prepared, outcome.issued);
-    if (outcome.denial === 'changed') this.#rememberGroups(userId);
-    return undefined;
+    if ('denial' in outcome) {
+      if (outcome.denial === 'changed') this.#rememberGroups(userId);
+      return undefined;
+    }
+    this.#forgetGroups(outcome.issued, recorded);
+    return this.#complete(prepared, outcome.issued);
   }
 
   /**
@@ -373,9 +376,14 @@ export class CertificateIssuance implements OnApplicationBootstrap {
       if (outcome.denial === 'changed') this.#rememberGroups(userId);
     }
     const outcome = await this.issuance.issue(certificateKindOf(request), request);
-    const hasNone = 'issued' in outcome && (outcome.issued.hostGroups ?? []).length === 0;
-    if (hasNone && request.host === undefined) this.#peopleWithGroups.delete(userId);
+    if ('issued' in outcome) this.#forgetGroups(outcome.issued, request);
     return outcome;
+  }
+
+  /** Forgets that a group admits a user, if the issued certificate shows that none does. */
+  #forgetGroups({ hostGroups }: RecordedCertificate, request: SshCertificateRequest): void {
+    const hasNone = (hostGroups ?? []).length === 0;
+    if (hasNone && request.host === undefined) this.#peopleWithGroups.delete(request.userId);
   }
 
   #rememberGroups(userId: string): void {
