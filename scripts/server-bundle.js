@@ -54,6 +54,9 @@ export function compiledPath(path) {
     .replace(/^((?:packages\/[^/]+\/)?)src\/(.*)\.ts$/, '$1dist/$2.js');
 }
 
+/** The name of the module of the bundle that has the exports of `http`. */
+const REQUIRED_HTTP = '\0http';
+
 /**
  * Gives each module the value of `import.meta.url` that it has without a bundle, because a module
  * finds its views, migrations and static files beside itself. A module that the bundler made (`\0`)
@@ -70,6 +73,20 @@ const urlsOfModules = {
         `new URL(${JSON.stringify(path)}, import.meta.url).href`,
       ),
     };
+  },
+};
+
+/**
+ * Gives the modules of the bundle `http` by `require`. An `import` would read each of its exports,
+ * and the export `WebSocket` loads the copy of undici in Node.js, which takes 3 MiB.
+ */
+const httpByRequire = {
+  name: 'http-by-require',
+  resolveId(id, importer) {
+    return /^(?:node:)?http$/.test(id) && importer !== REQUIRED_HTTP ? REQUIRED_HTTP : undefined;
+  },
+  load(id) {
+    return id === REQUIRED_HTTP ? 'module.exports = require("node:http");' : undefined;
   },
 };
 
@@ -118,7 +135,7 @@ export default {
   platform: 'node',
   tsconfig: false,
   external: (id) => EXTERNAL.test(id) || ABSENT.test(id),
-  plugins: [urlsOfModules, asciiOnly],
+  plugins: [httpByRequire, urlsOfModules, asciiOnly],
   resolve: { conditionNames: ['source', 'node'] },
   transform: { decorator: { legacy: true, emitDecoratorMetadata: true }, target: 'node24' },
   treeshake: false, // takes half of the time, and leaves out nothing of a library by mistake

@@ -9,6 +9,13 @@ const ROOT = resolve(import.meta.dirname, '../..');
 interface Configuration {
   readonly input: Readonly<Record<string, string>>;
   readonly external: (id: string) => boolean;
+  readonly plugins: readonly Plugin[];
+}
+
+interface Plugin {
+  readonly name: string;
+  readonly resolveId?: (id: string, importer: string) => string | undefined;
+  readonly load?: (id: string) => string | undefined;
 }
 
 interface Script {
@@ -89,6 +96,14 @@ describe('the bundle of the server', () => {
     expect(escapeToAscii("const a = '\u2026\\\\\u2026';")).toBe("const a = '\\u2026\\\\\\u2026';");
     expect(() => escapeToAscii('/\\\u2026/')).toThrow('the bundle cannot be ASCII');
     expect(() => escapeToAscii('String.raw`\u2026`')).toThrow('the bundle cannot be ASCII');
+  });
+
+  it.each(['http', 'node:http'])('requires %s, because an import would load undici', (name) => {
+    const plugin = bundle.plugins.find((one) => one.name === 'http-by-require');
+    const id = plugin?.resolveId?.(name, '/checkout/src/a.ts') ?? '';
+    expect(plugin?.load?.(id)).toBe('module.exports = require("node:http");');
+    expect(plugin?.resolveId?.('node:http', id)).toBeUndefined();
+    expect(plugin?.resolveId?.('node:https', '/checkout/src/a.ts')).toBeUndefined();
   });
 
   it.each(['oidc-provider', 'pgpass', '@nestjs/core', 'zod'])(

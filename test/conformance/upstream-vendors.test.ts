@@ -159,13 +159,16 @@ describe.each(Object.entries(vendors))('the discovery document of %s', (_name, v
 
 /** Sends every HTTPS request to the provider on this machine, and keeps the path of its URL. */
 class LocalHttp extends UpstreamHttp {
-  readonly #fetch = this.fetch;
-
   constructor(idp: FakeIdp) {
     super([]);
-    Object.defineProperty(this, 'fetch', {
-      value: (url: string, request: UpstreamRequest) =>
-        this.#fetch(url.replace(/^https:\/\/[^/]+/, idp.origin), request),
+    const { fetch, fetchForLibrary } = this;
+    const local = (url: string) => url.replace(/^https:\/\/[^/]+/, idp.origin);
+    type LibraryRequest = Parameters<typeof fetchForLibrary>[1];
+    Object.defineProperties(this, {
+      fetch: { value: (url: string, asked: UpstreamRequest) => fetch(local(url), asked) },
+      fetchForLibrary: {
+        value: (url: string, asked: LibraryRequest) => fetchForLibrary(local(url), asked),
+      },
     });
   }
 }

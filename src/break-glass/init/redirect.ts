@@ -1,6 +1,6 @@
 import type { OidcProviderConfig } from '#platform/config/config.js';
 import { systemRandom } from '#platform/clock/random.js';
-import type { UpstreamHttp } from '#platform/outbound/upstream-http.js';
+import type { UpstreamAnswer, UpstreamHttp } from '#platform/outbound/upstream-http.js';
 import { discoverProvider } from '#domain/providers/openid/provider-discovery.js';
 
 /**
@@ -53,13 +53,12 @@ export async function askForRedirect(
   const answer = await http.fetch(address.href, {
     method: 'GET',
     headers: { accept: 'text/html' },
-    body: undefined,
   });
   return judge(answer, address, redirectUri);
 }
 
 function judge(
-  { status, headers }: Pick<Response, 'status' | 'headers'>,
+  { status, headers }: Pick<UpstreamAnswer, 'status' | 'headers'>,
   asked: URL,
   redirectUri: string,
 ): RedirectAnswer {

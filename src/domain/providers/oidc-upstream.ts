@@ -63,7 +63,7 @@ export class OidcUpstream implements UpstreamProvider {
   ): Promise<OidcUpstream> {
     const metadata = await discoverProvider(settings, http);
     const configuration = await configure(settings, metadata);
-    configuration[client.customFetch] = http.fetch;
+    configuration[client.customFetch] = http.fetchForLibrary;
     configuration.timeout = http.answerTimeout;
     // An issuer with http can only be a loopback address here, because discovery refuses every
     // other one.

@@ -10,17 +10,24 @@ const WITHOUT_BODY = new Set([204, 205, 304]);
 /** The methods other than GET that can be sent. Any other method is sent as GET. */
 const METHODS: ReadonlySet<string> = new Set(['POST', 'DELETE']);
 
-/** A request to a configured URL, in the shape that openid-client gives to its `fetch`. */
+/** A request to a configured URL. It is sent as GET unless the method is POST or DELETE. */
 export interface UpstreamRequest {
   readonly method?: string | undefined;
   readonly headers?: Record<string, string>;
-  readonly body?: ConstructorParameters<typeof Response>[0];
+  readonly body?: string | null | undefined;
   readonly signal?: AbortSignal | null | undefined;
-  /**
-   * A member that openid-client sets in its requests. {@link UpstreamHttp} ignores it, because it
-   * follows no redirect in any case.
-   */
+}
+
+/** A request in the shape that openid-client gives to its `fetch`. */
+interface LibraryRequest extends Omit<UpstreamRequest, 'body'> {
+  readonly body?: ConstructorParameters<typeof Response>[0];
+  /** It is ignored, because {@link UpstreamHttp} follows no redirect in any case. */
   readonly redirect?: string;
+}
+
+/** The members of a response that this service reads. A global `Response` has them as well. */
+export interface UpstreamAnswer extends Pick<Response, 'status' | 'ok' | 'text' | 'json'> {
+  readonly headers: Pick<Headers, 'get' | 'has'>;
 }
 
 /**
@@ -48,34 +55,61 @@ export class UpstreamHttp {
   }
 
   /**
-   * Sends a request for openid-client, in place of the global `fetch`. It rejects with the errors
-   * of undici; {@link fetchFault} describes them.
+   * Sends a request and reads the response. It rejects with the errors of undici; {@link
+   * fetchFault} describes them. The response is no global `Response`, because the first use of that
+   * class loads a second undici, the one in Node.js, which takes 3 MiB.
    */
-  readonly fetch = async (
+  readonly fetch = async (url: string, asked: UpstreamRequest): Promise<UpstreamAnswer> => {
+    const { status, headers, bytes } = await this.#send(url, asked);
+    const text = () => new TextDecoder().decode(bytes);
+    return {
+      status,
+      ok: status >= 200 && status < 300,
+      headers: {
+        get: (name) => joined(headers[name.toLowerCase()]),
+        has: (name) => headers[name.toLowerCase()] !== undefined,
+      },
+      text: async () => text(),
+      json: async () => JSON.parse(text()) as unknown,
+    };
+  };
+
+  /** Sends a request for openid-client, in place of the global `fetch`. */
+  readonly fetchForLibrary = async (
     url: string,
-    { method = 'GET', headers = {}, body, signal }: UpstreamRequest,
+    { body, ...asked }: LibraryRequest,
   ): Promise<Response> => {
-    const answer = await request(url, {
-      method: METHODS.has(method) ? method : 'GET',
-      headers,
-      body: (await new Response(body ?? null).text()) || null,
-      signal: signal ?? AbortSignal.timeout(this.answerTimeout * 1000),
-      dispatcher: this.#agent,
-    });
-    const bytes = await answer.body.arrayBuffer();
-    return new Response(WITHOUT_BODY.has(answer.statusCode) ? null : bytes, {
-      status: answer.statusCode,
-      headers: Object.entries(answer.headers).flatMap(([name, value = []]) =>
+    const text = await new Response(body ?? null).text();
+    const { status, headers, bytes } = await this.#send(url, { ...asked, body: text });
+    return new Response(WITHOUT_BODY.has(status) ? null : bytes, {
+      status,
+      headers: Object.entries(headers).flatMap(([name, value = []]) =>
         [value].flat().map((one): [string, string] => [name, one]),
       ),
     });
   };
+
+  async #send(url: string, { method = 'GET', headers = {}, body, signal }: UpstreamRequest) {
+    const answer = await request(url, {
+      method: METHODS.has(method) ? method : 'GET',
+      headers,
+      body: body || null,
+      signal: signal ?? AbortSignal.timeout(this.answerTimeout * 1000),
+      dispatcher: this.#agent,
+    });
+    const bytes = await answer.body.arrayBuffer();
+    return { status: answer.statusCode, headers: answer.headers, bytes };
+  }
 
   /** Closes the connections, after the requests that are under way have ended, or two seconds. */
   async close(): Promise<void> {
     if (!(await endsWithin(this.#agent.close(), CLOSE_WITHIN))) await this.#agent.destroy();
   }
 }
+
+/** Returns the value of a header as `Headers` does; null if the response lacks the header. */
+const joined = (value: string | string[] | undefined) =>
+  value === undefined ? null : [value].flat().join(', ');
 
 /**
  * The TLS contexts of this process, by the PEM text of their additional certificate authorities.

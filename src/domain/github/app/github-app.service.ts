@@ -2,7 +2,7 @@ import { Inject, Injectable, Logger, Optional, type OnApplicationShutdown } from
 import { Clock } from '#platform/clock/clock.js';
 import { CONFIG, type Config, type GitHubSettings } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { UpstreamHttp } from '#platform/outbound/upstream-http.js';
+import { UpstreamHttp, type UpstreamAnswer } from '#platform/outbound/upstream-http.js';
 import { MINTED, USER_TOKEN, type GitHubPermissions } from './answers.js';
 import { appJwtSigner } from './app-jwt.js';
 import { GitHubFailure, githubUnavailable, mintingRefused } from './github-failure.js';
@@ -202,7 +202,7 @@ export class GitHubApp implements OnApplicationShutdown {
     });
   }
 
-  #send(request: GitHubRequest): Promise<Response> {
+  #send(request: GitHubRequest): Promise<UpstreamAnswer> {
     const { appName } = this.settings;
     if (!this.#http) throw new Error('an App without connections');
     return sendToGitHub(this.#http, this.clock, appName, request);

@@ -1,4 +1,5 @@
 import { DomainError } from '#platform/errors/domain-error.js';
+import type { UpstreamAnswer } from '#platform/outbound/upstream-http.js';
 
 /**
  * The error for a response of GitHub with a status other than 2xx. It keeps neither the text of the
@@ -43,7 +44,7 @@ const LONGEST_WAIT = 3600;
  */
 export function failureOf(
   request: string,
-  { status, headers }: Pick<Response, 'status' | 'headers'>,
+  { status, headers }: Pick<UpstreamAnswer, 'status' | 'headers'>,
   body: string,
   now: number,
 ): GitHubFailure {
@@ -67,7 +68,7 @@ export function failureOf(
  * Reads from the headers how many seconds to wait: the value of `retry-after`, or the time until
  * the rate limit ends. Returns undefined if neither is a number.
  */
-function waitOf(headers: Headers, now: number): number | undefined {
+function waitOf(headers: UpstreamAnswer['headers'], now: number): number | undefined {
   const after = Number(headers.get('retry-after') ?? Number.NaN);
   const reset = Number(headers.get('x-ratelimit-reset') ?? Number.NaN) - Math.floor(now / 1000);
   const wait = Number.isFinite(after) ? after : reset;

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { Clock } from '#platform/clock/clock.js';
-import type { UpstreamHttp } from '#platform/outbound/upstream-http.js';
+import type { UpstreamAnswer, UpstreamHttp } from '#platform/outbound/upstream-http.js';
 import { failureOf } from './github-failure.js';
 
 /** A request to GitHub. Its body is `json` or `form`; without both it has no body. */
@@ -27,7 +27,7 @@ export async function sendToGitHub(
   clock: Clock,
   userAgent: string,
   { method = 'GET', url, name, authorization, json, form }: GitHubRequest,
-): Promise<Response> {
+): Promise<UpstreamAnswer> {
   const type = json ? 'application/json' : 'application/x-www-form-urlencoded';
   const body = json ? JSON.stringify(json) : form && new URLSearchParams(form).toString();
   const response = await http.fetch(url, {
@@ -52,7 +52,7 @@ export async function sendToGitHub(
  *   a secret
  */
 export async function readAnswer<T>(
-  response: Response,
+  response: UpstreamAnswer,
   schema: z.ZodType<T>,
   name: string,
 ): Promise<T> {

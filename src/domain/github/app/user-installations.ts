@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { UpstreamAnswer } from '#platform/outbound/upstream-http.js';
 import {
   GITHUB_USER,
   INSTALLATIONS,
@@ -11,7 +12,7 @@ import { GitHubFailure } from './github-failure.js';
 import { readAnswer } from './github-http.js';
 
 /** A function that sends a GET request with the token of a GitHub user. */
-export type AskAsUser = (path: string, name: string) => Promise<Response>;
+export type AskAsUser = (path: string, name: string) => Promise<UpstreamAnswer>;
 
 /**
  * The installations of the GitHub App that a GitHub user can see: those that the user administers,

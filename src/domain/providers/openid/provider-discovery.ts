@@ -122,8 +122,6 @@ async function fetchDocument(issuer: string, http: Pick<UpstreamHttp, 'fetch'>):
   const response = await http.fetch(url, {
     method: 'GET',
     headers: { accept: 'application/json' },
-    body: undefined,
-    redirect: 'manual',
   });
   if (response.status !== 200) throw new Error(`it answered with status ${response.status}`);
   return response.json();

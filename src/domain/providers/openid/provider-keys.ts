@@ -91,8 +91,6 @@ export class ProviderKeys {
       const response = await this.http.fetch(this.source.uri, {
         method: 'GET',
         headers: { accept: 'application/jwk-set+json, application/json' },
-        body: undefined,
-        redirect: 'manual',
       });
       if (response.status !== 200) {
         throw new Error(`the key set was answered with status ${response.status}`);
