@@ -54,6 +54,29 @@ export function compiledPath(path) {
     .replace(/^((?:packages\/[^/]+\/)?)src\/(.*)\.ts$/, '$1dist/$2.js');
 }
 
+/**
+ * Matches the files of libraries that load with them, and that this service never uses: TypeORM's
+ * drivers of other databases, the uploads of Nest, and the Web Crypto API that `fido2-lib` has for
+ * a runtime without one.
+ */
+const UNUSED =
+  /\/node_modules\/(?:typeorm\/driver\/(?!postgres\/)[^/]+\/|multer\/index\.js$|@peculiar\/webcrypto\/)/;
+
+/**
+ * Returns true for a file of a library that the bundle leaves out, because it is never used.
+ *
+ * @param {string} id the path of the file
+ */
+export function isUnused(id) {
+  return UNUSED.test(id.split(sep).join('/'));
+}
+
+/** Replaces each unused file of a library by a module without exports. */
+const unusedFiles = {
+  name: 'unused-files',
+  load: (id) => (isUnused(id) ? 'module.exports = {};' : undefined),
+};
+
 /** The name of the module of the bundle that has the exports of `http`. */
 const REQUIRED_HTTP = '\0http';
 
@@ -135,7 +158,7 @@ export default {
   platform: 'node',
   tsconfig: false,
   external: (id) => EXTERNAL.test(id) || ABSENT.test(id),
-  plugins: [httpByRequire, urlsOfModules, asciiOnly],
+  plugins: [unusedFiles, httpByRequire, urlsOfModules, asciiOnly],
   resolve: { conditionNames: ['source', 'node'] },
   transform: { decorator: { legacy: true, emitDecoratorMetadata: true }, target: 'node24' },
   treeshake: false, // takes half of the time, and leaves out nothing of a library by mistake

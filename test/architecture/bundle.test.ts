@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { importsOf, readSource } from './import-graph.js';
@@ -22,10 +22,11 @@ interface Script {
   readonly default: Configuration;
   readonly compiledPath: (path: string) => string;
   readonly escapeToAscii: (code: string) => string;
+  readonly isUnused: (id: string) => boolean;
 }
 
 const script = new URL('../../scripts/server-bundle.js', import.meta.url).href;
-const { default: bundle, compiledPath, escapeToAscii } = (await import(script)) as Script;
+const { default: bundle, compiledPath, escapeToAscii, isUnused } = (await import(script)) as Script;
 const { imports }: { imports: Readonly<Record<string, Readonly<Record<string, string>>>> } =
   JSON.parse(readFileSync(resolve(ROOT, 'package.json'), 'utf8'));
 
@@ -104,6 +105,19 @@ describe('the bundle of the server', () => {
     expect(plugin?.load?.(id)).toBe('module.exports = require("node:http");');
     expect(plugin?.resolveId?.('node:http', id)).toBeUndefined();
     expect(plugin?.resolveId?.('node:https', '/checkout/src/a.ts')).toBeUndefined();
+  });
+
+  it.each([
+    ['typeorm/driver/mysql/MysqlDriver.js', true],
+    ['typeorm/driver/sqlserver/MssqlParameter.js', true],
+    ['typeorm/driver/postgres/PostgresDriver.js', false],
+    ['typeorm/driver/DriverFactory.js', false],
+    ['multer/index.js', true],
+    ['@peculiar/webcrypto/build/webcrypto.js', true],
+  ])('leaves out the unused files of libraries: %s is %s', (path, expected) => {
+    const file = resolve(ROOT, 'node_modules', path);
+    expect(existsSync(file)).toBe(true);
+    expect(isUnused(file)).toBe(expected);
   });
 
   it.each(['oidc-provider', 'pgpass', '@nestjs/core', 'zod'])(
