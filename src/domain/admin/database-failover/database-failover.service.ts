@@ -6,6 +6,7 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { Database } from '#platform/database/open-database.js';
 import {
   isOutage,
+  isReadOnly,
   reasonOf,
   sqlStateOf,
   UNCONFIRMED,
@@ -49,6 +50,8 @@ export class DatabaseFailover implements OnApplicationBootstrap, BackgroundProvi
    * prove that the server is the same.
    */
   #isRefused = false;
+  /** True if the last try reached a standby, which is probably being promoted. */
+  #isStandby = false;
   /**
    * The time of the last reset of the PostgreSQL statistics. If it changes, a PostgreSQL process
    * may have crashed, because a crash resets the statistics.
@@ -122,7 +125,8 @@ export class DatabaseFailover implements OnApplicationBootstrap, BackgroundProvi
   }
 
   #pauseAfter(isFine: boolean): number {
-    return isFine ? this.limits.heartbeat : this.limits.retry;
+    if (isFine) return this.limits.heartbeat;
+    return this.#isStandby ? this.limits.poll : this.limits.retry;
   }
 
   /**
@@ -142,6 +146,7 @@ export class DatabaseFailover implements OnApplicationBootstrap, BackgroundProvi
    */
   async #turn(): Promise<boolean> {
     let mustCompare = false;
+    this.#isStandby = false;
     try {
       const isRefused = this.#isRefused;
       this.#isRefused = false;
@@ -152,6 +157,7 @@ export class DatabaseFailover implements OnApplicationBootstrap, BackgroundProvi
       return this.#beat();
     } catch (error) {
       this.#isRefused ||= mustCompare;
+      this.#isStandby = isReadOnly(error);
       this.#warn(error);
       return false;
     }
@@ -183,8 +189,8 @@ export class DatabaseFailover implements OnApplicationBootstrap, BackgroundProvi
   }
 
   /**
-   * Logs why the loop has to try again. The loop tries four times a second, but an outage, or the
-   * same reason again, is logged only every 10 s.
+   * Logs why the loop has to try again. The loop tries several times a second, but an outage, or
+   * the same reason again, is logged only every 10 s.
    */
   #warn(error: unknown): void {
     if (this.#stop.signal.aborted) return;

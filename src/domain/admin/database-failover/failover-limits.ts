@@ -16,7 +16,8 @@ export interface FailoverLimits {
   readonly patience: number;
   /**
    * The interval at which a process that has reported checks if the database server is confirmed
-   * for use. It is short, because requests get 503 until then.
+   * for use. It is short, because requests get 503 until then. It is also the pause before another
+   * try after a standby has answered: such a server runs, and is probably being promoted.
    */
   readonly poll: number;
   /**
