@@ -1,7 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { DEFAULTS, leaderSection, memberSections } from '../support/high-availability/haproxy.js';
-import { PARAMETERS, PATRONI_TIMES } from '../support/high-availability/patroni-node.js';
+import {
+  PARAMETERS,
+  PATRONI_TIMES,
+  SYNCHRONOUS_STANDBYS,
+  wakingScript,
+} from '../support/high-availability/patroni-node.js';
 
 const PAGE = new URL('../../docs/operations/high-availability.md', import.meta.url);
 const blocks = [...readFileSync(PAGE, 'utf8').matchAll(/^```\w*\n(.*?)^```/gms)].map(
@@ -43,12 +48,18 @@ describe('the page about high availability', () => {
     expect(blockWith('listen patroni-a')).toBe(onPage(memberSections(members), 8008));
   });
 
+  it('has the script with which the new leader of a measured cluster wakes the other nodes', () => {
+    expect(blockWith('#!/bin/sh')).toBe(wakingScript([8101, 8102, 8103]));
+    expect(blockWith('bootstrap:')).toContain('on_role_change: sh /etc/patroni/wake-others');
+  });
+
   it('has the settings of Patroni and PostgreSQL with which the faults are measured', () => {
     const lines = blockWith('bootstrap:')
       .split('\n')
       .map((line) => line.trim());
     for (const [name, value] of Object.entries(PATRONI_TIMES))
       expect(lines).toContain(`${name}: ${value}`);
+    expect(lines).toContain(`synchronous_node_count: ${SYNCHRONOUS_STANDBYS}`);
     const timeouts = Object.entries(PARAMETERS).filter(([name]) =>
       /^wal_(retrieve|sender|receiver)/.test(name),
     );

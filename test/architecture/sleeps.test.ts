@@ -33,6 +33,8 @@ const REASONS: Readonly<Record<string, string>> = {
   'test/support/high-availability/fault-suite.ts: delay(SETTLES)': 'rounds of a real Patroni',
   'test/support/high-availability/fault-suite.ts: delay(fault.lasts)':
     'the length of a fault, in which Patroni, etcd and HAProxy act by their own timeouts',
+  'test/support/high-availability/patroni-cluster.ts: delay(LOOKS)':
+    'the pace of looks, which would slow down the takeover that they wait for',
   'test/support/high-availability/mixed-load.ts: delay(PAUSE)': 'the pace of a load, 40 ms',
   'test/support/high-availability/replica-kills.ts: delay(EVERY)': 'the pace of the kills',
   'test/support/failover/issuance-load.ts: delay(this.gap)': 'the pace of a load, at most 50 ms',

@@ -69,7 +69,7 @@ export const LEADER: readonly Fault[] = [
   },
 ];
 
-/** The faults of the synchronous standby, which has every commit. */
+/** The faults of a synchronous standby. The other standby has every commit, too. */
 export const STANDBY: readonly Fault[] = [
   {
     name: 'synchronous standby: killed',

@@ -6,7 +6,7 @@ import { EtcdMember } from './etcd-member.js';
 import { freePort } from '../free-port.js';
 import { Haproxy, leaderSection } from './haproxy.js';
 import { withOwnAddress } from './own-address.js';
-import { PatroniNode } from './patroni-node.js';
+import { PatroniNode, SYNCHRONOUS_STANDBYS } from './patroni-node.js';
 
 const NODES = ['a', 'b', 'c'] as const;
 const MEMBERS = ['etcd-1', 'etcd-2', 'etcd-3'] as const;
@@ -14,11 +14,17 @@ const ROLE = 'svc';
 const DATABASE = 'svc';
 
 /** The programs that {@link PatroniCluster} needs, besides Debian's PostgreSQL. */
-export const CLUSTER_PROGRAMS = ['patroni', 'etcd', 'haproxy'] as const;
+export const CLUSTER_PROGRAMS = ['patroni', 'etcd', 'haproxy', 'curl'] as const;
+
+/**
+ * The milliseconds between two looks for the leader. Each look asks all three Patronis, and more
+ * looks would slow down the takeover that they wait for.
+ */
+const LOOKS = 200;
 
 /** The options of the cluster. */
 export interface PatroniOptions {
-  /** True for Patroni's synchronous mode, in which each COMMIT waits for a standby. */
+  /** True for Patroni's synchronous mode, in which each COMMIT waits for both standbys. */
   readonly isSynchronous: boolean;
   /** Makes the folder of a node, for example on a file system of its own. */
   readonly prepare?: (folder: string) => void;
@@ -124,11 +130,11 @@ export class PatroniCluster {
         this.#leader = leader;
         return leader;
       }
-      await delay(50);
+      await delay(LOOKS);
     }
   }
 
-  /** Returns a standby that can take over; in synchronous mode, the one that has every commit. */
+  /** Returns a standby that can take over; in synchronous mode, one that has every commit. */
   async candidate(): Promise<PatroniNode> {
     const question = this.isSynchronous ? 'synchronous' : 'replica';
     for (;;) {
@@ -147,7 +153,8 @@ export class PatroniCluster {
       const [row] = await leader
         .query<{ all: number; synchronous: number }>(text, [NODES])
         .catch(() => []);
-      if (row?.all === 2 && row.synchronous === (this.isSynchronous ? 1 : 0)) return;
+      if (row?.all === 2 && row.synchronous === (this.isSynchronous ? SYNCHRONOUS_STANDBYS : 0))
+        return;
       await delay(50);
     }
   }

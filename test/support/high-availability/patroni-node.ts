@@ -12,9 +12,37 @@ import { RunningProgram } from './running-program.js';
 
 /**
  * The times of Patroni in seconds. `ttl` is the lease of the leader, and 20 is the least that
- * Patroni accepts.
+ * Patroni accepts. With a `loop_wait` of 2 or more, etcd wakes the standbys when the lease ends.
+ * Patroni does not wait for etcd for less than a second, so with 1 they would notice the end only
+ * in their next round.
  */
-export const PATRONI_TIMES = { ttl: 20, loop_wait: 1, retry_timeout: 5 } as const;
+export const PATRONI_TIMES = { ttl: 20, loop_wait: 2, retry_timeout: 5 } as const;
+
+/**
+ * The number of standbys for which each COMMIT waits in synchronous mode, as long as so many run.
+ * If it were 1, the other standby could have received more than the synchronous one when the leader
+ * dies. It would then need `pg_rewind` before it could follow, and no COMMIT would return until
+ * then. With 2, Patroni promotes the one that has received more.
+ */
+export const SYNCHRONOUS_STANDBYS = 2;
+
+/**
+ * Returns the shell script that a new leader runs after its promotion. It wakes the Patroni of
+ * every node by a change of the configuration that changes nothing. A node that did not try to get
+ * the lease would otherwise find the new leader only in its next round, and no COMMIT returns until
+ * then.
+ *
+ * @param ports the ports on loopback at which HAProxy forwards to the Patroni of each node
+ */
+export function wakingScript(ports: readonly number[]): string {
+  return `#!/bin/sh
+case "$2" in master | primary) ;; *) exit 0 ;; esac
+for port in ${ports.join(' ')}; do
+  curl -s -o /dev/null -m 2 -X PATCH -d '{"wake": null}' "http://127.0.0.1:$port/config" &
+done
+wait
+`;
+}
 
 /**
  * The user id under which Patroni and PostgreSQL run. If root runs the tests, it is that of
@@ -100,7 +128,10 @@ export class PatroniNode {
     return node;
   }
 
-  /** Configures the HAProxy and the relay by which the nodes reach each other's Patroni API. */
+  /**
+   * Configures the HAProxy and the relay by which the nodes reach each other's Patroni API, and
+   * writes the script that wakes the others.
+   */
   async join(all: readonly PatroniNode[]): Promise<void> {
     const members = [];
     for (const { name, relays } of all) {
@@ -108,6 +139,7 @@ export class PatroniNode {
       this.#memberPorts.set(name, bindPort);
       members.push({ name, bindPort, port: relays.checks.port });
     }
+    writeFileSync(this.#waking, wakingScript([...this.#memberPorts.values()]));
     const port = this.#memberPorts.get(this.name) ?? Number.NaN;
     this.#haproxy = new Haproxy(
       this.options.folder,
@@ -156,6 +188,11 @@ export class PatroniNode {
 
   get logFile(): string {
     return join(this.options.folder, 'patroni.log');
+  }
+
+  /** The file of the {@link wakingScript}. */
+  get #waking(): string {
+    return join(this.options.folder, 'wake-others');
   }
 
   start(): void {
@@ -275,6 +312,7 @@ export class PatroniNode {
           maximum_lag_on_failover: 64 * 1024 * 1024,
           synchronous_mode: isSynchronous,
           synchronous_mode_strict: isSynchronous,
+          synchronous_node_count: SYNCHRONOUS_STANDBYS,
           postgresql: { use_pg_rewind: true, use_slots: false, parameters: PARAMETERS },
         },
         initdb: [{ encoding: 'UTF8' }, { locale: 'C' }, 'data-checksums', 'no-sync'],
@@ -282,6 +320,7 @@ export class PatroniNode {
       postgresql: {
         listen: address(this.port),
         connect_address: address(this.relays.replication.port),
+        callbacks: { on_role_change: `sh ${this.#waking}` },
         data_dir: this.data,
         bin_dir: debianPostgres(),
         pgpass: join(folder, 'pgpass'),
@@ -308,11 +347,12 @@ function isVersion4(): boolean {
 
 /**
  * The settings of PostgreSQL that Patroni manages. Because of the short timeouts, commits do not
- * wait long for a standby that vanished. Because of the short interval, a standby soon connects to
- * a new leader, whose commits wait for it.
+ * wait long for a standby that vanished. Because of the short interval, a standby soon follows the
+ * request to promote, and soon connects to a new leader, whose commits wait for it. Both wait for
+ * the end of the interval since the last failed connection to the dead leader.
  */
 export const PARAMETERS = {
-  wal_retrieve_retry_interval: '500ms',
+  wal_retrieve_retry_interval: '100ms',
   max_connections: 60,
   shared_buffers: '32MB',
   wal_sender_timeout: '5s',
