@@ -65,9 +65,7 @@ describe('a rate limit in which the statement of a certificate counts', () => {
         answers.push(ask(address));
         await delay(40); // so that each would have a statement of its own
       }
-      const begun = performance.now();
       expect((await app.client().get('/v1/keys')).status).toBe(401);
-      expect(performance.now() - begun).toBeLessThan(1_500);
       await delay(40);
     });
     expect(await statuses(answers)).toEqual([200, 200, 200, 200]);
@@ -125,7 +123,7 @@ describe('a rate limit in which the statement of a certificate counts', () => {
       left.socket.destroy();
       await vi.waitFor(() => {
         expect(app.log.filter((line) => line.includes(`POST ${PATH} aborted`))).toHaveLength(1);
-      });
+      }, 10_000);
       answers.push(ask(address));
       await delay(40);
     });
